@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Sees to it that a Docker Engine with Compose v2 and BuildKit answers. Where one does, it changes nothing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+# shellcheck source=setup/lib.sh
+source ./lib.sh
+
+readonly dockerd_log=${CONNLAB_DOCKERD_LOG:-/var/log/connlab-dockerd.log}
+
+engine_answers() { docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
+compose_answers() { [[ $(docker compose version --short 2>/dev/null) =~ ^v?(2\.(2[0-9]|[3-9][0-9])|[3-9]|[1-9][0-9]) ]]; }
+buildx_answers() { docker buildx version >/dev/null 2>&1; }
+
+# Debian 13's packages, for an older Debian from a source of their own that upgrades nothing else (priority 100).
+install_engine() {
+  local codename packages=(docker.io docker-cli docker-compose docker-buildx iptables)
+  codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
+  if [[ $codename == trixie || $codename > trixie ]]; then
+    apt_install "${packages[@]}"
+    return
+  fi
+  local mirror
+  mirror=$(debian_mirror)
+  cat >/etc/apt/sources.list.d/connlab-trixie.sources <<SOURCES
+Types: deb
+URIs: $mirror
+Suites: trixie
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+SOURCES
+  cat >/etc/apt/preferences.d/connlab-trixie <<PREFERENCES
+Explanation: connlab takes the Docker Engine from Debian 13; nothing else may come from there.
+Package: *
+Pin: release n=trixie
+Pin-Priority: 100
+PREFERENCES
+  unset CONNLAB_APT_UPDATED
+  apt_install -t trixie "${packages[@]}"
+}
+
+start_engine() {
+  if [[ -d /run/systemd/system ]]; then
+    quietly "starting the Docker Engine" systemctl start docker
+  else
+    # A pid file whose process is gone, or is another program by now, would keep the engine from starting.
+    local pidfile pid
+    for pidfile in /run/docker.pid /run/docker/containerd/containerd.pid; do
+      [[ -s $pidfile ]] || continue
+      pid=$(<"$pidfile")
+      case $(cat "/proc/$pid/comm" 2>/dev/null || true) in
+        dockerd | containerd) ;;
+        *) rm -f "$pidfile" ;;
+      esac
+    done
+    say "starting the Docker Engine (log: $dockerd_log)"
+    setsid --fork dockerd >>"$dockerd_log" 2>&1 </dev/null
+  fi
+  local try
+  for try in $(seq 1 60); do
+    engine_answers && return 0
+    sleep 0.5
+  done
+  tail -n 20 "$dockerd_log" >&2 || true
+  die "the Docker Engine did not answer within 30 s (asked $try times)" "way on: read $dockerd_log"
+}
+
+# A context or DOCKER_HOST of the user's own is the user's engine: never install beside it.
+own_engine() { [[ -n ${DOCKER_HOST:-} ]] || [[ $(docker context show 2>/dev/null || echo default) != default ]]; }
+
+if engine_answers && compose_answers && buildx_answers; then
+  exit 0
+fi
+
+if own_engine; then
+  die "the Docker Engine at '${DOCKER_HOST:-$(docker context show)}' does not answer, or Compose 2.20 or buildx is missing" \
+    "way on: start it, or install the Compose and buildx plugins for it"
+fi
+if engine_answers; then
+  missing=()
+  compose_answers || missing+=("Compose v2.20 or newer (Debian: docker-compose)")
+  buildx_answers || missing+=("buildx (Debian: docker-buildx)")
+  die "a Docker Engine answers, but this is missing: ${missing[*]}" "way on: install it and run the command again"
+fi
+if [[ -S /run/docker.sock ]] && ! is_root && [[ ! -w /run/docker.sock ]]; then
+  die "the Docker Engine's socket is not open to $(id -un)" \
+    "way on: add yourself to the group 'docker' (usermod -aG docker $(id -un)) and log in again"
+fi
+if ! is_root; then
+  die "no Docker Engine answers, and only root can install or start one" \
+    "way on: run 'make doctor' as root once, or install: Docker Engine 25 or newer, Compose 2.20 or newer, buildx"
+fi
+if ! command -v dockerd >/dev/null || ! compose_answers || ! buildx_answers; then
+  on_debian || die "no Docker Engine answers, and the set-up knows how to install one on Debian only" \
+    "way on: install Docker Engine 25 or newer, Compose 2.20 or newer, and buildx, then run the command again"
+  install_engine
+fi
+engine_answers || start_engine
+compose_answers || die "Compose does not answer after the installation" "way on: run 'docker compose version' and read what it says"
+say "Docker Engine $(docker version --format '{{.Server.Version}}') and Compose $(docker compose version --short) answer"

@@ -1,0 +1,59 @@
+# Shared by the set-up scripts: how they speak and how they stop.
+# shellcheck shell=bash
+
+say() { printf 'connlab set-up: %s\n' "$*" >&2; }
+
+# A reason and a way on; 4 is connlab's exit code for "the lab or the machine failed".
+die() {
+  printf 'connlab set-up: %s\n' "$@" >&2
+  exit 4
+}
+
+# Runs a long command with its output in a log; prints the seconds it takes, and the log's end when it fails.
+quietly() {
+  local what=$1 log
+  shift
+  log=$(mktemp "${TMPDIR:-/tmp}/connlab-setup.XXXXXX")
+  say "$what …"
+  local began=$SECONDS shown=0
+  "$@" >"$log" 2>&1 </dev/null &
+  local child=$!
+  while kill -0 "$child" 2>/dev/null; do
+    sleep 1
+    if ((SECONDS - began >= shown + 15)); then
+      shown=$((SECONDS - began))
+      say "$what … ${shown} s: $(tail -n 1 "$log" | tr -d '\r' | cut -c1-100)"
+    fi
+  done
+  if wait "$child"; then
+    say "$what: done in $((SECONDS - began)) s"
+    rm -f "$log"
+  else
+    tail -n 40 "$log" >&2
+    die "$what failed; the whole log is in $log"
+  fi
+}
+
+on_debian() { [[ -r /etc/os-release ]] && (. /etc/os-release && [[ ${ID:-} == debian ]]); }
+
+is_root() { [[ $(id -u) -eq 0 ]]; }
+
+apt_install() {
+  if [[ -z ${CONNLAB_APT_UPDATED:-} ]]; then
+    quietly "reading Debian's package lists" apt-get update
+    export CONNLAB_APT_UPDATED=1
+  fi
+  quietly "installing $*" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
+}
+
+# The archive that this machine's own apt reads: the set-up names no mirror of its own.
+debian_mirror() {
+  local codename mirror
+  codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
+  # shellcheck disable=SC2016 # the $(…) are apt's own placeholders
+  mirror=$(apt-get indextargets --format '$(CREATED_BY) $(COMPONENT) $(LABEL) $(CODENAME)|$(REPO_URI)' 2>/dev/null |
+    sed -n "s/^Packages main Debian $codename|//p" | head -n 1)
+  [[ -n $mirror ]] || die "no Debian archive for '$codename' stands in this machine's apt sources" \
+    "way on: add one to /etc/apt/sources.list.d and run the command again"
+  printf '%s\n' "${mirror%/}"
+}
