@@ -1,0 +1,85 @@
+# Each target is a thin line over `connlab` or a room's own checks; `make` lists them.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+connlab := .venv/bin/connlab
+docker_socket := --volume /var/run/docker.sock:/var/run/docker.sock
+
+# What the shell must not read again goes to `connlab` through the environment; it checks every value itself.
+export SCENARIO SET
+
+.PHONY: help
+help: ## this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- running --------------------------------------------------------------------------------------------------
+
+.PHONY: run list show analyse doctor clean
+run: ready ## SCENARIO=<slug> [SET="backend.accept_count=10 …"]: one experiment, from set-up to verdict
+	@$(connlab) run "$$SCENARIO" $(if $(SET),--sets "$$SET")
+
+list: python ## the scenarios
+	@$(connlab) list
+
+show: python ## SCENARIO=<slug>: a scenario with its effective knobs and its predictions
+	@$(connlab) show "$$SCENARIO" $(if $(SET),--sets "$$SET")
+
+analyse: python ## RUN=<folder>: everything derived again from the raw files
+	@$(connlab) analyse "$$RUN"
+export RUN
+
+doctor: python ## what this machine lacks
+	@$(connlab) doctor
+
+clean: python ## remove every container, network, volume and image of the lab; results stay
+	@$(connlab) clean
+
+# --- set-up ---------------------------------------------------------------------------------------------------
+
+.PHONY: ready ready-test python
+ready:
+	@setup/ready.sh
+ready-test:
+	@setup/ready.sh test
+python:
+	@setup/python.sh
+
+# --- tests ----------------------------------------------------------------------------------------------------
+
+.PHONY: test test-python test-shell test-compose test-collector test-k6 test-nginx test-backend test-integration test-e2e
+test: ready-test ## every check and test, from formatters to real runs
+	@$(MAKE) test-shell test-python test-compose test-collector test-k6 test-nginx test-backend test-integration test-e2e
+
+test-shell: ## shellcheck on every script
+	@docker run --rm --volume "$$PWD:/repo:ro" --workdir /repo connlab/node setup/check-shell.sh
+
+test-python: ## ruff, mypy, import-linter and pytest on lab and analysis
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+	@.venv/bin/pytest tests/lab tests/analysis
+
+test-compose: ## the merged Compose file of every scenario
+	@$(connlab) check-compose
+
+test-collector: ## the collector's and flows' checks, on real network namespaces
+	@CONNLAB_DOCKER_ARGUMENTS="--privileged --env CONNLAB_PRIVILEGED=1" setup/check.sh go collector
+
+test-k6: ## k6's extension and workloads
+	@setup/check.sh go k6 ./check go
+	@setup/check.sh node k6 ./check js
+
+test-nginx: ## nginx -t on every variant
+	@nginx/check-variants
+
+test-backend: ## the backend's unit tests, format and lints
+	@setup/check.sh java backend
+
+test-integration: ## the backend's real image, its kernel settings and a real OkHttp client
+	@CONNLAB_DOCKER_ARGUMENTS="$(docker_socket)" setup/check.sh java backend ./check-integration
+
+test-e2e: ## real runs through the commands a user types
+	@.venv/bin/pytest tests/e2e

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Sees to it that the lab's images stand and are built from the sources that lie here.
+#   images.sh [image …]    all that a run needs, or the named ones: go java node collector backend nginx k6
+# An image bears the fingerprint of its sources as a label; where that agrees nothing is built.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=setup/lib.sh
+source setup/lib.sh
+
+readonly toolchains=(go java node) roles=(collector backend nginx k6)
+
+# The files that git knows or would know, so that build output does not make an image stale.
+files_of() { git ls-files --cached --others --exclude-standard -- "$@" 2>/dev/null || find "$@" -type f; }
+
+fingerprint() {
+  local base=$1
+  shift
+  { printf '%s\n' "$base"; files_of "$@" | LC_ALL=C sort | while IFS= read -r file; do
+    if [[ -f $file ]]; then sha256sum "$file"; fi
+  done; } | sha256sum | cut -c1-16
+}
+
+label_of() { docker image inspect --format '{{index .Config.Labels "connlab.source"}}' "connlab/$1" 2>/dev/null || true; }
+
+build() {
+  local image=$1 context=$2 wanted=$3
+  shift 3
+  [[ $(label_of "$image") == "$wanted" ]] && return
+  local arguments=(--load --network host --provenance=false --label "connlab.source=$wanted" --tag "connlab/$image")
+  # A mirror of the user's own reaches the builds the way it reaches the user's tools.
+  [[ -n ${GOPROXY:-} ]] && arguments+=(--build-arg "GOPROXY=$GOPROXY")
+  [[ -r ${HOME:-/root}/.m2/settings.xml ]] && arguments+=(--secret "id=maven-settings,src=${HOME:-/root}/.m2/settings.xml")
+  quietly "building connlab/$image" docker buildx build --progress plain "${arguments[@]}" "$@" "$context"
+}
+
+base=$(docker image inspect --format '{{.Id}}' connlab/base)
+declare -A built=()
+
+ensure() {
+  local image=$1
+  [[ -n ${built[$image]:-} ]] && return
+  built[$image]=1
+  case $image in
+    go | java | node)
+      build "$image" setup "$(fingerprint "$base" setup/toolchain.Dockerfile)" --target "$image" --file setup/toolchain.Dockerfile
+      ;;
+    collector | k6) of_toolchain "$image" go ;;
+    backend) of_toolchain "$image" java ;;
+    nginx) build "$image" "$image" "$(fingerprint "$base" "$image")" ;;
+    *) die "there is no image '$image'" "way on: one of ${toolchains[*]} ${roles[*]}" ;;
+  esac
+}
+
+# A role's image is fresh whatever became of its toolchain's image: that is made only to build with.
+of_toolchain() {
+  local image=$1 toolchain=$2 wanted
+  wanted=$(fingerprint "$base" "$image" setup/toolchain.Dockerfile)
+  [[ $(label_of "$image") == "$wanted" ]] && return
+  ensure "$toolchain"
+  build "$image" "$image" "$wanted"
+}
+
+if (($# == 0)); then
+  set -- "${roles[@]}"
+fi
+for image in "$@"; do
+  ensure "$image"
+done

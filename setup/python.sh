@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Sees to it that .venv holds connlab and the locked packages; `python.sh dev` adds what the tests need.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=setup/lib.sh
+source setup/lib.sh
+
+lock=requirements.lock
+[[ ${1:-} == dev ]] && lock=requirements-dev.lock
+
+python=
+for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
+  if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    python=$(command -v "$candidate")
+    break
+  fi
+done
+[[ -n $python ]] || die "Python 3.11 or newer is missing" "way on: install it (Debian: apt-get install python3 python3-venv)"
+
+# The development lock holds all of the other, so a `run` after a `test` finds its environment fresh.
+stamp() { cat "$1" pyproject.toml | sha256sum | cut -c1-16; }
+have=$(cat .venv/connlab.stamp 2>/dev/null || true)
+[[ $have == "$(stamp requirements-dev.lock)" || $have == "$(stamp "$lock")" ]] && [[ -x .venv/bin/connlab ]] && exit 0
+
+# Debian keeps venv's pip in a package of its own.
+if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+  if ! on_debian || ! is_root; then
+    die "Python's venv module is missing" "way on: install it (Debian: apt-get install python3-venv)"
+  fi
+  apt_install python3-venv
+fi
+
+install() {
+  rm -rf .venv
+  "$python" -m venv .venv
+  .venv/bin/python -m pip install --require-hashes --disable-pip-version-check --no-input --requirement "$lock"
+  .venv/bin/python -m pip install --no-deps --no-build-isolation --no-index --disable-pip-version-check --editable .
+  stamp "$lock" >.venv/connlab.stamp
+}
+quietly "installing the Python packages of $lock" install
