@@ -7,8 +7,9 @@ MAKEFLAGS += --no-print-directory
 connlab := .venv/bin/connlab
 docker_socket := --volume /var/run/docker.sock:/var/run/docker.sock
 
-# What the shell must not read again goes to `connlab` through the environment; it checks every value itself.
-export SCENARIO SET
+# Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself.
+export SCENARIO SET RUN
+sets = read -ra sets <<<"$$SET"; sets=("$${sets[@]/\#/--set=}")
 
 .PHONY: help
 help: ## this list
@@ -17,18 +18,17 @@ help: ## this list
 # --- running --------------------------------------------------------------------------------------------------
 
 .PHONY: run list show analyse doctor clean
-run: ready ## SCENARIO=<slug> [SET="backend.accept_count=10 …"]: one experiment, from set-up to verdict
-	@$(connlab) run "$$SCENARIO" $(if $(SET),--sets "$$SET")
+run: setup ## SCENARIO=<slug> [SET="backend.accept_count=10 …"]: one experiment, from set-up to verdict
+	@$(sets); $(connlab) run "$$SCENARIO" "$${sets[@]}"
 
 list: python ## the scenarios
 	@$(connlab) list
 
 show: python ## SCENARIO=<slug>: a scenario with its effective knobs and its predictions
-	@$(connlab) show "$$SCENARIO" $(if $(SET),--sets "$$SET")
+	@$(sets); $(connlab) show "$$SCENARIO" "$${sets[@]}"
 
 analyse: python ## RUN=<folder>: everything derived again from the raw files
 	@$(connlab) analyse "$$RUN"
-export RUN
 
 doctor: python ## what this machine lacks
 	@$(connlab) doctor
@@ -38,10 +38,10 @@ clean: python ## remove every container, network, volume and image of the lab; r
 
 # --- set-up ---------------------------------------------------------------------------------------------------
 
-.PHONY: ready ready-test python
-ready:
+.PHONY: setup setup-test python
+setup: ## install, start and build what a run needs, and run nothing
 	@setup/ready.sh
-ready-test:
+setup-test:
 	@setup/ready.sh test
 python:
 	@setup/python.sh
@@ -49,7 +49,7 @@ python:
 # --- tests ----------------------------------------------------------------------------------------------------
 
 .PHONY: test test-python test-shell test-compose test-collector test-k6 test-nginx test-backend test-integration test-e2e
-test: ready-test ## every check and test, from formatters to real runs
+test: setup-test ## every check and test, from formatters to real runs
 	@$(MAKE) test-shell test-python test-compose test-collector test-k6 test-nginx test-backend test-integration test-e2e
 
 test-shell: ## shellcheck on every script

@@ -31,7 +31,7 @@ debootstrap_trixie_slim() {
   on_debian || die "without a registry the base image is made with debootstrap, on Debian only" \
     "way on: load an image as $trixie_slim ('docker load', 'docker import') and run the command again"
   is_root || die "without a registry the base image is made with debootstrap, which needs root" \
-    "way on: run 'make doctor' as root once, or load an image as $trixie_slim"
+    "way on: run 'make setup' as root once, or load an image as $trixie_slim"
   command -v debootstrap >/dev/null || apt_install debootstrap
   local mirror
   mirror=$(debian_mirror)

@@ -87,7 +87,7 @@ if [[ -S /run/docker.sock ]] && ! is_root && [[ ! -w /run/docker.sock ]]; then
 fi
 if ! is_root; then
   die "no Docker Engine answers, and only root can install or start one" \
-    "way on: run 'make doctor' as root once, or install: Docker Engine 25 or newer, Compose 2.20 or newer, buildx"
+    "way on: run 'make setup' as root once, or install: Docker Engine 25 or newer, Compose 2.20 or newer, buildx"
 fi
 if ! command -v dockerd >/dev/null || ! compose_answers || ! buildx_answers; then
   on_debian || die "no Docker Engine answers, and the set-up knows how to install one on Debian only" \
