@@ -1,0 +1,3 @@
+module connlab/collector
+
+go 1.25.0
