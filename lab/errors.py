@@ -1,0 +1,62 @@
+"""The two ways in which a command of the lab stops short, and their exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What `connlab` says to the shell."""
+
+    REPRODUCED = 0
+    NOT_REPRODUCED = 1
+    BAD_INPUT = 2
+    INCONCLUSIVE = 3
+    LAB_FAILED = 4
+
+
+class ConnlabError(Exception):
+    """An end of the command that needs no traceback: the message says what is wrong and the way on."""
+
+    exit_code: ExitCode = ExitCode.LAB_FAILED
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with the input.
+
+    Attributes:
+        what: the fault, as a clause.
+        where: `file:line`, or the override that brought it in.
+        way_on: what to write instead, or the nearest valid name.
+    """
+
+    what: str
+    where: str | None = None
+    way_on: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.where}: " if self.where else ""
+        way_on = f"; {self.way_on}" if self.way_on else ""
+        return f"{where}{self.what}{way_on}"
+
+
+class BadInput(ConnlabError):
+    """The user's input is refused before anything starts; all that is wrong with it is listed together."""
+
+    exit_code = ExitCode.BAD_INPUT
+
+    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+        self.problems = [problems] if isinstance(problems, Problem) else list(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class LabError(ConnlabError):
+    """The lab or the machine failed; nothing can be said about the experiment."""
+
+    def __init__(self, what: str, *, way_on: str | None = None) -> None:
+        self.what = what
+        self.way_on = way_on
+        super().__init__(f"{what}\nway on: {way_on}" if way_on else what)

@@ -1,0 +1,296 @@
+"""Every knob of the lab: name, default, unit, range and meaning. The defaults stand here and nowhere else.
+
+A knob's name is `<group>.<field>`; inside the lab a duration is a whole number of milliseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from lab.units import DURATION_PATTERN, parse_duration
+
+Role = Literal["k6", "nginx", "backend"]
+ROLES: tuple[Role, ...] = ("k6", "nginx", "backend")
+Workload = Literal["users", "spike", "long_polling", "sequential"]
+
+KnobValue = int | bool | str
+
+
+def _read_duration(value: object) -> int:
+    if isinstance(value, str):
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            raise PydanticCustomError("duration", "{why}", {"why": str(error)}) from None
+    raise PydanticCustomError("duration", "{why}", {"why": f"'{value}' has no unit: write {_with_unit(value)}"})
+
+
+def _with_unit(value: object) -> str:
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else 20
+    return f"{number}s or {number}ms"
+
+
+def _read_workers(value: object) -> str:
+    if value == "auto" or (type(value) is int and 1 <= value <= 64):  # noqa: PLR2004 # a bound, as Field(le=…) has it
+        return str(value)
+    raise PydanticCustomError("workers", "{why}", {"why": f"'{value}' is neither 'auto' nor a number from 1 to 64"})
+
+
+def _read_http_version(value: object) -> object:
+    # YAML reads 1.1 as a number.
+    return str(value) if isinstance(value, float) else value
+
+
+_RETRY_CONDITIONS = (
+    *("error", "timeout", "invalid_header", "http_500", "http_502", "http_503", "http_504", "http_403", "http_404"),
+    *("http_429", "non_idempotent", "off"),
+)
+
+
+def _read_retry_conditions(value: object) -> object:
+    if isinstance(value, str):
+        wrong = [word for word in value.split() if word not in _RETRY_CONDITIONS]
+        if wrong or not value.split():
+            why = f"'{value}' is no list of nginx's conditions; valid: {' '.join(_RETRY_CONDITIONS)}"
+            raise PydanticCustomError("conditions", "{why}", {"why": why})
+    return value
+
+
+def _read_url_path(value: object) -> object:
+    if isinstance(value, str) and not re.fullmatch(r"/[A-Za-z0-9._~/-]*", value):
+        why = f"'{value}' is no path: it begins with '/' and holds letters, digits and . _ ~ - /"
+        raise PydanticCustomError("path", "{why}", {"why": why})
+    return value
+
+
+DURATION_SCHEMA = WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "examples": ["20s", "500ms", "2m"]})
+Duration = Annotated[int, BeforeValidator(_read_duration), DURATION_SCHEMA]
+Workers = Annotated[
+    str,
+    BeforeValidator(_read_workers),
+    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": 64}]}),
+]
+
+
+@dataclass(frozen=True)
+class For:
+    """Marks a knob of `load` that only some workloads read."""
+
+    workloads: tuple[Workload, ...]
+
+
+_Users = For(("users",))
+_Spike = For(("spike",))
+_LongPolling = For(("long_polling",))
+_Sequential = For(("sequential",))
+_Delay = For(("users", "spike", "sequential"))
+
+
+class Group(BaseModel):
+    """A group of knobs: unknown names are refused, and no value is silently turned into another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Backend(Group):
+    """The Spring Boot service on Tomcat."""
+
+    instances: Annotated[int, Field(ge=1, le=3, description="How many backends stand behind nginx")] = 1
+    accept_count: Annotated[
+        int,
+        Field(ge=1, le=1_000_000, description="Tomcat's acceptCount: the backlog it asks of listen(2); connections"),
+    ] = 100
+    max_connections: Annotated[
+        int, Field(ge=1, le=1_000_000, description="Tomcat's maxConnections: connections that it takes at once")
+    ] = 8192
+    threads_max: Annotated[int, Field(ge=1, le=10_000, description="Tomcat's maxThreads: requests served at once")] = (
+        200
+    )
+    threads_min_spare: Annotated[
+        int, Field(ge=1, le=10_000, description="Tomcat's minSpareThreads: threads kept running")
+    ] = 10
+    keep_alive_timeout: Annotated[
+        Duration, Field(ge=1, description="Tomcat's keepAliveTimeout: how long an idle connection is kept")
+    ] = 20_000
+    max_keep_alive_requests: Annotated[
+        int,
+        Field(
+            ge=-1,
+            description="Tomcat's maxKeepAliveRequests: requests on one connection; 1 = no keep-alive, -1 = unlimited",
+        ),
+    ] = 100
+    connection_timeout: Annotated[
+        Duration, Field(ge=1, description="Tomcat's connectionTimeout: how long it waits for a request's first line")
+    ] = 20_000
+    virtual_threads: Annotated[bool, Field(description="One virtual thread for each request instead of the pool")] = (
+        False
+    )
+    heap_mb: Annotated[int, Field(ge=64, le=65_536, description="The JVM's heap, fixed (-Xms = -Xmx); MiB")] = 256
+    admission_per_second: Annotated[
+        int, Field(ge=1, le=1_000_000, description="Waiting room: users admitted in each second")
+    ] = 50
+    polling_period: Annotated[
+        Duration, Field(ge=10, description="Waiting room: how long a user waits before asking again")
+    ] = 5_000
+    token_timeout: Annotated[
+        Duration, Field(ge=10, description="Waiting room: a token that is not asked about for so long is abandoned")
+    ] = 30_000
+    max_tokens: Annotated[
+        int, Field(ge=1, le=10_000_000, description="Waiting room: tokens it keeps; further users get 503")
+    ] = 100_000
+
+
+class Nginx(Group):
+    """The reverse proxy; the defaults are nginx 1.26's own."""
+
+    worker_processes: Annotated[Workers, Field(description="Worker processes, or 'auto' for one on each core")] = "1"
+    worker_connections: Annotated[
+        int, Field(ge=1, le=1_000_000, description="Connections of one worker; a proxied request takes two")
+    ] = 512
+    keepalive_timeout: Annotated[
+        Duration, Field(ge=0, description="How long an idle client connection is kept; 0s closes after each answer")
+    ] = 75_000
+    keepalive_requests: Annotated[int, Field(ge=1, description="Requests on one client connection")] = 1000
+    listen_backlog: Annotated[
+        int, Field(ge=1, le=1_000_000, description="The backlog nginx asks of listen(2); connections")
+    ] = 511
+    upstream_keepalive: Annotated[
+        int, Field(ge=0, le=1_000_000, description="Idle connections to the backends that one worker keeps; 0 = none")
+    ] = 0
+    upstream_keepalive_timeout: Annotated[
+        Duration, Field(ge=1, description="How long an idle connection to a backend is kept")
+    ] = 60_000
+    upstream_keepalive_requests: Annotated[int, Field(ge=1, description="Requests on one connection to a backend")] = (
+        1000
+    )
+    proxy_http_version: Annotated[
+        Literal["1.0", "1.1"],
+        BeforeValidator(_read_http_version),
+        Field(description="HTTP version towards the backends; connections are kept with 1.1 alone"),
+    ] = "1.0"
+    proxy_connection: Annotated[
+        Literal["close", "keep-alive", ""],
+        Field(description="The Connection header towards the backends; empty = none is sent"),
+    ] = "close"
+    proxy_connect_timeout: Annotated[Duration, Field(ge=1, description="Connect time-out towards the backends")] = (
+        60_000
+    )
+    proxy_read_timeout: Annotated[
+        Duration, Field(ge=1, description="Longest wait between two reads of a backend's answer")
+    ] = 60_000
+    proxy_send_timeout: Annotated[
+        Duration, Field(ge=1, description="Longest wait between two writes of a request to a backend")
+    ] = 60_000
+    proxy_next_upstream: Annotated[
+        str,
+        BeforeValidator(_read_retry_conditions),
+        Field(description="When a request goes on to the next backend: nginx's conditions, separated by spaces"),
+    ] = "error timeout"
+    proxy_next_upstream_tries: Annotated[
+        int, Field(ge=0, le=100, description="Backends tried for one request; 0 = as many as there are")
+    ] = 0
+    client_header_timeout: Annotated[Duration, Field(ge=1, description="Longest wait for a request's header")] = 60_000
+    client_body_timeout: Annotated[
+        Duration, Field(ge=1, description="Longest wait between two reads of a request's body")
+    ] = 60_000
+    send_timeout: Annotated[Duration, Field(ge=1, description="Longest wait between two writes to a client")] = 60_000
+    reset_timedout_connection: Annotated[bool, Field(description="Close timed-out client connections with RST")] = False
+    multi_accept: Annotated[bool, Field(description="Accept all waiting connections at each event")] = False
+    reuseport: Annotated[bool, Field(description="A listening socket of its own for each worker")] = False
+
+
+class Load(Group):
+    """What k6 does, and to what."""
+
+    workload: Annotated[Workload, Field(description="Which workload of k6/workloads runs")] = "users"
+    instances: Annotated[
+        int, Field(ge=1, le=8, description="k6 instances, each with an address of its own, sharing one workload")
+    ] = 1
+    connect_timeout: Annotated[Duration, Field(ge=1, description="How long a client waits for a connection")] = 30_000
+    request_timeout: Annotated[
+        Duration, Field(ge=1, description="How long a client waits for an answer, connecting included")
+    ] = 60_000
+    keep_alive: Annotated[bool, Field(description="Keep connections; false = a new one for each request")] = True
+    max_duration: Annotated[
+        Duration, Field(ge=1000, le=86_400_000, description="The workload is ended after this time at the latest")
+    ] = 600_000
+    path: Annotated[str, BeforeValidator(_read_url_path), Field(description="What is asked for"), _Delay] = "/api/delay"
+    handler_delay: Annotated[
+        Duration, Field(ge=0, le=600_000, description="How long the backend's handler takes"), _Delay
+    ] = 0
+    response_bytes: Annotated[
+        int, Field(ge=0, le=10_485_760, description="The size of the answer's body; bytes"), _Delay
+    ] = 0
+    users: Annotated[
+        int, Field(ge=1, le=100_000, description="Users, over all instances"), For(("users", "long_polling"))
+    ] = 1
+    arrival_gap: Annotated[
+        Duration, Field(ge=0, description="Each user arrives this long after the last; 0s = all at once"), _Users
+    ] = 0
+    calls: Annotated[int, Field(ge=1, le=1_000_000, description="Calls of each user, one after the other"), _Users] = 1
+    think_time: Annotated[Duration, Field(ge=0, description="A user's pause between two calls"), _Users] = 0
+    rate_per_second: Annotated[
+        int, Field(ge=1, le=1_000_000, description="Requests begun in each second, over all instances"), _Spike
+    ] = 100
+    duration: Annotated[Duration, Field(ge=1000, description="How long the spike lasts"), _Spike] = 1_000
+    max_users: Annotated[
+        int, Field(ge=1, le=100_000, description="Requests under way at once; k6 drops what exceeds it"), _Spike
+    ] = 1000
+    ramp_half: Annotated[
+        Duration, Field(ge=0, description="Time in which the first half of the users arrive"), _LongPolling
+    ] = 5_000
+    ramp_full: Annotated[Duration, Field(ge=0, description="Time in which the other half arrive"), _LongPolling] = (
+        20_000
+    )
+    ramp_down: Annotated[Duration, Field(ge=0, description="Time in which the users leave"), _LongPolling] = 5_000
+    rejoin: Annotated[
+        bool,
+        Field(description="An admitted user queues again; false = it stays, holding its connection"),
+        _LongPolling,
+    ] = False
+    requests: Annotated[int, Field(ge=1, le=10_000_000, description="Requests, one at a time"), _Sequential] = 1000
+
+
+class Capture(Group):
+    """Packet captures: each hop once, at its server's end (nginx sees both of its hops)."""
+
+    mode: Annotated[
+        Literal["headers", "handshakes", "off"],
+        Field(description="headers = 128 bytes of each packet; handshakes = SYN, FIN and RST only"),
+    ] = "headers"
+    client: Annotated[
+        Literal["off", "headers", "handshakes"], Field(description="The same at the client's end, besides")
+    ] = "off"
+    max_mb: Annotated[int, Field(ge=1, le=100_000, description="A capture ends at this size; MiB")] = 256
+
+
+class Sampler(Group):
+    """The collectors' samplers."""
+
+    rate_hz: Annotated[int, Field(ge=1, le=100, description="Samples of the kernel's counters in each second")] = 10
+
+
+SysctlValue = Annotated[
+    str,
+    BeforeValidator(lambda value: str(value) if type(value) is int else value),
+    WithJsonSchema({"type": ["integer", "string"]}),
+]
+
+
+class Knobs(Group):
+    """All knobs, by group."""
+
+    backend: Backend = Backend()
+    nginx: Nginx = Nginx()
+    load: Load = Load()
+    capture: Capture = Capture()
+    sampler: Sampler = Sampler()
+    kernel: Annotated[
+        dict[Role, dict[str, SysctlValue]],
+        Field(description="Sysctls of a role's network namespace: role, then the sysctl's name (net.…)"),
+    ] = Field(default_factory=dict)

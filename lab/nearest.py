@@ -1,0 +1,20 @@
+"""The nearest valid name, for messages about a name that is not valid."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+# A list up to here is shorter to read than to guess at.
+_LIST_MAX = 8
+
+
+def did_you_mean(name: str, valid: Iterable[str]) -> str | None:
+    """Say which of the `valid` names was meant; where none is near and they are few, list them."""
+    names = list(dict.fromkeys(valid))
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    if names and len(names) <= _LIST_MAX:
+        return f"valid: {', '.join(names)}"
+    return None

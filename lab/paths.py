@@ -1,0 +1,20 @@
+"""Where things lie in the repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SCENARIOS = ROOT / "scenarios"
+RESULTS = ROOT / "results"
+SCHEMAS = ROOT / "schemas"
+COMPOSE_FILE = ROOT / "compose.yaml"
+BUILD_IMAGES = ROOT / "setup" / "images.sh"
+
+
+def shown(path: Path) -> str:
+    """Give the path as the user would type it: relative to the working directory where it lies below it."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
