@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lab.knobs import DURATION_SCHEMA, For, Group, Knobs, KnobValue, Workload
+from lab.knob_types import DURATION_SCHEMA
+from lab.knobs import For, Group, Knobs, KnobValue, Workload
 from lab.units import format_duration
 
 

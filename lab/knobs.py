@@ -5,76 +5,18 @@ A knob's name is `<group>.<field>`; inside the lab a duration is a whole number 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field
 
-from lab.units import DURATION_PATTERN, parse_duration
+from lab.knob_types import Duration, HttpVersion, RequestLimit, RetryConditions, SysctlValue, UrlPath, Workers
 
 Role = Literal["k6", "nginx", "backend"]
 ROLES: tuple[Role, ...] = ("k6", "nginx", "backend")
 Workload = Literal["users", "spike", "long_polling", "sequential"]
 
 KnobValue = int | bool | str
-
-
-def _read_duration(value: object) -> int:
-    if isinstance(value, str):
-        try:
-            return parse_duration(value)
-        except ValueError as error:
-            raise PydanticCustomError("duration", "{why}", {"why": str(error)}) from None
-    raise PydanticCustomError("duration", "{why}", {"why": f"'{value}' has no unit: write {_with_unit(value)}"})
-
-
-def _with_unit(value: object) -> str:
-    number = value if isinstance(value, int | float) and not isinstance(value, bool) else 20
-    return f"{number}s or {number}ms"
-
-
-def _read_workers(value: object) -> str:
-    if value == "auto" or (type(value) is int and 1 <= value <= 64):  # noqa: PLR2004 # a bound, as Field(le=…) has it
-        return str(value)
-    raise PydanticCustomError("workers", "{why}", {"why": f"'{value}' is neither 'auto' nor a number from 1 to 64"})
-
-
-def _read_http_version(value: object) -> object:
-    # YAML reads 1.1 as a number.
-    return str(value) if isinstance(value, float) else value
-
-
-_RETRY_CONDITIONS = (
-    *("error", "timeout", "invalid_header", "http_500", "http_502", "http_503", "http_504", "http_403", "http_404"),
-    *("http_429", "non_idempotent", "off"),
-)
-
-
-def _read_retry_conditions(value: object) -> object:
-    if isinstance(value, str):
-        wrong = [word for word in value.split() if word not in _RETRY_CONDITIONS]
-        if wrong or not value.split():
-            why = f"'{value}' is no list of nginx's conditions; valid: {' '.join(_RETRY_CONDITIONS)}"
-            raise PydanticCustomError("conditions", "{why}", {"why": why})
-    return value
-
-
-def _read_url_path(value: object) -> object:
-    if isinstance(value, str) and not re.fullmatch(r"/[A-Za-z0-9._~/-]*", value):
-        why = f"'{value}' is no path: it begins with '/' and holds letters, digits and . _ ~ - /"
-        raise PydanticCustomError("path", "{why}", {"why": why})
-    return value
-
-
-DURATION_SCHEMA = WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "examples": ["20s", "500ms", "2m"]})
-Duration = Annotated[int, BeforeValidator(_read_duration), DURATION_SCHEMA]
-Workers = Annotated[
-    str,
-    BeforeValidator(_read_workers),
-    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": 64}]}),
-]
 
 
 @dataclass(frozen=True)
@@ -118,10 +60,9 @@ class Backend(Group):
         Duration, Field(ge=1, description="Tomcat's keepAliveTimeout: how long an idle connection is kept")
     ] = 20_000
     max_keep_alive_requests: Annotated[
-        int,
+        RequestLimit,
         Field(
-            ge=-1,
-            description="Tomcat's maxKeepAliveRequests: requests on one connection; 1 = no keep-alive, -1 = unlimited",
+            description="Tomcat's maxKeepAliveRequests: requests on one connection; 1 = no keep-alive, -1 = no limit",
         ),
     ] = 100
     connection_timeout: Annotated[
@@ -150,12 +91,14 @@ class Nginx(Group):
 
     worker_processes: Annotated[Workers, Field(description="Worker processes, or 'auto' for one on each core")] = "1"
     worker_connections: Annotated[
-        int, Field(ge=1, le=1_000_000, description="Connections of one worker; a proxied request takes two")
+        int, Field(ge=16, le=1_000_000, description="Connections of one worker; a proxied request takes two")
     ] = 512
     keepalive_timeout: Annotated[
         Duration, Field(ge=0, description="How long an idle client connection is kept; 0s closes after each answer")
     ] = 75_000
-    keepalive_requests: Annotated[int, Field(ge=1, description="Requests on one client connection")] = 1000
+    keepalive_requests: Annotated[int, Field(ge=1, le=999_999_999, description="Requests on one client connection")] = (
+        1000
+    )
     listen_backlog: Annotated[
         int, Field(ge=1, le=1_000_000, description="The backlog nginx asks of listen(2); connections")
     ] = 511
@@ -165,12 +108,11 @@ class Nginx(Group):
     upstream_keepalive_timeout: Annotated[
         Duration, Field(ge=1, description="How long an idle connection to a backend is kept")
     ] = 60_000
-    upstream_keepalive_requests: Annotated[int, Field(ge=1, description="Requests on one connection to a backend")] = (
-        1000
-    )
+    upstream_keepalive_requests: Annotated[
+        int, Field(ge=1, le=999_999_999, description="Requests on one connection to a backend")
+    ] = 1000
     proxy_http_version: Annotated[
-        Literal["1.0", "1.1"],
-        BeforeValidator(_read_http_version),
+        HttpVersion,
         Field(description="HTTP version towards the backends; connections are kept with 1.1 alone"),
     ] = "1.0"
     proxy_connection: Annotated[
@@ -187,8 +129,7 @@ class Nginx(Group):
         Duration, Field(ge=1, description="Longest wait between two writes of a request to a backend")
     ] = 60_000
     proxy_next_upstream: Annotated[
-        str,
-        BeforeValidator(_read_retry_conditions),
+        RetryConditions,
         Field(description="When a request goes on to the next backend: nginx's conditions, separated by spaces"),
     ] = "error timeout"
     proxy_next_upstream_tries: Annotated[
@@ -217,9 +158,9 @@ class Load(Group):
     ] = 60_000
     keep_alive: Annotated[bool, Field(description="Keep connections; false = a new one for each request")] = True
     max_duration: Annotated[
-        Duration, Field(ge=1000, le=86_400_000, description="The workload is ended after this time at the latest")
+        Duration, Field(ge=1000, description="The workload is ended after this time at the latest")
     ] = 600_000
-    path: Annotated[str, BeforeValidator(_read_url_path), Field(description="What is asked for"), _Delay] = "/api/delay"
+    path: Annotated[UrlPath, Field(description="What is asked for"), _Delay] = "/api/delay"
     handler_delay: Annotated[
         Duration, Field(ge=0, le=600_000, description="How long the backend's handler takes"), _Delay
     ] = 0
@@ -273,13 +214,6 @@ class Sampler(Group):
     """The collectors' samplers."""
 
     rate_hz: Annotated[int, Field(ge=1, le=100, description="Samples of the kernel's counters in each second")] = 10
-
-
-SysctlValue = Annotated[
-    str,
-    BeforeValidator(lambda value: str(value) if type(value) is int else value),
-    WithJsonSchema({"type": ["integer", "string"]}),
-]
 
 
 class Knobs(Group):

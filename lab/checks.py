@@ -1,0 +1,145 @@
+"""What must hold between the parts of a scenario, beyond each value's own type and range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lab import sysctls
+from lab.catalogue import CATALOGUE, show_value
+from lab.effective import Effective
+from lab.errors import Problem
+from lab.knobs import ROLES
+from lab.predictions import prediction_problems
+
+STATIC_PAGE = "/static.html"
+_DELAY = "/api/delay"
+
+
+def problems_of(effective: Effective) -> Iterator[Problem]:
+    """Give everything about the scenario that cannot be run or would silently do nothing."""
+    path_problems = list(_path(effective))
+    yield from path_problems
+    yield from _roles(effective)
+    yield from _workload(effective)
+    yield from _target(effective)
+    yield from _between_knobs(effective)
+    yield from _sysctls(effective)
+    if not path_problems:
+        yield from prediction_problems(effective)
+
+
+def _path(effective: Effective) -> Iterator[Problem]:
+    path = effective.scenario.path
+    where = effective.where("path")
+    shown = f"[{', '.join(path)}]"
+    if path[0] != "k6":
+        yield Problem(f"the path {shown} does not begin with k6, the client", where, "write [k6, nginx, backend]")
+    if len(set(path)) < len(path):
+        yield Problem(f"the path {shown} names a role twice", where)
+    elif "k6" in path[1:]:
+        yield Problem(f"in the path {shown} k6 is no server", where)
+    elif sorted(path, key=ROLES.index) != path:
+        yield Problem(
+            f"in the path {shown} the roles do not stand in their order",
+            where,
+            f"write [{', '.join(sorted(path, key=ROLES.index))}]",
+        )
+
+
+def _roles(effective: Effective) -> Iterator[Problem]:
+    path = effective.scenario.path
+    for knob in effective.asked():
+        parts = knob.split(".")
+        role = parts[1] if parts[0] == "kernel" else parts[0]
+        if role in ROLES and role not in path:
+            what = f"{knob} is set, but {role} is not on the path [{', '.join(path)}]"
+            yield Problem(what, effective.where_knob(knob), f"leave it out, or put {role} on the path")
+
+
+def _workload(effective: Effective) -> Iterator[Problem]:
+    workload = effective.scenario.knobs.load.workload
+    for knob in effective.asked():
+        readers = CATALOGUE[knob].workloads if knob in CATALOGUE else None
+        if readers and workload not in readers:
+            what = f"{knob} is set, but the workload '{workload}' does not read it"
+            yield Problem(what, effective.where_knob(knob), f"it belongs to {' and '.join(readers)}")
+
+
+def _target(effective: Effective) -> Iterator[Problem]:
+    load = effective.scenario.knobs.load
+    if "backend" not in effective.scenario.path:
+        if load.workload == "long_polling":
+            yield Problem(
+                "long_polling needs the backend's waiting room", effective.where("path"), "put backend on the path"
+            )
+        elif load.path != STATIC_PAGE:
+            what = f"without a backend nginx has nothing but its static page, and load.path is {load.path}"
+            yield Problem(
+                what, effective.where_knob("load.path"), f"set load.path to {STATIC_PAGE}, or put backend on the path"
+            )
+    if load.path != _DELAY:
+        for knob in ("load.handler_delay", "load.response_bytes"):
+            if effective.source(knob) != "default":
+                yield Problem(
+                    f"{knob} is set, but only {_DELAY} reads it, and load.path is {load.path}",
+                    effective.where_knob(knob),
+                )
+
+
+def _between_knobs(effective: Effective) -> Iterator[Problem]:
+    knobs, at = effective.scenario.knobs, effective.where_knob
+    load, backend = knobs.load, knobs.backend
+    if backend.instances > 1 and "nginx" not in effective.scenario.path:
+        what = f"{backend.instances} backends need nginx before them: nothing else spreads the load"
+        yield Problem(what, at("backend.instances"), "put nginx on the path")
+    if backend.threads_min_spare > backend.threads_max:
+        what = f"backend.threads_min_spare ({backend.threads_min_spare}) exceeds threads_max ({backend.threads_max})"
+        yield Problem(what, _first_asked(effective, "backend.threads_max", "backend.threads_min_spare"))
+    if load.workload == "long_polling" and backend.token_timeout <= backend.polling_period:
+        what = (
+            f"backend.token_timeout ({_shown(effective, 'backend.token_timeout')}) must exceed backend.polling_period"
+        )
+        yield Problem(
+            f"{what} ({_shown(effective, 'backend.polling_period')}), or every waiting user is abandoned",
+            _first_asked(effective, "backend.polling_period", "backend.token_timeout"),
+        )
+    if load.workload == "sequential" and load.instances > 1:
+        yield Problem("the workload 'sequential' is one user's: it runs in one instance", at("load.instances"))
+    if load.workload in ("users", "long_polling") and load.users < load.instances:
+        what = f"{load.users} users cannot be shared by {load.instances} instances of k6"
+        yield Problem(what, _first_asked(effective, "load.instances", "load.users"))
+    yield from _durations(effective)
+
+
+def _durations(effective: Effective) -> Iterator[Problem]:
+    load = effective.scenario.knobs.load
+    needed_ms = {
+        "users": (load.users - 1) * load.arrival_gap,
+        "spike": load.duration,
+        "long_polling": load.ramp_half + load.ramp_full + load.ramp_down,
+        "sequential": 0,
+    }[load.workload]
+    if needed_ms >= load.max_duration:
+        what = f"the load itself takes {show_value('load.duration', needed_ms)}, and load.max_duration ends it"
+        yield Problem(
+            f"{what} after {_shown(effective, 'load.max_duration')}", effective.where_knob("load.max_duration")
+        )
+    if load.workload == "long_polling" and needed_ms == 0:
+        yield Problem("the three ramps of long_polling take no time at all", effective.where_knob("load.ramp_full"))
+
+
+def _sysctls(effective: Effective) -> Iterator[Problem]:
+    for role, names in effective.scenario.knobs.kernel.items():
+        for name, value in names.items():
+            fault = sysctls.fault(name, value)
+            if fault:
+                yield Problem(fault[0], effective.where_knob(f"kernel.{role}.{name}"), fault[1])
+
+
+def _first_asked(effective: Effective, *knobs: str) -> str:
+    """Cite the knob that someone set: of two that disagree, the default is not to blame."""
+    return effective.where_knob(next((knob for knob in knobs if effective.source(knob) != "default"), knobs[0]))
+
+
+def _shown(effective: Effective, knob: str) -> str:
+    return show_value(knob, effective.values[knob])

@@ -1,0 +1,106 @@
+"""Reads YAML and remembers on which line each value stands."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from lab.errors import BadInput, Problem
+
+Location = tuple[str | int, ...]
+
+# Far deeper than any scenario; it keeps a hostile or cyclic file from exhausting the stack.
+_DEPTH_MAX = 32
+
+
+@dataclass(frozen=True)
+class Document:
+    """A YAML file's content as plain values.
+
+    Attributes:
+        file: the name under which messages cite it.
+        lines: the line (from 1) of each key and list item.
+    """
+
+    file: str
+    content: object
+    lines: Mapping[Location, int]
+
+    def where(self, location: Location) -> str:
+        """Give `file:line` of the value at `location`, or of the nearest one that encloses it."""
+        for length in range(len(location), 0, -1):
+            if location[:length] in self.lines:
+                return f"{self.file}:{self.lines[location[:length]]}"
+        return f"{self.file}:1"
+
+
+def parse(data: bytes, file: str) -> Document:
+    """Parse one YAML document.
+
+    Raises:
+        BadInput: it is no YAML, repeats a key, or is nested beyond reason.
+    """
+    try:
+        loaded = YAML(typ="rt", pure=True).load(data.decode())
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise BadInput(Problem("the file is no UTF-8 text", f"{file}:{line}")) from None
+    except DuplicateKeyError as error:
+        raise BadInput(Problem(_duplicate(error), _place(error, file))) from None
+    except MarkedYAMLError as error:
+        raise BadInput(Problem(f"broken YAML: {_first_line(error)}", _place(error, file))) from None
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise BadInput(Problem(f"broken YAML: {str(error).splitlines()[0]}", f"{file}:1")) from None
+    reader = _Reader(file)
+    return Document(file, reader.plain(loaded), reader.lines)
+
+
+def _place(error: MarkedYAMLError, file: str) -> str:
+    mark = error.problem_mark or error.context_mark
+    return f"{file}:{mark.line + 1 if mark else 1}"
+
+
+def _first_line(error: MarkedYAMLError) -> str:
+    text = str(error.problem or error.context or error)
+    return text.strip().splitlines()[0]
+
+
+def _duplicate(error: DuplicateKeyError) -> str:
+    # The library's sentence goes on with advice about its own API.
+    return (
+        _first_line(error).split(" with value")[0].replace('found duplicate key "', "the key '").replace('"', "'")
+        + " stands twice"
+    )
+
+
+class _Reader:
+    """Turns ruamel's nodes into plain values and notes their lines."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.lines: dict[Location, int] = {}
+
+    def plain(self, node: Any, location: Location = ()) -> object:  # noqa: ANN401 # YAML holds anything
+        if len(location) > _DEPTH_MAX:
+            raise BadInput(Problem("nested too deeply", f"{self.file}:{max(self.lines.values(), default=1)}"))
+        if isinstance(node, CommentedMap):
+            return {str(key): self._item(node, key, (*location, str(key)), node.lc.key) for key in node}
+        if isinstance(node, CommentedSeq):
+            return [self._item(node, index, (*location, index), node.lc.item) for index in range(len(node))]
+        for kind in (bool, int, float, str):  # ruamel's scalars are subclasses that remember their spelling
+            if isinstance(node, kind):
+                return kind(node)
+        return node
+
+    def _item(self, node: Any, key: Any, location: Location, place: Callable[[Any], Any]) -> object:  # noqa: ANN401 # as above
+        # A key that came by a merge (`<<`) has no place of its own: the enclosing line stands for it.
+        with contextlib.suppress(KeyError):
+            self.lines[location] = place(key)[0] + 1
+        return self.plain(node[key], location)

@@ -1,0 +1,152 @@
+"""The effective configuration of a run: a scenario with the user's overrides, validated as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
+
+from lab import document, messages, paths
+from lab.catalogue import flat
+from lab.document import Document, Location
+from lab.errors import BadInput, Problem
+from lab.knobs import KnobValue
+from lab.nearest import did_you_mean
+from lab.overrides import Override, knob_location, parse_overrides
+from lab.scenario import Scenario
+
+Source = Literal["scenario", "set", "default"]
+
+_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Effective:
+    """What will be run.
+
+    Attributes:
+        values: every knob's value under its full name; durations in milliseconds.
+    """
+
+    slug: str
+    scenario: Scenario
+    values: Mapping[str, KnobValue]
+    document: Document
+    overrides: tuple[Override, ...]
+
+    def source(self, knob: str) -> Source:
+        """Tell who set a knob."""
+        if any(override.knob == knob for override in self.overrides):
+            return "set"
+        return "scenario" if knob_location(knob) in self.document.lines else "default"
+
+    def asked(self) -> list[str]:
+        """Give the knobs that the scenario or the user set."""
+        return [knob for knob in self.values if self.source(knob) != "default"]
+
+    def where_knob(self, knob: str) -> str:
+        """Give the place to cite for a knob's value."""
+        return _where(knob_location(knob), self.document, self.overrides)
+
+    def where(self, *location: str | int) -> str:
+        """Give the place to cite for another part of the scenario."""
+        return self.document.where(location)
+
+
+def slugs(folder: Path = paths.SCENARIOS) -> list[str]:
+    """Give the names of all scenarios."""
+    return sorted(file.parent.name for file in folder.glob("*/scenario.yaml"))
+
+
+def resolve(slug: str, overrides: Iterable[str] = (), folder: Path = paths.SCENARIOS) -> Effective:
+    """Read a scenario, apply overrides (`knob=value`) and check that the whole makes sense.
+
+    Raises:
+        BadInput: anything is wrong; all that was found is listed, with file, line and the nearest valid name.
+    """
+    # Checks need Effective, which stands here.
+    from lab.checks import problems_of  # noqa: PLC0415
+
+    file = _file(slug, folder)
+    parsed = document.parse(file.read_bytes(), paths.shown(file))
+    effective = _validate(slug, parsed, tuple(parse_overrides(overrides)))
+    problems = list(problems_of(effective))
+    if problems:
+        raise BadInput(problems)
+    return effective
+
+
+def _file(slug: str, folder: Path) -> Path:
+    known = slugs(folder)
+    if not slug:
+        raise BadInput(Problem("no scenario is named", way_on="'connlab list' (make list) shows them"))
+    if not _SLUG.fullmatch(slug):
+        what = f"'{slug}' is no scenario's name: it holds small letters, digits and hyphens"
+        raise BadInput(Problem(what, way_on=did_you_mean(slug, known)))
+    if slug not in known:
+        hint = did_you_mean(slug, known) or "'connlab list' (make list) shows them"
+        raise BadInput(Problem(f"unknown scenario '{slug}'", way_on=hint))
+    return folder / slug / "scenario.yaml"
+
+
+def _validate(slug: str, parsed: Document, overrides: tuple[Override, ...]) -> Effective:
+    if not isinstance(parsed.content, Mapping):
+        raise BadInput(Problem("a scenario is a mapping of keys to values", parsed.where(())))
+    content = _with_overrides(parsed.content, overrides)
+    try:
+        scenario = Scenario.model_validate(content)
+    except ValidationError as error:
+        raise BadInput([_problem(finding, parsed, overrides) for finding in error.errors()]) from None
+    return Effective(slug, scenario, flat(scenario.knobs), parsed, overrides)
+
+
+def _with_overrides(content: Mapping[str, Any], overrides: tuple[Override, ...]) -> dict[str, Any]:
+    changed = dict(content)
+    for override in overrides:
+        level = changed
+        for key in override.location[:-1]:
+            inner = level.get(str(key), {})
+            if not isinstance(inner, dict):
+                break  # the scenario is wrong here, and validation will say so
+            level[str(key)] = level = dict(inner)
+        else:
+            level[str(override.location[-1])] = override.value
+    return changed
+
+
+def _problem(finding: Any, parsed: Document, overrides: tuple[Override, ...]) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
+    location = tuple(part for part in finding["loc"] if part != "[key]")
+    what, way_on = messages.sentence(finding, _siblings(location))
+    return Problem(what, _where(location, parsed, overrides), way_on)
+
+
+def _where(location: Location, parsed: Document, overrides: tuple[Override, ...]) -> str:
+    for override in overrides:
+        if override.location[: len(location)] == location and location not in parsed.lines:
+            return override.where
+        if override.location == location:
+            return override.where
+    return parsed.where(location)
+
+
+def _siblings(location: Location) -> list[str]:
+    """Give the keys that are valid beside the one at `location`."""
+    model: type[BaseModel] = Scenario
+    for part in location[:-1]:
+        inner = _model_of(model, part)
+        if inner is None:
+            continue  # an index into a list of models
+        model = inner
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _model_of(model: type[BaseModel], part: str | int) -> type[BaseModel] | None:
+    field = model.model_fields.get(str(part))
+    if field is None:
+        return None
+    candidates = [field.annotation, *getattr(field.annotation, "__args__", ())]
+    return next((kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel)), None)

@@ -1,0 +1,100 @@
+"""Overrides: `group.knob=value`, as `--set` and make's SET take them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lab.catalogue import CATALOGUE
+from lab.document import Location
+from lab.errors import BadInput, Problem
+from lab.nearest import nearest
+
+_EXAMPLE = "write it as backend.accept_count=10"
+_SYSCTL_EXAMPLE = "write it as kernel.backend.net.ipv4.tcp_syn_retries=6"
+
+
+@dataclass(frozen=True)
+class Override:
+    """One knob set by the user.
+
+    Attributes:
+        knob: its full name.
+        value: text, number or truth value, as the text reads.
+        text: what the user wrote.
+    """
+
+    knob: str
+    value: int | bool | str
+    text: str
+
+    @property
+    def where(self) -> str:
+        """What to cite in a message."""
+        return f"--set {self.text}"
+
+    @property
+    def location(self) -> Location:
+        """Where the knob stands in a scenario's document."""
+        return knob_location(self.knob)
+
+
+def knob_location(knob: str) -> Location:
+    """Give the place of a knob in a scenario's document: `kernel.k6.net.x` has three keys, others two."""
+    return ("knobs", *knob.split(".", 2 if knob.startswith("kernel.") else 1))
+
+
+def parse_overrides(texts: Iterable[str]) -> list[Override]:
+    """Read overrides; of two for the same knob the later one counts.
+
+    Raises:
+        BadInput: an unknown knob, or no `knob=value`.
+    """
+    overrides: dict[str, Override] = {}
+    problems: list[Problem] = []
+    for text in texts:
+        try:
+            override = _parse(text)
+        except BadInput as error:
+            problems += error.problems
+        else:
+            overrides[override.knob] = override
+    if problems:
+        raise BadInput(problems)
+    return list(overrides.values())
+
+
+def _parse(text: str) -> Override:
+    where = f"--set {text}"
+    name, equals, value = text.partition("=")
+    name = name.strip()
+    if not equals or not name:
+        raise BadInput(Problem("an override has a knob, '=' and a value", where, _EXAMPLE))
+    if name.startswith("kernel."):
+        name = _sysctl_knob(name, where)
+    elif name not in CATALOGUE:
+        raise BadInput(Problem(f"unknown knob '{name}'", where, nearest_knob(name)))
+    return Override(name, _scalar(value.strip()), text)
+
+
+def _sysctl_knob(name: str, where: str) -> str:
+    # Quotes are what YAML and shells would want around the dots; here they mean nothing.
+    name = name.replace('"', "").replace("'", "")
+    if not re.fullmatch(r"kernel\.[^.]+\.[^.]+(\.[^.]+)+", name):
+        raise BadInput(Problem(f"'{name}' names no role and sysctl", where, _SYSCTL_EXAMPLE))
+    return name
+
+
+def _scalar(text: str) -> int | bool | str:
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text.strip("\"'")
+
+
+def nearest_knob(name: str) -> str:
+    """Say which knob was meant; a field's name alone, or under another group, finds its knob."""
+    by_field = {knob.field: knob.name for knob in CATALOGUE.values()}
+    field = name.rpartition(".")[2]
+    meant = by_field.get(field) or nearest(name, CATALOGUE) or by_field.get(nearest(field, by_field) or "")
+    return f"did you mean '{meant}'?" if meant else "'connlab show' lists a scenario's knobs"
