@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+
+	"connlab/collector/internal/capture"
+	"connlab/collector/internal/config"
+	"connlab/collector/internal/health"
+	"connlab/collector/internal/probe"
+	"connlab/collector/internal/sampler"
+	"connlab/collector/internal/scrape"
+	"connlab/collector/internal/sockdiag"
+)
+
+// A collection runs the sampler, the capture and the scrapes of one role side by side. The first part that fails ends
+// all; a capture that fails does not, for the samples are worth having without it.
+type collection struct {
+	settings config.Config
+	raw      string // the folder to write to
+	samples  *sampler.Sampler
+	health   *health.Reporter
+
+	context context.Context
+	stop    context.CancelCauseFunc
+	parts   sync.WaitGroup
+	mutex   sync.Mutex
+	errs    []error
+}
+
+func openCollection(settings config.Config, raw, state string) (*collection, error) {
+	c := &collection{settings: settings, raw: raw}
+	var err error
+	c.health, err = health.NewReporter(state, health.State{
+		Capture: settings.Capture == capture.Off, Ready: settings.ReadyURL == "",
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.samples, err = sampler.Open(sampler.Config{
+		Role: settings.Role, RateHz: settings.RateHz, Path: filepath.Join(raw, "samples.jsonl"), ProcRoot: "/proc",
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.context, c.stop = context.WithCancelCause(context.Background())
+	return c, nil
+}
+
+// run returns once all parts have ended, each in good order.
+func (c *collection) run() error {
+	c.start(func() error {
+		return c.samples.Run(c.context, func() { c.report(func(s *health.State) { s.Sampling = true }) })
+	})
+	if c.settings.Capture != capture.Off {
+		c.start(c.capturePackets)
+	}
+	c.start(c.watchRole)
+	c.parts.Wait()
+	return errors.Join(c.errs...)
+}
+
+func (c *collection) start(part func() error) {
+	c.parts.Add(1)
+	go func() {
+		defer c.parts.Done()
+		c.fail(part())
+	}()
+}
+
+// fail ends the collection if there is an error.
+func (c *collection) fail(err error) {
+	if err == nil {
+		return
+	}
+	c.stop(err)
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.errs = append(c.errs, err)
+}
+
+// report tells the health check of a change.
+func (c *collection) report(change func(*health.State)) { c.fail(c.health.Update(change)) }
+
+func (c *collection) capturePackets() error {
+	report, err := capture.Run(c.context, capture.Config{
+		Mode: c.settings.Capture, Interface: c.settings.CaptureInterface, BytesMax: c.settings.CaptureBytesMax,
+		PacketsPath: filepath.Join(c.raw, "capture.pcap"), ReportPath: filepath.Join(c.raw, "capture.json"),
+	}, func() { c.report(func(s *health.State) { s.Capture = true }) })
+	if report.Reason != nil {
+		fmt.Fprintf(os.Stderr, "collector: capture: %s\n", *report.Reason)
+		c.report(func(s *health.State) { s.Capture = false })
+	}
+	return err
+}
+
+// watchRole waits until the role is ready, then starts to scrape its metrics.
+func (c *collection) watchRole() error {
+	if c.settings.ReadyURL != "" {
+		err := c.waitReady()
+		if c.context.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		c.report(func(s *health.State) { s.Ready = true })
+	}
+	for _, source := range c.settings.Scrapes {
+		c.start(func() error {
+			return scrape.Run(c.context, source.Address, filepath.Join(c.raw, source.Name+".jsonl"))
+		})
+	}
+	return nil
+}
+
+func (c *collection) waitReady() error {
+	target, err := url.Parse(c.settings.ReadyURL)
+	if err != nil {
+		return err
+	}
+	port, err := strconv.ParseUint(target.Port(), 10, 16)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.settings.ReadyURL, err)
+	}
+	diag, err := sockdiag.Dial()
+	if err != nil {
+		return err
+	}
+	var listeners []sockdiag.Listener
+	err = probe.WaitReady(c.context, c.settings.ReadyURL, func() (bool, error) {
+		var err error
+		listeners, err = diag.Listeners(listeners[:0])
+		return slices.ContainsFunc(listeners, func(l sockdiag.Listener) bool { return l.Port == uint16(port) }), err
+	})
+	return errors.Join(err, diag.Close())
+}

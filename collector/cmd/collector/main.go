@@ -1,0 +1,72 @@
+// The collector stands beside a role of the lab: it holds the role's namespaces, samples what the kernel counts there,
+// captures the packets, and answers questions about it. See collector/README.md.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// A command does its work and prints its result on out.
+type command struct {
+	name, arguments, does string
+	run                   func(arguments []string, out io.Writer) error
+}
+
+func commands() []command {
+	return []command{
+		{"run", "", "sample and capture into /raw until SIGTERM or SIGINT; settings come from CONNLAB_… in the environment", run},
+		{"healthy", "", "succeed once the collector beside samples and captures, and its role is ready", healthy},
+		{"http", "[--method M] [--body B] URL", "send one request and print the answer's body; fail from status 400 on", httpCommand},
+		{"inspect", "[--sysctl NAME]…", "print this network namespace's settings, listeners and addresses as JSON", inspectCommand},
+	}
+}
+
+// errUsage marks what the user got wrong; its message has been printed.
+var errUsage = errors.New("usage")
+
+func main() {
+	switch err := dispatch(os.Args[1:], os.Stdout); {
+	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "collector: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+		os.Exit(1)
+	}
+}
+
+func dispatch(arguments []string, out io.Writer) error {
+	if len(arguments) > 0 {
+		for _, c := range commands() {
+			if c.name == arguments[0] {
+				return c.run(arguments[1:], out)
+			}
+		}
+	}
+	fmt.Fprintln(os.Stderr, "usage: collector COMMAND")
+	for _, c := range commands() {
+		fmt.Fprintf(os.Stderr, "  %s\n      %s\n", strings.TrimSpace(c.name+" "+c.arguments), c.does)
+	}
+	return errUsage
+}
+
+// parse reads a command's flags; it wants as many further arguments as it has names for.
+func parse(flags *flag.FlagSet, arguments []string, names ...string) ([]string, error) {
+	if err := flags.Parse(arguments); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		return nil, errUsage
+	}
+	if flags.NArg() != len(names) {
+		fmt.Fprintf(flags.Output(), "usage: collector %s\n", strings.Join(append([]string{flags.Name(), "[flags]"}, names...), " "))
+		flags.PrintDefaults()
+		return nil, errUsage
+	}
+	return flags.Args(), nil
+}

@@ -1,0 +1,213 @@
+// Package capture keeps tcpdump running on one interface and tells how that went.
+package capture
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Schema names the format of capture.json.
+const Schema = "connlab.capture/1"
+
+const (
+	// 128 bytes hold Ethernet, IPv6 and the longest TCP header.
+	snapBytes = 128
+	// tcpdump's ring for packets it has not yet written: 16 MiB.
+	ringKiB = 16 << 10
+	// The kernel hands a block of packets over when it is full or, at the latest, after tcpdump's time-out of 1 s;
+	// what stands in a block that was not handed over is lost when tcpdump ends.
+	settle = 1200 * time.Millisecond
+	// How often the file's size is compared with its bound.
+	sizeInterval = 100 * time.Millisecond
+	// How long tcpdump may take to write the rest and end.
+	patience = 5 * time.Second
+)
+
+// Config says what to capture and where to.
+type Config struct {
+	Mode      Mode
+	Interface string
+	// PacketsPath is the pcap file, ReportPath the JSON file that tells how the capture went. Neither may exist.
+	PacketsPath, ReportPath string
+	// BytesMax bounds the pcap file. It is watched, so that the file may end a little above it.
+	BytesMax int64
+}
+
+// A Report is the content of capture.json.
+type Report struct {
+	Schema    string `json:"schema"`
+	Mode      Mode   `json:"mode"`
+	Interface string `json:"interface"`
+	Filter    string `json:"filter"`
+	Snaplen   int    `json:"snaplen"`
+	// StartedUs is when tcpdump listened; nil if it never did.
+	StartedUs *int64 `json:"started_us"`
+	EndedUs   int64  `json:"ended_us"`
+	statistics
+	// Bytes is the size of the pcap file; nil if there is none.
+	Bytes *int64 `json:"bytes"`
+	// CPUms is what tcpdump itself used. The kernel's share of the work is charged to whoever sends and receives.
+	CPUms int64 `json:"cpu_ms"`
+	// Truncated: the size limit ended the capture before the run did.
+	Truncated bool `json:"truncated"`
+	// Reason is why the capture ended before the run did, or why its figures are incomplete; nil if all is well.
+	Reason *string `json:"reason"`
+}
+
+// Run captures until the context is done, and writes the report. It calls listening once tcpdump is at work. A capture
+// that fails is told in the report, not by an error: sampling goes on without it. The error is about the report alone.
+func Run(ctx context.Context, config Config, listening func()) (Report, error) {
+	report := Report{
+		Schema: Schema, Mode: config.Mode, Interface: config.Interface, Filter: filter(config.Mode), Snaplen: snapBytes,
+	}
+	if err := capture(ctx, config, &report, listening); err != nil {
+		reason := err.Error()
+		report.Reason = &reason
+	}
+	if info, err := os.Stat(config.PacketsPath); err == nil {
+		size := info.Size()
+		report.Bytes = &size
+	}
+	text, err := json.Marshal(report)
+	if err != nil {
+		return report, err
+	}
+	file, err := os.OpenFile(config.ReportPath, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return report, err
+	}
+	_, err = file.Write(append(text, '\n'))
+	return report, errors.Join(err, file.Close())
+}
+
+// capture runs tcpdump to its end and fills the report. The error is the reason for an end before the context's.
+func capture(ctx context.Context, config Config, report *Report, listening func()) error {
+	defer func() { report.EndedUs = time.Now().UnixMicro() }()
+	if _, err := os.Lstat(config.PacketsPath); err == nil {
+		return fmt.Errorf("%s exists already", config.PacketsPath)
+	}
+	command := exec.Command("tcpdump",
+		"-i", config.Interface, "-n", "--nano", "-s", strconv.Itoa(snapBytes), "-B", strconv.Itoa(ringKiB),
+		"-Z", "root", "-w", config.PacketsPath, report.Filter)
+	// A process group of its own: Ctrl-C in a terminal must not stop it before the settling time.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	messages, err := command.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	read := make(chan output, 1)
+	go func() {
+		read <- readOutput(messages, func() {
+			now := time.Now().UnixMicro()
+			report.StartedUs = &now
+			listening()
+		})
+	}()
+	stopped := supervise(ctx, config, command.Process, read)
+	report.statistics = stopped.output.statistics
+	waitErr := command.Wait()
+	report.CPUms = (command.ProcessState.UserTime() + command.ProcessState.SystemTime()).Milliseconds()
+	report.Truncated = stopped.truncated
+	switch {
+	case stopped.reason != nil:
+		return stopped.reason
+	case !stopped.asked:
+		return fmt.Errorf("tcpdump ended by itself (%s): %s", command.ProcessState, stopped.output.lastMessage)
+	case waitErr != nil:
+		return fmt.Errorf("tcpdump failed (%s): %s", command.ProcessState, stopped.output.lastMessage)
+	case !report.complete():
+		return errors.New("tcpdump printed no statistics")
+	}
+	return nil
+}
+
+// output is what tcpdump said until it closed its standard error.
+type output struct {
+	statistics
+	lastMessage string
+}
+
+func readOutput(messages io.Reader, listening func()) output {
+	var out output
+	scanner := bufio.NewScanner(messages)
+	for scanner.Scan() {
+		line := scanner.Text()
+		if message, found := strings.CutPrefix(line, "tcpdump: "); found {
+			out.lastMessage = message
+			if strings.HasPrefix(message, "listening on ") {
+				listening()
+			}
+			continue
+		}
+		if known, err := out.parse(line); err != nil || !known {
+			out.lastMessage = line
+		}
+	}
+	return out
+}
+
+// ending tells how tcpdump came to its end.
+type ending struct {
+	output    output
+	asked     bool  // by the supervisor
+	truncated bool  // because of the file's size
+	reason    error // if the supervisor had one of its own
+}
+
+// supervise waits until tcpdump ends, by itself, for the file's size or because the context is done.
+func supervise(ctx context.Context, config Config, process *os.Process, read <-chan output) ending {
+	ticker := time.NewTicker(sizeInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case out := <-read:
+			return ending{output: out}
+		case <-ctx.Done():
+			select {
+			case out := <-read:
+				return ending{output: out}
+			case <-time.After(settle):
+				return stop(process, read)
+			}
+		case <-ticker.C:
+			info, err := os.Stat(config.PacketsPath)
+			if err == nil && info.Size() >= config.BytesMax {
+				end := stop(process, read)
+				end.truncated = true
+				if end.reason == nil {
+					end.reason = fmt.Errorf("the size limit of %d bytes was reached", config.BytesMax)
+				}
+				return end
+			}
+		}
+	}
+}
+
+// stop asks tcpdump to write out what it has and to end.
+func stop(process *os.Process, read <-chan output) ending {
+	end := ending{asked: true}
+	if err := process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		end.reason = err
+	}
+	select {
+	case end.output = <-read:
+	case <-time.After(patience):
+		end.reason = fmt.Errorf("tcpdump did not end within %s and was killed", patience)
+		_ = process.Kill()
+		end.output = <-read
+	}
+	return end
+}

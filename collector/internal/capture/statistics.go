@@ -1,0 +1,41 @@
+package capture
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// statistics is what tcpdump prints when it ends; a figure it did not print is nil.
+type statistics struct {
+	Captured        *int64 `json:"packets_captured"`
+	Received        *int64 `json:"packets_received"`
+	DroppedByKernel *int64 `json:"packets_dropped_by_kernel"`
+}
+
+var statisticsLine = regexp.MustCompile(`^(\d+) packets? (captured|received by filter|dropped by kernel)$`)
+
+// parse takes one line of tcpdump's standard error and says whether it was one of the statistics.
+func (s *statistics) parse(line string) (bool, error) {
+	match := statisticsLine.FindStringSubmatch(line)
+	if match == nil {
+		return false, nil
+	}
+	figure, err := strconv.ParseInt(match[1], 10, 64)
+	if err != nil {
+		return false, fmt.Errorf("tcpdump's statistics: %w", err)
+	}
+	switch match[2] {
+	case "captured":
+		s.Captured = &figure
+	case "received by filter":
+		s.Received = &figure
+	default:
+		s.DroppedByKernel = &figure
+	}
+	return true, nil
+}
+
+func (s *statistics) complete() bool {
+	return s.Captured != nil && s.Received != nil && s.DroppedByKernel != nil
+}

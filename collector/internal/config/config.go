@@ -1,0 +1,137 @@
+// Package config reads the settings of "collector run" from the environment.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"connlab/collector/internal/capture"
+)
+
+// The range of the sampling rate. The kernel's clock tick of 100 Hz bounds what faster sampling could tell.
+const (
+	rateHzMin = 1
+	rateHzMax = 100
+)
+
+// A Scrape is one source of the role's own metrics.
+type Scrape struct {
+	Name    string // of the file: Name.jsonl
+	Address string
+}
+
+// Config is what a collector is told. The lab's model holds the defaults; the collector has none but the interface.
+type Config struct {
+	Role             string
+	RateHz           int
+	ReadyURL         string // "" if the role answers no such question
+	Scrapes          []Scrape
+	Capture          capture.Mode
+	CaptureBytesMax  int64
+	CaptureInterface string
+}
+
+var (
+	roleName   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	scrapeName = regexp.MustCompile(`^[a-z0-9]+([_-][a-z0-9]+)*$`)
+)
+
+// FromEnvironment reads the settings. Its error names everything that is missing or bad.
+func FromEnvironment(getenv func(string) string) (Config, error) {
+	var errs []error
+	read := func(name string, set func(value string) error) {
+		if err := set(getenv(name)); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	config := Config{CaptureInterface: "eth0"}
+	read("CONNLAB_ROLE", func(value string) error {
+		config.Role = value
+		return matches(roleName, value, "a name such as backend-1")
+	})
+	read("CONNLAB_RATE_HZ", func(value string) (err error) {
+		config.RateHz, err = integer(value, rateHzMin, rateHzMax)
+		return err
+	})
+	read("CONNLAB_READY_URL", func(value string) error {
+		config.ReadyURL = value
+		return optionalURL(value)
+	})
+	read("CONNLAB_SCRAPE", func(value string) (err error) {
+		config.Scrapes, err = scrapes(value)
+		return err
+	})
+	read("CONNLAB_CAPTURE", func(value string) (err error) {
+		config.Capture, err = capture.ParseMode(value)
+		return err
+	})
+	read("CONNLAB_CAPTURE_MAX_MB", func(value string) error {
+		megabytes, err := integer(value, 1, 1<<20)
+		config.CaptureBytesMax = int64(megabytes) * 1_000_000
+		return err
+	})
+	read("CONNLAB_CAPTURE_INTERFACE", func(value string) error {
+		if value != "" {
+			config.CaptureInterface = value
+		}
+		return nil
+	})
+	return config, errors.Join(errs...)
+}
+
+func matches(pattern *regexp.Regexp, value, want string) error {
+	if !pattern.MatchString(value) {
+		return fmt.Errorf("%q: want %s", value, want)
+	}
+	return nil
+}
+
+func integer(value string, low, high int) (int, error) {
+	number, err := strconv.Atoi(value)
+	if err != nil || number < low || number > high {
+		return 0, fmt.Errorf("%q: want an integer from %d to %d", value, low, high)
+	}
+	return number, nil
+}
+
+func optionalURL(value string) error {
+	if value == "" {
+		return nil
+	}
+	address, err := url.Parse(value)
+	if err != nil || address.Scheme != "http" || address.Hostname() == "" || address.Port() == "" {
+		return fmt.Errorf("%q: want an address such as http://127.0.0.1:8081/path, with its port", value)
+	}
+	return nil
+}
+
+// scrapes parses "name=http://… name=http://…".
+func scrapes(value string) ([]Scrape, error) {
+	var list []Scrape
+	taken := map[string]bool{"samples": true, "capture": true}
+	for _, entry := range strings.Fields(value) {
+		name, address, found := strings.Cut(entry, "=")
+		if !found {
+			return nil, fmt.Errorf("%q: want name=address", entry)
+		}
+		if err := matches(scrapeName, name, "a name such as tomcat"); err != nil {
+			return nil, err
+		}
+		if taken[name] {
+			return nil, fmt.Errorf("the name %q is taken", name)
+		}
+		taken[name] = true
+		if address == "" {
+			return nil, fmt.Errorf("%q: no address", entry)
+		}
+		if err := optionalURL(address); err != nil {
+			return nil, err
+		}
+		list = append(list, Scrape{Name: name, Address: address})
+	}
+	return list, nil
+}

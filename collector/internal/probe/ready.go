@@ -1,0 +1,42 @@
+package probe
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+const (
+	readyInterval = 50 * time.Millisecond
+	readyTimeout  = 2 * time.Second
+)
+
+// WaitReady asks the address until it answers 200, or the context is done. It connects only while listening says that
+// something listens on the address's port: a refused connection would count as the role's (Tcp.AttemptFails, OutRsts).
+func WaitReady(ctx context.Context, address string, listening func() (bool, error)) error {
+	client := NewClient(readyTimeout)
+	defer client.CloseIdleConnections()
+	ticker := time.NewTicker(readyInterval)
+	defer ticker.Stop()
+	for {
+		listens, err := listening()
+		if err != nil {
+			return err
+		}
+		if listens {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+			if err != nil {
+				return err
+			}
+			// A role that is starting may well refuse, reset or answer 503: each is just "not yet".
+			if status, _, err := Do(client, request); err == nil && status == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}

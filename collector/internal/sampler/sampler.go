@@ -1,0 +1,317 @@
+// Package sampler records, many times a second, what the kernel counts in one network namespace and what the role's
+// processes use, as lines of samples.jsonl (docs/data-format.md). It starts no process and, between two dumps of
+// sockets, makes no garbage: at the default rate it is to stay below one hundredth of a core.
+package sampler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"connlab/collector/internal/journal"
+	"connlab/collector/internal/management"
+	"connlab/collector/internal/procfs"
+	"connlab/collector/internal/sockdiag"
+)
+
+// Schema names the format of samples.jsonl.
+const Schema = "connlab.samples/1"
+
+// ErrStopped as the cause of a cancelled context says that the sampler was asked to stop; any other cause is an error
+// that ends the recording.
+var ErrStopped = errors.New("stopped by a signal")
+
+// Seconds between two lines of a kind. TIME_WAIT is asked for rarely, because its dump costs 6 ms for 28,000 sockets;
+// their total stands in each tick anyway (sockstat.TCP.tw).
+const (
+	secondsFull      = 10
+	secondsSockets   = 1
+	secondsTimeWait  = 5
+	secondsProcesses = 1
+	secondsSelf      = 1
+)
+
+// Config says what to record and where.
+type Config struct {
+	Role   string
+	RateHz int
+	// Path is the file to create.
+	Path string
+	// ProcRoot is /proc but in tests.
+	ProcRoot string
+}
+
+// A Sampler records one network namespace and one process namespace: those it was opened in.
+type Sampler struct {
+	config   Config
+	units    procfs.Units
+	deltas   *deltas
+	diag     *sockdiag.Conn
+	procs    *procfs.Reader
+	journal  *journal.File
+	schedule schedule
+
+	full, sockets, timeWait, processes, self cadence
+
+	// Space used again by each tick.
+	line      []byte
+	listeners []sockdiag.Listener
+	tally     *sockdiag.Tally
+	procList  []procfs.Process
+}
+
+// Open opens all that is read and creates the file. On an error nothing stays open.
+func Open(config Config) (*Sampler, error) {
+	s := &Sampler{config: config, tally: sockdiag.NewTally()}
+	if err := s.open(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	hz := int64(config.RateHz)
+	s.schedule.period = time.Second / time.Duration(hz)
+	s.full = cadence{every: secondsFull * hz}
+	// What comes once a second is spread over the second, so that no tick has to do it all.
+	s.sockets = cadence{every: secondsSockets * hz}
+	s.timeWait = cadence{every: secondsTimeWait * hz, next: hz / 4}
+	s.processes = cadence{every: secondsProcesses * hz, next: hz / 2}
+	s.self = cadence{every: secondsSelf * hz, next: hz * 3 / 4}
+	return s, nil
+}
+
+func (s *Sampler) open() (err error) {
+	if s.units, err = procfs.KernelUnits(); err != nil {
+		return err
+	}
+	if s.deltas, err = openDeltas(filepath.Join(s.config.ProcRoot, "net")); err != nil {
+		return err
+	}
+	if s.procs, err = procfs.Open(s.config.ProcRoot, s.units); err != nil {
+		return err
+	}
+	if s.diag, err = sockdiag.Dial(); err != nil {
+		return err
+	}
+	s.journal, err = journal.Create(s.config.Path)
+	return err
+}
+
+func (s *Sampler) close() error {
+	var errs []error
+	if s.deltas != nil {
+		errs = append(errs, s.deltas.close())
+	}
+	if s.diag != nil {
+		errs = append(errs, s.diag.Close())
+	}
+	if s.journal != nil {
+		errs = append(errs, s.journal.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Run samples until the context is done, then takes a last sample of everything and writes the line that says how
+// the recording ended. It calls started once the first tick is in the file. It returns the sampler's own error only:
+// the context's cause goes into the last line, not to the caller.
+func (s *Sampler) Run(ctx context.Context, started func()) error {
+	err := s.record(ctx, started)
+	reason := "signal"
+	switch cause := context.Cause(ctx); {
+	case err != nil:
+		reason = "error: " + err.Error()
+	case !errors.Is(cause, ErrStopped):
+		reason = "error: " + cause.Error()
+	}
+	return errors.Join(err, s.finish(reason), s.close())
+}
+
+// record writes the header, the ticks and, when asked to stop, the last tick.
+func (s *Sampler) record(ctx context.Context, started func()) error {
+	if err := s.writeHeader(); err != nil {
+		return err
+	}
+	s.schedule.start = time.Now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return s.lastTick()
+		case <-timer.C:
+		}
+		now := time.Now()
+		tick, late := s.schedule.arrive(now)
+		err := s.sample(now, late, due{
+			full:      s.full.due(tick),
+			sockets:   s.sockets.due(tick),
+			timeWait:  s.timeWait.due(tick),
+			processes: s.processes.due(tick),
+			self:      s.self.due(tick),
+		})
+		if err != nil {
+			return err
+		}
+		if s.schedule.ticks == 1 {
+			started()
+		}
+		timer.Reset(time.Until(s.schedule.deadline()))
+	}
+}
+
+// lastTick samples everything once more, outside the schedule.
+func (s *Sampler) lastTick() error {
+	s.schedule.ticks++
+	return s.sample(time.Now(), 0, due{full: true, sockets: true, timeWait: true, processes: true, self: true})
+}
+
+// due says which lines a tick brings besides its own.
+type due struct {
+	full, sockets, timeWait, processes, self bool
+}
+
+// sample writes all lines of one tick at once, so that a line is in the file as soon as its tick is over.
+func (s *Sampler) sample(now time.Time, late time.Duration, due due) error {
+	s.line = s.line[:0]
+	if err := s.appendTick(now, late, due.full); err != nil {
+		return err
+	}
+	if due.sockets {
+		if err := s.appendSockets("sockets", sockdiag.Connections, true); err != nil {
+			return err
+		}
+	}
+	if due.timeWait {
+		if err := s.appendSockets("time_wait", sockdiag.TimeWaiting, false); err != nil {
+			return err
+		}
+	}
+	if due.processes {
+		if err := s.appendProcesses(); err != nil {
+			return err
+		}
+	}
+	if due.self {
+		s.appendSelf()
+	}
+	return s.journal.Append(s.line)
+}
+
+func (s *Sampler) writeHeader() error {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return fmt.Errorf("uname: %w", err)
+	}
+	line, err := appendStructure(nil, header{
+		Kind: "header", Schema: Schema, Role: s.config.Role, RateHz: s.config.RateHz, TimeUs: time.Now().UnixMicro(),
+		Kernel: unix.ByteSliceToString(name.Release[:]), Hz: s.units.TicksPerSecond, PageBytes: s.units.PageBytes,
+		CPUs: runtime.NumCPU(),
+	})
+	if err != nil {
+		return err
+	}
+	return s.journal.Append(line)
+}
+
+func (s *Sampler) appendTick(now time.Time, late time.Duration, full bool) error {
+	began := cpuTime()
+	monotonic := clock(unix.CLOCK_MONOTONIC)
+	if err := s.deltas.read(); err != nil {
+		return err
+	}
+	var err error
+	if s.listeners, err = s.diag.Listeners(s.listeners[:0]); err != nil {
+		return err
+	}
+	s.tally.Listens(s.listeners)
+	s.listeners = slices.DeleteFunc(s.listeners, func(l sockdiag.Listener) bool { return management.IsPort(l.Port) })
+
+	s.line = appendStart(s.line, "tick", now)
+	s.line = appendInt(s.line, `,"mono_us":`, monotonic.Microseconds())
+	s.line = appendInt(s.line, `,"late_us":`, late.Microseconds())
+	if full {
+		s.line = append(s.line, `,"full":true`...)
+	}
+	s.line = append(s.line, `,"counters":{`...)
+	s.line = s.deltas.appendTo(s.line, full)
+	s.line = append(s.line, `},"listen":[`...)
+	s.line = appendListeners(s.line, s.listeners)
+	s.appendCost(']', began)
+	return nil
+}
+
+func (s *Sampler) appendSockets(kind string, states sockdiag.StateSet, withState bool) error {
+	began := cpuTime()
+	now := time.Now()
+	if err := s.diag.Sockets(states, s.tally.Add); err != nil {
+		return err
+	}
+	s.line = appendStart(s.line, kind, now)
+	s.line = append(s.line, `,"groups":[`...)
+	s.line = appendGroups(s.line, s.tally.Take(), withState)
+	s.appendCost(']', began)
+	return nil
+}
+
+func (s *Sampler) appendProcesses() error {
+	began := cpuTime()
+	now := time.Now()
+	var err error
+	if s.procList, err = s.procs.Processes(s.procList[:0]); err != nil {
+		return err
+	}
+	host, err := s.procs.Host()
+	if err != nil {
+		return err
+	}
+	s.line = appendStart(s.line, "processes", now)
+	s.line = append(s.line, `,"processes":[`...)
+	s.line = appendProcesses(s.line, s.procList)
+	s.line = appendInt(s.line, `],"host":{"cpu_total_ms":`, host.CPUTotalMS)
+	s.line = appendInt(s.line, `,"cpu_idle_ms":`, host.CPUIdleMS)
+	s.appendCost('}', began)
+	return nil
+}
+
+func (s *Sampler) appendSelf() {
+	s.line = appendStart(s.line, "self", time.Now())
+	s.line = appendInt(s.line, `,"cpu_ms":`, cpuTime().Milliseconds())
+	s.line = appendInt(s.line, `,"ticks":`, s.schedule.ticks)
+	s.line = appendInt(s.line, `,"late_ticks":`, s.schedule.lateTicks)
+	s.line = appendInt(s.line, `,"gaps":`, s.schedule.gaps)
+	s.line = appendInt(s.line, `,"late_us_max":`, s.schedule.lateMax.Microseconds())
+	s.line = append(s.line, "}\n"...)
+}
+
+// appendCost ends a line: it closes the member before with the given bracket and tells the CPU time since began.
+func (s *Sampler) appendCost(bracket byte, began time.Duration) {
+	s.line = append(s.line, bracket)
+	s.line = appendInt(s.line, `,"cost_us":`, (cpuTime() - began).Microseconds())
+	s.line = append(s.line, "}\n"...)
+}
+
+// finish writes the last line, into room that was reserved for it: a full disk still lets it through.
+func (s *Sampler) finish(reason string) error {
+	line, err := appendStructure(nil, end{
+		Kind: "end", TimeUs: time.Now().UnixMicro(), Reason: reason, Ticks: s.schedule.ticks,
+		LateTicks: s.schedule.lateTicks, Gaps: s.schedule.gaps, LateUsMax: s.schedule.lateMax.Microseconds(),
+		CPUms: cpuTime().Milliseconds(),
+	})
+	if err != nil {
+		return err
+	}
+	return s.journal.AppendLast(line)
+}
+
+// cpuTime is what this whole process has used so far, in user and in system mode.
+func cpuTime() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
+
+func clock(id int32) time.Duration {
+	var t unix.Timespec
+	// Both clocks are in every Linux, so that there is no error to tell of.
+	_ = unix.ClockGettime(id, &t)
+	return time.Duration(t.Nano())
+}
