@@ -9,7 +9,7 @@ SCENARIOS = ROOT / "scenarios"
 RESULTS = ROOT / "results"
 SCHEMAS = ROOT / "schemas"
 COMPOSE_FILE = ROOT / "compose.yaml"
-BUILD_IMAGES = ROOT / "setup" / "images.sh"
+SETUP = ROOT / "setup"
 
 
 def shown(path: Path) -> str:

@@ -1,0 +1,135 @@
+"""The Compose side of a run: what a run adds to compose.yaml, and `docker compose` itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from lab import paths, sysctls
+from lab.catalogue import environment
+from lab.docker import docker
+from lab.effective import Effective
+from lab.knobs import Role
+from lab.topology import PROJECT, RUN_LABEL, TRAFFIC_PORT, Topology, collector_of, container_of, segments
+
+FILE_NAME = "compose.run.yaml"
+_K6_PATTERN = "k6-1"
+
+
+def run_file(effective: Effective, topology: Topology, run_id: str, raw: Path) -> dict[str, Any]:
+    """Give what this run adds to compose.yaml.
+
+    That is: settings of each role, sysctls of each namespace, the folder of the raw files, and the k6 instances beyond
+    the first, made after its pattern.
+    """
+    services: dict[str, Any] = {}
+    patterns = _patterns(topology)
+    for instance in topology.all:
+        role = topology.role_of(instance)
+        common = {"labels": {RUN_LABEL: run_id}, "volumes": [_mount(raw / instance)]}
+        collector = collector_of(instance)
+        services[collector] = _merged(
+            patterns.get(collector, {}),
+            common,
+            container_name=container_of(collector),
+            environment=_collector_environment(effective, topology, instance),
+            sysctls=_settable(effective, role),
+        )
+        services[instance] = _merged(
+            patterns.get(instance, {}),
+            common,
+            container_name=container_of(instance),
+            environment=_role_environment(effective, topology, instance),
+        )
+    return {"services": services}
+
+
+def _mount(source: Path) -> dict[str, Any]:
+    return {"type": "bind", "source": str(source), "target": "/raw", "bind": {"create_host_path": False}}
+
+
+def _patterns(topology: Topology) -> dict[str, Any]:
+    """Declare the k6 instances beyond the first as compose.yaml declares the first one."""
+    further = topology.clients[1:]
+    if not further:
+        return {}
+    declared = YAML(typ="safe", pure=True).load(paths.COMPOSE_FILE.read_bytes())["services"]
+    pattern = json.dumps({service: declared[service] for service in (collector_of(_K6_PATTERN), _K6_PATTERN)})
+    services: dict[str, Any] = {}
+    for instance in further:
+        services |= json.loads(pattern.replace(_K6_PATTERN, instance))
+    return services
+
+
+def _merged(pattern: Mapping[str, Any], common: Mapping[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401 # Compose's own keys
+    merged = {**pattern, **common, **{key: value for key, value in more.items() if value}}
+    if "environment" in pattern:
+        merged["environment"] = {**pattern["environment"], **more["environment"]}
+    return merged
+
+
+def _collector_environment(effective: Effective, topology: Topology, instance: str) -> dict[str, str]:
+    knobs = effective.scenario.knobs
+    return {
+        "CONNLAB_RATE_HZ": str(knobs.sampler.rate_hz),
+        "CONNLAB_CAPTURE": _capture_mode(effective, topology.role_of(instance)),
+        "CONNLAB_CAPTURE_MAX_MB": str(knobs.capture.max_mb),
+    }
+
+
+def _capture_mode(effective: Effective, role: Role) -> str:
+    """Capture each hop once, where its server is; nginx sees both of its hops."""
+    capture = effective.scenario.knobs.capture
+    if role == "k6":
+        return capture.client
+    return "off" if role == "backend" and "nginx" in effective.scenario.path else capture.mode
+
+
+def _role_environment(effective: Effective, topology: Topology, instance: str) -> dict[str, str]:
+    knobs = effective.scenario.knobs
+    role = topology.role_of(instance)
+    if role == "k6":
+        index = topology.clients.index(instance)
+        segment, sequence = segments(len(topology.clients))[index]
+        return environment(knobs, "load") | {
+            "CONNLAB_TARGET": topology.target,
+            "CONNLAB_INSTANCE": instance,
+            "CONNLAB_SEGMENT": segment,
+            "CONNLAB_SEGMENT_SEQUENCE": sequence,
+        }
+    if role == "nginx":
+        backends = topology.instances.get("backend", [])
+        return environment(knobs, "nginx") | {
+            "CONNLAB_UPSTREAMS": " ".join(f"{backend}:{TRAFFIC_PORT}" for backend in backends)
+        }
+    return environment(knobs, "backend")
+
+
+def _settable(effective: Effective, role: Role) -> dict[str, str]:
+    """Give the sysctls to set; one that this kernel lacks and behaves like anyway is left out."""
+    asked = effective.scenario.knobs.kernel.get(role, {})
+    return {name: value for name, value in asked.items() if sysctls.settable(name)}
+
+
+def write_run_file(content: Mapping[str, Any], file: Path) -> None:
+    """Write what a run adds, as YAML."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.representer.ignore_aliases = lambda _: True
+    with file.open("w") as stream:
+        yaml.dump(dict(content), stream)
+
+
+def compose(run_file: Path, *arguments: str, timeout_s: float = 120) -> str:
+    """Run `docker compose …` on the topology with a run's additions."""
+    files = ("--file", str(paths.COMPOSE_FILE), "--file", str(run_file))
+    return docker("compose", "--project-name", PROJECT, *files, *arguments, timeout_s=timeout_s)
+
+
+def services_of(topology: Topology) -> list[str]:
+    """Give every service of a run: the instances and their collectors."""
+    return [service for instance in topology.all for service in (collector_of(instance), instance)]

@@ -1,0 +1,103 @@
+"""The containers of a run after it: stop them in order, keep their logs and exit codes, remove them."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from pathlib import Path
+
+from lab import parallel
+from lab.docker import docker
+from lab.errors import LabError
+from lab.topology import PROJECT, Topology, collector_of, container_of
+
+_PROJECT_LABEL = "com.docker.compose.project"
+_LOG_TIMEOUT_S = 60
+
+
+def stop(topology: Topology, grace_s: int) -> None:
+    """End the roles, then their collectors, which so record the roles' end and write their own last lines."""
+    for services in (topology.all, [collector_of(instance) for instance in topology.all]):
+        names = existing([container_of(service) for service in services])
+        if names:
+            docker("stop", "--time", str(grace_s), *names, timeout_s=grace_s + 60)
+
+
+def existing(names: list[str]) -> list[str]:
+    """Give those of the named containers that exist, running or not."""
+    listed = docker("ps", "--all", "--filter", f"label={_PROJECT_LABEL}={PROJECT}", "--format", "{{.Names}}").split()
+    return [name for name in names if name in listed]
+
+
+def exit_codes(topology: Topology) -> dict[str, int | None]:
+    """Give the exit code of every instance; null for one that never ran."""
+    names = existing([container_of(instance) for instance in topology.all])
+    codes: dict[str, int | None] = dict.fromkeys(topology.all)
+    if names:
+        listed = docker("inspect", "--format", "{{.Name}} {{.State.ExitCode}}", *names)
+        for line in listed.splitlines():
+            name, code = line.removeprefix("/").split()
+            codes[name.removeprefix(f"{PROJECT}-")] = int(code)
+    return codes
+
+
+def keep_logs(topology: Topology, raw: Path) -> None:
+    """Write what each container said to raw/<instance>/container.log and collector.log."""
+    files = {container_of(instance): raw / instance / "container.log" for instance in topology.all}
+    files |= {container_of(collector_of(instance)): raw / instance / "collector.log" for instance in topology.all}
+    present = existing(list(files))
+    parallel.each(lambda name: _keep_log(name, files[name]), present)
+
+
+def _keep_log(name: str, file: Path) -> None:
+    with file.open("wb") as stream, contextlib.suppress(subprocess.TimeoutExpired):
+        command = ["docker", "logs", name]
+        subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            timeout=_LOG_TIMEOUT_S,
+            check=False,
+            process_group=0,
+        )
+
+
+def last_words(service: str, lines: int = 10) -> str:
+    """Give the end of what a container said, indented; empty if it said nothing."""
+    command = ["docker", "logs", "--tail", str(lines), container_of(service)]
+    try:
+        said = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=10,
+            check=False,
+            process_group=0,
+        )
+    except (subprocess.TimeoutExpired, OSError):
+        return ""
+    text = said.stdout.decode(errors="replace").strip() if said.returncode == 0 else ""
+    return "".join(f"\n  {line}" for line in text.splitlines())
+
+
+def remove_all() -> list[str]:
+    """Remove every container and network of the lab's runs, at once and by force; give the names of what is gone."""
+    label = f"label={_PROJECT_LABEL}={PROJECT}"
+    containers = docker("ps", "--all", "--filter", label, "--format", "{{.Names}}").split()
+    if containers:
+        docker("rm", "--force", "--volumes", *containers, timeout_s=120)
+    networks = docker("network", "ls", "--filter", label, "--format", "{{.Name}}").split()
+    if networks:
+        docker("network", "rm", *networks)
+    return containers + networks
+
+
+def remove_all_or_say() -> str | None:
+    """Remove as `remove_all` does, on the way out of a failed run; where that fails too, say what is left."""
+    try:
+        remove_all()
+    except LabError as error:
+        return f"its containers could not be removed: {error}; run 'connlab clean' (make clean)"
+    return None

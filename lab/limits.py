@@ -1,0 +1,115 @@
+"""What this machine can hold: refuses, with numbers, a run that it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lab import machine, paths, sysctls
+from lab.docker import DockerFailed, docker
+from lab.effective import Effective
+from lab.errors import BadInput, Problem
+from lab.knobs import Role
+from lab.topology import Topology, topology_of
+
+# Measured: a k6 user with its connection, and what each role takes besides.
+_KB_PER_USER = 170
+_KB_BASE = {"k6": 150_000, "nginx": 20_000, "backend": 250_000}
+_KB_COLLECTOR = 40_000
+# Files that a process opens besides its connections.
+_FILES_BESIDES = 128
+_FILES_BESIDES_NGINX = 256  # as nginx/connlab-nginx reserves
+# Every container may open so many files, on any machine seen so far; below, nobody needs to be asked.
+_FILES_SURE = 1024
+_DISK_BASE_MB = 256
+
+
+def check(effective: Effective) -> None:
+    """Refuse what this kernel lacks and what memory, open files or disk cannot hold.
+
+    Raises:
+        BadInput: with the numbers, and the way on.
+    """
+    topology = topology_of(effective)
+    problems = [*_sysctls(effective), *_memory(effective, topology), *_disk(effective, topology)]
+    if problems:
+        raise BadInput(problems)
+    problems = list(_open_files(effective, topology))
+    if problems:
+        raise BadInput(problems)
+
+
+def _sysctls(effective: Effective) -> Iterator[Problem]:
+    for role, names in effective.scenario.knobs.kernel.items():
+        for name, value in names.items():
+            lacking = sysctls.lacking(name, value)
+            if lacking:
+                yield Problem(lacking[0], effective.where_knob(f"kernel.{role}.{name}"), lacking[1])
+
+
+def _users(effective: Effective) -> tuple[int, str]:
+    """Give the connections that the load may hold at once, and the knob that says so."""
+    load = effective.scenario.knobs.load
+    if load.workload == "spike":
+        return load.max_users, "load.max_users"
+    return (1, "load.workload") if load.workload == "sequential" else (load.users, "load.users")
+
+
+def _memory(effective: Effective, topology: Topology) -> Iterator[Problem]:
+    users, knob = _users(effective)
+    heap_kb = effective.scenario.knobs.backend.heap_mb * 1024
+    needed_kb = users * _KB_PER_USER
+    for role, instances in topology.instances.items():
+        each_kb = _KB_BASE[role] + _KB_COLLECTOR + (heap_kb if role == "backend" else 0)
+        needed_kb += each_kb * len(instances)
+    total_kb = machine.memory_kb("MemTotal")
+    if needed_kb > total_kb:
+        what = f"the run needs about {needed_kb // 1024:,} MiB of memory for {users:,} users and its servers"
+        yield Problem(
+            f"{what}, and this machine has {total_kb // 1024:,} MiB", effective.where_knob(knob), "ask for less"
+        )
+
+
+def _disk(effective: Effective, topology: Topology) -> Iterator[Problem]:
+    capture = effective.scenario.knobs.capture
+    captures = int(capture.client != "off") * len(topology.clients) + int(capture.mode != "off")
+    needed_mb = _DISK_BASE_MB + captures * capture.max_mb
+    free_mb = machine.disk_free_bytes(paths.RESULTS) >> 20
+    if needed_mb > free_mb:
+        what = f"the run may write {needed_mb:,} MiB below {paths.shown(paths.RESULTS)}, and {free_mb:,} MiB are free"
+        yield Problem(what, way_on="free space, or lower capture.max_mb")
+
+
+def _open_files(effective: Effective, topology: Topology) -> Iterator[Problem]:
+    users, users_knob = _users(effective)
+    knobs = effective.scenario.knobs
+    backends = max(1, len(topology.instances.get("backend", [])))
+    # One process each: an instance of k6, a worker of nginx, a backend.
+    needed: dict[Role, tuple[int, str]] = {
+        "k6": (users // len(topology.clients) + _FILES_BESIDES, users_knob),
+        "nginx": (knobs.nginx.worker_connections + _FILES_BESIDES_NGINX, "nginx.worker_connections"),
+        "backend": (min(users // backends, knobs.backend.max_connections) + _FILES_BESIDES, users_knob),
+    }
+    if max(needed[role][0] for role in topology.instances) <= _FILES_SURE:
+        return
+    cap = open_files_cap()
+    for role in topology.instances:
+        files, knob = needed[role]
+        if cap is not None and files > cap:
+            what = f"{knob} = {effective.values[knob]:,} needs about {files:,} open files in one process of {role}"
+            way_on = "ask for less, share the load by load.instances, or raise the Docker Engine's nofile limit"
+            yield Problem(f"{what}, and a container may open {cap:,}", effective.where_knob(knob), way_on)
+
+
+def open_files_cap() -> int | None:
+    """Give the number of files that a process in a container may open (`ulimit -Hn`).
+
+    None if it is unlimited, or not to be known because the lab's base image is not there yet.
+    """
+    options = ("--rm", "--pull", "never", "--network", "none", "--entrypoint", "cat")
+    try:
+        said = docker("run", *options, "connlab/base", "/proc/self/limits")
+    except DockerFailed:
+        return None
+    line = next(line for line in said.splitlines() if line.startswith("Max open files"))
+    hard = line.split()[4]
+    return None if hard == "unlimited" else int(hard)

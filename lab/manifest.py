@@ -1,0 +1,169 @@
+"""manifest.json: what was run, on what, with which settings, when, and how it ended."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lab.effective import Effective, Source
+from lab.scenario import Prediction, Tolerance
+from lab.topology import Topology
+
+FILE = "manifest.json"
+Status = Literal["running", "complete", "aborted", "failed"]
+PhaseName = Literal["prepare", "warmup", "measure", "drain"]
+Scalar = int | bool | str
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", validate_by_name=True)
+
+
+class Git(_Part):
+    """The state of the repository; null where it is no git repository."""
+
+    commit: str | None = None
+    dirty: bool | None = None
+
+
+class LabVersion(_Part):
+    """The program that made the run."""
+
+    version: str
+    python: str
+
+
+class Host(_Part):
+    """The machine."""
+
+    kernel: str
+    distribution: str
+    cpus: int
+    memory_kb: int
+    docker: str | None = None
+    compose: str | None = None
+
+
+class KnobRecord(_Part):
+    """One knob; durations in milliseconds.
+
+    Attributes:
+        read_back: what the running server, kernel or proxy says the value is; null where none of them can tell.
+    """
+
+    value: Scalar
+    default: Scalar | None
+    source: Source
+    read_back: Scalar | None = None
+
+
+class Listener(_Part):
+    """A listening socket as the kernel describes it; depth and limit in connections."""
+
+    address: str
+    port: int
+    depth: int
+    limit: int
+    drops: int | None = None
+
+
+class Phase(_Part):
+    """A span of the run; Unix epoch in microseconds, the end null while it lasts."""
+
+    name: PhaseName
+    start_us: int
+    end_us: int | None = None
+
+
+class Manifest(_Part):
+    """The whole file."""
+
+    model_config = ConfigDict(title="connlab manifest")
+
+    contract: Annotated[Literal["connlab.manifest/1"], Field(alias="schema")] = "connlab.manifest/1"
+    scenario: str
+    run: str
+    cell: str = "default"
+    repetition: int = 1
+    status: Status = "running"
+    reason: str | None = None
+    command: list[str]
+    started: str
+    ended: str | None = None
+    git: Git = Git()
+    lab: LabVersion
+    images: dict[str, str] = {}
+    host: Host
+    path: list[str]
+    instances: dict[str, list[str]]
+    addresses: dict[str, list[str]] = {}
+    knobs: dict[str, KnobRecord]
+    sysctls: dict[str, dict[str, str | None]] = {}
+    listeners: dict[str, list[Listener]] = {}
+    phases: list[Phase] = []
+    exits: dict[str, int | None] = {}
+    slow_ms: int | None = None
+    tolerance: Tolerance
+    predictions: list[Prediction]
+
+    def begin(self, name: PhaseName) -> Phase:
+        """Open a phase now, and close the one before it."""
+        now_us = time.time_ns() // 1000
+        self.end_phase(now_us)
+        self.phases.append(Phase(name=name, start_us=now_us))
+        return self.phases[-1]
+
+    def end_phase(self, now_us: int | None = None) -> None:
+        """Close the open phase, if there is one."""
+        if self.phases and self.phases[-1].end_us is None:
+            self.phases[-1].end_us = now_us or time.time_ns() // 1000
+
+    def finish(self, status: Status, reason: str | None = None) -> None:
+        """Say how the run ended; a run that has ended stays so."""
+        if self.status != "running":
+            return
+        self.end_phase()
+        self.status, self.reason, self.ended = status, reason, utc_now()
+
+    def save(self, folder: Path) -> None:
+        """Write the file so that a reader sees the old one or the new one, whole."""
+        temporary = folder / f".{FILE}.part"
+        with temporary.open("w") as stream:
+            stream.write(self.model_dump_json(by_alias=True, indent=2) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(folder / FILE)
+
+
+def load(folder: Path) -> Manifest:
+    """Read a run's manifest.
+
+    Raises:
+        OSError, ValueError: there is none, or it is not one of ours.
+    """
+    return Manifest.model_validate_json((folder / FILE).read_bytes())
+
+
+def utc_now() -> str:
+    """Give the time as the manifest writes it: `2026-01-31T12:00:00Z`."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def knob_records(effective: Effective, defaults: Mapping[str, Scalar]) -> dict[str, KnobRecord]:
+    """Record every knob of the roles on the path with its default and who set it; sysctls have no default here."""
+    roles_off_path = {"nginx", "backend"} - set(effective.scenario.path)
+    return {
+        name: KnobRecord(value=value, default=defaults.get(name), source=effective.source(name))
+        for name, value in effective.values.items()
+        if name.split(".", 1)[0] not in roles_off_path
+    }
+
+
+def instances_of(topology: Topology) -> dict[str, list[str]]:
+    """Give the instances by role, as the file has them."""
+    return {str(role): list(instances) for role, instances in topology.instances.items()}

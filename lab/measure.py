@@ -1,0 +1,96 @@
+"""Warm-up, load and drain: what happens between servers that are ready and the end of the measurement."""
+
+from __future__ import annotations
+
+import time
+
+from lab import collector, k6, machine
+from lab.containers import last_words
+from lab.docker import docker
+from lab.effective import Effective
+from lab.errors import LabError
+from lab.live import Display
+from lab.session import Session
+from lab.topology import collector_of, container_of
+from lab.watch import Watch
+
+_TICK_S = 0.25
+# After max_duration k6 lets iterations end for 30 s and then writes its summary.
+_END_MARGIN_S = 90
+# k6's exit code when a threshold was crossed: the load itself went well.
+_THRESHOLDS_CROSSED = 99
+_DISK_FREE_MIN_BYTES = 64 << 20
+_WARMUP_REQUEST_S = 2
+
+
+def warm_up(session: Session) -> None:
+    """Send the warm-up's requests, one at a time; each connection ends with RST and leaves no TIME_WAIT behind.
+
+    Raises:
+        LabError: a request failed.
+    """
+    count = session.effective.scenario.warmup.requests
+    client = session.topology.clients[0]
+    urls = f"{session.topology.target}{session.effective.scenario.knobs.load.path}\n" * count
+    timeout_s = 30 + count * _WARMUP_REQUEST_S
+    collector.ask(client, "xargs", "-n", "1", "collector", "http", stdin=urls, timeout_s=timeout_s)
+
+
+def await_start_line(session: Session, watch: Watch) -> None:
+    """Wait until every client stands ready to begin, having sent nothing yet."""
+    k6.wait_ready(session.topology.clients, watch)
+
+
+def load(session: Session, watch: Watch, display: Display) -> str | None:
+    """Let the clients go and wait until all have come to their end.
+
+    Returns:
+        What spoils the run although it came to an end, or None.
+
+    Raises:
+        LabError: a server or a collector ended, or the disk is full: the rest would prove nothing.
+    """
+    clients = session.topology.clients
+    k6.resume(clients)
+    limit_s = session.effective.scenario.knobs.load.max_duration / 1000 + _END_MARGIN_S
+    deadline = time.monotonic() + limit_s
+    while any(watch.exit_code(client) is None for client in clients):
+        _check(session, watch)
+        display.refresh()
+        if time.monotonic() > deadline:
+            docker("stop", "--time", "15", *map(container_of, clients), timeout_s=60)
+            return f"k6 did not come to an end within {limit_s:g} s and was stopped"
+        time.sleep(_TICK_S)
+    bad = [client for client in clients if watch.exit_code(client) not in (0, _THRESHOLDS_CROSSED)]
+    return f"{watch.ended(bad[0])}:{last_words(bad[0])}" if bad else None
+
+
+def drain(session: Session, watch: Watch, display: Display) -> None:
+    """Go on watching the sockets after the load, for the scenario's window."""
+    end = time.monotonic() + session.effective.scenario.drain / 1000
+    while (left_s := end - time.monotonic()) > 0:
+        _check(session, watch)
+        display.refresh()
+        time.sleep(min(_TICK_S, left_s))
+
+
+def _check(session: Session, watch: Watch) -> None:
+    collectors = [collector_of(instance) for instance in session.topology.all]
+    for service in (*session.topology.servers, *collectors):
+        ended = watch.ended(service)
+        if ended:
+            raise LabError(f"{ended} during the run:{last_words(service)}")
+    if machine.disk_free_bytes(session.raw) < _DISK_FREE_MIN_BYTES:
+        raise LabError(f"the disk is full: less than {_DISK_FREE_MIN_BYTES >> 20} MiB are left at {session.raw}")
+
+
+def expected_s(effective: Effective) -> float | None:
+    """Estimate how long the load takes, for the display; None where that is up to the servers."""
+    knobs = effective.scenario.knobs.load
+    expected_ms = {
+        "users": (knobs.users - 1) * knobs.arrival_gap + knobs.calls * (knobs.handler_delay + knobs.think_time),
+        "spike": knobs.duration + knobs.handler_delay,
+        "long_polling": knobs.ramp_half + knobs.ramp_full + knobs.ramp_down,
+        "sequential": knobs.requests * knobs.handler_delay,
+    }[knobs.workload]
+    return expected_ms / 1000 or None

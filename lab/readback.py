@@ -1,0 +1,129 @@
+"""Reads back from the running namespaces and servers what took effect, and compares it with what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lab import collector, nginx_conf, parallel, sysctls
+from lab.catalogue import CATALOGUE, show_value
+from lab.effective import Effective
+from lab.errors import LabError
+from lab.knobs import KnobValue, Role
+from lab.manifest import Listener, Manifest
+from lab.topology import TRAFFIC_PORT, Topology
+
+_TOMCAT_URL = "http://127.0.0.1:8081/actuator/tomcat"
+_TOMCAT_SETTINGS = {
+    "backend.accept_count": "acceptCount",
+    "backend.max_connections": "maxConnections",
+    "backend.threads_max": "maxThreads",
+    "backend.threads_min_spare": "minSpareThreads",
+    "backend.keep_alive_timeout": "keepAliveTimeoutMs",
+    "backend.max_keep_alive_requests": "maxKeepAliveRequests",
+    "backend.connection_timeout": "connectionTimeoutMs",
+    "backend.virtual_threads": "virtualThreads",
+}
+_BACKLOG: dict[Role, str] = {"backend": "backend.accept_count", "nginx": "nginx.listen_backlog"}
+
+
+def read_back(effective: Effective, topology: Topology, manifest: Manifest, raw: Path) -> None:
+    """Fill in what the namespaces and servers say, and stop the run if anything is not as asked.
+
+    Raises:
+        LabError: some knob did not take; the message names knob, asked and found, for each.
+    """
+    inspected = parallel.each(lambda instance: collector.inspect(instance, _sysctl_names(effective)), topology.all)
+    tomcats = parallel.each(
+        lambda instance: collector.http(instance, _TOMCAT_URL), topology.instances.get("backend", [])
+    )
+    found = _nginx_knobs(raw) if "nginx" in topology.instances else {}
+
+    for instance, facts in inspected.items():
+        manifest.addresses[instance] = facts["addresses"]
+        manifest.sysctls[instance] = facts["sysctls"]
+        manifest.listeners[instance] = [Listener.model_validate(one) for one in facts["listeners"]]
+    mismatches = [
+        *_sysctl_mismatches(effective, topology, manifest),
+        *_backlog_mismatches(effective, topology, manifest),
+        *(
+            line
+            for instance, answer in tomcats.items()
+            for line in _compare(effective, manifest, _tomcat_knobs(answer), instance)
+        ),
+        *_compare(effective, manifest, found, "nginx"),
+    ]
+    if mismatches:
+        raise LabError(
+            "the run was stopped before its load, because settings did not take:\n  " + "\n  ".join(mismatches)
+        )
+
+
+def _sysctl_names(effective: Effective) -> list[str]:
+    asked = {name for names in effective.scenario.knobs.kernel.values() for name in names}
+    return sorted(asked.union(sysctls.RECORDED))
+
+
+def _tomcat_knobs(answer: Any) -> dict[str, KnobValue]:  # noqa: ANN401 # JSON
+    try:
+        return {knob: answer["settings"][setting] for knob, setting in _TOMCAT_SETTINGS.items()}
+    except (KeyError, TypeError) as error:
+        raise LabError(f"the backend's management port does not tell its settings: {error} is missing") from None
+
+
+# nginx keeps no pool of connections unless it is asked to; then these have no directive.
+_POOL_ONLY = ("nginx.upstream_keepalive_timeout", "nginx.upstream_keepalive_requests")
+
+
+def _nginx_knobs(raw: Path) -> dict[str, KnobValue]:
+    file = raw / "nginx" / "nginx.conf"
+    try:
+        text = file.read_text()
+    except OSError as error:
+        raise LabError(f"nginx left no configuration to read back: {file}: {error.strerror}") from None
+    found = {f"nginx.{knob}": value for knob, value in nginx_conf.knobs_of(text).items()}
+    lost = [
+        knob.name for knob in CATALOGUE.values() if knob.group == "nginx" and knob.name not in (*found, *_POOL_ONLY)
+    ]
+    if lost:
+        raise LabError(f"nginx's own print of its configuration does not tell {', '.join(lost)}")
+    return found
+
+
+def _compare(effective: Effective, manifest: Manifest, found: Mapping[str, KnobValue], instance: str) -> Iterator[str]:
+    for knob, value in found.items():
+        manifest.knobs[knob].read_back = value
+        if value != effective.values[knob]:
+            yield _mismatch(knob, instance, effective.values[knob], value)
+
+
+def _mismatch(knob: str, instance: str, asked: KnobValue, value: KnobValue) -> str:
+    return f"{knob} on {instance}: asked {show_value(knob, asked)}, found {show_value(knob, value)}"
+
+
+def _sysctl_mismatches(effective: Effective, topology: Topology, manifest: Manifest) -> Iterator[str]:
+    for role, names in effective.scenario.knobs.kernel.items():
+        for name, asked in names.items():
+            knob = f"kernel.{role}.{name}"
+            for instance in topology.instances[role]:
+                found = manifest.sysctls[instance].get(name)
+                manifest.knobs[knob].read_back = found
+                as_before = found is None and sysctls.AS_BEFORE_IT_CAME.get(name) == asked
+                if not as_before and (found is None or found.split() != asked.split()):
+                    yield f"{knob} on {instance}: asked {asked}, found {found or 'no such sysctl'}"
+
+
+def _backlog_mismatches(effective: Effective, topology: Topology, manifest: Manifest) -> Iterator[str]:
+    """Compare the kernel's own limit of each traffic listener with min(backlog, somaxconn)."""
+    for role, knob in _BACKLOG.items():
+        for instance in topology.instances.get(role, []):
+            somaxconn = manifest.sysctls[instance].get("net.core.somaxconn")
+            listeners = [one for one in manifest.listeners[instance] if one.port == TRAFFIC_PORT]
+            if somaxconn is None or not listeners:
+                yield f"{knob} on {instance}: the kernel shows no listener on port {TRAFFIC_PORT}"
+                continue
+            expected = min(int(effective.values[knob]), int(somaxconn))
+            for one in listeners:
+                if one.limit != expected:
+                    yield f"{knob} on {instance}: the listen queue's limit should be {expected}, and is {one.limit}"

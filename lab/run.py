@@ -1,0 +1,131 @@
+"""A run, phase by phase: prepare, warm up, measure, drain, stop, derive."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from lab import containers, limits, manifest, measure, paths, prepare
+from lab.effective import Effective
+from lab.errors import BadInput, LabError
+from lab.gauges import Gauges
+from lab.live import Display
+from lab.lock import Lock, machine_lock
+from lab.manifest import Manifest
+from lab.session import Session, open_session, point_latest
+from lab.signals import Interrupted, interruptible
+from lab.watch import Watch
+
+_STOP_GRACE_S = 15
+_STOP_GRACE_ABORTED_S = 5
+
+
+def run(effective: Effective, command: Sequence[str], console: Console) -> Path:
+    """Run a scenario and give the folder with everything recorded; containers are gone when this returns.
+
+    Raises:
+        BadInput: this machine or its kernel cannot do what is asked.
+        LabError: the lab or the machine failed, or the run was interrupted; what was recorded stays.
+    """
+    limits.check(effective)
+    with machine_lock(f"the run of {effective.slug}") as lock, interruptible():
+        _clear_up_after(lock)
+        session = open_session(effective, command)
+        lock.note(f"the run of {effective.slug}", session.folder)
+        with _brought_to_an_end(session, lock):
+            _phases(session, console)
+        return session.folder
+
+
+def _clear_up_after(lock: Lock) -> None:
+    """Remove what a run left behind that could not clear up after itself, and let its manifest say so."""
+    containers.remove_all()
+    if lock.dead is None or lock.dead.folder is None:
+        return
+    folder = Path(lock.dead.folder)
+    with contextlib.suppress(OSError, ValueError):
+        left = manifest.load(folder)
+        left.finish(
+            "aborted", f"the lab's process {lock.dead.pid} ended without a word (killed, or the machine went down)"
+        )
+        left.save(folder)
+
+
+@contextlib.contextmanager
+def _brought_to_an_end(session: Session, lock: Lock) -> Iterator[None]:
+    """See to it that, whatever happens, nothing of the run is left running and its manifest says how it ended."""
+    try:
+        yield
+    except BaseException as error:
+        reason = _reason(error)
+        left = _abandon(session)
+        session.manifest.finish("aborted", "; ".join(filter(None, (reason, left))))
+        with contextlib.suppress(OSError):
+            session.save()
+        if left is None:
+            lock.clear()
+        recorded = f"what was recorded stays in {paths.shown(session.folder)}"
+        if isinstance(error, BadInput):
+            raise
+        if isinstance(error, Interrupted | LabError | OSError):
+            raise LabError("\n".join(filter(None, (f"the run was aborted: {reason}", left, recorded)))) from error
+        raise
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename or 'the machine'}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def _abandon(session: Session) -> str | None:
+    """Stop and remove in order; each step is tried whatever became of the one before."""
+    with contextlib.suppress(LabError, OSError):
+        containers.stop(session.topology, _STOP_GRACE_ABORTED_S)
+    with contextlib.suppress(LabError, OSError):
+        containers.keep_logs(session.topology, session.raw)
+    with contextlib.suppress(LabError, OSError):
+        session.manifest.exits = containers.exit_codes(session.topology)
+    return containers.remove_all_or_say()
+
+
+def _phases(session: Session, console: Console) -> None:
+    scenario, topology = session.effective.scenario, session.topology
+    with Display(console, session.effective.slug) as display, Watch(session.manifest.run) as watch:
+        _begin(session, display, "prepare")
+        prepare.start(session, watch)
+        if scenario.warmup.requests:
+            _begin(session, display, "warmup")
+            measure.warm_up(session)
+        measure.await_start_line(session, watch)
+
+        display.watch(Gauges(topology, session.raw))
+        _begin(session, display, "measure", measure.expected_s(session.effective))
+        fault = measure.load(session, watch, display)
+        _begin(session, display, "drain", scenario.drain / 1000)
+        measure.drain(session, watch, display)
+        session.manifest.end_phase()
+
+        display.watch(None)
+        display.phase("stopping")
+        _close(session, fault)
+    point_latest(session.folder)
+
+
+def _begin(session: Session, display: Display, name: manifest.PhaseName, expected_s: float | None = None) -> None:
+    session.manifest.begin(name)
+    session.save()
+    display.phase(name, expected_s)
+
+
+def _close(session: Session, fault: str | None) -> None:
+    containers.stop(session.topology, _STOP_GRACE_S)
+    containers.keep_logs(session.topology, session.raw)
+    record: Manifest = session.manifest
+    record.exits = containers.exit_codes(session.topology)
+    containers.remove_all()
+    record.finish("failed" if fault else "complete", fault)
+    session.save()

@@ -1,0 +1,109 @@
+"""What belongs to one run: its configuration, folder and manifest."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import facts, paths
+from lab.catalogue import CATALOGUE
+from lab.effective import Effective
+from lab.errors import LabError
+from lab.manifest import Manifest, instances_of, knob_records, utc_now
+from lab.topology import Topology, topology_of
+
+_RAW_MODE = 0o777  # containers write there as users of their own, without root's way round permissions
+
+
+@dataclass(frozen=True)
+class Session:
+    """One run.
+
+    Attributes:
+        folder: results/<scenario>/<run-id>.
+    """
+
+    effective: Effective
+    topology: Topology
+    folder: Path
+    manifest: Manifest
+
+    @property
+    def raw(self) -> Path:
+        """The folder of the raw files, one below it for each instance."""
+        return self.folder / "raw"
+
+    def save(self) -> None:
+        """Write the manifest as it stands."""
+        self.manifest.save(self.folder)
+
+
+def open_session(effective: Effective, command: Sequence[str], results: Path = paths.RESULTS) -> Session:
+    """Make the run's folders and its first manifest.
+
+    Raises:
+        LabError: they cannot be made, or no engine answers.
+    """
+    topology = topology_of(effective)
+    host, git, version = facts.host(), facts.git_state(), facts.lab_version()
+    folder = _make_folders(results / effective.slug, topology)
+    scenario = effective.scenario
+    manifest = Manifest(
+        scenario=effective.slug,
+        run=folder.name,
+        command=list(command),
+        started=utc_now(),
+        git=git,
+        lab=version,
+        host=host,
+        path=list(scenario.path),
+        instances=instances_of(topology),
+        knobs=knob_records(effective, {knob.name: knob.default for knob in CATALOGUE.values()}),
+        slow_ms=scenario.slow,
+        tolerance=scenario.tolerance,
+        predictions=scenario.predictions,
+    )
+    session = Session(effective, topology, folder, manifest)
+    session.save()
+    return session
+
+
+def _make_folders(parent: Path, topology: Topology) -> Path:
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for repetition in range(1, 100):
+            folder = parent / f"{stamp}-default-r{repetition:02}"
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue  # a run that was over within the second
+            break
+        else:
+            raise LabError(f"{parent}: a hundred runs began within one second")
+        for instance in topology.all:
+            raw = folder / "raw" / instance
+            raw.mkdir(parents=True)
+            raw.chmod(_RAW_MODE)
+    except OSError as error:
+        raise LabError(
+            f"{error.filename}: {error.strerror}", way_on="see that results/ is writable, with space left"
+        ) from None
+    return folder
+
+
+def point_latest(folder: Path) -> None:
+    """Let results/<scenario>/latest point at a run; relative, so that results/ can be moved."""
+    link = folder.parent / "latest"
+    temporary = folder.parent / f".latest.{os.getpid()}"
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(folder.name)
+    try:
+        temporary.replace(link)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        print(f"connlab: {link} was not set: {error.strerror}", file=sys.stderr)  # noqa: T201 # a run is not lost for it

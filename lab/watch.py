@@ -1,0 +1,71 @@
+"""Watches the engine's events, so that the end of any container of a run is known at once, with its exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from types import TracebackType
+from typing import Self
+
+from lab.docker import popen
+from lab.topology import RUN_LABEL, container_of
+
+
+class Watch:
+    """The containers of a run that have ended so far."""
+
+    def __init__(self, run_id: str) -> None:
+        self._exits: dict[str, int] = {}
+        self._out_of_memory: set[str] = set()
+        filters = ("type=container", "event=die", "event=oom", f"label={RUN_LABEL}={run_id}")
+        arguments = [part for one in filters for part in ("--filter", one)]
+        self._process = popen(["docker", "events", "--format", "json", *arguments])
+        self._reader = threading.Thread(target=self._read, name="docker-events", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._reader.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._reader.join(timeout=1)
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream:
+                stream.close()
+
+    def _read(self) -> None:
+        stream = self._process.stdout
+        if stream is None:
+            return
+        # The stream is closed under the reader when the run ends.
+        with contextlib.suppress(ValueError):
+            for line in stream:
+                self.take(line)
+
+    def take(self, line: str) -> None:
+        """Take in one event, as the engine writes it."""
+        try:
+            event = json.loads(line)
+            action, attributes = event["Action"], event["Actor"]["Attributes"]
+            if action == "oom":
+                self._out_of_memory.add(attributes["name"])
+            elif action == "die":
+                self._exits[attributes["name"]] = int(attributes["exitCode"])
+        except (ValueError, KeyError, TypeError):
+            return  # not an event that we asked for
+
+    def exit_code(self, service: str) -> int | None:
+        """Give the exit code of a service's container; None while it runs."""
+        return self._exits.get(container_of(service))
+
+    def ended(self, service: str) -> str | None:
+        """Say how a service ended, if it has."""
+        code = self.exit_code(service)
+        if code is None:
+            return None
+        memory = ", out of memory" if container_of(service) in self._out_of_memory else ""
+        return f"{service} ended with exit code {code}{memory}"
