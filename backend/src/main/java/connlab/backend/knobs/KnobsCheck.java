@@ -1,0 +1,25 @@
+package connlab.backend.knobs;
+
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.springframework.context.ApplicationContextInitializer;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.core.env.Environment;
+
+/** Refuses to start on a missing or bad knob, before any bean is made. */
+class KnobsCheck implements ApplicationContextInitializer<ConfigurableApplicationContext> {
+
+    /** @throws KnobsRefusedException naming every variable that is missing or bad */
+    @Override
+    public void initialize(ConfigurableApplicationContext context) {
+        Environment environment = context.getEnvironment();
+        List<String> faults = Stream.of(Knob.values())
+                .map(knob -> knob.fault(environment.getProperty(knob.variable())))
+                .flatMap(Optional::stream)
+                .toList();
+        if (!faults.isEmpty()) {
+            throw new KnobsRefusedException(faults);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package connlab.backend.management;
+
+import org.apache.catalina.connector.Connector;
+import org.apache.coyote.http11.AbstractHttp11Protocol;
+import org.springframework.boot.actuate.autoconfigure.web.ManagementContextConfiguration;
+import org.springframework.boot.actuate.autoconfigure.web.ManagementContextType;
+import org.springframework.boot.tomcat.TomcatWebServerFactory;
+import org.springframework.boot.web.server.WebServerFactoryCustomizer;
+import org.springframework.context.annotation.Bean;
+import org.springframework.core.Ordered;
+import org.springframework.core.annotation.Order;
+
+/**
+ * Frees the management server from the knobs of the traffic server, which Spring Boot gives to both: a monitor that one
+ * kept-alive connection can lock out, or that hangs up and leaves TIME_WAIT behind, would disturb what it watches.
+ *
+ * <p>Only the management server's own context sees this class, by
+ * {@code META-INF/spring/org.springframework.boot.actuate.autoconfigure.web.ManagementContextConfiguration.imports}.
+ */
+@ManagementContextConfiguration(value = ManagementContextType.CHILD, proxyBeanMethods = false)
+public class ManagementServerConfiguration {
+
+    private static final int NO_LIMIT = -1;
+    private static final int CONNECTIONS = 64;
+    private static final int THREADS = 4;
+    private static final int CONNECTION_TIMEOUT_MS = 20_000;
+
+    /** Comes last, after Spring Boot's own customizers have set what the knobs say. */
+    @Bean
+    @Order(Ordered.LOWEST_PRECEDENCE)
+    WebServerFactoryCustomizer<TomcatWebServerFactory> managementConnector() {
+        return factory -> factory.addConnectorCustomizers(ManagementServerConfiguration::setUp);
+    }
+
+    private static void setUp(Connector connector) {
+        AbstractHttp11Protocol<?> protocol = (AbstractHttp11Protocol<?>) connector.getProtocolHandler();
+        // A small pool of its own, also where the traffic runs on virtual threads.
+        protocol.setExecutor(null);
+        protocol.setMaxThreads(THREADS);
+        protocol.setMinSpareThreads(1);
+        protocol.setMaxConnections(CONNECTIONS);
+        protocol.setAcceptCount(CONNECTIONS);
+        protocol.setConnectionTimeout(CONNECTION_TIMEOUT_MS);
+        protocol.setKeepAliveTimeout(NO_LIMIT);
+        protocol.setMaxKeepAliveRequests(NO_LIMIT);
+    }
+}

@@ -1,0 +1,76 @@
+package connlab.backend.waitingroom;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import connlab.backend.BackendTest;
+import connlab.backend.Wire;
+import java.io.IOException;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.test.web.server.LocalServerPort;
+import org.springframework.test.annotation.DirtiesContext;
+import org.springframework.test.context.TestPropertySource;
+
+@BackendTest
+@TestPropertySource(
+        properties = {"CONNLAB_ADMISSION_PER_SECOND=0.001", "CONNLAB_POLLING_PERIOD=2500ms", "CONNLAB_MAX_TOKENS=3"})
+// Each test finds an empty room.
+@DirtiesContext(classMode = DirtiesContext.ClassMode.AFTER_EACH_TEST_METHOD)
+class WaitingRoomControllerTests {
+
+    @LocalServerPort
+    private int port;
+
+    private Wire wire;
+
+    @BeforeEach
+    void connect() throws IOException {
+        wire = new Wire(port);
+    }
+
+    @Test
+    void theFirstMayEnterAndTheSecondWaits() throws IOException {
+        Wire.Response first = wire.post("/api/wait", "");
+        assertThat(first.status()).isEqualTo(200);
+        assertThat(first.<Integer>json("$.number")).isEqualTo(1);
+        assertThat(first.<Boolean>json("$.canEnter")).isTrue();
+        assertThat(first.<Integer>json("$.pollingPeriodMs")).isEqualTo(2_500);
+        assertThat(first.<Long>json("$.turnUnixUs")).isPositive();
+
+        String second = wire.post("/api/wait", "").json("$.token");
+        Wire.Response look = wire.post("/api/entry", "{\"token\":\"" + second + "\"}");
+        assertThat(look.body())
+                .isEqualTo("{\"token\":\"" + second
+                        + "\",\"number\":2,\"canEnter\":false,\"pollingPeriodMs\":2500,\"turnUnixUs\":null}");
+    }
+
+    @Test
+    void anUnknownTokenIsNotFound() throws IOException {
+        Wire.Response response = wire.post("/api/entry", "{\"token\":\"unknown\"}");
+
+        assertThat(response.status()).isEqualTo(404);
+        assertThat(response.<String>json("$.detail")).isEqualTo("unknown or expired token");
+    }
+
+    @Test
+    void aBodyWithoutATokenIsRefused() throws IOException {
+        assertThat(wire.post("/api/entry", "{}").status()).isEqualTo(400);
+    }
+
+    @Test
+    void aBodyThatIsNotJsonIsRefused() throws IOException {
+        assertThat(wire.post("/api/entry", "token").status()).isEqualTo(400);
+    }
+
+    @Test
+    void aFullRoomSendsTheUserAwayAndSaysForHowLong() throws IOException {
+        for (int user = 0; user < 3; user++) {
+            assertThat(wire.post("/api/wait", "").status()).isEqualTo(200);
+        }
+
+        Wire.Response response = wire.post("/api/wait", "");
+        assertThat(response.status()).isEqualTo(503);
+        assertThat(response.headers()).containsEntry("content-type", "application/problem+json");
+        assertThat(Integer.parseInt(response.headers().get("retry-after"))).isBetween(25, 30);
+    }
+}
