@@ -12,6 +12,7 @@ from lab.units import DURATION_PATTERN, parse_duration
 
 _DAY_MS = 86_400_000
 _WORKERS_MAX = 64
+_LIMIT_MAX = 2_000_000_000
 _RETRY_CONDITIONS = (
     *("error", "timeout", "invalid_header", "http_500", "http_502", "http_503", "http_504", "http_403", "http_404"),
     *("http_429", "non_idempotent", "off"),
@@ -81,7 +82,12 @@ Workers = Annotated[
     BeforeValidator(_read_workers),
     WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": _WORKERS_MAX}]}),
 ]
-RequestLimit = Annotated[int, BeforeValidator(_read_limit), Field(ge=-1, le=2_000_000_000)]
+RequestLimit = Annotated[
+    int,
+    BeforeValidator(_read_limit),
+    Field(le=_LIMIT_MAX),
+    WithJsonSchema({"type": "integer", "minimum": -1, "maximum": _LIMIT_MAX, "not": {"const": 0}}),
+]
 HttpVersion = Annotated[
     Literal["1.0", "1.1"], BeforeValidator(_read_http_version), WithJsonSchema({"enum": ["1.0", "1.1", 1.0, 1.1]})
 ]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-from lab import collector, k6, machine
+from lab import collector, k6, machine, parallel
 from lab.containers import last_words
 from lab.docker import docker
 from lab.effective import Effective
 from lab.errors import LabError
 from lab.live import Display
 from lab.session import Session
-from lab.topology import collector_of, container_of
+from lab.topology import TRAFFIC_PORT, collector_of, container_of
 from lab.watch import Watch
 
 _TICK_S = 0.25
@@ -24,16 +24,23 @@ _WARMUP_REQUEST_S = 2
 
 
 def warm_up(session: Session) -> None:
-    """Send the warm-up's requests, one at a time; each connection ends with RST and leaves no TIME_WAIT behind.
+    """Let the last servers of the path serve some requests, one at a time.
+
+    They come from inside each server's own namespace, over loopback: no capture and no client's counter has them. Each
+    connection ends with RST and leaves no TIME_WAIT behind.
 
     Raises:
         LabError: a request failed.
     """
-    count = session.effective.scenario.warmup.requests
-    client = session.topology.clients[0]
-    urls = f"{session.topology.target}{session.effective.scenario.knobs.load.path}\n" * count
+    scenario, topology = session.effective.scenario, session.topology
+    count = scenario.warmup.requests
+    urls = f"http://127.0.0.1:{TRAFFIC_PORT}{scenario.knobs.load.path}\n" * count
     timeout_s = 30 + count * _WARMUP_REQUEST_S
-    collector.ask(client, "xargs", "-n", "1", "collector", "http", stdin=urls, timeout_s=timeout_s)
+
+    def warm(server: str) -> str:
+        return collector.ask(server, "xargs", "-n", "1", "collector", "http", stdin=urls, timeout_s=timeout_s)
+
+    parallel.each(warm, topology.instances[scenario.path[-1]])
 
 
 def await_start_line(session: Session, watch: Watch) -> None:

@@ -50,6 +50,8 @@ class Scenario(Group):
     drain: Annotated[
         Duration, Field(ge=0, le=600_000, description="How long the sockets are watched after the load")
     ] = 2_000
-    slow: Annotated[Duration | None, Field(ge=1, description="A request slower than this must have a cause")] = None
+    slow: Annotated[
+        Annotated[Duration, Field(ge=1)] | None, Field(description="A request slower than this must have a cause")
+    ] = None
     tolerance: Tolerance = Tolerance()
     predictions: Annotated[list[Prediction], Field(min_length=1, description="Each gives true, false or unknown")]

@@ -17,6 +17,7 @@ RECORDED = (
     "net.ipv4.tcp_fin_timeout",
     "net.ipv4.tcp_max_syn_backlog",
     "net.ipv4.tcp_max_tw_buckets",
+    "net.ipv4.tcp_rto_max_ms",
     "net.ipv4.tcp_syn_linear_timeouts",
     "net.ipv4.tcp_syn_retries",
     "net.ipv4.tcp_synack_retries",
@@ -27,6 +28,7 @@ RECORDED = (
 
 # What an older kernel does in the same way as this value says needs no sysctl there.
 AS_BEFORE_IT_CAME = {
+    "net.ipv4.tcp_rto_max_ms": "120000",  # came in 6.15; before, a constant
     "net.ipv4.tcp_syn_linear_timeouts": "0",  # came in 6.5; before, every SYN retransmission backs off
     "net.ipv4.tcp_tw_reuse_delay": "1000",  # came in 6.14; before, the delay was one second, fixed
 }

@@ -1,0 +1,72 @@
+"""Removes what the lab made in the Docker Engine, and nothing else: what bears its name or its label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lab.docker import DockerFailed, docker
+from lab.topology import PROJECT
+
+_COMPOSE_LABEL = f"com.docker.compose.project={PROJECT}"
+_RUN_LABELS = (_COMPOSE_LABEL, "connlab.run", "connlab.check")
+# Set by the builds; an image that a newer build replaced has lost its name and keeps these.
+_IMAGE_LABELS = ("connlab.source", "connlab.base")
+_NAME_PREFIX = f"{PROJECT}-"
+
+
+@dataclass
+class Cleaned:
+    """What is gone, by name, and what could not be removed, with the reason."""
+
+    containers: list[str] = field(default_factory=list)
+    networks: list[str] = field(default_factory=list)
+    volumes: list[str] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+
+def clean() -> Cleaned:
+    """Remove the lab's containers, networks, volumes and images; results/ and the builder's cache stay."""
+    cleaned = Cleaned()
+    containers = _listed("ps", "--all", template="{{.Names}}", labels=_RUN_LABELS)
+    _remove(cleaned, "containers", ("rm", "--force", "--volumes"), containers)
+    networks = _listed("network", "ls", template="{{.Name}}", labels=(_COMPOSE_LABEL,))
+    _remove(cleaned, "networks", ("network", "rm"), networks)
+    volumes = _listed("volume", "ls", template="{{.Name}}", labels=(_COMPOSE_LABEL,))
+    _remove(cleaned, "volumes", ("volume", "rm"), volumes)
+    _remove(cleaned, "images", ("rmi", "--no-prune"), _image_names())
+    # What lost its name to a newer build goes after what may be built on it.
+    nameless = [name for label in _IMAGE_LABELS for name in _nameless_images(label)]
+    _remove(cleaned, "images", ("rmi",), list(dict.fromkeys(nameless)))
+    return cleaned
+
+
+def _listed(*command: str, template: str, labels: tuple[str, ...]) -> list[str]:
+    """List by label and by name: the filter on names finds it anywhere in them, so the beginning is checked here."""
+    found = docker(*command, "--filter", f"name={_NAME_PREFIX}", "--format", template).split()
+    names = [name for name in found if name.startswith(_NAME_PREFIX)]
+    for label in labels:
+        names += docker(*command, "--filter", f"label={label}", "--format", template).split()
+    return list(dict.fromkeys(names))
+
+
+def _image_names() -> list[str]:
+    names = docker("image", "ls", "--filter", f"reference={PROJECT}/*", "--format", "{{.Repository}}:{{.Tag}}").split()
+    # The roles' images first: an image goes after those that were made from it.
+    return sorted((name for name in names if "<none>" not in name), key=lambda name: "base" in name or "slim" in name)
+
+
+def _nameless_images(label: str) -> list[str]:
+    return docker(
+        "image", "ls", "--filter", "dangling=true", "--filter", f"label={label}", "--format", "{{.ID}}"
+    ).split()
+
+
+def _remove(cleaned: Cleaned, kind: str, command: tuple[str, ...], names: list[str]) -> None:
+    for name in names:
+        try:
+            docker(*command, name, timeout_s=120)
+        except DockerFailed as error:
+            cleaned.kept.append(f"{name}: {error.stderr.strip().splitlines()[-1]}")
+        else:
+            getattr(cleaned, kind).append(name)

@@ -1,0 +1,209 @@
+"""The command line: `connlab run|list|show|analyse|doctor|clean|schema|check-compose`.
+
+Results go to stdout; progress, problems and errors to stderr. Modules that only one command needs are loaded by it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import click
+import typer
+from rich.console import Console
+
+from lab.errors import BadInput, ConnlabError, ExitCode, LabError
+
+app = typer.Typer(
+    help="A reproducible load-test lab for the connection path: k6, nginx, Spring Boot/Tomcat.",
+    epilog="Exit codes: 0 reproduced, 1 not reproduced, 2 bad input, 3 inconclusive, 4 the lab or the machine failed.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ScenarioArgument = Annotated[str, typer.Argument(help="The scenario's name; 'connlab list' shows them.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KNOB=VALUE", help="Set a knob, such as backend.accept_count=10; repeatable."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for a program.")]
+
+
+def _print_json(value: Any) -> None:  # noqa: ANN401 # JSON
+    print(json.dumps(value, indent=2, ensure_ascii=False))  # noqa: T201 # a command's output
+
+
+def _stdout() -> Console:
+    return Console(highlight=False)
+
+
+def _stderr() -> Console:
+    return Console(stderr=True, highlight=False)
+
+
+@app.command()
+def run(scenario: ScenarioArgument, sets: SetOption = None, *, as_json: JsonOption = False) -> None:
+    """Run a scenario and print its verdict; the exit code is the verdict's."""
+    from lab import effective, verdicts  # noqa: PLC0415
+    from lab.run import run as run_scenario  # noqa: PLC0415
+
+    resolved = effective.resolve(scenario, sets or [])
+    folder = run_scenario(resolved, ["connlab", *sys.argv[1:]], _stderr())
+    _judge(folder, verdicts.derive(folder), as_json=as_json)
+
+
+@app.command()
+def analyse(
+    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Derive everything again from a run's raw files; the exit code is the verdict's."""
+    from lab import verdicts  # noqa: PLC0415
+
+    folder = verdicts.find_run(run)
+    _judge(folder, verdicts.derive(folder), as_json=as_json)
+
+
+def _judge(folder: Any, verdict: dict[str, Any], *, as_json: bool) -> None:  # noqa: ANN401 # a Path
+    from lab import verdicts  # noqa: PLC0415
+
+    code = verdicts.exit_code(verdict)
+    if as_json:
+        _print_json({**verdict, "folder": str(folder), "exit_code": int(code)})
+    else:
+        verdicts.print_verdict(_stdout(), verdict, folder)
+    raise typer.Exit(code)
+
+
+@app.command("list")
+def list_scenarios(*, as_json: JsonOption = False) -> None:
+    """List the scenarios."""
+    from lab import effective, listing  # noqa: PLC0415
+
+    summaries, problems = [], []
+    for slug in effective.slugs():
+        try:
+            summaries.append(listing.summary(effective.resolve(slug)))
+        except BadInput as error:
+            problems += error.problems
+    if as_json:
+        _print_json(summaries)
+    else:
+        listing.print_list(_stdout(), summaries)
+    if problems:
+        raise BadInput(problems)
+
+
+@app.command()
+def show(scenario: ScenarioArgument, sets: SetOption = None, *, as_json: JsonOption = False) -> None:
+    """Show a scenario with its effective knobs, and its predictions with what is known of them before a run."""
+    from lab import effective, listing  # noqa: PLC0415
+
+    resolved = effective.resolve(scenario, sets or [])
+    details = listing.details(resolved)
+    if as_json:
+        _print_json(details)
+    else:
+        listing.print_details(_stdout(), resolved, details)
+
+
+@app.command()
+def doctor(*, as_json: JsonOption = False) -> None:
+    """Say what this machine lacks, and the way on."""
+    from lab import doctor as doctors  # noqa: PLC0415
+
+    findings = doctors.examine()
+    if as_json:
+        _print_json([asdict(finding) for finding in findings])
+    else:
+        styles = {"ok": "green", "warn": "yellow", "missing": "bold red"}
+        for one in findings:
+            way_on = f" — {one.way_on}" if one.way_on else ""
+            _stdout().print(f"[{styles[one.state]}]{one.state:>7}[/]  {one.name}: {one.found}{way_on}", soft_wrap=True)
+    if any(finding.state == "missing" for finding in findings):
+        raise typer.Exit(ExitCode.LAB_FAILED)
+
+
+@app.command()
+def clean(*, as_json: JsonOption = False) -> None:
+    """Remove every container, network, volume and image of the lab; results stay."""
+    from lab.clean import clean as clean_all  # noqa: PLC0415
+    from lab.lock import machine_lock  # noqa: PLC0415
+
+    with machine_lock("connlab clean"):
+        cleaned = clean_all()
+    if as_json:
+        _print_json(asdict(cleaned))
+    else:
+        for kind, names in asdict(cleaned).items():
+            if kind != "kept":
+                _stdout().print(f"{kind} removed: {', '.join(names) or 'none'}", soft_wrap=True)
+    if cleaned.kept:
+        raise LabError("not everything could be removed:\n  " + "\n  ".join(cleaned.kept))
+
+
+@app.command()
+def schema(*, as_json: JsonOption = False) -> None:  # noqa: ARG001 # every command takes --json; a schema is nothing else
+    """Print the JSON Schema of scenario.yaml, for editors."""
+    from lab.schema import schemas  # noqa: PLC0415
+
+    _print_json(schemas()["scenario.schema.json"])
+
+
+@app.command("check-compose")
+def check_compose(*, as_json: JsonOption = False) -> None:
+    """Let Compose check, for every scenario, the topology together with what a run adds to it."""
+    from lab import effective  # noqa: PLC0415
+    from lab.compose_check import check  # noqa: PLC0415
+
+    checked = [check(effective.resolve(slug)) for slug in effective.slugs()]
+    if as_json:
+        _print_json(checked)
+    else:
+        _stdout().print(
+            f"Compose accepts the topology of {len(checked)} scenarios: {', '.join(checked)}", soft_wrap=True
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; every end has its exit code, and a traceback only with CONNLAB_DEBUG=1."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = os.environ.get("CONNLAB_DEBUG") == "1"
+    try:
+        code = app(args=list(arguments), prog_name="connlab", standalone_mode=False)
+    except click.exceptions.Exit as end:
+        sys.exit(end.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(ExitCode.BAD_INPUT)
+    except (KeyboardInterrupt, click.Abort):
+        print("connlab: interrupted", file=sys.stderr)  # noqa: T201 # the last word
+        sys.exit(ExitCode.LAB_FAILED)
+    except ConnlabError as error:
+        if debug:
+            traceback.print_exc()
+        _say(error, as_json="--json" in arguments)
+        sys.exit(error.exit_code)
+    except Exception as error:
+        if debug:
+            raise
+        what = f"connlab: internal error: {type(error).__name__}: {error}"
+        print(f"{what}\nCONNLAB_DEBUG=1 shows where", file=sys.stderr)  # noqa: T201 # as above
+        sys.exit(ExitCode.LAB_FAILED)
+    sys.exit(code or 0)
+
+
+def _say(error: ConnlabError, *, as_json: bool) -> None:
+    if as_json:
+        problems = [asdict(one) for one in error.problems] if isinstance(error, BadInput) else []
+        _print_json({"error": str(error), "problems": problems, "exit_code": int(error.exit_code)})
+    lines = str(error).splitlines()
+    print("\n".join(f"connlab: {line}" if not line.startswith(" ") else line for line in lines), file=sys.stderr)  # noqa: T201 # errors are a command's output too

@@ -1,0 +1,102 @@
+"""A run's verdict: derived by analysis, printed here, and turned into the command's exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lab import paths
+from lab.errors import BadInput, ExitCode, LabError, Problem
+from lab.manifest import FILE
+from lab.nearest import did_you_mean
+
+VERDICT_FILE = Path("derived") / "verdict.json"
+
+_EXIT_CODES = {
+    "reproduced": ExitCode.REPRODUCED,
+    "not-reproduced": ExitCode.NOT_REPRODUCED,
+    "inconclusive": ExitCode.INCONCLUSIVE,
+}
+_STYLES = {
+    "reproduced": "bold green",
+    "not-reproduced": "bold red",
+    "inconclusive": "bold yellow",
+    "true": "green",
+    "false": "red",
+    "unknown": "yellow",
+}
+_LIST_SHOWN = 6
+
+
+def derive(folder: Path) -> dict[str, Any]:
+    """Derive everything from a run's raw files and give its verdict, as derived/verdict.json has it.
+
+    Raises:
+        LabError: the analysis failed; the raw files are untouched.
+    """
+    # The analysis brings numpy and duckdb, which a run needs only at its end.
+    import analysis  # noqa: PLC0415
+
+    analysis.analyse(folder)
+    verdict = json.loads((folder / VERDICT_FILE).read_bytes())
+    if verdict.get("verdict") not in _EXIT_CODES:
+        raise LabError(f"{folder / VERDICT_FILE} has no verdict that the lab knows")
+    return dict(verdict)
+
+
+def exit_code(verdict: Mapping[str, Any]) -> ExitCode:
+    """Give the exit code that a verdict stands for."""
+    return _EXIT_CODES[verdict["verdict"]]
+
+
+def find_run(name: str, results: Path = paths.RESULTS) -> Path:
+    """Find a run by its folder, by `<scenario>/<run-id>`, or by `<scenario>` for its latest run.
+
+    Raises:
+        BadInput: there is no such run.
+    """
+    for folder in (Path(name), results / name, results / name / "latest"):
+        if name and (folder / FILE).is_file():
+            return folder.resolve()
+    known = [folder.parent.name for folder in results.glob("*/latest")]
+    hint = did_you_mean(name, known) or "give the folder that holds manifest.json"
+    raise BadInput(Problem(f"no run at '{name}'" if name else "no run is named", way_on=hint))
+
+
+def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) -> None:
+    """Print what came out: each prediction with what was measured, what the instruments lack, and where it all lies."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("prediction", "says", "measured", "status"):
+        table.add_column(column, overflow="fold", no_wrap=column == "status")
+    for one in verdict["predictions"]:
+        measured = "\n".join(f"{name} = {show(value)}" for name, value in one["measured"].items())
+        why = f"\n{one['why']}" if one.get("why") else ""
+        table.add_row(one["id"], one["says"], measured + why, Text(one["status"], _STYLES[one["status"]]))
+    console.print(table)
+    for problem in verdict.get("problems", []):
+        console.print(Text(f"evidence: {show(problem)}", "yellow"))
+    console.print(Text.assemble("verdict: ", (verdict["verdict"], _STYLES[verdict["verdict"]])))
+    console.print(f"result: {paths.shown(folder)}", soft_wrap=True, highlight=False)
+
+
+def show(value: object) -> str:
+    """Write a measured value for a reader: rounded, lists cut short."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() else f"{value:.4g}"
+    if isinstance(value, list):
+        more = f", … {len(value)} in all" if len(value) > _LIST_SHOWN else ""
+        return f"[{', '.join(map(show, value[:_LIST_SHOWN]))}{more}]"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {show(inner)}" for key, inner in value.items())
+    return str(value)
