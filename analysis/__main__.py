@@ -1,0 +1,38 @@
+"""`python -m analysis <run-dir>`: derives a run's verdict again. Prints errors alone; the exit code tells the verdict.
+
+0 reproduced, 1 not reproduced, 2 no run's folder, 3 inconclusive, 4 the analysis itself failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from pathlib import Path
+
+from analysis import ManifestError, analyse
+
+_EXIT = {"reproduced": 0, "not-reproduced": 1, "inconclusive": 3}
+_BAD_INPUT = 2
+_FAILED = 4
+
+
+def main() -> int:
+    """Analyse the run that the command line names; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m analysis", description=__doc__)
+    parser.add_argument("run_dir", type=Path, metavar="run-dir", help="the folder with manifest.json and raw/")
+    try:
+        return _EXIT[analyse(parser.parse_args().run_dir).verdict]
+    except ManifestError as error:
+        sys.stderr.write(f"{error}\n")
+        return _BAD_INPUT
+    except OSError as error:
+        sys.stderr.write(f"{error.filename}: {error.strerror}\n")
+        return _FAILED
+    except Exception:  # noqa: BLE001  Python's own exit code for it, 1, would say `not reproduced`
+        traceback.print_exc()
+        return _FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

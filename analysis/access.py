@@ -1,0 +1,22 @@
+"""Reads nginx's access.jsonl: one line for each request it answered, written when the request ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis import bulk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# One row for each line; see analysis.bulk. The file has neither header nor end.
+_ACCESS = """
+    SELECT if(time_ms IS NOT NULL AND status IS NOT NULL, 0, 4) AS line, 0 AS announced, time_ms, status
+      FROM read_json($path, format = 'newline_delimited', ignore_errors = true,
+                     columns = {time_ms: 'BIGINT', status: 'BIGINT'})
+"""
+
+
+def read(path: Path) -> bulk.Log:
+    """Return the columns time_ms (Unix epoch) and status of an access.jsonl; it never raises."""
+    return bulk.read(path, _ACCESS, ("time_ms", "status"))

@@ -1,0 +1,66 @@
+"""Reads capture.json, a capture's own account; the packets themselves are in capture.pcap beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.jsonl import Record, integer, parse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA = "connlab.capture/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """How one capture went.
+
+    Attributes:
+        packets: whether there is a pcap file.
+        report: capture.json, None if it is missing, broken or of another version: the capture did not end in order.
+    """
+
+    packets: bool
+    report: Record | None
+
+    @property
+    def dropped_packets(self) -> int | None:
+        """Packets that the kernel dropped before tcpdump took them; None if that is not known."""
+        return integer(self.report, "packets_dropped_by_kernel") if self.report else None
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the capture ended at its size limit, before the run did."""
+        return self.report is not None and self.report.get("truncated") is True
+
+    @property
+    def reason(self) -> str | None:
+        """Why it ended before the run did, or why its account has holes; None if all is well."""
+        reason = self.report.get("reason") if self.report else None
+        return reason if isinstance(reason, str) else None
+
+
+def read(folder: Path) -> Capture:
+    """Return what an instance's folder says of its capture; it never raises."""
+    try:
+        report = parse((folder / "capture.json").read_bytes())
+    except OSError:
+        report = None
+    if report is not None and report.get("schema") != SCHEMA:
+        report = None
+    return Capture(packets=(folder / "capture.pcap").is_file(), report=report)
+
+
+def expected(path: list[str], mode: object, client_mode: object) -> list[str]:
+    """The roles whose instances capture: each hop once, at its server's end, and at the client's if asked.
+
+    Args:
+        path: the run's path. The role behind the client is the server of the first hop and, if it is a proxy, sees
+            the second too.
+        mode: the knob capture.mode.
+        client_mode: the knob capture.client.
+    """
+    on = ("headers", "handshakes")
+    return [*(path[1:2] if mode in on else ()), *(path[:1] if client_mode in on else ())]

@@ -1,0 +1,50 @@
+"""The language of predictions: arithmetic and comparisons over named figures, in three-valued logic.
+
+Numbers, names with dots, `+ - * / // %`, comparisons (chained as in `0 < a <= b`), `and`, `or`, `not`, `true`,
+`false`, parentheses, and the functions of analysis.expressions.functions. Nothing else: an expression cannot do
+anything but compute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.expressions.parser import parse_tree
+from analysis.expressions.tokens import ExpressionError
+from analysis.expressions.tree import KindOf, Name, Node, ValueOf
+from analysis.values import Kind, Value
+
+__all__ = ["Expression", "ExpressionError", "parse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A parsed expression."""
+
+    text: str
+    tree: Node
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name in it, once, in order of appearance."""
+        return tuple(dict.fromkeys(text for text, _ in self.names_with_columns))
+
+    @property
+    def names_with_columns(self) -> tuple[tuple[str, int], ...]:
+        """Every appearance of a name, with the column it begins at, counted from 1."""
+        return tuple((node.text, node.column) for node in self.tree.walk() if isinstance(node, Name))
+
+    def check(self, kind_of: KindOf) -> None:
+        """Raise ExpressionError unless its kinds fit together and it is a truth value, as a prediction must be."""
+        kind = self.tree.kind(kind_of)
+        if kind is not Kind.TRUTH:
+            raise ExpressionError(f"a prediction must compare something; this is {kind}", self.tree.column)
+
+    def evaluate(self, value_of: ValueOf) -> Value:
+        """The value, given the value of each name."""
+        return self.tree.value(value_of)
+
+
+def parse(text: str) -> Expression:
+    """Return the expression that a text spells; raise ExpressionError with the column of what is wrong."""
+    return Expression(text, parse_tree(text))

@@ -1,0 +1,287 @@
+"""The syntax tree of an expression: each node says its kind and computes its value.
+
+Truth follows Kleene's three-valued logic: `false and unknown` is false, `true or unknown` is true, and whatever else
+an unknown touches is unknown, with the reasons carried along.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from analysis.expressions.functions import FUNCTIONS
+from analysis.expressions.tokens import ExpressionError
+from analysis.values import Kind, Number, Unknown, Value, is_number, merge, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+KindOf: TypeAlias = Callable[[str], Kind]
+ValueOf: TypeAlias = Callable[[str], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Node(ABC):
+    """A part of an expression; `column` is where it begins in the text."""
+
+    column: int
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The nodes directly below this one."""
+        return ()
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, from left to right."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    @abstractmethod
+    def kind(self, kind_of: KindOf) -> Kind:
+        """What sort of value this has; raises ExpressionError where kinds do not fit together."""
+
+    @abstractmethod
+    def value(self, value_of: ValueOf) -> Value:
+        """The value, unknown where the evidence does not give one."""
+
+
+def _expect(node: Node, kind_of: KindOf, expected: Kind, where: str) -> None:
+    kind = node.kind(kind_of)
+    if kind is not expected:
+        hint = "; use nth(list, k), count(list), min(list) or max(list)" if kind is Kind.LIST else ""
+        raise ExpressionError(f"{where} takes {expected}, not {kind}{hint}", node.column)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    """A number, `true` or `false`."""
+
+    content: Number | bool
+
+    def kind(self, kind_of: KindOf) -> Kind:  # noqa: ARG002  a literal looks nothing up
+        """See Node."""
+        return Kind.TRUTH if isinstance(self.content, bool) else Kind.NUMBER
+
+    def value(self, value_of: ValueOf) -> Value:  # noqa: ARG002  a literal looks nothing up
+        """See Node."""
+        return self.content
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Node):
+    """The name of a figure or knob."""
+
+    text: str
+
+    def kind(self, kind_of: KindOf) -> Kind:
+        """See Node."""
+        return kind_of(self.text)
+
+    def value(self, value_of: ValueOf) -> Value:
+        """See Node."""
+        return value_of(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Negative(Node):
+    """A minus sign before a number."""
+
+    operand: Node
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """See Node."""
+        return (self.operand,)
+
+    def kind(self, kind_of: KindOf) -> Kind:
+        """See Node."""
+        _expect(self.operand, kind_of, Kind.NUMBER, "-")
+        return Kind.NUMBER
+
+    def value(self, value_of: ValueOf) -> Value:
+        """See Node."""
+        return _strict([self.operand.value(value_of)], operator.neg)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Node):
+    """Two numbers joined by `+ - * / // %`."""
+
+    sign: str
+    left: Node
+    right: Node
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """See Node."""
+        return (self.left, self.right)
+
+    def kind(self, kind_of: KindOf) -> Kind:
+        """See Node."""
+        _expect(self.left, kind_of, Kind.NUMBER, self.sign)
+        _expect(self.right, kind_of, Kind.NUMBER, self.sign)
+        return Kind.NUMBER
+
+    def value(self, value_of: ValueOf) -> Value:
+        """See Node."""
+        return _strict([self.left.value(value_of), self.right.value(value_of)], _ARITHMETIC[self.sign])
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Node):
+    """A chain of comparisons, as in `0 < a <= b`: all of them must hold."""
+
+    operands: tuple[Node, ...]
+    signs: tuple[str, ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """See Node."""
+        return self.operands
+
+    def kind(self, kind_of: KindOf) -> Kind:
+        """See Node."""
+        kinds = [node.kind(kind_of) for node in self.operands]
+        for index, sign in enumerate(self.signs):
+            left, right = kinds[index], kinds[index + 1]
+            node = self.operands[index + 1]
+            if Kind.LIST in (left, right):
+                listed = self.operands[index] if left is Kind.LIST else node
+                _expect(listed, kind_of, Kind.NUMBER, sign)
+            if left is not right:
+                raise ExpressionError(f"{sign} cannot compare {left} with {right}", node.column)
+            if left is Kind.TRUTH and sign not in ("==", "!="):
+                raise ExpressionError(f"{sign} compares numbers, not truth values", node.column)
+        return Kind.TRUTH
+
+    def value(self, value_of: ValueOf) -> Value:
+        """See Node."""
+        values = [node.value(value_of) for node in self.operands]
+        pairs = zip(self.signs, values, values[1:], strict=False)
+        return conjunction([_strict([left, right], _COMPARE[sign]) for sign, left, right in pairs])
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Node):
+    """A denial."""
+
+    operand: Node
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """See Node."""
+        return (self.operand,)
+
+    def kind(self, kind_of: KindOf) -> Kind:
+        """See Node."""
+        _expect(self.operand, kind_of, Kind.TRUTH, "not")
+        return Kind.TRUTH
+
+    def value(self, value_of: ValueOf) -> Value:
+        """See Node."""
+        return _strict([self.operand.value(value_of)], operator.not_)
+
+
+@dataclass(frozen=True, slots=True)
+class Junction(Node):
+    """Truth values joined by `and` or by `or`."""
+
+    word: str
+    operands: tuple[Node, ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """See Node."""
+        return self.operands
+
+    def kind(self, kind_of: KindOf) -> Kind:
+        """See Node."""
+        for node in self.operands:
+            _expect(node, kind_of, Kind.TRUTH, self.word)
+        return Kind.TRUTH
+
+    def value(self, value_of: ValueOf) -> Value:
+        """See Node."""
+        values = [node.value(value_of) for node in self.operands]
+        return conjunction(values) if self.word == "and" else disjunction(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    """A call of one of the language's functions, whose name and number of arguments the parser has checked."""
+
+    function: str
+    arguments: tuple[Node, ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """See Node."""
+        return self.arguments
+
+    def kind(self, kind_of: KindOf) -> Kind:
+        """See Node."""
+        function = FUNCTIONS[self.function]
+        for node, expected in zip(self.arguments, function.kinds(len(self.arguments)), strict=True):
+            _expect(node, kind_of, expected, f"{self.function}()")
+        return function.result
+
+    def value(self, value_of: ValueOf) -> Value:
+        """See Node."""
+        return _strict([node.value(value_of) for node in self.arguments], FUNCTIONS[self.function].compute)
+
+
+_ARITHMETIC: dict[str, Callable[..., Value]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
+
+_COMPARE: dict[str, Callable[..., Value]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def conjunction(values: Sequence[Value]) -> Value:
+    """Kleene's `and`: false if any is false, else unknown if any is unknown, else true."""
+    if any(value is False for value in values):
+        return False
+    missing = [value for value in values if isinstance(value, Unknown)]
+    return merge(*missing) if missing else True
+
+
+def disjunction(values: Sequence[Value]) -> Value:
+    """Kleene's `or`: true if any is true, else unknown if any is unknown, else false."""
+    if any(value is True for value in values):
+        return True
+    missing = [value for value in values if isinstance(value, Unknown)]
+    return merge(*missing) if missing else False
+
+
+def _strict(values: Sequence[Value], compute: Callable[..., Value]) -> Value:
+    """What `compute` makes of the values, or unknown if any of them is or if the result has no finite value."""
+    missing = [value for value in values if isinstance(value, Unknown)]
+    if missing:
+        return merge(*missing)
+    try:
+        result = compute(*values)
+        # An integer too large for a float raises OverflowError here, and no comparison with a float could bear it.
+        finite = not is_number(result) or math.isfinite(result)
+    except ZeroDivisionError:
+        return unknown("division by zero")
+    except OverflowError:
+        finite = False
+        result = 0
+    return result if finite else unknown("a number too large to compute with")

@@ -1,0 +1,37 @@
+"""Every figure of a run, declared once: what it means, where it comes from, and how it is computed.
+
+`describe()` lists them, and docs/figures.md is made from it; `check_name()` refuses a wrong name before a run;
+`value()` computes one. A figure is declared in the module of what it is about: client, kernel, servers, model.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.figures.names import FIGURES, Scope, UnknownFigure, check_name, find, scope
+from analysis.figures.run import Run
+from analysis.values import Value, unknown
+
+if TYPE_CHECKING:
+    from analysis.figures.catalogue import Figure
+
+__all__ = ["Run", "Scope", "UnknownFigure", "check_name", "describe", "scope", "value"]
+
+
+def describe() -> tuple[Figure, ...]:
+    """Every figure, each with its pattern, kind, unit, meaning and source."""
+    return FIGURES
+
+
+def value(run: Run, name: str) -> Value:
+    """The value of a knob or a figure in a run, unknown with a reason where the evidence does not give one."""
+    knob = run.raw.manifest.knobs.get(name)
+    if knob is not None:
+        if isinstance(knob.value, bool | int | float):
+            return knob.value
+        return unknown(f"{name} has no value that can be compared")
+    found = find(name)
+    if found is None:
+        return unknown(f"there is no figure or knob {name}")
+    figure, parameters = found
+    return figure.compute(run, parameters)

@@ -1,0 +1,69 @@
+"""How a figure is declared: one pattern, its meaning, and how its value is computed from a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from analysis.values import Kind, Value
+
+if TYPE_CHECKING:
+    from analysis.figures.run import Run
+
+Compute: TypeAlias = Callable[["Run", Mapping[str, str]], Value]
+
+# What each part of a pattern can match. Which of these names exist is for analysis.figures.names.
+_ROLE = r"[a-z0-9]+(?:_[a-z0-9]+)*"
+_PARAMETERS = {
+    "role": _ROLE,
+    "backend": _ROLE,
+    "Counter": r"[A-Za-z0-9]+\.[A-Za-z0-9]+",
+    "state": r"[a-z0-9_]+",
+    "code": r"[0-9]+",
+    "kind": r"[a-z_]+",
+    "statistic": r"[a-z0-9]+",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure, or a family of them.
+
+    Attributes:
+        pattern: its name, with parameters in angle brackets.
+        kind: what sort of value it has.
+        unit: the value's unit; empty for a count.
+        meaning: what it is, in a sentence.
+        source: the files it is read from, or the module of the model.
+        compute: its value in a run, given the parameters.
+    """
+
+    pattern: str
+    kind: Kind
+    unit: str
+    meaning: str
+    source: str
+    compute: Compute
+    _regex: re.Pattern[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Turn the pattern into a regular expression."""
+        escaped = re.escape(self.pattern)
+        regex = re.sub(r"<(\w+)>", lambda match: f"(?P<{match[1]}>{_PARAMETERS[match[1]]})", escaped)
+        object.__setattr__(self, "_regex", re.compile(regex, re.ASCII))
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of its parameters, in order."""
+        return re.findall(r"<(\w+)>", self.pattern)
+
+    def match(self, name: str) -> dict[str, str] | None:
+        """The parameters that a name gives this pattern, None if it is not of it."""
+        match = self._regex.fullmatch(name)
+        return match.groupdict() if match else None
+
+    def name(self, **parameters: str) -> str:
+        """The name of one figure of the family."""
+        return re.sub(r"<(\w+)>", lambda match: parameters[match[1]], self.pattern)

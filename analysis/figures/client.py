@@ -1,0 +1,293 @@
+"""What the client saw. These figures are of all that k6 did: it runs in the phase `measure` and at no other time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.client import ERROR_KINDS
+from analysis.figures.catalogue import Compute, Figure
+from analysis.figures.run import Run, total
+from analysis.figures.statistics import milliseconds, statistic
+from analysis.health import Evidence
+from analysis.jsonl import integer
+from analysis.values import Kind, Value, unknown
+
+if TYPE_CHECKING:
+    from analysis.bulk import Integers
+    from analysis.client import Client
+    from analysis.jsonl import Record
+
+_REQUESTS = {Evidence.REQUESTS: "k6", Evidence.LOAD: ""}
+_DIALS = {Evidence.DIALS: "k6", Evidence.LOAD: ""}
+_EVENTS = {Evidence.EVENTS: "k6", Evidence.LOAD: ""}
+
+_REQUESTS_FILE = "k6: requests.jsonl"
+_DIALS_FILE = "k6: dials.jsonl"
+_EVENTS_FILE = "k6: events.jsonl"
+
+
+def _counted(evidence: dict[Evidence, str], count: Callable[[Client, Mapping[str, str]], int]) -> Compute:
+    """A count, summed over the instances of k6."""
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        clients = run.raw.clients
+        return run.resting_on(run.k6, evidence, lambda _: total(count(clients[each], found) for each in run.k6))
+
+    return compute
+
+
+def _gathered(
+    evidence: dict[Evidence, str],
+    gather: Callable[[Client], Integers],
+    value: Callable[[Integers, Mapping[str, str]], Value],
+) -> Compute:
+    """A value of what all instances of k6 recorded, put together."""
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        clients = run.raw.clients
+        return run.resting_on(
+            run.k6, evidence, lambda _: value(np.concatenate([gather(clients[each]) for each in run.k6]), found)
+        )
+
+    return compute
+
+
+def _latencies(client: Client) -> Integers:
+    columns = client.requests.columns
+    return np.compress(columns["ok"] == 1, columns["latency_us"])
+
+
+def _dials(client: Client, *, failed: bool) -> Integers:
+    columns = client.dials.columns
+    return np.compress((columns["failure"] > 0) == failed, columns["duration_us"])
+
+
+def _failed_as(client: Client, kind: str) -> int:
+    failure = 1 + ERROR_KINDS.index(kind.replace("_", "-"))
+    return int((client.dials.columns["failure"] == failure).sum())
+
+
+def _users(client: Client) -> tuple[int, int]:
+    """How many virtual users sent requests, and how many of them had one that failed."""
+    users = client.requests.columns["vu"]
+    failed = users[client.requests.columns["ok"] == 0]
+    return len(np.unique(users)), len(np.unique(failed))
+
+
+def _admissions(client: Client) -> list[Record]:
+    admitted = [event for event in client.events if event.get("name") == "admitted"]
+    return [event["data"] if isinstance(event.get("data"), dict) else {} for event in admitted]
+
+
+def _out_of_order(run: Run, _found: Mapping[str, str]) -> Value:
+    """How many users were admitted although someone before them in the queue got in only later."""
+
+    def compute(_window: object) -> Value:
+        admitted = [data for each in run.k6 for data in _admissions(run.raw.clients[each])]
+        turns = [(integer(data, "turn_us"), integer(data, "number")) for data in admitted]
+        known = [(turn_us, number) for turn_us, number in turns if turn_us is not None and number is not None]
+        if len(known) < len(turns):
+            return unknown("an admission lacks its number or its turn")
+        return _early(sorted(known))
+
+    return run.resting_on(run.k6, {**_EVENTS, Evidence.CLOCK: ""}, compute)
+
+
+def _early(turns: list[tuple[int, int]]) -> int:
+    """How many of the turns, which are in order of time, have a number above one that comes at a later time."""
+    early, lowest_later = 0, None
+    pending: list[int] = []
+    previous_us = None
+    for turn_us, number in reversed(turns):
+        if turn_us != previous_us:
+            lowest_later = min([*pending, *([] if lowest_later is None else [lowest_later])], default=None)
+            pending, previous_us = [], turn_us
+        pending.append(number)
+        early += lowest_later is not None and number > lowest_later
+    return early
+
+
+def _dropped(run: Run, _found: Mapping[str, str]) -> Value:
+    """Rests on k6's own account alone: it is what makes other figures unknown."""
+    dropped = [run.raw.clients[each].dropped_iterations for each in run.k6]
+    known = [count for count in dropped if count is not None]
+    if not known or len(known) < len(dropped):
+        return unknown("k6 left no account of the iterations it dropped")
+    return run.resting_on(run.k6, {}, lambda _: sum(known))
+
+
+FIGURES = (
+    Figure(
+        "client.requests.total",
+        Kind.NUMBER,
+        "",
+        "Requests.",
+        _REQUESTS_FILE,
+        _counted(_REQUESTS, lambda client, _: client.requests.count),
+    ),
+    Figure(
+        "client.requests.ok",
+        Kind.NUMBER,
+        "",
+        "Requests answered with a status from 200 to 399.",
+        _REQUESTS_FILE,
+        _counted(_REQUESTS, lambda client, _: int(client.requests.columns["ok"].sum())),
+    ),
+    Figure(
+        "client.requests.failed",
+        Kind.NUMBER,
+        "",
+        "All other requests.",
+        _REQUESTS_FILE,
+        _counted(_REQUESTS, lambda client, _: int((client.requests.columns["ok"] == 0).sum())),
+    ),
+    Figure(
+        "client.requests.error.<code>",
+        Kind.NUMBER,
+        "",
+        "Requests that ended with this error code of k6, such as 1211, the time-out of a dial.",
+        _REQUESTS_FILE,
+        _counted(
+            _REQUESTS, lambda client, found: int((client.requests.columns["error_code"] == int(found["code"])).sum())
+        ),
+    ),
+    Figure(
+        "client.latency_ms.list",
+        Kind.LIST,
+        "ms",
+        "Of each successful request, the time to connect, if it did, and that from its sending to its answer.",
+        _REQUESTS_FILE,
+        _gathered(_REQUESTS, _latencies, lambda times_us, _: milliseconds(times_us)),
+    ),
+    Figure(
+        "client.latency_ms.<statistic>",
+        Kind.NUMBER,
+        "ms",
+        "A statistic of that list.",
+        _REQUESTS_FILE,
+        _gathered(_REQUESTS, _latencies, lambda times_us, found: statistic(times_us, found["statistic"])),
+    ),
+    Figure(
+        "client.users.total",
+        Kind.NUMBER,
+        "",
+        "Virtual users that sent a request.",
+        _REQUESTS_FILE,
+        _counted(_REQUESTS, lambda client, _: _users(client)[0]),
+    ),
+    Figure(
+        "client.users.served",
+        Kind.NUMBER,
+        "",
+        "Virtual users of whose requests none failed.",
+        _REQUESTS_FILE,
+        _counted(_REQUESTS, lambda client, _: _users(client)[0] - _users(client)[1]),
+    ),
+    Figure(
+        "client.users.failed",
+        Kind.NUMBER,
+        "",
+        "Virtual users with a request that failed.",
+        _REQUESTS_FILE,
+        _counted(_REQUESTS, lambda client, _: _users(client)[1]),
+    ),
+    Figure(
+        "client.dials.total",
+        Kind.NUMBER,
+        "",
+        "Attempts to connect.",
+        _DIALS_FILE,
+        _counted(_DIALS, lambda client, _: client.dials.count),
+    ),
+    Figure(
+        "client.dials.ok",
+        Kind.NUMBER,
+        "",
+        "Attempts that led to a connection.",
+        _DIALS_FILE,
+        _counted(_DIALS, lambda client, _: len(_dials(client, failed=False))),
+    ),
+    Figure(
+        "client.dials.failed",
+        Kind.NUMBER,
+        "",
+        "Attempts that did not.",
+        _DIALS_FILE,
+        _counted(_DIALS, lambda client, _: len(_dials(client, failed=True))),
+    ),
+    Figure(
+        "client.dials.failed_<kind>",
+        Kind.NUMBER,
+        "",
+        "Attempts that failed for this reason.",
+        _DIALS_FILE,
+        _counted(_DIALS, lambda client, found: _failed_as(client, found["kind"])),
+    ),
+    Figure(
+        "client.dial_ms.list",
+        Kind.LIST,
+        "ms",
+        "How long each connection took to make.",
+        _DIALS_FILE,
+        _gathered(_DIALS, lambda client: _dials(client, failed=False), lambda times_us, _: milliseconds(times_us)),
+    ),
+    Figure(
+        "client.dial_ms.<statistic>",
+        Kind.NUMBER,
+        "ms",
+        "A statistic of that list.",
+        _DIALS_FILE,
+        _gathered(
+            _DIALS,
+            lambda client: _dials(client, failed=False),
+            lambda times_us, found: statistic(times_us, found["statistic"]),
+        ),
+    ),
+    Figure(
+        "client.dial_ms.failed.list",
+        Kind.LIST,
+        "ms",
+        "How long each attempt took to fail.",
+        _DIALS_FILE,
+        _gathered(_DIALS, lambda client: _dials(client, failed=True), lambda times_us, _: milliseconds(times_us)),
+    ),
+    Figure(
+        "client.dial_ms.failed.<statistic>",
+        Kind.NUMBER,
+        "ms",
+        "A statistic of that list.",
+        _DIALS_FILE,
+        _gathered(
+            _DIALS,
+            lambda client: _dials(client, failed=True),
+            lambda times_us, found: statistic(times_us, found["statistic"]),
+        ),
+    ),
+    Figure(
+        "client.iterations.dropped",
+        Kind.NUMBER,
+        "",
+        "Iterations that k6 could not begin when they were due.",
+        "k6: summary.json, else live.jsonl",
+        _dropped,
+    ),
+    Figure(
+        "client.admissions.total",
+        Kind.NUMBER,
+        "",
+        "Users that the waiting room admitted.",
+        _EVENTS_FILE,
+        _counted(_EVENTS, lambda client, _: len(_admissions(client))),
+    ),
+    Figure(
+        "client.admissions.out_of_order",
+        Kind.NUMBER,
+        "",
+        "Users whose turn came before that of someone with a lower number.",
+        _EVENTS_FILE,
+        _out_of_order,
+    ),
+)

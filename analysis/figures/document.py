@@ -1,0 +1,83 @@
+"""The table of all figures as Markdown, made from their declarations."""
+
+from __future__ import annotations
+
+from analysis.client import ERROR_KINDS
+from analysis.expressions.functions import FUNCTIONS
+from analysis.figures.kernel import STATES
+from analysis.figures.names import FIGURES
+from analysis.figures.statistics import STATISTICS
+
+_HEADINGS = {
+    "client": "The client",
+    "kernel": "The kernel's counters",
+    "listen": "Accept queues",
+    "sockets": "Sockets by state",
+    "process": "Processes",
+    "tomcat": "Tomcat",
+    "access": "nginx's access log",
+    "model": "The model",
+}
+
+_INTRODUCTION = """\
+# Figures
+
+<!-- Made by `python -m analysis.figures > docs/figures.md`; change the declarations in analysis/figures/ instead. -->
+
+What a prediction can name: the figures below, and every knob under its own name, durations in ms (`load.users`,
+`backend.keep_alive_timeout`). `connlab show <scenario>` lists a scenario's knobs.
+
+[data-format.md](data-format.md) defines the *window* over which counters are taken, and what makes a figure unknown.
+
+## Parameters
+
+- `<role>`: `k6`, `nginx` or `backend`, or one instance with `_` for `-`, as `backend_1`. A role's counts are the sums
+  over its instances; its maxima are the greatest of any one instance.
+- `<backend>`: `backend` or one of its instances.
+- `<Counter>`: a counter of /proc/net/netstat or /proc/net/snmp in the kernel's spelling, as `TcpExt.ListenOverflows`.
+"""
+
+_LANGUAGE = """\
+## Expressions
+
+A prediction is a comparison, or several joined by `and`, `or` and `not`. There are `+ - * / // %`, `== != < <= > >=`
+(chained as in `0 < x <= 5`), `true`, `false`, parentheses, and these functions:
+
+| function | gives |
+|---|---|
+"""
+
+_UNKNOWN = """
+A figure without evidence is *unknown*, and so is what is computed from it, but for logic: `false and unknown` is
+false, `true or unknown` is true. A division by zero is unknown, and so is a value of a list that is too short.
+"""
+
+
+def markdown() -> str:
+    """The content of docs/figures.md."""
+    parts = [_INTRODUCTION + _parameters()]
+    for group, heading in _HEADINGS.items():
+        rows = [
+            f"| `{figure.pattern}` | {figure.unit or 'count'} | {figure.meaning} | {figure.source} |"
+            for figure in FIGURES
+            if figure.pattern.split(".")[0] == group
+        ]
+        parts.append("\n".join([f"## {heading}\n", "| figure | unit | meaning | source |", "|---|---|---|---|", *rows]))
+    return "\n\n".join(part.strip() for part in [*parts, _language()]) + "\n"
+
+
+def _parameters() -> str:
+    states = [f"`{state}`" for state in (*STATES, "time_wait")]
+    kinds = [f"`{kind.replace('-', '_')}`" for kind in ERROR_KINDS]
+    statistics = [f"`{name}`" for name in STATISTICS]
+    return (
+        f"- `<state>`: {', '.join(states)}.\n"
+        f"- `<kind>`: {', '.join(kinds)}.\n"
+        f"- `<statistic>`: {', '.join(statistics)}.\n"
+        "- `<code>`: a number; one that did not occur counts 0.\n"
+    )
+
+
+def _language() -> str:
+    rows = [f"| `{function.usage}` | {function.meaning} |\n" for _, function in sorted(FUNCTIONS.items())]
+    return _LANGUAGE + "".join(rows) + _UNKNOWN

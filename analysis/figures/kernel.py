@@ -1,0 +1,209 @@
+"""What the kernel counted in a role's network namespace: counters, listen queues, sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from analysis import timeline
+from analysis.figures.catalogue import Compute, Figure
+from analysis.figures.run import Run, greatest, total
+from analysis.health import Evidence
+from analysis.jsonl import Record, integer, records
+from analysis.values import Kind, Unknown, Value, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from analysis.samples import Listener, Samples
+    from analysis.timeline import Span
+    from analysis.window import Window
+
+_SAMPLES_FILE = "collector: samples.jsonl"
+_AT_EDGES = {Evidence.COUNTERS: "sampler", Evidence.CLOCK: ""}
+_ALL_TICKS = {Evidence.COUNTERS: "sampler", Evidence.TICKS: "sampler", Evidence.CLOCK: ""}
+_ALL_SOCKETS = {Evidence.SOCKETS: "sampler", Evidence.CLOCK: ""}
+
+# Every server of the lab takes its traffic here; management ports are apart.
+TRAFFIC_PORT = 8080
+
+# The total of TIME_WAIT sockets is read with each tick, at no cost.
+_TIME_WAIT = "sockstat.TCP.tw"
+
+# Figure name of a state → the kernel's, for all that are counted by state.
+STATES = {
+    "established": "ESTABLISHED",
+    "syn_sent": "SYN_SENT",
+    "syn_recv": "SYN_RECV",
+    "fin_wait1": "FIN_WAIT1",
+    "fin_wait2": "FIN_WAIT2",
+    "close": "CLOSE",
+    "close_wait": "CLOSE_WAIT",
+    "last_ack": "LAST_ACK",
+    "closing": "CLOSING",
+}
+
+
+def _over_ticks(
+    evidence: dict[Evidence, str],
+    combine: Callable[[Iterable[Value]], Value],
+    value: Callable[[Samples, Span, Mapping[str, str]], Value],
+) -> Compute:
+    """A value from the ticks that enclose the window, combined over the instances of a role."""
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        instances = run.instances(found["role"])
+
+        def of(instance: str) -> Value:
+            span = run.spans[instance]
+            return span if isinstance(span, Unknown) else value(run.raw.samples[instance], span, found)
+
+        return run.resting_on(instances, evidence, lambda _: combine(of(instance) for instance in instances))
+
+    return compute
+
+
+def _over_readings(value: Callable[[list[Record], Window, Mapping[str, str]], Value]) -> Compute:
+    """The greatest over the instances of a role of a value from the sockets read once a second."""
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        instances = run.instances(found["role"])
+        return run.resting_on(
+            instances,
+            _ALL_SOCKETS,
+            lambda window: greatest(value(run.raw.samples[each].sockets, window, found) for each in instances),
+        )
+
+    return compute
+
+
+def _difference(samples: Samples, span: Span, found: Mapping[str, str]) -> Value:
+    name = found["Counter"]
+    counter = samples.counters.get(name)
+    after = counter.at(span.last) if counter else None
+    if counter is None or after is None:
+        return unknown(f"this kernel has no counter {name}")
+    # The kernel begins to show some counters, as those of ICMP by type, only when they are no longer zero.
+    before = counter.at(span.first) or 0
+    return after - before if after >= before else unknown(f"the counter {name} went back from {before} to {after}")
+
+
+def _listeners(samples: Samples, tick: int) -> list[Listener]:
+    return [listener for listener in samples.ticks[tick].listeners if listener.port == TRAFFIC_PORT]
+
+
+def _greatest_of_listeners(key: Callable[[Listener], int]) -> Callable[[Samples, Span, Mapping[str, str]], Value]:
+    def value(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
+        ticks = range(span.first, span.last + 1)
+        values = [key(listener) for tick in ticks for listener in _listeners(samples, tick)]
+        return max(values) if values else unknown(f"nothing listened on port {TRAFFIC_PORT}")
+
+    return value
+
+
+def _listener_drops(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
+    before, after = _listeners(samples, span.first), _listeners(samples, span.last)
+    if not before or len(before) != len(after):
+        return unknown(f"the listeners on port {TRAFFIC_PORT} changed in the window")
+    difference = sum(listener.drops for listener in after) - sum(listener.drops for listener in before)
+    return difference if difference >= 0 else unknown(f"the listener on port {TRAFFIC_PORT} was opened again")
+
+
+def _time_wait_max(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
+    counter = samples.counters.get(_TIME_WAIT)
+    most = counter.maximum(span.first, span.last) if counter else None
+    return unknown("the samples have no count of TIME_WAIT") if most is None else most
+
+
+def _time_wait_end(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
+    counter = samples.counters.get(_TIME_WAIT)
+    at_end = counter.at(span.last) if counter else None
+    return unknown("the samples have no count of TIME_WAIT") if at_end is None else at_end
+
+
+def _in_state(reading: Record, state: str) -> int:
+    groups = [group for group in records(reading, "groups") if group.get("state") == STATES[state]]
+    return sum(integer(group, "count") or 0 for group in groups)
+
+
+def _state_max(sockets: list[Record], window: Window, found: Mapping[str, str]) -> Value:
+    counts = _state_counts(sockets, window, found["state"])
+    return max(counts) if counts else unknown("there is no reading of the sockets")
+
+
+def _state_end(sockets: list[Record], window: Window, found: Mapping[str, str]) -> Value:
+    counts = _state_counts(sockets, window, found["state"])
+    return counts[-1] if counts else unknown("there is no reading of the sockets")
+
+
+def _state_counts(sockets: list[Record], window: Window, state: str) -> list[int]:
+    times_us = [reading["time_us"] for reading in sockets]
+    return [_in_state(sockets[index], state) for index in timeline.within(times_us, window.start_us, window.end_us)]
+
+
+FIGURES = (
+    Figure(
+        "kernel.<role>.<Counter>",
+        Kind.NUMBER,
+        "",
+        "How much a counter of /proc/net/netstat or /proc/net/snmp grew over the window; the sum of the instances.",
+        _SAMPLES_FILE,
+        _over_ticks(_AT_EDGES, total, _difference),
+    ),
+    Figure(
+        "listen.<role>.depth.max",
+        Kind.NUMBER,
+        "connections",
+        "The greatest number of connections that waited at the traffic port to be accepted.",
+        _SAMPLES_FILE,
+        _over_ticks(_ALL_TICKS, greatest, _greatest_of_listeners(lambda each: each.depth)),
+    ),
+    Figure(
+        "listen.<role>.limit",
+        Kind.NUMBER,
+        "connections",
+        "The accept queue's limit in the kernel. It holds one connection more.",
+        _SAMPLES_FILE,
+        _over_ticks(_AT_EDGES, greatest, _greatest_of_listeners(lambda each: each.limit)),
+    ),
+    Figure(
+        "listen.<role>.drops",
+        Kind.NUMBER,
+        "",
+        "What the listening socket itself counted as dropped over the window; the sum of the instances.",
+        _SAMPLES_FILE,
+        _over_ticks(_AT_EDGES, total, _listener_drops),
+    ),
+    Figure(
+        "sockets.<role>.time_wait.max",
+        Kind.NUMBER,
+        "sockets",
+        "The most sockets in TIME_WAIT at once.",
+        _SAMPLES_FILE,
+        _over_ticks(_ALL_TICKS, greatest, _time_wait_max),
+    ),
+    Figure(
+        "sockets.<role>.time_wait.end",
+        Kind.NUMBER,
+        "sockets",
+        "Sockets in TIME_WAIT at the window's end.",
+        _SAMPLES_FILE,
+        _over_ticks(_AT_EDGES, greatest, _time_wait_end),
+    ),
+    Figure(
+        "sockets.<role>.<state>.max",
+        Kind.NUMBER,
+        "sockets",
+        "The most sockets in a state at once, in readings once a second.",
+        _SAMPLES_FILE,
+        _over_readings(_state_max),
+    ),
+    Figure(
+        "sockets.<role>.<state>.end",
+        Kind.NUMBER,
+        "sockets",
+        "Sockets in a state in the last reading at or before the window's end.",
+        _SAMPLES_FILE,
+        _over_readings(_state_end),
+    ),
+)

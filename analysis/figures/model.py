@@ -1,0 +1,113 @@
+"""What the settings say must happen: the model of analysis.model, fed from the manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from analysis.figures.catalogue import Compute, Figure
+from analysis.health import Evidence
+from analysis.model import outcomes
+from analysis.model.settings import Settings, UndefinedError
+from analysis.values import Kind, Unknown, Value, unknown
+
+if TYPE_CHECKING:
+    from analysis.figures.run import Run
+
+
+def _of_settings(compute: Callable[[Settings], Value]) -> Compute:
+    """A figure of the settings alone."""
+
+    def of_run(run: Run, _found: Mapping[str, str]) -> Value:
+        return run.raw.window if isinstance(run.raw.window, Unknown) else _compute(run, compute)
+
+    return of_run
+
+
+def _of_load(compute: Callable[[Settings], Value]) -> Compute:
+    """A figure of what the load must lead to; it says nothing of a run that did not put that load on."""
+
+    def of_run(run: Run, _found: Mapping[str, str]) -> Value:
+        return run.resting_on(run.k6, {Evidence.LOAD: ""}, lambda _: _compute(run, compute))
+
+    return of_run
+
+
+def _compute(run: Run, compute: Callable[[Settings], Value]) -> Value:
+    try:
+        return compute(Settings(run.raw.manifest))
+    except UndefinedError as undefined:
+        return unknown(f"the model gives none: {undefined}")
+
+
+def _syn_ladder_ms(settings: Settings) -> tuple[int, ...]:
+    return tuple(syn.earliest_ms for syn in outcomes.syns_of_failed_dial(settings))
+
+
+FIGURES = (
+    Figure(
+        "model.accept_capacity",
+        Kind.NUMBER,
+        "connections",
+        "What the backends take at once: for each, max_connections + min(accept_count, net.core.somaxconn) + 1.",
+        "analysis.model.capacity",
+        _of_settings(outcomes.accept_capacity),
+    ),
+    Figure(
+        "model.listen_backlog",
+        Kind.NUMBER,
+        "connections",
+        "The limit of a backend's accept queue, min(accept_count, net.core.somaxconn). The queue holds one more.",
+        "analysis.model.capacity",
+        _of_settings(outcomes.listen_backlog),
+    ),
+    Figure(
+        "model.syn_ladder_ms",
+        Kind.LIST,
+        "ms",
+        "When a user's dial that nothing answers sends SYNs, from its begin to load.connect_timeout.",
+        "analysis.model.ladder",
+        _of_settings(_syn_ladder_ms),
+    ),
+    Figure(
+        "model.syns_per_failed_dial",
+        Kind.NUMBER,
+        "SYNs",
+        "How many these are.",
+        "analysis.model.ladder",
+        _of_settings(lambda settings: len(_syn_ladder_ms(settings))),
+    ),
+    Figure(
+        "model.users_served",
+        Kind.NUMBER,
+        "users",
+        "Users who get a connection. Workload users; long_polling as far as users keep their connections.",
+        "analysis.model.users",
+        _of_load(outcomes.users_served),
+    ),
+    Figure(
+        "model.users_failed",
+        Kind.NUMBER,
+        "users",
+        "Users who get none. The same workloads.",
+        "analysis.model.users",
+        _of_load(outcomes.users_failed),
+    ),
+    Figure(
+        "model.listen_drops",
+        Kind.NUMBER,
+        "SYNs",
+        "SYNs that meet a full accept queue. Workload users.",
+        "analysis.model.users",
+        _of_load(outcomes.dropped_syns),
+    ),
+    Figure(
+        "model.response_ms.list",
+        Kind.LIST,
+        "ms",
+        "Of each call of each user served, the time from its begin, dialling included, to its answer, at the earliest:"
+        " each keep-alive time-out that it waits for may end 2 s later. Workload users.",
+        "analysis.model.users",
+        _of_load(outcomes.response_ms),
+    ),
+)

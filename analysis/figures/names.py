@@ -1,0 +1,168 @@
+"""Which names a prediction may use: checked before a run, with the nearest valid name for one that is not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analysis.client import ERROR_KINDS
+from analysis.figures import client, kernel, model, servers
+from analysis.figures.statistics import STATISTICS
+from analysis.values import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from analysis.figures.catalogue import Figure
+
+FIGURES: tuple[Figure, ...] = (*client.FIGURES, *kernel.FIGURES, *servers.FIGURES, *model.FIGURES)
+
+# Roles that can have several instances → the knob that says how many; the others have one, of the role's own name.
+_INSTANCES_KNOBS = {"k6": "load.instances", "backend": "backend.instances"}
+
+# Values of /proc/net/snmp that are settings or levels: a difference over the window would mean nothing.
+_NO_COUNTERS = frozenset({
+    "Ip.Forwarding", "Ip.DefaultTTL", "Tcp.RtoAlgorithm", "Tcp.RtoMin", "Tcp.RtoMax", "Tcp.MaxConn", "Tcp.CurrEstab",
+})  # fmt: skip
+
+# The kernel shows these by ICMP type, and only those that are not zero.
+_BY_ICMP_TYPE = re.compile(r"IcmpMsg\.(In|Out)Type[0-9]+")
+
+
+class UnknownFigure(ValueError):
+    """A name that is neither a figure nor a knob of a run.
+
+    Attributes:
+        name: the name.
+        nearest: the valid name nearest to it, None if none is near.
+    """
+
+    def __init__(self, name: str, why: str, nearest: str | None = None) -> None:
+        super().__init__(why + (f"; did you mean {nearest}?" if nearest else ""))
+        self.name = name
+        self.nearest = nearest
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What names can refer to in a run.
+
+    Attributes:
+        path: its roles, from the client to the backend.
+        knobs: its knobs, by name, with their values.
+        counters: the kernel's counters; empty if they are not known, which lets any pass.
+    """
+
+    path: Sequence[str]
+    knobs: Mapping[str, object]
+    counters: frozenset[str]
+
+    def roles(self) -> list[str]:
+        """The roles, and their instances as names write them."""
+        return [name for role in self.path for name in (role, *self._instances(role))]
+
+    def _instances(self, role: str) -> list[str]:
+        count = self.knobs.get(_INSTANCES_KNOBS.get(role, ""))
+        return [f"{role}_{number}" for number in range(1, count + 1)] if isinstance(count, int) else []
+
+    def kind_of(self, name: str) -> Kind:
+        """What sort of value a name has; raises UnknownFigure for one that has none."""
+        if name in self.knobs:
+            return _kind_of_knob(name, self.knobs[name])
+        found = find(name)
+        if found is None:
+            raise UnknownFigure(name, f"there is no figure or knob {name}", self._nearest(name))
+        figure, parameters = found
+        for parameter, value in parameters.items():
+            choices = self._choices(parameter)
+            if choices and value not in choices and not _BY_ICMP_TYPE.fullmatch(value):
+                near = get_close_matches(value, choices, n=1)
+                nearest = figure.name(**{**parameters, parameter: near[0]}) if near else None
+                raise UnknownFigure(name, _explain(name, parameter, value, choices), nearest)
+        return figure.kind
+
+    def _choices(self, parameter: str) -> list[str]:
+        """What a parameter can be; empty if it can be anything of its form."""
+        roles = self.roles()
+        choices = {
+            "role": roles,
+            "backend": [role for role in roles if role.split("_")[0] == "backend"],
+            "Counter": sorted(self.counters - _NO_COUNTERS),
+            "state": sorted(kernel.STATES),
+            "kind": [kind.replace("-", "_") for kind in ERROR_KINDS],
+            "statistic": list(STATISTICS),
+            "code": [],
+        }
+        return choices[parameter]
+
+    def _all(self) -> Iterator[str]:
+        yield from self.knobs
+        for figure in FIGURES:
+            choices = [self._choices(parameter) or ["0"] for parameter in figure.parameters]
+            for values in product(*choices):
+                yield figure.name(**dict(zip(figure.parameters, values, strict=True)))
+
+    def _nearest(self, name: str) -> str | None:
+        return next(iter(get_close_matches(name, list(self._all()), n=1)), None)
+
+
+def check_name(name: str, path: Sequence[str], knobs: Mapping[str, object]) -> None:
+    """Raise UnknownFigure unless a prediction of a run can use a name.
+
+    Args:
+        name: the name of a figure or of a knob.
+        path: the run's roles, from the client to the backend.
+        knobs: its knobs, by name, with their values.
+    """
+    scope(path, knobs).kind_of(name)
+
+
+def scope(path: Sequence[str], knobs: Mapping[str, object]) -> Scope:
+    """The names of a run on this machine, whose kernel says which counters there are."""
+    return Scope(path, knobs, kernel_counters())
+
+
+def find(name: str) -> tuple[Figure, dict[str, str]] | None:
+    """The figure that a name is of, with its parameters; the first of those it could be."""
+    for figure in FIGURES:
+        parameters = figure.match(name)
+        if parameters is not None:
+            return figure, parameters
+    return None
+
+
+@cache
+def kernel_counters(folder: Path = Path("/proc/net")) -> frozenset[str]:
+    """The counters of this machine's kernel, which containers share; empty where there is none to ask."""
+    names: set[str] = set()
+    for file in ("netstat", "snmp"):
+        try:
+            lines = (folder / file).read_text("ascii").splitlines()
+        except OSError:
+            continue
+        # Two lines for each table: `TcpExt: <names>`, then `TcpExt: <values>`.
+        for line in lines[::2]:
+            table, _, columns = line.partition(":")
+            names.update(f"{table}.{column}" for column in columns.split())
+    return frozenset(names)
+
+
+def _kind_of_knob(name: str, value: object) -> Kind:
+    if isinstance(value, bool):
+        return Kind.TRUTH
+    if isinstance(value, int | float):
+        return Kind.NUMBER
+    raise UnknownFigure(name, f"{name} is text, which an expression cannot compare")
+
+
+def _explain(name: str, parameter: str, value: str, choices: list[str]) -> str:
+    if parameter in ("role", "backend"):
+        return f"{name}: {value} is none of {', '.join(choices)}"
+    if parameter == "Counter" and value in _NO_COUNTERS:
+        return f"{name}: {value} is a setting or a level, not a counter that grows"
+    return f"{name}: there is no {parameter.lower()} {value}"

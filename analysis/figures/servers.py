@@ -1,0 +1,238 @@
+"""What the processes of a role used, and what the servers say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis import processes, timeline
+from analysis.figures.catalogue import Compute, Figure
+from analysis.figures.run import Run, greatest, total
+from analysis.health import Evidence
+from analysis.jsonl import Record, integer
+from analysis.values import Kind, Value, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from analysis.bulk import Log
+    from analysis.scrapes import Scrape
+    from analysis.window import Window
+
+_PROCESSES = {Evidence.PROCESSES: "sampler", Evidence.CLOCK: ""}
+_SCRAPES = {Evidence.SCRAPES: "tomcat", Evidence.CLOCK: ""}
+_ACCESS = {Evidence.ACCESS: "access", Evidence.CLOCK: ""}
+
+_SAMPLES_FILE = "collector: samples.jsonl"
+_TOMCAT_FILE = "collector: tomcat.jsonl"
+_ACCESS_FILE = "nginx: access.jsonl"
+
+_KB_PER_MB = 1024
+
+# Figure name → where the value stands in a scrape.
+TOMCAT_LEVELS = {
+    "connections": ("connections", "current"),
+    "connections_kept": ("connections", "keepAlive"),
+    "threads": ("threads", "current"),
+    "threads_busy": ("threads", "busy"),
+    "waiting": ("waitingRoom", "waiting"),
+}
+TOMCAT_COUNTS = {
+    "requests": ("requests", "count"),
+    "errors": ("requests", "errors"),
+    "issued": ("waitingRoom", "issued"),
+    "admitted": ("waitingRoom", "admitted"),
+    "abandoned": ("waitingRoom", "abandoned"),
+}
+
+
+def _of_processes(
+    combine: Callable[[Iterable[Value]], Value], value: Callable[[list[Record], Window], Value]
+) -> Compute:
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        instances = run.instances(found["role"])
+        samples = run.raw.samples
+        return run.resting_on(
+            instances, _PROCESSES, lambda window: combine(value(samples[each].processes, window) for each in instances)
+        )
+
+    return compute
+
+
+def _cpu_mean(series: list[Record], window: Window) -> Value:
+    percent = processes.cpu_percent(processes.under_load(series, window))
+    return unknown("there are too few readings of the processes") if percent is None else percent
+
+
+def _cpu_max(series: list[Record], window: Window) -> Value:
+    shares = [processes.cpu_percent(pair) for pair in pairwise(processes.under_load(series, window))]
+    known = [share for share in shares if share is not None]
+    return max(known) if known else unknown("there are too few readings of the processes")
+
+
+def _most(key: str, unit: int = 1) -> Callable[[list[Record], Window], Value]:
+    def value(series: list[Record], window: Window) -> Value:
+        totals = [processes.total(reading, key) for reading in processes.in_window(series, window)]
+        known = [each for each in totals if each is not None]
+        if not known:
+            return unknown(f"no reading of the processes has {key}")
+        return max(known) if unit == 1 else round(max(known) / unit, 1)
+
+    return value
+
+
+def _of_tomcat(combine: Callable[[Iterable[Value]], Value], value: Callable[[Scrape, Window], Value]) -> Compute:
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        instances = run.instances(found["backend"])
+        return run.resting_on(
+            instances, _SCRAPES, lambda window: combine(value(run.raw.tomcat[each], window) for each in instances)
+        )
+
+    return compute
+
+
+def _level(path: tuple[str, str]) -> Callable[[Scrape, Window], Value]:
+    def value(scrape: Scrape, window: Window) -> Value:
+        values = [_field(body, path) for body in _bodies(scrape, window)]
+        known = [each for each in values if each is not None]
+        return max(known) if known else unknown(f"no scrape has {'.'.join(path)}")
+
+    return value
+
+
+def _growth(path: tuple[str, str]) -> Callable[[Scrape, Window], Value]:
+    def value(scrape: Scrape, window: Window) -> Value:
+        bodies = _bodies(scrape, window)
+        if not bodies or scrape.times_us[0] > window.start_us:
+            return unknown("there is no scrape before the measurement")
+        before, after = _field(bodies[0], path), _field(bodies[-1], path)
+        if before is None or after is None:
+            return unknown(f"no scrape has {'.'.join(path)}")
+        return after - before if after >= before else unknown(f"{'.'.join(path)} went back from {before} to {after}")
+
+    return value
+
+
+def _bodies(scrape: Scrape, window: Window) -> list[Record]:
+    return [scrape.bodies[index] for index in timeline.within(scrape.times_us, window.start_us, window.end_us)]
+
+
+def _field(body: Record, path: tuple[str, str]) -> int | None:
+    group = body.get(path[0])
+    return integer(group, path[1]) if isinstance(group, dict) else None
+
+
+def _lines(count: Callable[[Log, Window, Mapping[str, str]], int]) -> Compute:
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        access = run.raw.access
+        return run.resting_on(
+            list(access), _ACCESS, lambda window: total(count(log, window, found) for log in access.values())
+        )
+
+    return compute
+
+
+def _count_lines(log: Log, window: Window, found: Mapping[str, str]) -> int:
+    times_ms, statuses = log.columns["time_ms"], log.columns["status"]
+    inside = (times_ms >= window.start_us // 1000) & (times_ms <= -(-window.end_us // 1000))
+    if "code" in found:
+        inside &= statuses == int(found["code"])
+    return int(np.count_nonzero(inside))
+
+
+_TOMCAT_MEANINGS = {
+    "connections": "connections that Tomcat held",
+    "connections_kept": "connections that Tomcat kept while idle",
+    "threads": "threads of Tomcat's pool",
+    "threads_busy": "threads of Tomcat's pool at work",
+    "waiting": "users in the waiting room",
+    "requests": "requests that Tomcat served",
+    "errors": "requests that Tomcat counted as errors",
+    "issued": "tokens that the waiting room issued",
+    "admitted": "users that the waiting room admitted",
+    "abandoned": "tokens that the waiting room gave up",
+}
+
+FIGURES = (
+    Figure(
+        "process.<role>.cpu_percent.mean",
+        Kind.NUMBER,
+        "% of one processor",
+        "What the role's processes took under the load; the sum of the instances.",
+        _SAMPLES_FILE,
+        _of_processes(total, _cpu_mean),
+    ),
+    Figure(
+        "process.<role>.cpu_percent.max",
+        Kind.NUMBER,
+        "% of one processor",
+        "The most they took between two readings, a second apart.",
+        _SAMPLES_FILE,
+        _of_processes(greatest, _cpu_max),
+    ),
+    Figure(
+        "process.<role>.rss_mb.max",
+        Kind.NUMBER,
+        "MiB",
+        "Their greatest resident memory.",
+        _SAMPLES_FILE,
+        _of_processes(greatest, _most("rss_kb", _KB_PER_MB)),
+    ),
+    Figure(
+        "process.<role>.threads.max",
+        Kind.NUMBER,
+        "threads",
+        "Their greatest number of threads.",
+        _SAMPLES_FILE,
+        _of_processes(greatest, _most("threads")),
+    ),
+    Figure(
+        "process.<role>.open_files.max",
+        Kind.NUMBER,
+        "files",
+        "Their greatest number of open files.",
+        _SAMPLES_FILE,
+        _of_processes(greatest, _most("open_files")),
+    ),
+    *(
+        Figure(
+            f"tomcat.<backend>.{name}.max",
+            Kind.NUMBER,
+            "",
+            f"The most {_TOMCAT_MEANINGS[name]} at once.",
+            _TOMCAT_FILE,
+            _of_tomcat(greatest, _level(path)),
+        )
+        for name, path in TOMCAT_LEVELS.items()
+    ),
+    *(
+        Figure(
+            f"tomcat.<backend>.{name}",
+            Kind.NUMBER,
+            "",
+            f"The {_TOMCAT_MEANINGS[name]} over the window; the sum of the instances.",
+            _TOMCAT_FILE,
+            _of_tomcat(total, _growth(path)),
+        )
+        for name, path in TOMCAT_COUNTS.items()
+    ),
+    Figure(
+        "access.nginx.requests",
+        Kind.NUMBER,
+        "",
+        "Requests that ended at nginx in the window.",
+        _ACCESS_FILE,
+        _lines(_count_lines),
+    ),
+    Figure(
+        "access.nginx.status.<code>",
+        Kind.NUMBER,
+        "",
+        "Those of them that nginx answered with this status.",
+        _ACCESS_FILE,
+        _lines(_count_lines),
+    ),
+)

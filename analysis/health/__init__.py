@@ -1,0 +1,42 @@
+"""The instruments first: what each recorded of itself, what is wrong with it, and which evidence that spoils."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis import processes
+from analysis.health import k6, sampler, servers
+from analysis.health.problems import Evidence, Health, Problem, Report
+from analysis.values import Unknown
+
+if TYPE_CHECKING:
+    from analysis.rawrun import RawRun
+    from analysis.window import Window
+
+__all__ = ["Evidence", "Health", "Problem", "Report", "examine"]
+
+
+def examine(raw: RawRun) -> Health:
+    """Examine every instrument of a run."""
+    window = None if isinstance(raw.window, Unknown) else raw.window
+    exits = raw.manifest.exits
+    all_samples = raw.samples.values()
+    reports = [
+        sampler.examine_clock(all_samples, window),
+        sampler.examine_host(all_samples, window),
+        *(sampler.examine(instance, samples, window) for instance, samples in raw.samples.items()),
+        *(
+            k6.examine(instance, client, exits.get(instance), _cpu_percent(raw, instance, window))
+            for instance, client in raw.clients.items()
+        ),
+        *(servers.examine_scrape(instance, scrape, window) for instance, scrape in raw.tomcat.items()),
+        *(servers.examine_access(instance, log, exits.get(instance)) for instance, log in raw.access.items()),
+        *(servers.examine_capture(instance, capture) for instance, capture in raw.captures.items()),
+    ]
+    return Health({report.instrument: report for report in reports})
+
+
+def _cpu_percent(raw: RawRun, instance: str, window: Window | None) -> float | None:
+    if window is None:
+        return None
+    return processes.cpu_percent(processes.under_load(raw.samples[instance].processes, window))

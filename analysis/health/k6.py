@@ -1,0 +1,74 @@
+"""Examines what one k6 instance recorded, and whether it put on the load it was asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis import limits
+from analysis.health.problems import Evidence, Report
+
+if TYPE_CHECKING:
+    from analysis.bulk import Log
+    from analysis.client import Client
+
+
+def examine(instance: str, client: Client, exit_code: int | None, cpu_percent: float | None) -> Report:
+    """Report on one k6 instance.
+
+    Args:
+        instance: its name.
+        client: what it recorded.
+        exit_code: its process's, None if the manifest does not say.
+        cpu_percent: what its process took under the load, in percent of one processor, None if not known.
+    """
+    report = Report(f"k6/{instance}")
+    report.figures = {
+        "exit_code": exit_code,
+        "ended": client.requests.announced is not None and client.dials.announced is not None,
+        "requests": client.requests.count,
+        "dials": client.dials.count,
+        "events": len(client.events),
+        "dropped_iterations": client.dropped_iterations,
+        "log_errors": client.log_errors,
+        "cpu_percent": cpu_percent,
+    }
+    _examine_log(report, "requests", client.requests, Evidence.REQUESTS)
+    _examine_log(report, "dials", client.dials, Evidence.DIALS)
+    for message in client.events_damage.messages("events.jsonl"):
+        report.add(message, Evidence.EVENTS)
+    if client.requests.announced is None:
+        report.add("k6 did not end in order, so events may be missing", Evidence.EVENTS)
+    _examine_load(report, client, exit_code)
+    if client.log_errors:
+        report.add(f"k6.log has {client.log_errors} errors")
+    return report
+
+
+def _examine_log(report: Report, what: str, log: Log, evidence: Evidence) -> None:
+    file = f"{what}.jsonl"
+    for message in log.damage.messages(file):
+        report.add(message, evidence)
+    if log.damage.missing is not None:
+        return
+    if not log.header:
+        report.add(f"{file} has no header of a version this program reads", evidence)
+    if log.announced is None:
+        report.add(f"{file} has no last line: k6 did not end in order, so {what} may be missing", evidence)
+    elif log.announced != log.count:
+        report.add(f"{file} holds {log.count} {what}, its last line says {log.announced}", evidence)
+
+
+def _examine_load(report: Report, client: Client, exit_code: int | None) -> None:
+    if exit_code is None:
+        # The last lines of its files prove an orderly end as well.
+        report.add("the manifest does not say how k6 ended")
+    elif exit_code not in limits.K6_EXITS_IN_ORDER:
+        report.add(f"k6 ended with exit code {exit_code}", Evidence.LOAD)
+    if client.requests.announced is None and client.dials.announced is None:
+        report.add("k6 did not end in order, so the load may have ended early", Evidence.LOAD)
+    if client.dropped_iterations is None:
+        report.add("k6 left no account of the iterations it dropped", Evidence.LOAD)
+    elif client.dropped_iterations > 0:
+        report.add(
+            f"k6 dropped {client.dropped_iterations} iterations: the load was less than asked for", Evidence.LOAD
+        )

@@ -1,0 +1,111 @@
+"""What can be wrong with an instrument, and which evidence that spoils."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+from analysis.values import Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HealthFigure: TypeAlias = bool | int | float | str | None
+
+
+class Evidence(StrEnum):
+    """What a figure can rest on; a problem spoils some of it, and with it the figures that rest on that."""
+
+    COUNTERS = "counters"
+    TICKS = "ticks"
+    SOCKETS = "sockets"
+    PROCESSES = "processes"
+    REQUESTS = "requests"
+    DIALS = "dials"
+    EVENTS = "events"
+    LOAD = "load"
+    CLOCK = "clock"
+    SCRAPES = "scrapes"
+    ACCESS = "access"
+    PACKETS = "packets"
+
+    @property
+    def meaning(self) -> str:
+        """What it is, for the documentation."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Evidence.COUNTERS: "the kernel's counters at both edges of the window",
+    Evidence.TICKS: "the sampler's ticks, unbroken over the window",
+    Evidence.SOCKETS: "the sockets by state, unbroken over the window",
+    Evidence.PROCESSES: "the processes' use of the machine, unbroken over the window",
+    Evidence.REQUESTS: "every request of a k6 instance",
+    Evidence.DIALS: "every dial of a k6 instance",
+    Evidence.EVENTS: "every event of a k6 instance",
+    Evidence.LOAD: "that the load asked for was put on, at the times asked for",
+    Evidence.CLOCK: "that the wall clock was not set in the window",
+    Evidence.SCRAPES: "the scrapes of a server's metrics, unbroken over the window",
+    Evidence.ACCESS: "every line of an access log",
+    Evidence.PACKETS: "every packet of a capture",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong.
+
+    Attributes:
+        instrument: which instrument it is about, as `sampler/backend-1`.
+        message: what is wrong, for the user.
+        spoils: the evidence that cannot be used for it; empty if it only deserves to be told.
+    """
+
+    instrument: str
+    message: str
+    spoils: frozenset[Evidence] = frozenset()
+
+
+@dataclass(slots=True)
+class Report:
+    """What is known of one instrument: its own figures and its problems."""
+
+    instrument: str
+    figures: dict[str, HealthFigure] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, message: str, *spoils: Evidence) -> None:
+        """Note a problem."""
+        self.problems.append(Problem(self.instrument, message, frozenset(spoils)))
+
+    @property
+    def healthy(self) -> bool:
+        """Whether all of its evidence can be used."""
+        return not any(problem.spoils for problem in self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The instruments of a run, by name."""
+
+    reports: Mapping[str, Report]
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Every problem, ordered by instrument."""
+        return [problem for name in sorted(self.reports) for problem in self.reports[name].problems]
+
+    def spoilt(self, evidence: Evidence, instrument: str | None = None) -> Unknown | None:
+        """Why a piece of evidence cannot be used, None if it can.
+
+        Args:
+            evidence: what is to be used.
+            instrument: whose it is; None for what is one for the run, as the clock and the load.
+        """
+        reasons = [
+            f"{problem.instrument}: {problem.message}"
+            for problem in self.problems
+            if evidence in problem.spoils and instrument in (None, problem.instrument)
+        ]
+        return Unknown(tuple(dict.fromkeys(reasons))) if reasons else None

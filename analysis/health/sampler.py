@@ -1,0 +1,139 @@
+"""Examines one collector's samples, and what they say of the clock and of the host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis import limits, timeline
+from analysis.health.problems import Evidence, Report
+from analysis.jsonl import Record, integer
+from analysis.values import Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from analysis.samples import Samples
+    from analysis.window import Window
+
+_ALL = (Evidence.COUNTERS, Evidence.TICKS, Evidence.SOCKETS, Evidence.PROCESSES)
+
+
+def examine(instance: str, samples: Samples, window: Window | None) -> Report:
+    """Report on the samples of one instance; without a window only on what does not need one."""
+    report = Report(f"sampler/{instance}")
+    own = samples.end or (samples.selves[-1] if samples.selves else {})
+    report.figures = {
+        "rate_hz": samples.rate_hz,
+        "ticks": len(samples.ticks),
+        "late_ticks": integer(own, "late_ticks"),
+        "gaps": integer(own, "gaps"),
+        "late_ms_max": _ms(integer(own, "late_us_max")),
+        "longest_gap_ms": None,
+        "cpu_percent": _cpu_percent(samples.selves),
+        "ended": samples.end is not None,
+    }
+    for message in samples.lines.damage.messages("samples.jsonl"):
+        report.add(message)
+    if samples.header is None:
+        report.add("samples.jsonl has no header of a version this program reads", *_ALL)
+    _examine_end(report, samples)
+    cpu_percent = report.figures["cpu_percent"]
+    if isinstance(cpu_percent, float) and cpu_percent > limits.SAMPLER_CPU_PERCENT_MAX:
+        report.add(f"took {cpu_percent} % of a processor (limit {limits.SAMPLER_CPU_PERCENT_MAX:g} %)")
+    if window is not None:
+        _examine_ticks(report, samples, window)
+        _examine_series(report, "sockets", samples.sockets, window, Evidence.SOCKETS)
+        _examine_series(report, "processes", samples.processes, window, Evidence.PROCESSES)
+    return report
+
+
+def _examine_end(report: Report, samples: Samples) -> None:
+    """What was recorded up to a disorderly end still counts, as far as it covers the window."""
+    if samples.end is None:
+        report.add("the sampler did not end in order")
+    elif samples.end.get("reason") != "signal":
+        report.add(f"the sampler ended by itself: {samples.end.get('reason')}")
+
+
+def _examine_ticks(report: Report, samples: Samples, window: Window) -> None:
+    limit_ms = limits.gap_ms(samples.rate_hz)
+    span = timeline.enclose(samples.ticks, window, limit_ms)
+    if isinstance(span, Unknown):
+        report.add(f"the samples do not cover the window: {span.why}", Evidence.COUNTERS, Evidence.TICKS)
+        return
+    longest_ms = timeline.longest_hole_ms(samples.ticks, span)
+    report.figures["longest_gap_ms"] = round(longest_ms, 3)
+    if longest_ms > limit_ms:
+        report.add(f"no samples for {longest_ms:.0f} ms (limit {limit_ms:.0f} ms)", Evidence.TICKS)
+
+
+def _examine_series(report: Report, what: str, series: list[Record], window: Window, evidence: Evidence) -> None:
+    times_us = [record["time_us"] for record in series]
+    silence_ms = timeline.longest_silence_ms(times_us, window.start_us, window.end_us)
+    if silence_ms > limits.SECONDLY_GAP_MS:
+        report.add(f"no reading of the {what} for {silence_ms:.0f} ms (limit {limits.SECONDLY_GAP_MS} ms)", evidence)
+
+
+def examine_clock(all_samples: Iterable[Samples], window: Window | None) -> Report:
+    """Report on the wall clock, which every sampler compares with the monotonic one."""
+    report = Report("clock", {"longest_step_ms": None})
+    if window is None:
+        return report
+    spans = [(each, timeline.enclose(each.ticks, window, limits.gap_ms(each.rate_hz))) for each in all_samples]
+    steps = [timeline.longest_step_ms(each, span) for each, span in spans if not isinstance(span, Unknown)]
+    if not steps:
+        report.add("no sampler compared the clocks over the whole window", Evidence.CLOCK)
+        return report
+    report.figures["longest_step_ms"] = round(max(steps), 3)
+    if max(steps) > limits.CLOCK_STEP_MS:
+        report.add(f"was set by {max(steps):.0f} ms in the window (limit {limits.CLOCK_STEP_MS} ms)", Evidence.CLOCK)
+    return report
+
+
+def examine_host(all_samples: Iterable[Samples], window: Window | None) -> Report:
+    """Report on the processors of the host, which every sampler sees alike: the first whole account of them counts."""
+    report = Report("host", {"cpu_idle_percent": None})
+    if window is None:
+        return report
+    shares = (_idle_percent(samples.processes, window) for samples in all_samples)
+    idle_percent = next((share for share in shares if share is not None), None)
+    report.figures["cpu_idle_percent"] = idle_percent
+    if idle_percent is None:
+        report.add("nothing says how busy the processors were under the load", Evidence.LOAD)
+    elif idle_percent < limits.HOST_IDLE_PERCENT_MIN:
+        report.add(
+            f"the processors were idle for {idle_percent} % of the time under the load"
+            f" (limit {limits.HOST_IDLE_PERCENT_MIN:g} %): k6 may have waited for them",
+            Evidence.LOAD,
+        )
+    return report
+
+
+def _idle_percent(series: list[Record], window: Window) -> float | None:
+    times_us = [record["time_us"] for record in series]
+    silence_ms = timeline.longest_silence_ms(times_us, window.start_us, window.load_end_us)
+    if silence_ms > limits.SECONDLY_GAP_MS:
+        return None
+    readings = timeline.around(times_us, window.start_us, window.load_end_us)
+    hosts = [series[index].get("host") for index in readings]
+    if len(hosts) < 2 or not isinstance(hosts[0], dict) or not isinstance(hosts[-1], dict):  # noqa: PLR2004  a difference takes two
+        return None
+    used = [(integer(host, "cpu_total_ms"), integer(host, "cpu_idle_ms")) for host in (hosts[0], hosts[-1])]
+    (total_before, idle_before), (total_after, idle_after) = used
+    if total_before is None or idle_before is None or total_after is None or idle_after is None:
+        return None
+    total = total_after - total_before
+    return round(100 * (idle_after - idle_before) / total, 2) if total > 0 else None
+
+
+def _cpu_percent(selves: list[Record]) -> float | None:
+    readings = [(record["time_us"], integer(record, "cpu_ms")) for record in selves]
+    known = [(time_us, cpu_ms) for time_us, cpu_ms in readings if cpu_ms is not None]
+    if not known:
+        return None
+    duration_us: int = known[-1][0] - known[0][0]
+    return round(100_000 * (known[-1][1] - known[0][1]) / duration_us, 2) if duration_us > 0 else None
+
+
+def _ms(value_us: int | None) -> float | None:
+    return None if value_us is None else value_us / 1000

@@ -1,0 +1,68 @@
+"""Examines scrapes, access logs and captures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis import limits, timeline
+from analysis.health.problems import Evidence, Report
+from analysis.jsonl import integer
+
+if TYPE_CHECKING:
+    from analysis.bulk import Log
+    from analysis.captures import Capture
+    from analysis.scrapes import Scrape
+    from analysis.window import Window
+
+
+def examine_scrape(instance: str, scrape: Scrape, window: Window | None) -> Report:
+    """Report on the scrapes of one backend's connector."""
+    report = Report(f"tomcat/{instance}")
+    report.figures = {"readings": len(scrape.times_us), "errors": scrape.errors, "longest_gap_ms": None}
+    for message in scrape.damage.messages("tomcat.jsonl"):
+        report.add(message)
+    if scrape.errors:
+        report.add(f"{scrape.errors} scrapes failed")
+    if window is None:
+        return report
+    silence_ms = timeline.longest_silence_ms(scrape.times_us, window.start_us, window.end_us)
+    report.figures["longest_gap_ms"] = round(silence_ms, 3)
+    if silence_ms > limits.SECONDLY_GAP_MS:
+        report.add(f"no scrape for {silence_ms:.0f} ms (limit {limits.SECONDLY_GAP_MS} ms)", Evidence.SCRAPES)
+    return report
+
+
+def examine_access(instance: str, log: Log, exit_code: int | None) -> Report:
+    """Report on one nginx's access log; nginx writes its last lines as it ends."""
+    report = Report(f"access/{instance}", {"lines": log.count, "exit_code": exit_code})
+    for message in log.damage.messages("access.jsonl"):
+        report.add(message, Evidence.ACCESS)
+    if exit_code:
+        report.add(f"nginx ended with exit code {exit_code}, so its last lines may be missing", Evidence.ACCESS)
+    return report
+
+
+def examine_capture(instance: str, capture: Capture) -> Report:
+    """Report on one capture."""
+    report = Report(f"capture/{instance}")
+    account = capture.report or {}
+    report.figures = {
+        "packets": integer(account, "packets_captured"),
+        "packets_dropped": capture.dropped_packets,
+        "bytes": integer(account, "bytes"),
+        "truncated": capture.truncated if capture.report is not None else None,
+    }
+    if not capture.packets:
+        report.add("capture.pcap: missing", Evidence.PACKETS)
+    if capture.report is None:
+        report.add("capture.json: missing or broken: the capture did not end in order", Evidence.PACKETS)
+        return report
+    if capture.reason is not None:
+        report.add(capture.reason, Evidence.PACKETS)
+    if capture.truncated:
+        report.add("ended at its size limit, before the run did", Evidence.PACKETS)
+    if capture.dropped_packets is None:
+        report.add("nothing says how many packets the kernel dropped", Evidence.PACKETS)
+    elif capture.dropped_packets > 0:
+        report.add(f"the kernel dropped {capture.dropped_packets} packets", Evidence.PACKETS)
+    return report

@@ -1,0 +1,98 @@
+"""Reads manifest.json: what was run, with which settings, and when.
+
+Only what tells one run from another is required. A run that ended early has a manifest with holes, and what stands in
+it still counts; fields that a later minor version adds are passed over.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+FILE = "manifest.json"
+SCHEMA = "connlab.manifest/1"
+
+Scalar = bool | int | float | str
+# An instance's name is the name of its folder below raw/.
+Instance = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+
+
+class ManifestError(Exception):
+    """There is no usable manifest: the folder is not a run's, or the file is broken or of another version."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+
+class Knob(_Part):
+    """The value of one knob; durations in ms."""
+
+    value: Scalar | None
+
+
+class Phase(_Part):
+    """A phase of the run; `end_us` is None while it lasts, Unix epoch in µs."""
+
+    name: str
+    start_us: int
+    end_us: int | None = None
+
+
+class Prediction(_Part):
+    """What the scenario expects: an id, a sentence, and the expression that decides."""
+
+    id: str
+    says: str
+    expression: str
+
+
+class Host(_Part):
+    """The machine; `cpus` counts its processors."""
+
+    cpus: Annotated[int, Field(gt=0)] | None = None
+
+
+class Manifest(_Part):
+    """The part of manifest.json that the analysis reads; docs/data-format.md describes all of it."""
+
+    contract: Annotated[Literal["connlab.manifest/1"], Field(alias="schema")]
+    scenario: str
+    run: str
+    status: Literal["running", "complete", "aborted", "failed"]
+    reason: str | None = None
+    host: Host = Host()
+    path: list[str] = []
+    instances: dict[str, list[Instance]] = {}
+    knobs: dict[str, Knob] = {}
+    sysctls: dict[str, dict[str, str | None]] = {}
+    phases: list[Phase] = []
+    exits: dict[str, int | None] = {}
+    predictions: list[Prediction] = []
+
+    def of_role(self, role: str) -> list[str]:
+        """The instances of a role, none if it takes no part."""
+        return self.instances.get(role, [])
+
+    def sysctl(self, instance: str, name: str) -> str | None:
+        """A sysctl as read back in an instance's namespace; None if it was not read or the kernel has none."""
+        return self.sysctls.get(instance, {}).get(name)
+
+
+def read(run_dir: Path) -> Manifest:
+    """Return the manifest of a run folder; raise ManifestError with one line for the user."""
+    path = run_dir / FILE
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise ManifestError(f"{run_dir}: no {FILE} here; this is not a run's folder") from None
+    except OSError as error:
+        raise ManifestError(f"{path}: {error.strerror}") from None
+    try:
+        return Manifest.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ManifestError(f"{path}: {where + ': ' if where else ''}{first['msg']}") from None

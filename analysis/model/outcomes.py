@@ -1,0 +1,195 @@
+"""What a run's settings make of the model, and the loads for which it does not hold.
+
+Every function raises UndefinedError where the model does not hold, with the reason.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.model import capacity, ladder
+from analysis.model.settings import Settings, UndefinedError, require
+from analysis.model.users import Load, Outcome, Server, simulate
+
+if TYPE_CHECKING:
+    from analysis.model.ladder import Syn
+
+# The simulation's time grows with the users; beyond this the analysis would wait seconds for it.
+_USERS_MAX = 20_000
+
+_SYN_RETRIES = "net.ipv4.tcp_syn_retries"
+_LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_linear_timeouts"
+_TIMEOUT_MAX = "net.ipv4.tcp_rto_max_ms"
+_SOMAXCONN = "net.core.somaxconn"
+
+
+def syns_of_failed_dial(settings: Settings) -> tuple[Syn, ...]:
+    """The SYNs of a user's dial that nothing answers, until its connect time-out."""
+    syns, connect_timeout_ms = _ladder(settings), settings.integer("load.connect_timeout")
+    require(
+        ladder.is_certain(syns, connect_timeout_ms),
+        f"a SYN is due so shortly before load.connect_timeout ({connect_timeout_ms} ms) that the kernel's timer, which"
+        " may be late, decides whether it is sent",
+    )
+    return ladder.before(syns, connect_timeout_ms)
+
+
+def _ladder(settings: Settings) -> tuple[Syn, ...]:
+    ladders = {_ladder_of(settings, instance) for instance in settings.instances("k6")}
+    require(len(ladders) == 1, "the instances of k6 have different sysctls")
+    return ladders.pop()
+
+
+def _ladder_of(settings: Settings, instance: str) -> tuple[Syn, ...]:
+    syn_retries = settings.sysctl(instance, _SYN_RETRIES)
+    if syn_retries is None:
+        raise UndefinedError(f"the kernel of {instance} has no {_SYN_RETRIES}")
+    return ladder.syn_ladder(
+        syn_retries,
+        # A kernel without these behaves as if it had them at these values.
+        settings.sysctl(instance, _LINEAR_TIMEOUTS) or 0,
+        settings.sysctl(instance, _TIMEOUT_MAX) or ladder.TIMEOUT_MAX_MS,
+    )
+
+
+def listen_backlog(settings: Settings) -> int:
+    """The limit of each backend's accept queue."""
+    backlogs = {_backlog_of(settings, instance) for instance in settings.instances("backend")}
+    require(len(backlogs) == 1, "the backends have different sysctls")
+    return backlogs.pop()
+
+
+def _backlog_of(settings: Settings, instance: str) -> int:
+    somaxconn = settings.sysctl(instance, _SOMAXCONN)
+    if somaxconn is None:
+        raise UndefinedError(f"the kernel of {instance} has no {_SOMAXCONN}")
+    return capacity.listen_backlog(settings.integer("backend.accept_count"), somaxconn)
+
+
+def accept_capacity(settings: Settings) -> int:
+    """The connections that all backends together take at once."""
+    one = capacity.accept_capacity(settings.integer("backend.max_connections"), listen_backlog(settings))
+    return one * len(settings.instances("backend"))
+
+
+def users_served(settings: Settings) -> int:
+    """The users who get a connection."""
+    if settings.get("load.workload") == "long_polling":
+        return min(settings.integer("load.users"), _long_polling_capacity(settings))
+    return _certain(_outcome(settings).served)
+
+
+def users_failed(settings: Settings) -> int:
+    """The users who get none."""
+    if settings.get("load.workload") == "long_polling":
+        return max(settings.integer("load.users") - _long_polling_capacity(settings), 0)
+    return _certain(_outcome(settings).failed)
+
+
+def dropped_syns(settings: Settings) -> int:
+    """The SYNs that meet a full accept queue."""
+    return _certain(_outcome(settings).dropped_syns)
+
+
+def response_ms(settings: Settings) -> tuple[int, ...]:
+    """Of each call of each user served, the time from its begin to its answer at the earliest, ascending."""
+    outcome = _outcome(settings)
+    _certain(outcome.served)
+    return outcome.response_ms
+
+
+def _certain(figure: int | None) -> int:
+    if figure is None:
+        raise UndefinedError(
+            "it depends on which of two events comes first that are too close to tell: a SYN, the acceptor's turn, the"
+            " end of a keep-alive; another load.arrival_gap may part them"
+        )
+    return figure
+
+
+def _outcome(settings: Settings) -> Outcome:
+    """What the workload `users` leads to."""
+    require(settings.get("load.workload") == "users", "the model is of the workload users")
+    require(settings.get("load.path") == "/api/delay", "the model knows the time of /api/delay alone")
+    users, slots = settings.integer("load.users"), settings.integer("backend.max_connections")
+    require(users <= _USERS_MAX, f"the model is of at most {_USERS_MAX} users")
+    require(
+        settings.get("backend.virtual_threads") is True or min(users, slots) <= settings.integer("backend.threads_max"),
+        "requests may wait for a thread: more connections than backend.threads_max",
+    )
+    _require_direct(settings)
+    _require_lasting_connections(settings)
+    load = Load(
+        users=users,
+        arrival_gap_ms=settings.integer("load.arrival_gap"),
+        calls=settings.integer("load.calls"),
+        think_ms=settings.integer("load.think_time"),
+        handler_ms=settings.integer("load.handler_delay"),
+        connect_timeout_ms=settings.integer("load.connect_timeout"),
+        ladder=_ladder(settings),
+    )
+    keep_alive_timeout_ms = settings.integer("backend.keep_alive_timeout")
+    outcome = simulate(Server(slots, listen_backlog(settings), keep_alive_timeout_ms), load)
+    _require_patience(settings, load, outcome)
+    return outcome
+
+
+def _require_direct(settings: Settings) -> None:
+    require(settings.manifest.path == ["k6", "backend"], "the model is of users straight at the backend")
+    require(len(settings.instances("backend")) == 1, "the model is of one backend")
+    require(settings.get("load.keep_alive") is True, "the model is of users who keep their connections")
+
+
+def _require_lasting_connections(settings: Settings) -> None:
+    """Neither Tomcat's bound of requests nor its idle time-out may close a connection between two calls."""
+    calls, requests_max = settings.integer("load.calls"), settings.integer("backend.max_keep_alive_requests")
+    require(
+        requests_max == -1 or calls < requests_max,
+        "load.calls reaches backend.max_keep_alive_requests, at which Tomcat closes the connection",
+    )
+    require(
+        calls == 1 or settings.integer("load.think_time") < settings.integer("backend.keep_alive_timeout"),
+        "load.think_time reaches backend.keep_alive_timeout, at which Tomcat closes the connection",
+    )
+
+
+def _require_patience(settings: Settings, load: Load, outcome: Outcome) -> None:
+    """No time-out but that of the connect may end a request, and the workload must come to its own end."""
+    timeout_ms = settings.integer("load.request_timeout")
+    require(
+        load.connect_timeout_ms < timeout_ms,
+        "load.request_timeout ends requests before load.connect_timeout ends their dials",
+    )
+    require(
+        outcome.response_ms_max < timeout_ms,
+        f"load.request_timeout ({timeout_ms} ms) may end requests that wait {outcome.response_ms_max} ms to be served",
+    )
+    require(
+        outcome.end_ms < settings.integer("load.max_duration"),
+        f"load.max_duration may end the load, which lasts {outcome.end_ms} ms",
+    )
+    require(
+        load.calls == 1 or outcome.failed == 0,
+        "users who fail dial again for their next call, which the model does not follow",
+    )
+
+
+def _long_polling_capacity(settings: Settings) -> int:
+    """The accept capacity, if there is room for all users, or if none of them loses a connection before the end."""
+    _require_direct(settings)
+    capacity_ = accept_capacity(settings)
+    if settings.integer("load.users") <= capacity_:
+        return capacity_
+    load_ms = sum(settings.integer(f"load.{ramp}") for ramp in ("ramp_half", "ramp_full", "ramp_down"))
+    polling_ms = settings.integer("backend.polling_period")
+    rejoin = settings.get("load.rejoin") is True
+    require(
+        settings.integer("backend.keep_alive_timeout") > (polling_ms if rejoin else load_ms),
+        "users who are silent for backend.keep_alive_timeout lose their connections to others",
+    )
+    requests_max = settings.integer("backend.max_keep_alive_requests")
+    require(
+        requests_max == -1 or (not rejoin and load_ms // polling_ms + 1 < requests_max),
+        "users who reach backend.max_keep_alive_requests lose their connections to others",
+    )
+    return capacity_

@@ -1,0 +1,55 @@
+"""A run's settings as the model reads them: knobs and sysctls that must be there and be numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from analysis.manifest import Manifest
+
+
+class UndefinedError(Exception):
+    """The model does not hold for a run; the text says why."""
+
+
+def require(condition: bool, otherwise: str) -> None:  # noqa: FBT001  reads as a sentence
+    """Raise UndefinedError with a text unless a condition of the model holds."""
+    if not condition:
+        raise UndefinedError(otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one run; what is missing raises UndefinedError."""
+
+    manifest: Manifest
+
+    def integer(self, name: str) -> int:
+        """A knob that is a whole number; durations in ms."""
+        value = self.get(name)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise UndefinedError(f"the manifest has no whole number for {name}")
+        return value
+
+    def get(self, name: str) -> object:
+        """A knob of any type, None if there is none."""
+        knob = self.manifest.knobs.get(name)
+        return None if knob is None else knob.value
+
+    def sysctl(self, instance: str, name: str) -> int | None:
+        """A sysctl that is a whole number; None if the kernel has no such setting."""
+        found = self.manifest.sysctls.get(instance, {})
+        if name not in found:
+            raise UndefinedError(f"the manifest has no {name} of {instance}")
+        text = found[name]
+        try:
+            return None if text is None else int(text)
+        except ValueError:
+            raise UndefinedError(f"{name} of {instance} is no number: {text}") from None
+
+    def instances(self, role: str) -> list[str]:
+        """The instances of a role, at least one."""
+        instances = self.manifest.of_role(role)
+        require(bool(instances), f"the run has no {role}")
+        return instances

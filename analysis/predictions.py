@@ -1,0 +1,74 @@
+"""Judges predictions: checks an expression before a run, and finds its status after one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from analysis import figures
+from analysis.expressions import Expression, ExpressionError, parse
+from analysis.values import Unknown, Value, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from analysis.figures import Run, Scope
+    from analysis.values import Kind
+
+Status = Literal["true", "false", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What became of a prediction.
+
+    Attributes:
+        status: whether it held; unknown where the evidence does not say.
+        measured: the value of each name in the expression.
+        why: why the status is unknown, None where it is not.
+    """
+
+    status: Status
+    measured: dict[str, Value]
+    why: str | None
+
+
+def check(text: str, path: Sequence[str], knobs: Mapping[str, object]) -> Expression:
+    """Return the expression of a prediction, if a run can decide it; raise ExpressionError with the column if not.
+
+    Args:
+        text: the expression.
+        path: the run's roles, from the client to the backend.
+        knobs: its knobs, by name, with their values; durations in ms.
+    """
+    expression = parse(text)
+    _check_names(expression, figures.scope(path, knobs))
+    return expression
+
+
+def _check_names(expression: Expression, scope: Scope) -> None:
+    kinds: dict[str, Kind] = {}
+    for name, column in expression.names_with_columns:
+        try:
+            kinds[name] = scope.kind_of(name)
+        except figures.UnknownFigure as error:
+            raise ExpressionError(str(error), column) from error
+    expression.check(kinds.__getitem__)
+
+
+def judge(run: Run, text: str) -> Judgement:
+    """Find whether a prediction held in a run; a run that did not complete decides none."""
+    manifest = run.raw.manifest
+    knobs = {name: knob.value for name, knob in manifest.knobs.items()}
+    try:
+        expression = parse(text)
+        # Another machine's kernel may have other counters than this one's: what is not there is unknown by itself.
+        _check_names(expression, figures.Scope(manifest.path, knobs, frozenset()))
+    except ExpressionError as error:
+        return Judgement("unknown", {}, f"the expression is wrong: {error}")
+    measured = {name: figures.value(run, name) for name in expression.names}
+    value = run.raw.window if isinstance(run.raw.window, Unknown) else expression.evaluate(measured.__getitem__)
+    if isinstance(value, bool):
+        return Judgement("true" if value else "false", measured, None)
+    why = value if isinstance(value, Unknown) else unknown("the expression is no truth value")
+    return Judgement("unknown", measured, why.why)

@@ -1,0 +1,81 @@
+"""A run's folder as read: the manifest, the window, and what each instrument recorded.
+
+Each file is read once, when something first asks for it. What is missing or damaged is part of what was read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from analysis import access, captures, client, samples, scrapes, window
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analysis.bulk import Log
+    from analysis.captures import Capture
+    from analysis.client import Client
+    from analysis.manifest import Manifest
+    from analysis.samples import Samples
+    from analysis.scrapes import Scrape
+    from analysis.values import Unknown
+    from analysis.window import Window
+
+
+@dataclass
+class RawRun:
+    """One run; a mapping's keys are the names of instances."""
+
+    folder: Path
+    manifest: Manifest
+
+    @cached_property
+    def window(self) -> Window | Unknown:
+        """The time the run is about."""
+        return window.of_run(self.manifest)
+
+    @cached_property
+    def samples(self) -> dict[str, Samples]:
+        """What the collector of each instance sampled."""
+        return {instance: samples.read(self.raw(instance) / "samples.jsonl") for instance in self.instances}
+
+    @cached_property
+    def clients(self) -> dict[str, Client]:
+        """What each k6 instance recorded."""
+        return {instance: client.read(self.raw(instance)) for instance in self.manifest.of_role("k6")}
+
+    @cached_property
+    def tomcat(self) -> dict[str, Scrape]:
+        """What was scraped from each backend's connector."""
+        backends = self.manifest.of_role("backend")
+        return {instance: scrapes.read(self.raw(instance) / "tomcat.jsonl") for instance in backends}
+
+    @cached_property
+    def access(self) -> dict[str, Log]:
+        """The access log of each nginx."""
+        proxies = self.manifest.of_role("nginx")
+        return {instance: access.read(self.raw(instance) / "access.jsonl") for instance in proxies}
+
+    @cached_property
+    def captures(self) -> dict[str, Capture]:
+        """The captures that there are or should be."""
+        knobs = self.manifest.knobs
+        modes = [knobs[name].value if name in knobs else None for name in ("capture.mode", "capture.client")]
+        due = [each for role in captures.expected(self.manifest.path, *modes) for each in self.manifest.of_role(role)]
+        found = {instance: captures.read(self.raw(instance)) for instance in self.instances}
+        return {
+            instance: capture
+            for instance, capture in found.items()
+            if instance in due or capture.packets or capture.report is not None
+        }
+
+    @property
+    def instances(self) -> list[str]:
+        """Every instance of every role, in the manifest's order."""
+        return [instance for role in self.manifest.instances.values() for instance in role]
+
+    def raw(self, instance: str) -> Path:
+        """The folder of an instance's raw files."""
+        return self.folder / "raw" / instance

@@ -1,0 +1,152 @@
+"""The verdict on a run, derived/verdict.json: from the same raw files always the same bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from analysis.figures import Run
+from analysis.health import Evidence
+from analysis.predictions import judge
+from analysis.values import Unknown
+
+if TYPE_CHECKING:
+    from analysis.health import Health, Report
+    from analysis.manifest import Manifest, Prediction
+    from analysis.values import Value
+
+FILE = Path("derived") / "verdict.json"
+SCHEMA: Literal["connlab.verdict/1"] = "connlab.verdict/1"
+
+# A longer list is told by its length and its ends: whoever wants all of it finds it in the raw files.
+_LIST_MAX = 100
+
+Result = Literal["reproduced", "not-reproduced", "inconclusive"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class ListSummary(_Part):
+    """A list of more than 100 values."""
+
+    count: Annotated[int, Field(description="How many values it has")]
+    min: float | int
+    max: float | int
+
+
+MeasuredValue = bool | int | float | list[int | float] | ListSummary | None
+
+
+class PredictionResult(_Part):
+    """One prediction of the scenario, and what became of it."""
+
+    id: str
+    says: Annotated[str, Field(description="The prediction in words")]
+    expression: Annotated[str, Field(description="What decides it")]
+    status: Literal["true", "false", "unknown"]
+    measured: Annotated[
+        dict[str, MeasuredValue],
+        Field(description="Each name in the expression and its value; null where the evidence does not give one"),
+    ]
+    why: Annotated[str | None, Field(description="Why the status is unknown; null where it is not")]
+
+
+class InstrumentHealth(_Part):
+    """What one instrument recorded of itself."""
+
+    healthy: Annotated[bool, Field(description="Whether all of its evidence can be used")]
+    figures: Annotated[
+        dict[str, bool | int | float | str | None], Field(description="Its own figures; null where not known")
+    ]
+
+
+class ProblemEntry(_Part):
+    """One thing that is wrong with an instrument."""
+
+    instrument: str
+    message: str
+    spoils: Annotated[list[Evidence], Field(description="Evidence that cannot be used; empty if all can")]
+
+
+class Verdict(_Part):
+    """The verdict on one run."""
+
+    contract: Annotated[Literal["connlab.verdict/1"], Field(alias="schema")]
+    scenario: str
+    run: str
+    verdict: Annotated[
+        Result,
+        Field(
+            description="not-reproduced if any prediction is false; else inconclusive if any is unknown or there is"
+            " none; else reproduced"
+        ),
+    ]
+    predictions: list[PredictionResult]
+    health: Annotated[dict[str, InstrumentHealth], Field(description="Every instrument, as sampler/backend-1")]
+    problems: Annotated[list[ProblemEntry], Field(description="Everything that is wrong, ordered by instrument")]
+
+    def to_json(self) -> str:
+        """The content of verdict.json."""
+        content = self.model_dump(mode="json", by_alias=True)
+        return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def of_run(run: Run) -> Verdict:
+    """Judge a run by its scenario's predictions."""
+    manifest = run.raw.manifest
+    predictions = [_judge(run, prediction) for prediction in manifest.predictions]
+    return Verdict(
+        contract=SCHEMA,
+        scenario=manifest.scenario,
+        run=manifest.run,
+        verdict=_result(predictions),
+        predictions=predictions,
+        health={name: _health(report) for name, report in run.health.reports.items()},
+        problems=_problems(run.health, manifest),
+    )
+
+
+def _judge(run: Run, prediction: Prediction) -> PredictionResult:
+    judgement = judge(run, prediction.expression)
+    return PredictionResult(
+        id=prediction.id,
+        says=prediction.says,
+        expression=prediction.expression,
+        status=judgement.status,
+        measured={name: _shown(value) for name, value in judgement.measured.items()},
+        why=judgement.why,
+    )
+
+
+def _result(predictions: list[PredictionResult]) -> Result:
+    statuses = {prediction.status for prediction in predictions}
+    if "false" in statuses:
+        return "not-reproduced"
+    return "reproduced" if statuses == {"true"} else "inconclusive"
+
+
+def _shown(value: Value) -> MeasuredValue:
+    if isinstance(value, Unknown):
+        return None
+    if not isinstance(value, tuple):
+        return value
+    return list(value) if len(value) <= _LIST_MAX else ListSummary(count=len(value), min=min(value), max=max(value))
+
+
+def _health(report: Report) -> InstrumentHealth:
+    return InstrumentHealth(healthy=report.healthy, figures=report.figures)
+
+
+def _problems(health: Health, manifest: Manifest) -> list[ProblemEntry]:
+    found = [
+        ProblemEntry(instrument=each.instrument, message=each.message, spoils=sorted(each.spoils))
+        for each in health.problems
+    ]
+    if not manifest.predictions:
+        found.append(ProblemEntry(instrument="manifest", message="the run has no predictions", spoils=[]))
+    return found
