@@ -48,9 +48,9 @@ python:
 
 # --- tests ----------------------------------------------------------------------------------------------------
 
-.PHONY: test test-python test-shell test-collector test-k6 test-nginx test-backend test-integration test-e2e
+.PHONY: test test-python test-shell test-compose test-collector test-k6 test-nginx test-backend test-integration test-e2e
 test: setup-test ## every check and test, from formatters to real runs
-	@$(MAKE) test-shell test-python test-collector test-k6 test-nginx test-backend test-integration test-e2e
+	@$(MAKE) test-shell test-python test-compose test-collector test-k6 test-nginx test-backend test-integration test-e2e
 
 test-shell: ## shellcheck on every script
 	@docker run --rm --volume "$$PWD:/repo:ro" --workdir /repo connlab/node setup/check-shell.sh
@@ -61,6 +61,9 @@ test-python: ## ruff, mypy, import-linter and pytest on lab and analysis
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 	@.venv/bin/pytest tests/lab tests/analysis
+
+test-compose: ## the merged Compose file of every scenario
+	@$(connlab) check-compose
 
 test-collector: ## the collector's and flows' checks, on real network namespaces
 	@CONNLAB_DOCKER_ARGUMENTS="--privileged --env CONNLAB_PRIVILEGED=1" setup/check.sh go collector

@@ -1,0 +1,63 @@
+"""What is refused, before and during a run, and what an interrupted run leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT, connlab, latest, left_behind, start, wait_until
+
+pytestmark = pytest.mark.e2e
+
+
+def folders(scenario: str) -> set[Path]:
+    return set((ROOT / "results" / scenario).glob("*-r*"))
+
+
+def load_has_begun(known: set[Path]) -> bool:
+    new = folders("accept-queue-overflow") - known
+    return any('"kind":"dial"' in file.read_text() for folder in new for file in folder.glob("raw/k6-1/dials.jsonl"))
+
+
+def test_a_second_run_is_refused_and_an_interrupted_one_keeps_what_it_recorded() -> None:
+    known = folders("accept-queue-overflow")
+    first = start("run", "accept-queue-overflow")
+    try:
+        wait_until(lambda: load_has_begun(known), 60, "the first dial")
+        second = connlab("run", "accept-queue-healthy")
+        assert second.returncode == 4
+        assert str(first.pid) in second.stdout + second.stderr, "it names the run that holds the machine"
+        assert "Traceback" not in second.stderr
+    finally:
+        os.killpg(first.pid, signal.SIGINT)
+        output, _ = first.communicate(timeout=90)
+    assert "Traceback" not in output
+    assert first.returncode == 4
+    assert left_behind() == []
+    manifest = json.loads((latest("accept-queue-overflow") / "manifest.json").read_text())
+    assert manifest["status"] == "aborted"
+    assert manifest["reason"]
+    verdict = json.loads((latest("accept-queue-overflow") / "derived/verdict.json").read_text())
+    assert verdict["verdict"] == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["accept-queue-overflw"], "accept-queue-overflow"),
+        (["../etc"], "../etc"),
+        (["accept-queue-overflow", "--set=backend.acept_count=1"], "backend.accept_count"),
+        (["accept-queue-overflow", "--set=backend.keep_alive_timeout=20"], "20s"),
+        (["accept-queue-overflow", "--set=nginx.worker_processes=2"], "nginx"),
+        (["accept-queue-overflow", "--set=load.workload=user"], "users"),
+    ],
+)
+def test_bad_input_is_refused_with_the_way_on(arguments: list[str], said: str) -> None:
+    refused = connlab("run", *arguments)
+    assert refused.returncode == 2
+    assert said in refused.stdout + refused.stderr
+    assert "Traceback" not in refused.stdout + refused.stderr

@@ -1,0 +1,106 @@
+"""The scenarios on real servers: what each one shows, and that its raw files keep their schemas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from .conftest import ROOT, Run, left_behind
+
+pytestmark = pytest.mark.e2e
+
+SCHEMA_OF = {
+    "samples.jsonl": "samples",
+    "dials.jsonl": "dials",
+    "requests.jsonl": "requests",
+    "events.jsonl": "events",
+    "live.jsonl": "live",
+    "access.jsonl": "access",
+    "capture.json": "capture",
+}
+
+
+def documents(file: Path) -> Iterator[object]:
+    """The JSON documents of a file: one a line in .jsonl, one in all in .json."""
+    if file.suffix == ".json":
+        yield json.loads(file.read_text())
+    else:
+        for line in file.read_text().splitlines():
+            yield json.loads(line)
+
+
+def assert_follows_schemas(run: Run) -> None:
+    seen = set()
+    for file in sorted((run.folder / "raw").glob("*/*")):
+        if (name := SCHEMA_OF.get(file.name)) is None:
+            continue
+        seen.add(file.name)
+        validator = Draft202012Validator(json.loads((ROOT / f"schemas/{name}.schema.json").read_text()))
+        for number, document in enumerate(documents(file), start=1):
+            problem = next(validator.iter_errors(document), None)
+            assert problem is None, f"{file}:{number}: {problem.message}"
+    assert {"samples.jsonl", "dials.jsonl", "requests.jsonl", "live.jsonl", "capture.json"} <= seen
+    for name in ("manifest.json", "derived/verdict.json"):
+        schema = json.loads((ROOT / f"schemas/{Path(name).stem}.schema.json").read_text())
+        Draft202012Validator(schema).validate(json.loads((run.folder / name).read_text()))
+
+
+def assert_reproduced(run: Run) -> None:
+    assert run.verdict["verdict"] == "reproduced", run.output
+    assert run.exit_code == 0
+    assert run.manifest["status"] == "complete"
+    assert left_behind() == []
+
+
+@pytest.fixture(scope="module")
+def overflow(run: Callable[..., Run]) -> Run:
+    return run("accept-queue-overflow")
+
+
+def test_103_users_overflow_the_queue_by_exactly_500(overflow: Run) -> None:
+    assert_reproduced(overflow)
+    measured = overflow.measured()
+    assert measured["client.requests.ok"] == 3
+    assert measured["client.dials.failed"] == 100
+    assert measured["kernel.backend.TcpExt.ListenOverflows"] == 500
+    assert measured["kernel.backend.TcpExt.ListenDrops"] == 500
+
+
+def test_a_run_keeps_the_schemas_of_its_files(overflow: Run) -> None:
+    assert_follows_schemas(overflow)
+
+
+def test_a_run_reads_its_knobs_back(overflow: Run) -> None:
+    knob = overflow.manifest["knobs"]["backend.accept_count"]
+    assert (knob["value"], knob["read_back"]) == (1, 1)
+    assert overflow.manifest["sysctls"]["k6-1"]["net.ipv4.tcp_syn_linear_timeouts"] == "0"
+    [listener] = [row for row in overflow.manifest["listeners"]["backend-1"] if row["port"] == 8080]
+    assert listener["limit"] == 1
+
+
+def test_predictions_follow_the_overrides(run: Callable[..., Run]) -> None:
+    changed = run("accept-queue-overflow", "backend.max_connections=2", "backend.accept_count=3", "load.users=9")
+    assert_reproduced(changed)
+    assert changed.measured()["client.requests.ok"] == 6
+    assert changed.measured()["client.dials.failed"] == 3
+
+
+def test_the_healthy_twin_does_not_show_the_signal(run: Callable[..., Run]) -> None:
+    healthy = run("accept-queue-healthy")
+    assert_reproduced(healthy)
+    assert healthy.measured()["kernel.backend.TcpExt.ListenOverflows"] == 0
+
+
+def test_the_fourth_user_fails_after_one_second(run: Callable[..., Run]) -> None:
+    assert_reproduced(run("accept-queue-four-users"))
+
+
+def test_long_polling_through_nginx_admits_everybody_in_order(run: Callable[..., Run]) -> None:
+    polling = run("long-polling-smoke")
+    assert_reproduced(polling)
+    assert polling.measured()["client.admissions.total"] == 200
+    assert_follows_schemas(polling)
