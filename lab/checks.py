@@ -105,6 +105,8 @@ def _between_knobs(effective: Effective) -> Iterator[Problem]:
         )
     if load.workload == "sequential" and load.instances > 1:
         yield Problem("the workload 'sequential' is one user's: it runs in one instance", at("load.instances"))
+    if load.workload == "long_polling" and load.users == 1:
+        yield Problem("long_polling ramps up in two halves, and one user has none", at("load.users"))
     if load.workload in ("users", "long_polling") and load.users < load.instances:
         what = f"{load.users} users cannot be shared by {load.instances} instances of k6"
         yield Problem(what, _first_asked(effective, "load.instances", "load.users"))

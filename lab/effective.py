@@ -14,7 +14,7 @@ from lab import document, messages, paths
 from lab.catalogue import flat
 from lab.document import Document, Location
 from lab.errors import BadInput, Problem
-from lab.knobs import KnobValue
+from lab.knobs import ROLES, KnobValue
 from lab.nearest import did_you_mean
 from lab.overrides import Override, knob_location, parse_overrides
 from lab.scenario import Scenario
@@ -47,6 +47,11 @@ class Effective:
     def asked(self) -> list[str]:
         """Give the knobs that the scenario or the user set."""
         return [knob for knob in self.values if self.source(knob) != "default"]
+
+    def on_path(self) -> dict[str, KnobValue]:
+        """Give the knobs that have a say: all but those of roles that take no part."""
+        absent = set(ROLES) - set(self.scenario.path)
+        return {knob: value for knob, value in self.values.items() if knob.split(".", 1)[0] not in absent}
 
     def where_knob(self, knob: str) -> str:
         """Give the place to cite for a knob's value."""

@@ -42,7 +42,6 @@ def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
 def details(effective: Effective) -> dict[str, Any]:
     """Give everything about a scenario with its overrides: what `connlab show` shows."""
     scenario = effective.scenario
-    known = models.values_before_run(effective)
     return summary(effective) | {
         "question": scenario.question,
         "warmup_requests": scenario.warmup.requests,
@@ -53,10 +52,7 @@ def details(effective: Effective) -> dict[str, Any]:
             for name in relevant_knobs(effective)
         },
         "predictions": [
-            {
-                **prediction.model_dump(),
-                "known": {name: known[name] for name in models.names_in(prediction) if name in known},
-            }
+            {**prediction.model_dump(), "known": models.known_before_run(effective, prediction)}
             for prediction in scenario.predictions
         ],
     }
@@ -64,14 +60,8 @@ def details(effective: Effective) -> dict[str, Any]:
 
 def relevant_knobs(effective: Effective) -> list[str]:
     """Give the knobs that have a say in this scenario: of the roles on its path, and of its workload."""
-    scenario = effective.scenario
-    off_path = {"nginx", "backend"} - set(scenario.path)
-    workload = scenario.knobs.load.workload
-    return [
-        name
-        for name in effective.values
-        if name.split(".", 1)[0] not in off_path and not _of_other_workload(name, workload)
-    ]
+    workload = effective.scenario.knobs.load.workload
+    return [name for name in effective.on_path() if not _of_other_workload(name, workload)]
 
 
 def _of_other_workload(name: str, workload: str) -> bool:

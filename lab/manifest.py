@@ -156,11 +156,9 @@ def utc_now() -> str:
 
 def knob_records(effective: Effective, defaults: Mapping[str, Scalar]) -> dict[str, KnobRecord]:
     """Record every knob of the roles on the path with its default and who set it; sysctls have no default here."""
-    roles_off_path = {"nginx", "backend"} - set(effective.scenario.path)
     return {
         name: KnobRecord(value=value, default=defaults.get(name), source=effective.source(name))
-        for name, value in effective.values.items()
-        if name.split(".", 1)[0] not in roles_off_path
+        for name, value in effective.on_path().items()
     }
 
 

@@ -11,21 +11,17 @@ from lab.errors import Problem
 def prediction_problems(effective: Effective) -> Iterator[Problem]:
     """Give every prediction that could not be judged, whatever the run brought."""
     # analysis is loaded only by the commands that read predictions.
-    from analysis import expressions, figures  # noqa: PLC0415
+    from analysis import predictions  # noqa: PLC0415
+    from analysis.expressions import ExpressionError  # noqa: PLC0415
 
+    knobs = effective.on_path()
     seen: set[str] = set()
     for index, prediction in enumerate(effective.scenario.predictions):
         if prediction.id in seen:
             yield Problem(f"two predictions are named '{prediction.id}'", effective.where("predictions", index, "id"))
         seen.add(prediction.id)
-        where = effective.where("predictions", index, "expression")
         try:
-            expression = expressions.parse(prediction.expression)
-        except expressions.ExpressionError as error:
+            predictions.check(prediction.expression, effective.scenario.path, knobs)
+        except ExpressionError as error:
+            where = effective.where("predictions", index, "expression")
             yield Problem(f"prediction '{prediction.id}': {error}", where)
-            continue
-        for name in expression.names:
-            try:
-                figures.check_name(name, list(effective.scenario.path), effective.values)
-            except figures.UnknownFigure as error:
-                yield Problem(f"prediction '{prediction.id}': {error}", where)

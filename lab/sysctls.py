@@ -33,6 +33,14 @@ AS_BEFORE_IT_CAME = {
     "net.ipv4.tcp_tw_reuse_delay": "1000",  # came in 6.14; before, the delay was one second, fixed
 }
 
+# What a new network namespace begins with, whatever the host's own value is (tcp_sk_init(), net/ipv4/tcp_ipv4.c).
+IN_A_NEW_NAMESPACE = {
+    "net.core.somaxconn": "4096",
+    "net.ipv4.tcp_rto_max_ms": "120000",
+    "net.ipv4.tcp_syn_linear_timeouts": "4",
+    "net.ipv4.tcp_syn_retries": "6",
+}
+
 # Documentation/networking/ip-sysctl.rst and the kernel's tables (net/ipv4/sysctl_net_ipv4.c).
 _RANGES = {
     "net.core.somaxconn": (0, 2**31 - 1),

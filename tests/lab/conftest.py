@@ -1,0 +1,52 @@
+"""Fixtures: scenarios in a folder of their own, a fake `docker`, results and lock elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab import paths
+from lab.effective import Effective, resolve
+from tests.lab.support import MINIMAL, FakeDocker, Make, Write
+
+
+@pytest.fixture
+def write_scenario(tmp_path: Path) -> Write:
+    """Write scenarios/<slug>/scenario.yaml and give the folder of scenarios."""
+
+    def write(text: str = MINIMAL, slug: str = "one") -> Path:
+        folder = tmp_path / "scenarios"
+        file = folder / slug / "scenario.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def effective(write_scenario: Write) -> Make:
+    """Resolve a scenario given as text, with overrides."""
+
+    def make(*overrides: str, text: str = MINIMAL) -> Effective:
+        return resolve("one", overrides, write_scenario(text))
+
+    return make
+
+
+@pytest.fixture
+def fake_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDocker:
+    """Put a fake `docker` before everything else on PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/local/bin:/usr/bin:/bin")
+    return FakeDocker(folder)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let results and the machine's lock lie below a folder of the test's own."""
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr("lab.lock.lock_file", lambda: tmp_path / "connlab.lock")
+    return tmp_path

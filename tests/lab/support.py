@@ -1,0 +1,65 @@
+"""Scenarios as text, and a `docker` that answers as a test says: for the ways in which it fails."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from lab.effective import Effective
+
+Make = Callable[..., Effective]
+Write = Callable[..., Path]
+
+MINIMAL = """\
+schema: 1
+title: A title
+experiment: B1
+question: A question?
+path: [k6, backend]
+knobs:
+  backend:
+    accept_count: 1
+  load:
+    workload: users
+    users: 3
+predictions:
+  - id: served
+    says: All are served.
+    expression: client.requests.ok == load.users
+"""
+
+
+def yaml_with(text: str, replacements: Mapping[str, str]) -> str:
+    """Replace parts of a scenario's text."""
+    for old, new in replacements.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+class FakeDocker:
+    """A `docker` on PATH that plays by rules and writes down what it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self._script = folder / "docker"
+        self._log = folder / "docker.log"
+        self._rules: list[str] = []
+        self.otherwise()
+
+    def says(self, pattern: str, stdout: str = "", *, stderr: str = "", exit_code: int = 0, seconds: float = 0) -> None:
+        """Answer arguments that match a shell pattern; earlier rules come first."""
+        said = f"printf '%s' {shlex.quote(stdout)}; printf '%s' {shlex.quote(stderr)} >&2"
+        self._rules.append(f"{pattern}) sleep {seconds}; {said}; exit {exit_code} ;;")
+        self.otherwise()
+
+    def otherwise(self) -> None:
+        """Write the script: what no rule answers succeeds and says nothing."""
+        lines = ["#!/usr/bin/env bash", f'printf "%s\\n" "$*" >>{shlex.quote(str(self._log))}', 'case "$*" in']
+        self._script.write_text("\n".join([*lines, *self._rules, "esac", ""]))
+        self._script.chmod(0o755)
+
+    @property
+    def calls(self) -> list[str]:
+        """Every call's arguments, in order."""
+        return self._log.read_text().splitlines() if self._log.exists() else []

@@ -1,0 +1,136 @@
+"""What must hold between the parts of a scenario."""
+
+import pytest
+
+from lab.errors import BadInput
+from tests.lab.support import MINIMAL, Make, yaml_with
+
+LONG_POLLING = {"workload: users": "workload: long_polling"}
+
+
+def refusal(make: Make, *overrides: str, **replacements: str) -> str:
+    with pytest.raises(BadInput) as refused:
+        make(*overrides, text=yaml_with(MINIMAL, replacements))
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("[backend, k6]", "does not begin with k6, the client"),
+        ("[nginx, backend]", "does not begin with k6, the client"),
+        ("[k6, backend, nginx]", "the roles do not stand in their order; write [k6, nginx, backend]"),
+        ("[k6, backend, backend]", "names a role twice"),
+        ("[k6, k6, backend]", "names a role twice"),
+    ],
+)
+def test_a_path_leads_from_the_client_to_the_last_server(effective: Make, path: str, message: str) -> None:
+    assert message in refusal(effective, **{"[k6, backend]": path})
+
+
+def test_a_path_has_a_server(effective: Make) -> None:
+    assert "path is too short" in refusal(effective, **{"[k6, backend]": "[k6]"})
+
+
+def test_a_knob_of_a_role_that_is_not_on_the_path_is_refused(effective: Make) -> None:
+    said = refusal(effective, "nginx.worker_processes=2")
+    assert said.startswith(
+        "--set nginx.worker_processes=2: nginx.worker_processes is set, but nginx is not on the path"
+    )
+
+
+def test_a_sysctl_of_a_role_that_is_not_on_the_path_is_refused(effective: Make) -> None:
+    assert "but nginx is not on the path" in refusal(effective, "kernel.nginx.net.ipv4.tcp_tw_reuse=1")
+
+
+def test_a_knob_that_the_workload_does_not_read_is_refused(effective: Make) -> None:
+    said = refusal(effective, "load.rate_per_second=5")
+    assert "load.rate_per_second is set, but the workload 'users' does not read it; it belongs to spike" in said
+
+
+def test_long_polling_needs_the_waiting_room(effective: Make) -> None:
+    text = {"[k6, backend]": "[k6, nginx]", "  backend:\n    accept_count: 1\n": "", **LONG_POLLING}
+    assert "long_polling needs the backend's waiting room" in refusal(effective, **text)
+
+
+def test_nginx_alone_has_its_static_page(effective: Make) -> None:
+    text = {"[k6, backend]": "[k6, nginx]", "  backend:\n    accept_count: 1\n": ""}
+    assert "nginx has nothing but its static page, and load.path is /api/delay" in refusal(effective, **text)
+    assert effective("load.path=/static.html", text=yaml_with(MINIMAL, text)).scenario.path == ["k6", "nginx"]
+
+
+def test_what_only_the_delay_reads_is_refused_elsewhere(effective: Make) -> None:
+    said = refusal(effective, "load.path=/actuator/health", "load.handler_delay=1s")
+    assert "load.handler_delay is set, but only /api/delay reads it" in said
+
+
+def test_several_backends_need_nginx(effective: Make) -> None:
+    assert "3 backends need nginx before them" in refusal(effective, "backend.instances=3")
+
+
+def test_spare_threads_cannot_exceed_all_threads(effective: Make) -> None:
+    said = refusal(effective, "backend.threads_max=1")
+    assert said.startswith("--set backend.threads_max=1: backend.threads_min_spare (10) exceeds threads_max (1)")
+
+
+def test_a_token_outlives_the_polling_period(effective: Make) -> None:
+    said = refusal(effective, "backend.token_timeout=1s", **LONG_POLLING)
+    assert "backend.token_timeout (1s) must exceed backend.polling_period (5s)" in said
+
+
+def test_one_user_alone_runs_in_one_instance(effective: Make) -> None:
+    text = {"workload: users\n    users: 3": "workload: sequential"}
+    assert "it runs in one instance" in refusal(effective, "load.instances=2", **text)
+
+
+def test_every_instance_has_a_user(effective: Make) -> None:
+    assert "3 users cannot be shared by 4 instances of k6" in refusal(effective, "load.instances=4")
+
+
+def test_a_waiting_room_is_for_more_than_one_user(effective: Make) -> None:
+    assert "long_polling ramps up in two halves" in refusal(effective, "load.users=1", **LONG_POLLING)
+
+
+def test_the_load_ends_before_its_bound(effective: Make) -> None:
+    said = refusal(effective, "load.arrival_gap=10s", "load.max_duration=15s")
+    assert "the load itself takes 20s, and load.max_duration ends it after 15s" in said
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("kernel.k6.net.ipv4.tcp_tw_recycle=1", "it left the kernel in 4.12"),
+        ("kernel.k6.net.ipv4.tcp_mem=1 2 3", "is one value for the whole machine"),
+        ("kernel.k6.vm.swappiness.x=1", "is no sysctl of a network namespace"),
+        ("kernel.k6.net.ipv4.tcp_syn_retries=0", "must be a whole number from 1 to 127, not '0'"),
+        ("kernel.k6.net.ipv4.tcp_syn_retries=many", "must be a whole number from 1 to 127, not 'many'"),
+        ("kernel.k6.net.ipv4.ip_local_port_range=60000 50000", "takes two ports, the lower one first"),
+        ("kernel.k6.net.ipv4.x=$(reboot)", "is no value for the sysctl"),
+        ("kernel.kb.net.ipv4.tcp_syn_retries=1", "unknown role 'kb'; valid: k6, nginx, backend"),
+    ],
+)
+def test_a_sysctl_that_cannot_be_set_is_refused(effective: Make, override: str, message: str) -> None:
+    assert message in refusal(effective, override)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("client.requests.okay == 3", "client.requests.ok"),
+        ("client.requests.ok ==", "prediction 'served':"),
+        ("kernel.nginx.TcpExt.ListenOverflows == 0", "nginx"),
+        ("load.user == 3", "load.users"),
+        ("__import__('os')", "prediction 'served':"),
+        ("client.requests.ok + 1", "prediction 'served':"),
+    ],
+)
+def test_a_prediction_that_nothing_can_judge_is_refused(effective: Make, expression: str, message: str) -> None:
+    said = refusal(effective, **{"client.requests.ok == load.users": expression})
+    assert "scenario.yaml:15: " in said
+    assert message in said
+
+
+def test_two_predictions_of_one_name_are_refused(effective: Make) -> None:
+    again = "  - {id: served, says: Again., expression: client.requests.ok == 3}\n"
+    with pytest.raises(BadInput, match="two predictions are named 'served'"):
+        effective(text=MINIMAL + again)

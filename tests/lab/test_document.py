@@ -1,0 +1,52 @@
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.document import parse
+from lab.errors import BadInput
+
+
+def test_each_value_knows_its_line() -> None:
+    parsed = parse(b"a: 1\nb:\n  - x: 2\n  - 3\nnet.ipv4.x: 4\n", "f")
+    assert parsed.content == {"a": 1, "b": [{"x": 2}, 3], "net.ipv4.x": 4}
+    assert [parsed.where(place) for place in [("a",), ("b", 0, "x"), ("b", 1), ("net.ipv4.x",)]] == [
+        "f:1",
+        "f:3",
+        "f:4",
+        "f:5",
+    ]
+
+
+def test_what_is_missing_is_cited_by_what_encloses_it() -> None:
+    assert parse(b"a: 1\nb:\n  c: 1\n", "f").where(("b", "d", "e")) == "f:2"
+
+
+def test_merged_keys_are_read() -> None:
+    assert parse(b"x: &x {a: 1}\ny: {<<: *x, b: 2}\n", "f").content == {"x": {"a": 1}, "y": {"a": 1, "b": 2}}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"a: 1\na: 2\n", "f:2: the key 'a' stands twice"),
+        (b"a: 'x\n", "f:2: broken YAML: found unexpected end of stream"),
+        (b"a: 1\n\tb: 1\n", "f:2: broken YAML"),
+        (b"a: *b\n", "f:1: broken YAML: found undefined alias"),
+        (b"a: 1\n---\nb: 1\n", "f:2: broken YAML: but found another document"),
+        (b"a\xff", "f:1: the file is no UTF-8 text"),
+        (b"[" * 5000, "f:1: broken YAML"),
+        (b"{a: " * 40 + b"1" + b"}" * 40, "f:1: nested too deeply"),
+    ],
+)
+def test_broken_files_are_refused_with_their_line(data: bytes, message: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        parse(data, "f")
+    assert str(refused.value).startswith(message)
+
+
+@given(st.binary() | st.text(alphabet="ab:-[]{}&*<!#'\"|> \n\t0.").map(str.encode))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    with contextlib.suppress(BadInput):
+        assert parse(data, "f").file == "f"
