@@ -40,8 +40,12 @@ def _print_json(value: Any) -> None:  # noqa: ANN401 # JSON
     print(json.dumps(value, indent=2, ensure_ascii=False))  # noqa: T201 # a command's output
 
 
+# Outside a terminal nobody's window is too narrow.
+_WIDTH_ELSEWHERE = 160
+
+
 def _stdout() -> Console:
-    return Console(highlight=False)
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH_ELSEWHERE)
 
 
 def _stderr() -> Console:
@@ -112,7 +116,7 @@ def show(scenario: ScenarioArgument, sets: SetOption = None, *, as_json: JsonOpt
     if as_json:
         _print_json(details)
     else:
-        listing.print_details(_stdout(), resolved, details)
+        listing.print_details(_stdout(), details)
 
 
 @app.command()

@@ -9,11 +9,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lab import measure, models
+from lab import models
 from lab.catalogue import CATALOGUE, show_value
 from lab.effective import Effective
 from lab.units import format_duration
 from lab.verdicts import show as show_measured
+
+# Below this width the knobs' meanings would be columns of single words.
+_WIDE = 120
 
 
 def summary(effective: Effective) -> dict[str, Any]:
@@ -24,7 +27,7 @@ def summary(effective: Effective) -> dict[str, Any]:
         "experiment": scenario.experiment,
         "title": scenario.title,
         "path": list(scenario.path),
-        "load_s": measure.expected_s(effective),
+        "load_s": models.expected_s(effective),
     }
 
 
@@ -32,10 +35,9 @@ def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
     """Print the scenarios."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("scenario", "from", "path", "load", "title"):
-        table.add_column(column, no_wrap=column == "scenario", overflow="fold")
+        table.add_column(column, no_wrap=column != "title", overflow="fold")
     for one in summaries:
-        load = "" if one["load_s"] is None else f"{one['load_s']:.0f} s"
-        table.add_row(one["scenario"], one["experiment"], " → ".join(one["path"]), load, one["title"])
+        table.add_row(one["scenario"], one["experiment"], " ".join(one["path"]), f"{one['load_s']:.0f} s", one["title"])
     console.print(table)
 
 
@@ -49,16 +51,19 @@ def details(effective: Effective) -> dict[str, Any]:
         "slow_ms": scenario.slow,
         "knobs": {
             name: {"value": effective.values[name], "source": effective.source(name)}
-            for name in relevant_knobs(effective)
+            for name in _relevant_knobs(effective)
         },
         "predictions": [
-            {**prediction.model_dump(), "known": models.known_before_run(effective, prediction)}
+            {
+                **prediction.model_dump(),
+                "known": models.known_before_run(effective, models.names_in(prediction.expression)),
+            }
             for prediction in scenario.predictions
         ],
     }
 
 
-def relevant_knobs(effective: Effective) -> list[str]:
+def _relevant_knobs(effective: Effective) -> list[str]:
     """Give the knobs that have a say in this scenario: of the roles on its path, and of its workload."""
     workload = effective.scenario.knobs.load.workload
     return [name for name in effective.on_path() if not _of_other_workload(name, workload)]
@@ -69,33 +74,27 @@ def _of_other_workload(name: str, workload: str) -> bool:
     return readers is not None and workload not in readers
 
 
-def print_details(console: Console, effective: Effective, shown: dict[str, Any]) -> None:
+def print_details(console: Console, shown: dict[str, Any]) -> None:
     """Print a scenario: question, effective knobs and predictions with the values that are known before a run."""
-    console.print(Text.assemble((effective.scenario.title, "bold")))
-    console.print(f"{shown['experiment']} · {' → '.join(shown['path'])}", highlight=False)
-    console.print(effective.scenario.question, highlight=False)
-    window = f"warm-up {shown['warmup_requests']} requests · drain {format_duration(shown['drain_ms'])}"
-    console.print(window if shown["slow_ms"] is None else f"{window} · slow above {format_duration(shown['slow_ms'])}")
-    console.print(_knob_table(shown))
-    console.print(_prediction_table(shown))
-
-
-def _knob_table(shown: dict[str, Any]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("knob", "value", "from", "meaning"):
-        table.add_column(column, no_wrap=column != "meaning")
-    for name, knob in shown["knobs"].items():
-        style = "dim" if knob["source"] == "default" else "bold"
-        meaning = CATALOGUE[name].description if name in CATALOGUE else "sysctl of the role's network namespace"
-        table.add_row(name, show_value(name, knob["value"]), knob["source"], meaning, style=style)
-    return table
-
-
-def _prediction_table(shown: dict[str, Any]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("prediction", "says", "expression", "known before the run"):
-        table.add_column(column, overflow="fold")
+    console.print(Text.assemble((shown["title"], "bold"), f" ({shown['experiment']}, {' → '.join(shown['path'])})"))
+    console.print(shown["question"])
+    slow = "" if shown["slow_ms"] is None else f", slow above {format_duration(shown['slow_ms'])}"
+    warmup, drain = shown["warmup_requests"], format_duration(shown["drain_ms"])
+    console.print(f"load about {shown['load_s']:.0f} s, warm-up {warmup} requests, drain {drain}{slow}")
+    console.print(_knob_table(shown["knobs"], with_meaning=console.width >= _WIDE))
     for one in shown["predictions"]:
-        known = "\n".join(f"{name} = {show_measured(value)}" for name, value in one["known"].items())
-        table.add_row(one["id"], one["says"], one["expression"], known)
+        console.print(Text.assemble((one["id"], "bold"), f": {one['says']}"))
+        console.print(f"    {one['expression']}", soft_wrap=True)
+        for name, value in one["known"].items():
+            console.print(f"    {name} = {show_measured(value)}", style="dim", soft_wrap=True)
+
+
+def _knob_table(knobs: dict[str, Any], *, with_meaning: bool) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("knob", "value", "from", *(("meaning",) if with_meaning else ())):
+        table.add_column(column, overflow="fold")
+    for name, knob in knobs.items():
+        meaning = CATALOGUE[name].description if name in CATALOGUE else "sysctl of the role's network namespace"
+        cells = (name, show_value(name, knob["value"]), knob["source"], *((meaning,) if with_meaning else ()))
+        table.add_row(*cells, style="dim" if knob["source"] == "default" else "bold")
     return table

@@ -7,7 +7,6 @@ import time
 from lab import collector, k6, machine, parallel
 from lab.containers import last_words
 from lab.docker import docker
-from lab.effective import Effective
 from lab.errors import LabError
 from lab.live import Display
 from lab.session import Session
@@ -89,15 +88,3 @@ def _check(session: Session, watch: Watch) -> None:
             raise LabError(f"{ended} during the run:{last_words(service)}")
     if machine.disk_free_bytes(session.raw) < _DISK_FREE_MIN_BYTES:
         raise LabError(f"the disk is full: less than {_DISK_FREE_MIN_BYTES >> 20} MiB are left at {session.raw}")
-
-
-def expected_s(effective: Effective) -> float | None:
-    """Estimate how long the load takes, for the display; None where that is up to the servers."""
-    knobs = effective.scenario.knobs.load
-    expected_ms = {
-        "users": (knobs.users - 1) * knobs.arrival_gap + knobs.calls * (knobs.handler_delay + knobs.think_time),
-        "spike": knobs.duration + knobs.handler_delay,
-        "long_polling": knobs.ramp_half + knobs.ramp_full + knobs.ramp_down,
-        "sequential": knobs.requests * knobs.handler_delay,
-    }[knobs.workload]
-    return expected_ms / 1000 or None

@@ -1,9 +1,10 @@
-"""What is known of a prediction's names before a run: knobs, and what the model computes from them."""
+"""What is known before a run: the knobs, and what the model computes from them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from analysis import figures
 from analysis.expressions import parse
@@ -15,7 +16,6 @@ from analysis.values import Unknown, Value
 from analysis.window import Window
 from lab import sysctls
 from lab.effective import Effective
-from lab.scenario import Prediction
 from lab.topology import topology_of
 
 
@@ -31,19 +31,41 @@ class _Plan(Run):
         return window if isinstance(window, Unknown) else compute(window)
 
 
-def known_before_run(effective: Effective, prediction: Prediction) -> dict[str, object]:
-    """Give the value of each name of a prediction that does not depend on measurements.
+def known_before_run(effective: Effective, names: Iterable[str]) -> dict[str, Any]:
+    """Give the value of each of these names that does not depend on measurements; lists as lists.
 
     A sysctl that the scenario does not set is taken to be what a new network namespace begins with.
     """
     plan = _Plan(RawRun(Path(), _manifest(effective)))
-    names = parse(prediction.expression).names
-    known = {name: figures.value(plan, name) for name in names if name in effective.values or name.startswith("model.")}
+    settled = [name for name in names if name in effective.values or name.startswith("model.")]
+    values = {name: figures.value(plan, name) for name in settled}
     return {
         name: list(value) if isinstance(value, tuple) else value
-        for name, value in known.items()
+        for name, value in values.items()
         if not isinstance(value, Unknown)
     }
+
+
+def names_in(expression: str) -> tuple[str, ...]:
+    """Give the names in an expression, each once."""
+    return parse(expression).names
+
+
+def expected_s(effective: Effective) -> float:
+    """Estimate how long the load takes, from the model where it knows; seconds."""
+    knobs = effective.scenario.knobs.load
+    if knobs.workload == "spike":
+        return (knobs.duration + knobs.handler_delay) / 1000
+    if knobs.workload == "sequential":
+        return knobs.requests * max(knobs.handler_delay, 1) / 1000
+    if knobs.workload == "long_polling":
+        return (knobs.ramp_half + knobs.ramp_full + knobs.ramp_down) / 1000
+    known = known_before_run(effective, ("model.response_ms.list", "model.users_failed"))
+    own_ms = knobs.calls * knobs.handler_delay + (knobs.calls - 1) * knobs.think_time
+    longest_ms = max(known.get("model.response_ms.list") or [0])
+    failing_ms = knobs.connect_timeout if known.get("model.users_failed") else 0
+    last_ms: int = max(own_ms, longest_ms, failing_ms)
+    return ((knobs.users - 1) * knobs.arrival_gap + last_ms) / 1000
 
 
 def _manifest(effective: Effective) -> Manifest:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lab import containers, limits, manifest, measure, paths, prepare
+from lab import containers, limits, manifest, measure, models, paths, prepare
 from lab.effective import Effective
 from lab.errors import BadInput, LabError
 from lab.gauges import Gauges
@@ -103,7 +103,7 @@ def _phases(session: Session, console: Console) -> None:
         measure.await_start_line(session, watch)
 
         display.watch(Gauges(topology, session.raw))
-        _begin(session, display, "measure", measure.expected_s(session.effective))
+        _begin(session, display, "measure", models.expected_s(session.effective))
         fault = measure.load(session, watch, display)
         _begin(session, display, "drain", scenario.drain / 1000)
         measure.drain(session, watch, display)

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from lab import paths
@@ -72,18 +70,17 @@ def find_run(name: str, results: Path = paths.RESULTS) -> Path:
 
 def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) -> None:
     """Print what came out: each prediction with what was measured, what the instruments lack, and where it all lies."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("prediction", "says", "measured", "status"):
-        table.add_column(column, overflow="fold", no_wrap=column == "status")
     for one in verdict["predictions"]:
-        measured = "\n".join(f"{name} = {show(value)}" for name, value in one["measured"].items())
-        why = f"\n{one['why']}" if one.get("why") else ""
-        table.add_row(one["id"], one["says"], measured + why, Text(one["status"], _STYLES[one["status"]]))
-    console.print(table)
+        status = (f"{one['status']:<8}", _STYLES[one["status"]])
+        console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)
+        for name, value in one["measured"].items():
+            console.print(f"        {name} = {show(value)}", style="dim", soft_wrap=True)
+        if one.get("why"):
+            console.print(f"        why: {one['why']}", style="yellow", soft_wrap=True)
     for problem in verdict.get("problems", []):
-        console.print(Text(f"evidence: {show(problem)}", "yellow"))
+        console.print(Text(f"evidence: {show(problem)}", "yellow"), soft_wrap=True)
     console.print(Text.assemble("verdict: ", (verdict["verdict"], _STYLES[verdict["verdict"]])))
-    console.print(f"result: {paths.shown(folder)}", soft_wrap=True, highlight=False)
+    console.print(f"result: {paths.shown(folder)}", soft_wrap=True)
 
 
 def show(value: object) -> str:

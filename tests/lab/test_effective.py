@@ -41,10 +41,12 @@ def test_a_scenario_is_resolved_with_its_overrides(effective: Make) -> None:
         ),
         (
             {"accept_count: 1": "keep_alive_timeout: 20 seconds"},
-            "8: backend.keep_alive_timeout: '20 seconds' is no duration: "
-            "write a number with a unit, such as 20s, 500ms or 2m",
+            "8: backend.keep_alive_timeout: '20 seconds' is no duration: write a number with a unit,",
         ),
-        ({"accept_count: 1": "keep_alive_timeout: 25h"}, "8: backend.keep_alive_timeout must be at most 24h, not '25h'"),
+        (
+            {"accept_count: 1": "connection_timeout: 25h"},
+            "8: backend.connection_timeout must be at most 24h, not '25h'",
+        ),
         (
             {"accept_count: 1": "max_keep_alive_requests: 0"},
             "8: backend.max_keep_alive_requests: '0' is neither -1 (no limit) nor at least 1",
@@ -63,7 +65,8 @@ def test_a_scenario_is_resolved_with_its_overrides(effective: Make) -> None:
     ],
 )
 def test_a_wrong_value_is_refused_where_it_stands(effective: Make, replacements: dict[str, str], message: str) -> None:
-    assert f"scenario.yaml:{message}" in refusal(effective, text=yaml_with(MINIMAL, replacements))
+    refused = refusal(effective, text=yaml_with(MINIMAL, replacements))
+    assert any(line.startswith(f"scenario.yaml:{message}") for line in refused)
 
 
 def test_a_wrong_override_is_cited_as_it_was_written(effective: Make) -> None:
