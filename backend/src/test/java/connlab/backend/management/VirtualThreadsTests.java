@@ -37,4 +37,16 @@ class VirtualThreadsTests {
                     .containsEntry("busy", null);
         }
     }
+
+    @Test
+    void theManagementServerKeepsThreadsOfItsOwn() throws IOException {
+        try (Wire management = new Wire(managementPort)) {
+            assertThat(management.get("/actuator/tomcat").status()).isEqualTo(200);
+        }
+
+        // Only a pool of Tomcat's names its threads so, and the traffic server has none here.
+        assertThat(Thread.getAllStackTraces().keySet())
+                .extracting(Thread::getName)
+                .anyMatch(name -> name.startsWith("http-nio-127.0.0.1-") && name.contains("-exec-"));
+    }
 }

@@ -1,0 +1,41 @@
+package connlab.backend.image;
+
+import java.io.IOException;
+import java.util.UUID;
+import org.testcontainers.containers.Container.ExecResult;
+import org.testcontainers.containers.GenericContainer;
+
+/**
+ * A container in a server's network namespace, as the lab's collector is: it sees its sockets and reaches its loopback.
+ */
+final class Neighbour implements AutoCloseable {
+
+    private final GenericContainer<?> container;
+
+    Neighbour(BackendContainer backend) {
+        container = new GenericContainer<>("connlab/go")
+                .withNetworkMode("container:" + backend.getContainerId())
+                .withCommand("sleep", "infinity")
+                .withCreateContainerCmdModifier(
+                        command -> command.withName("connlab-backend-test-neighbour-" + UUID.randomUUID()));
+        container.start();
+    }
+
+    /**
+     * What a script prints.
+     *
+     * @throws IllegalStateException if the script fails
+     */
+    String bash(String script) throws IOException, InterruptedException {
+        ExecResult result = container.execInContainer("bash", "-euo", "pipefail", "-c", script);
+        if (result.getExitCode() != 0) {
+            throw new IllegalStateException(script + ": exit " + result.getExitCode() + ": " + result.getStderr());
+        }
+        return result.getStdout().strip();
+    }
+
+    @Override
+    public void close() {
+        container.stop();
+    }
+}

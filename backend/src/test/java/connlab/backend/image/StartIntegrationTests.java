@@ -1,0 +1,116 @@
+package connlab.backend.image;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.github.dockerjava.api.DockerClient;
+import com.github.dockerjava.api.command.InspectContainerResponse.ContainerState;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.testcontainers.containers.startupcheck.StartupCheckStrategy;
+import org.testcontainers.containers.wait.strategy.WaitAllStrategy;
+import org.testcontainers.utility.DockerStatus;
+
+/** How the real image starts, refuses to, and ends. */
+class StartIntegrationTests {
+
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', textBlock = """
+                    CONNLAB_ACCEPT_COUNT | 0     | CONNLAB_ACCEPT_COUNT=0 is refused: it must be a whole number from 1 to 2147483647
+                    CONNLAB_MAX_TOKENS   | ''    | CONNLAB_MAX_TOKENS= is refused: it must be a whole number from 1 to 10000000
+                    CONNLAB_HEAP_MB      | 256m  | CONNLAB_HEAP_MB=256m is refused: it must be a whole number from 32 to 32000
+                    CONNLAB_HEAP_MB      | 31    | CONNLAB_HEAP_MB=31 is refused: it must be a whole number from 32 to 32000
+                    CONNLAB_HEAP_MB      | 32001 | CONNLAB_HEAP_MB=32001 is refused: it must be a whole number from 32 to 32000
+                    CONNLAB_HEAP_MB      | ''    | CONNLAB_HEAP_MB= is refused: it must be a whole number from 32 to 32000
+                    """)
+    void aBadKnobEndsTheStartInOneLine(String variable, String value, String line) {
+        try (BackendContainer backend = new BackendContainer(Map.of(variable, value))
+                .withStartupCheckStrategy(new Ended())
+                .waitingFor(new WaitAllStrategy())) {
+            backend.start();
+
+            assertThat(backend.getLogs().strip()).isEqualTo("backend: " + line);
+            assertThat(backend.getCurrentContainerInfo().getState().getExitCodeLong())
+                    .isEqualTo(2);
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"64", "256", "1024"})
+    void theJvmTakesTheAotCacheWhateverTheHeap(String heapMb) {
+        // This mode ends the JVM if it cannot use the cache; by itself it would only start more slowly.
+        try (BackendContainer backend =
+                new BackendContainer(Map.of("CONNLAB_HEAP_MB", heapMb, "JAVA_TOOL_OPTIONS", "-XX:AOTMode=on"))) {
+            backend.start();
+
+            assertThat(backend.isRunning()).isTrue();
+        }
+    }
+
+    @Test
+    void sigtermEndsTheServerAtOnce() {
+        try (BackendContainer backend = new BackendContainer(Map.of())) {
+            backend.start();
+            long startNs = System.nanoTime();
+            backend.getDockerClient().stopContainerCmd(backend.getContainerId()).exec();
+
+            assertThat(Duration.ofNanos(System.nanoTime() - startNs)).isLessThan(Duration.ofSeconds(5));
+            // 128 + 15: the JVM's own end by the signal, and not the kill that follows a deaf process.
+            assertThat(backend.getCurrentContainerInfo().getState().getExitCodeLong())
+                    .isEqualTo(143);
+        }
+    }
+
+    @Test
+    void theCollectorsLogJoinsTheRawFiles() throws IOException, InterruptedException {
+        try (BackendContainer backend = new BackendContainer(Map.of())) {
+            backend.withTmpFs(Map.of("/tmp", "", "/raw", "")).start();
+
+            assertThat(backend.execInContainer("stat", "-c", "%a %U", "/raw/gc.log")
+                            .getStdout()
+                            .strip())
+                    .isEqualTo("644 connlab");
+            assertThat(backend.execInContainer("head", "-n", "1", "/raw/gc.log").getStdout())
+                    .matches("\\[[0-9]{13}ms]\\[.*\\R");
+        }
+    }
+
+    @Test
+    void neitherTheStartNorTheManagementPollLeavesTimeWait() throws IOException, InterruptedException {
+        try (BackendContainer backend = new BackendContainer(Map.of())) {
+            backend.start();
+            try (Neighbour neighbour = new Neighbour(backend)) {
+                // The poll of two and a half minutes on one connection, which stays open to the end of the script.
+                String seen = neighbour.bash("""
+                        exec 3<>/dev/tcp/127.0.0.1/8081
+                        for poll in $(seq 150); do
+                          printf 'GET /actuator/tomcat HTTP/1.1\\r\\nHost: collector\\r\\n\\r\\n' >&3
+                          read -r _ status _ <&3
+                          ((status == 200))
+                          while read -r name value <&3 && [[ $name != $'\\r' ]]; do
+                            [[ $name != Content-Length: ]] || length=${value%$'\\r'}
+                          done
+                          read -r -N "$length" _ <&3
+                        done
+                        ss --no-header -tn state established 'dport = :8081'
+                        ss --no-header -tan state time-wait
+                        """);
+
+                assertThat(seen.lines()).hasSize(1);
+            }
+        }
+    }
+
+    /** Takes the end of a container for its start. */
+    private static final class Ended extends StartupCheckStrategy {
+
+        @Override
+        public StartupStatus checkStartupState(DockerClient client, String containerId) {
+            ContainerState state = getCurrentState(client, containerId);
+            return DockerStatus.isContainerStopped(state) ? StartupStatus.SUCCESSFUL : StartupStatus.NOT_YET_KNOWN;
+        }
+    }
+}
