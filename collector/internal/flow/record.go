@@ -1,0 +1,124 @@
+package flow
+
+import (
+	"encoding/binary"
+	"math"
+	"net/netip"
+
+	"connlab/collector/internal/packet"
+)
+
+// order is where the flows stand, in the order of their first packets.
+type order struct {
+	flows []place
+	ids   [][]uint32 // of each shard's connections
+}
+
+// place is where a connection stands.
+type place struct{ shard, index uint32 }
+
+// newOrder merges the shards' connections, which are in order each for itself.
+func newOrder(shards []*shard) order {
+	o := order{ids: make([][]uint32, len(shards))}
+	total := 0
+	for i, s := range shards {
+		o.ids[i] = make([]uint32, 0, s.tracker.count)
+		total += int(s.tracker.count)
+	}
+	o.flows = make([]place, 0, total)
+	for range total {
+		first, firstPacket := 0, uint64(math.MaxUint64)
+		for i, s := range shards {
+			if next := uint32(len(o.ids[i])); next < s.tracker.count {
+				if number := s.tracker.at(next).firstPacket; number < firstPacket {
+					first, firstPacket = i, number
+				}
+			}
+		}
+		o.flows = append(o.flows, place{uint32(first), uint32(len(o.ids[first]))})
+		o.ids[first] = append(o.ids[first], uint32(len(o.flows)))
+	}
+	return o
+}
+
+// Len returns the number of flows.
+func (r *Result) Len() int { return len(r.order.flows) }
+
+// Read fills f with flow number i, from 0, in the order of the flows' first
+// packets. It keeps f's slices if they are large enough. Several goroutines may
+// read at once.
+func (r *Result) Read(i int, f *Flow) {
+	at := r.order.flows[i]
+	t := r.shards[at.shard].tracker
+	c := t.at(at.index)
+	t.record(c, f)
+	f.ID = uint64(i + 1)
+	if c.former != 0 {
+		f.ReusedPortOf = uint64(r.order.ids[at.shard][c.former-1])
+	}
+}
+
+// record fills f from a connection.
+func (t *tracker) record(c *connection, f *Flow) {
+	client, server := &c.sides[Client], &c.sides[Server]
+	owner, known := c.timeWaitOwner()
+	bothFINs := client.marks.has(hasFIN) && server.marks.has(hasFIN)
+	*f = Flow{
+		Client:         client.record(),
+		Server:         server.record(),
+		ClientInferred: c.marks.has(midStream),
+
+		FirstPacket: c.firstPacket,
+		FirstNs:     c.firstNs,
+		LastNs:      c.lastNs,
+		FineClock:   c.marks.has(fineClock),
+
+		SYNNs:            t.times.appendTo(f.SYNNs[:0], &c.syn),
+		SYNs:             c.syn.count,
+		SYNACKNs:         t.times.appendTo(f.SYNACKNs[:0], &c.synACK),
+		SYNACKs:          c.synACK.count,
+		Established:      c.marks.has(established),
+		HandshakeACK:     Instant{c.handshakeACKNs, c.marks.has(handshakeSeen)},
+		SimultaneousOpen: c.marks.has(simultaneousOpen),
+
+		FirstFINBy: c.firstFINBy,
+		FirstRSTBy: c.firstRSTBy,
+		FirstRST:   Instant{c.firstRSTNs, c.firstRSTBy != Nobody},
+		ClosedBy:   c.closedBy,
+		CloseKind:  c.closeKind,
+		SimultaneousClose: bothFINs &&
+			!server.finCoveredBy(client.finACK) && !client.finCoveredBy(server.finACK),
+		TimeWaitOwner: owner,
+		TimeWaitKnown: known,
+
+		TruncatedEnd:  c.marks.has(established) && !bothFINs && c.firstRSTBy == Nobody,
+		StrayPackets:  c.strayPackets,
+		SequenceExact: !(client.marks | server.marks).has(inexact),
+	}
+}
+
+func (s *side) record() End {
+	return End{
+		Address:         netip.AddrPortFrom(address(s.address), s.port),
+		ISN:             s.isn,
+		ISNKnown:        s.marks.has(hasISN),
+		Packets:         s.packets,
+		PayloadBytes:    s.payloadBytes,
+		UniqueBytes:     s.uniqueBytes,
+		MissingBytes:    s.missingBytes,
+		Retransmissions: s.retransmissions,
+		OutOfOrder:      s.outOfOrder,
+		DuplicateACKs:   s.duplicateACKs,
+		RSTs:            s.rsts,
+		FirstData:       Instant{s.firstDataNs, s.marks.has(hasData)},
+		LastData:        Instant{s.lastDataNs, s.marks.has(hasData)},
+		FIN:             Instant{s.finNs, s.marks.has(hasFIN)},
+	}
+}
+
+func address(a packet.Address) netip.Addr {
+	var bytes [16]byte
+	binary.BigEndian.PutUint64(bytes[:], a.High)
+	binary.BigEndian.PutUint64(bytes[8:], a.Low)
+	return netip.AddrFrom16(bytes).Unmap()
+}

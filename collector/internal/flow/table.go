@@ -1,0 +1,66 @@
+package flow
+
+import (
+	"math/bits"
+
+	"connlab/collector/internal/packet"
+)
+
+// hasher hashes four-tuples so that both directions of a connection get the
+// same value. It is seeded: nobody can send packets that all collide.
+type hasher struct{ seed1, seed2 uint64 }
+
+func (h *hasher) hash(seg *packet.Segment) uint64 {
+	sum := h.end(seg.Source, seg.SourcePort) + h.end(seg.Destination, seg.DestinationPort)
+	return fold(sum^h.seed2, 0x9e3779b97f4a7c15)
+}
+
+func (h *hasher) end(address packet.Address, port uint16) uint64 {
+	return fold(address.Low^h.seed1, (address.High^h.seed2)+uint64(port)*0xd6e8feb86659fd93)
+}
+
+// fold mixes two numbers by a multiplication of which it keeps both halves.
+func fold(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	return high ^ low
+}
+
+// index finds a connection by its four-tuple: open addressing with linear
+// probing, at most three quarters full.
+type index struct {
+	slots []slot
+	used  int
+}
+
+// slot is free if flow is 0.
+type slot struct {
+	tag  uint32 // the upper half of the hash
+	flow uint32 // plus 1
+}
+
+const slotsMin = 1 << 10
+
+// grow makes room for one more slot.
+func (x *index) grow(hashOf func(flow uint32) uint64) {
+	if x.used*4 < len(x.slots)*3 {
+		return
+	}
+	old := x.slots
+	x.slots = make([]slot, max(slotsMin, 2*len(old)))
+	for _, s := range old {
+		if s.flow != 0 {
+			at := x.free(hashOf(s.flow - 1))
+			x.slots[at] = s
+		}
+	}
+}
+
+// free returns the free slot in which a hash belongs.
+func (x *index) free(hash uint64) uint32 {
+	mask := uint32(len(x.slots) - 1)
+	at := uint32(hash) & mask
+	for x.slots[at].flow != 0 {
+		at = (at + 1) & mask
+	}
+	return at
+}

@@ -1,0 +1,81 @@
+// Package packet finds the TCP segment in a captured packet.
+//
+// It looks at headers alone, so packets of which the capture kept only the
+// beginning (tcpdump -s 128) are as good as whole ones: lengths come from the
+// IP header.
+package packet
+
+// Address is an IP address; an IPv4 address stands in its mapped form
+// ::ffff:a.b.c.d.
+type Address struct {
+	High, Low uint64
+}
+
+// mappedPrefix is what precedes an IPv4 address in Address.Low.
+const mappedPrefix = 0xffff << 32
+
+// Flags are the control bits of a TCP header.
+type Flags uint8
+
+// The control bits that open and close connections.
+const (
+	FIN Flags = 1 << iota
+	SYN
+	RST
+	PSH
+	ACK
+)
+
+// Has says whether any bit of mask is set.
+func (f Flags) Has(mask Flags) bool { return f&mask != 0 }
+
+// Segment is what a TCP segment's headers say.
+type Segment struct {
+	Source, Destination         Address
+	SourcePort, DestinationPort uint16
+	Seq, Ack                    uint32
+	Window                      uint16 // as it stands in the header, unscaled
+	Flags                       Flags
+	// Payload is the number of bytes of data that the segment had on the wire,
+	// whether the capture kept them or not.
+	Payload uint32
+}
+
+// Kind is what a packet turned out to be.
+type Kind uint8
+
+// The kinds of packets.
+const (
+	TCP             Kind = iota // a TCP segment, decoded
+	NotIP                       // ARP, LLDP, …
+	NotTCP                      // another protocol over IP
+	Fragment                    // a part of a fragmented IP packet
+	Cut                         // the capture kept too little of the headers
+	Malformed                   // headers that contradict themselves
+	UnsupportedLink             // a link-layer type that Decode does not know
+	Kinds                       // the number of kinds
+)
+
+// Link-layer types that Decode knows, as in https://www.tcpdump.org/linktypes.html.
+const (
+	linkNull        = 0   // BSD loopback: the protocol family in the host's byte order
+	linkEthernet    = 1   // Ethernet II
+	linkRawBSD      = 12  // raw IP, under the value that most systems' DLT_RAW has
+	linkRawOpenBSD  = 14  // raw IP, under the value that OpenBSD's DLT_RAW has
+	linkRaw         = 101 // raw IP
+	linkLoop        = 108 // OpenBSD loopback: the family in network byte order
+	linkLinuxCooked = 113 // Linux "any" device, version 1
+	linkIPv4        = 228 // raw IPv4
+	linkIPv6        = 229 // raw IPv6
+	linkCooked2     = 276 // Linux "any" device, version 2
+)
+
+// Supports says whether Decode knows a link-layer type.
+func Supports(linkType uint32) bool {
+	switch linkType {
+	case linkNull, linkEthernet, linkRawBSD, linkRawOpenBSD, linkRaw, linkLoop,
+		linkLinuxCooked, linkIPv4, linkIPv6, linkCooked2:
+		return true
+	}
+	return false
+}
