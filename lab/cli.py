@@ -1,4 +1,4 @@
-"""The command line: `connlab run|list|show|analyse|doctor|clean|schema|check-compose`.
+"""The command line: `connlab run|list|show|analyse|estimate|doctor|clean|schema|check-compose`.
 
 Results go to stdout; progress, problems and errors to stderr. Modules that only one command needs are loaded by it.
 """
@@ -9,20 +9,18 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 
-from lab.errors import BadInput, ConnlabError, ExitCode, LabError
+from lab.errors import BadInput, ConnlabError, ExitCode, LabError, Problem
 
 app = typer.Typer(
     help="A reproducible load-test lab for the connection path: k6, nginx, Spring Boot/Tomcat.",
     epilog="Exit codes: 0 reproduced, 1 not reproduced, 2 bad input, 3 inconclusive, 4 the lab or the machine failed.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -38,6 +36,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JS
 
 def _print_json(value: Any) -> None:  # noqa: ANN401 # JSON
     print(json.dumps(value, indent=2, ensure_ascii=False))  # noqa: T201 # a command's output
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    print("\n".join(lines))  # noqa: T201 # as above
 
 
 # Outside a terminal nobody's window is too narrow.
@@ -85,6 +87,37 @@ def _judge(folder: Any, verdict: dict[str, Any], *, as_json: bool) -> None:  # n
     else:
         verdicts.print_verdict(_stdout(), verdict, folder)
     raise typer.Exit(code)
+
+
+@app.command()
+def estimate(
+    *,
+    overflows: Annotated[str | None, typer.Option(help="The difference of TcpExt.ListenOverflows.")] = None,
+    connect_timeout: Annotated[str | None, typer.Option(help="The clients', such as 5s.")] = None,
+    sysctl: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="One of the clients', such as net.ipv4.tcp_syn_retries=6; repeatable."),
+    ] = None,
+    run: Annotated[str | None, typer.Option(help="Instead: a run, whose own counter and dials are compared.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Estimate how many connections failed behind a counter of overflows; with a run, check that against it."""
+    from lab import estimates, verdicts  # noqa: PLC0415
+
+    if run is not None and (overflows, connect_timeout, sysctl) == (None, None, None):
+        check = estimates.of_run(verdicts.find_run(run))
+        if as_json:
+            _print_json(estimates.check_as_json(check))
+        else:
+            _print_lines(estimates.check_lines(check))
+        raise typer.Exit(estimates.exit_code(check))
+    if run is not None or overflows is None or connect_timeout is None:
+        raise BadInput(Problem("an estimate takes both --overflows and --connect-timeout, or --run alone"))
+    estimated = estimates.of_counter(overflows, connect_timeout, sysctl or [])
+    if as_json:
+        _print_json(estimates.as_json(estimated))
+    else:
+        _print_lines(estimates.lines(estimated))
 
 
 @app.command("list")
@@ -179,35 +212,33 @@ def check_compose(*, as_json: JsonOption = False) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; every end has its exit code, and a traceback only with CONNLAB_DEBUG=1."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     debug = os.environ.get("CONNLAB_DEBUG") == "1"
     try:
-        code = app(args=list(arguments), prog_name="connlab", standalone_mode=False)
-    except click.exceptions.Exit as end:
-        sys.exit(end.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(ExitCode.BAD_INPUT)
-    except (KeyboardInterrupt, click.Abort):
-        print("connlab: interrupted", file=sys.stderr)  # noqa: T201 # the last word
-        sys.exit(ExitCode.LAB_FAILED)
+        code = app(args=arguments, prog_name="connlab", standalone_mode=False)
+    except typer.Exit as end:
+        code = end.exit_code
+    except typer.TyperException as error:
+        usage = BadInput(Problem(error.format_message(), way_on="'connlab --help' shows the commands"))
+        code = _say(usage, as_json="--json" in arguments)
+    except (KeyboardInterrupt, typer.Abort):
+        code = _say(LabError("interrupted"), as_json="--json" in arguments)
     except ConnlabError as error:
         if debug:
             traceback.print_exc()
-        _say(error, as_json="--json" in arguments)
-        sys.exit(error.exit_code)
+        code = _say(error, as_json="--json" in arguments)
     except Exception as error:
         if debug:
             raise
-        what = f"connlab: internal error: {type(error).__name__}: {error}"
-        print(f"{what}\nCONNLAB_DEBUG=1 shows where", file=sys.stderr)  # noqa: T201 # as above
-        sys.exit(ExitCode.LAB_FAILED)
+        internal = LabError(f"internal error: {type(error).__name__}: {error}", way_on="CONNLAB_DEBUG=1 shows where")
+        code = _say(internal, as_json="--json" in arguments)
     sys.exit(code or 0)
 
 
-def _say(error: ConnlabError, *, as_json: bool) -> None:
+def _say(error: ConnlabError, *, as_json: bool) -> ExitCode:
     if as_json:
         problems = [asdict(one) for one in error.problems] if isinstance(error, BadInput) else []
         _print_json({"error": str(error), "problems": problems, "exit_code": int(error.exit_code)})
     lines = str(error).splitlines()
     print("\n".join(f"connlab: {line}" if not line.startswith(" ") else line for line in lines), file=sys.stderr)  # noqa: T201 # errors are a command's output too
+    return error.exit_code

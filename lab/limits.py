@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from lab import machine, paths, sysctls
@@ -110,6 +111,5 @@ def open_files_cap() -> int | None:
         said = docker("run", *options, "connlab/base", "/proc/self/limits")
     except DockerFailed:
         return None
-    line = next(line for line in said.splitlines() if line.startswith("Max open files"))
-    hard = line.split()[4]
-    return None if hard == "unlimited" else int(hard)
+    found = re.search(r"^Max open files +[0-9a-z]+ +(?P<hard>[0-9]+) ", said, re.MULTILINE)
+    return int(found["hard"]) if found else None

@@ -81,6 +81,7 @@ def drain(session: Session, watch: Watch, display: Display) -> None:
 
 
 def _check(session: Session, watch: Watch) -> None:
+    watch.check()
     collectors = [collector_of(instance) for instance in session.topology.all]
     for service in (*session.topology.servers, *collectors):
         ended = watch.ended(service)

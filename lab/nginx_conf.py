@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from lab.topology import TRAFFIC_PORT
 
@@ -54,17 +56,19 @@ def parse_directives(text: str) -> Iterator[Directive]:
     for line in text.splitlines():
         file = _FILE.match(line)
         if file:
-            folder, depth = file["path"].rstrip("/").split("/")[-2], 0
+            folder, depth = PurePosixPath(file["path"]).parent.name, 0
             continue
         code = line.split(" #")[0].strip()
-        if not code or code.startswith("#"):
+        if not code.strip(";") or code.startswith("#"):
             continue
         if code == "}":
             depth -= 1
         elif code.endswith("{"):
             depth += 1
         elif code.endswith(";"):
-            yield Directive(folder, depth, tuple(shlex.split(code[:-1])))
+            # What cannot be split is no line of the lab's; whatever it held counts as not told.
+            with contextlib.suppress(ValueError):
+                yield Directive(folder, depth, tuple(shlex.split(code[:-1])))
 
 
 def knobs_of(text: str) -> dict[str, int | bool | str]:

@@ -42,7 +42,7 @@ class Session:
         self.manifest.save(self.folder)
 
 
-def open_session(effective: Effective, command: Sequence[str], results: Path = paths.RESULTS) -> Session:
+def open_session(effective: Effective, command: Sequence[str]) -> Session:
     """Make the run's folders and its first manifest.
 
     Raises:
@@ -50,7 +50,7 @@ def open_session(effective: Effective, command: Sequence[str], results: Path = p
     """
     topology = topology_of(effective)
     host, git, version = facts.host(), facts.git_state(), facts.lab_version()
-    folder = _make_folders(results / effective.slug, topology)
+    folder = _make_folders(paths.RESULTS / effective.slug, topology)
     scenario = effective.scenario
     manifest = Manifest(
         scenario=effective.slug,

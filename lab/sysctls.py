@@ -48,6 +48,7 @@ _RANGES = {
     "net.ipv4.tcp_fin_timeout": (0, 2**31 // 1000),
     "net.ipv4.tcp_max_syn_backlog": (0, 2**31 - 1),
     "net.ipv4.tcp_max_tw_buckets": (0, 2**31 - 1),
+    "net.ipv4.tcp_rto_max_ms": (1000, 120_000),
     "net.ipv4.tcp_syn_linear_timeouts": (0, 127),
     "net.ipv4.tcp_syn_retries": (1, 127),
     "net.ipv4.tcp_synack_retries": (0, 255),

@@ -54,12 +54,13 @@ def exit_code(verdict: Mapping[str, Any]) -> ExitCode:
     return _EXIT_CODES[verdict["verdict"]]
 
 
-def find_run(name: str, results: Path = paths.RESULTS) -> Path:
+def find_run(name: str) -> Path:
     """Find a run by its folder, by `<scenario>/<run-id>`, or by `<scenario>` for its latest run.
 
     Raises:
         BadInput: there is no such run.
     """
+    results = paths.RESULTS
     for folder in (Path(name), results / name, results / name / "latest"):
         if name and (folder / FILE).is_file():
             return folder.resolve()

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from lab.docker import popen
+from lab.errors import LabError
 from lab.topology import RUN_LABEL, container_of
 
 
@@ -57,6 +58,16 @@ class Watch:
                 self._exits[attributes["name"]] = int(attributes["exitCode"])
         except (ValueError, KeyError, TypeError):
             return  # not an event that we asked for
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the engine goes on telling; if not, nobody would see a container end."""
+        return self._process.poll() is None or self._reader.is_alive()
+
+    def check(self) -> None:
+        """Raise LabError if the engine has stopped telling its events."""
+        if not self.is_told:
+            raise LabError("the Docker Engine stopped telling its events", way_on="see whether it was restarted")
 
     def exit_code(self, service: str) -> int | None:
         """Give the exit code of a service's container; None while it runs."""

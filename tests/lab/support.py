@@ -44,19 +44,19 @@ class FakeDocker:
     def __init__(self, folder: Path) -> None:
         self._script = folder / "docker"
         self._log = folder / "docker.log"
-        self._rules: list[str] = []
+        self.rules: list[str] = []
         self.otherwise()
 
     def says(self, pattern: str, stdout: str = "", *, stderr: str = "", exit_code: int = 0, seconds: float = 0) -> None:
         """Answer arguments that match a shell pattern; earlier rules come first."""
         said = f"printf '%s' {shlex.quote(stdout)}; printf '%s' {shlex.quote(stderr)} >&2"
-        self._rules.append(f"{pattern}) sleep {seconds}; {said}; exit {exit_code} ;;")
+        self.rules.append(f"{pattern}) sleep {seconds}; {said}; exit {exit_code} ;;")
         self.otherwise()
 
     def otherwise(self) -> None:
         """Write the script: what no rule answers succeeds and says nothing."""
         lines = ["#!/usr/bin/env bash", f'printf "%s\\n" "$*" >>{shlex.quote(str(self._log))}', 'case "$*" in']
-        self._script.write_text("\n".join([*lines, *self._rules, "esac", ""]))
+        self._script.write_text("\n".join([*lines, *self.rules, "esac", ""]))
         self._script.chmod(0o755)
 
     @property

@@ -1,0 +1,53 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.catalogue import CATALOGUE, environment, flat, show_value
+from lab.knobs import Backend, Knobs, KnobValue
+
+
+def test_every_knob_has_a_description() -> None:
+    assert [knob.name for knob in CATALOGUE.values() if not knob.description] == []
+
+
+def test_defaults_are_within_their_own_ranges() -> None:
+    asked = {
+        group: {knob.field: _as_written(knob.name) for knob in CATALOGUE.values() if knob.group == group}
+        for group in ("backend", "nginx", "load", "capture", "sampler")
+    }
+    assert Knobs.model_validate(asked) == Knobs()
+
+
+def _as_written(name: str) -> object:
+    knob = CATALOGUE[name]
+    return show_value(name, knob.default) if knob.is_duration else _yaml(knob.default)
+
+
+def _yaml(value: object) -> object:
+    return int(value) if isinstance(value, str) and value.isdigit() else value
+
+
+def test_a_container_gets_every_knob_of_its_role_as_text() -> None:
+    knobs = Knobs.model_validate(
+        {
+            "backend": {"virtual_threads": True},
+            "nginx": {"proxy_connection": ""},
+            "load": {"connect_timeout": "1s"},
+        }
+    )
+    backend, nginx, load = (environment(knobs, group) for group in ("backend", "nginx", "load"))
+    assert backend["CONNLAB_VIRTUAL_THREADS"] == "true"
+    assert backend["CONNLAB_KEEP_ALIVE_TIMEOUT"] == "20000ms"
+    assert nginx["CONNLAB_PROXY_CONNECTION"] == ""
+    assert load["CONNLAB_CONNECT_TIMEOUT"] == "1000ms"
+    assert "CONNLAB_INSTANCES" not in {**backend, **load}
+    assert len(backend) == len(Backend.model_fields) - 1
+
+
+def test_sysctls_stand_beside_the_knobs() -> None:
+    knobs = Knobs(kernel={"k6": {"net.ipv4.tcp_syn_retries": "6"}})
+    assert flat(knobs)["kernel.k6.net.ipv4.tcp_syn_retries"] == "6"
+
+
+@given(st.sampled_from(sorted(CATALOGUE)), st.integers(min_value=0) | st.booleans() | st.text(max_size=20))
+def test_every_value_can_be_shown(name: str, value: KnobValue) -> None:
+    assert show_value(name, value)

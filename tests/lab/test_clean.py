@@ -1,0 +1,34 @@
+"""`connlab clean` removes what is the lab's, and nothing else."""
+
+from lab.clean import clean
+from tests.lab.support import FakeDocker
+
+
+def test_only_what_bears_the_lab_s_name_or_label_is_removed(fake_docker: FakeDocker) -> None:
+    fake_docker.says('"ps "*"name=connlab-"*', "connlab-k6-1\nmy-connlab-notes\n")
+    fake_docker.says('"ps "*"label=connlab.check"*', "eager_name\n")
+    fake_docker.says('"network ls "*"label="*', "connlab_lab\n")
+    fake_docker.says('"volume ls "*"name=connlab-"*', "connlab-cache\nold-connlab-cache\n")
+    fake_docker.says('"image ls "*"reference="*', "connlab/base:latest\nconnlab/k6:latest\n")
+    fake_docker.says('"image ls "*"label=connlab.source"*', "abc123\n")
+    cleaned = clean()
+    assert cleaned.containers == ["connlab-k6-1", "eager_name"]
+    assert cleaned.networks == ["connlab_lab"]
+    assert cleaned.volumes == ["connlab-cache"]
+    assert cleaned.images == ["connlab/k6:latest", "connlab/base:latest", "abc123"]
+    assert cleaned.kept == []
+    removals = [call for call in fake_docker.calls if call.split()[0] in ("rm", "rmi") or " rm " in call]
+    assert len(removals) == 7
+    assert not [call for call in removals if "my-connlab" in call or "old-connlab" in call]
+
+
+def test_what_is_in_use_is_kept_and_told(fake_docker: FakeDocker) -> None:
+    fake_docker.says('"image ls "*"reference="*', "connlab/base:latest\n")
+    fake_docker.says('"rmi "*', stderr="image is being used by running container 1234\n", exit_code=1)
+    assert clean().kept == ["connlab/base:latest: image is being used by running container 1234"]
+
+
+def test_nothing_there_is_nothing_removed(fake_docker: FakeDocker) -> None:
+    cleaned = clean()
+    assert (cleaned.containers, cleaned.networks, cleaned.volumes, cleaned.images, cleaned.kept) == ([], [], [], [], [])
+    assert not [call for call in fake_docker.calls if " rm " in f" {call} "]

@@ -1,0 +1,158 @@
+"""The command line: exit codes, one clear message, and JSON for programs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab import paths
+from lab.cli import main
+from tests.lab.support import FakeDocker
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def connlab(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command line and give exit code, stdout and stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        out, err = capsys.readouterr()
+        return int(end.value.code or 0), out, err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["run", "accept-queue-overflw"],
+            "unknown scenario 'accept-queue-overflw'; did you mean 'accept-queue-overflow'?",
+        ),
+        (["run", "../etc"], "'../etc' is no scenario's name"),
+        (["run", ""], "no scenario is named"),
+        (["run", "accept-queue-overflow", "--set", "backend.acept_count=1"], "did you mean 'backend.accept_count'?"),
+        (["show", "accept-queue-overflow", "--set", "load.connect_timeout=5"], "'5' has no unit: write 5s or 5ms"),
+        (["analyse", "nowhere"], "no run at 'nowhere'"),
+        (["run"], "Missing argument"),
+        (["walk"], "No such command"),
+        (["run", "accept-queue-overflow", "--sett", "x"], "No such option"),
+    ],
+)
+def test_bad_input_is_refused_with_code_2(connlab: Run, arguments: list[str], message: str) -> None:
+    code, out, err = connlab(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_refusal_reaches_a_program_as_json(connlab: Run) -> None:
+    code, out, _ = connlab("run", "accept-queue-overflow", "--set", "load.users=x", "--json")
+    said = json.loads(out)
+    assert (code, said["exit_code"]) == (2, 2)
+    assert said["problems"] == [
+        {"what": "load.users takes a whole number, not 'x'", "where": "--set load.users=x", "way_on": None}
+    ]
+
+
+def test_the_list_has_every_scenario(connlab: Run) -> None:
+    code, out, _ = connlab("list", "--json")
+    assert code == 0
+    assert "accept-queue-overflow" in [one["scenario"] for one in json.loads(out)]
+    assert "accept-queue-overflow" in connlab("list")[1]
+
+
+def test_show_marks_what_was_asked_for(connlab: Run) -> None:
+    code, out, _ = connlab("show", "accept-queue-overflow", "--set", "load.users=9", "--json")
+    shown = json.loads(out)
+    assert code == 0
+    assert shown["knobs"]["load.users"] == {"value": 9, "source": "set"}
+    assert shown["knobs"]["backend.accept_count"] == {"value": 1, "source": "scenario"}
+    assert shown["knobs"]["load.connect_timeout"]["value"] == 30_000
+    known = {name: value for one in shown["predictions"] for name, value in one["known"].items()}
+    assert known["model.users_failed"] == 6
+    assert "model.users_failed = 6" in connlab("show", "accept-queue-overflow", "--set", "load.users=9")[1]
+
+
+def test_the_schema_is_printed(connlab: Run) -> None:
+    assert json.loads(connlab("schema")[1])["title"] == "connlab scenario"
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_failed_engine_is_the_machine_s_failure(connlab: Run, fake_docker: FakeDocker) -> None:
+    fake_docker.says("*", stderr="Cannot connect to the Docker daemon", exit_code=1)
+    code, out, err = connlab("clean")
+    assert (code, out) == (4, "")
+    assert "connlab: way on: start the Docker Engine" in err
+
+
+@pytest.mark.usefixtures("fake_docker")
+def test_an_error_of_the_lab_s_own_has_no_traceback_unless_asked_for(
+    connlab: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr("lab.doctor.examine", broken)
+    code, _, err = connlab("doctor")
+    assert code == 4
+    assert err == "connlab: internal error: KeyError: 'x'\nconnlab: way on: CONNLAB_DEBUG=1 shows where\n"
+    monkeypatch.setenv("CONNLAB_DEBUG", "1")
+    with pytest.raises(KeyError):
+        main(["doctor"])
+
+
+VERDICT: dict[str, Any] = {
+    "schema": "connlab.verdict/1",
+    "scenario": "one",
+    "run": "r",
+    "verdict": "reproduced",
+    "predictions": [
+        {"id": "a", "says": "It holds.", "expression": "x == 1", "status": "true", "measured": {"x": 1}, "why": None},
+        {
+            "id": "b",
+            "says": "Who knows.",
+            "expression": "y == 1",
+            "status": "unknown",
+            "measured": {"y": None},
+            "why": "gaps",
+        },
+    ],
+    "health": {},
+    "problems": [],
+}
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run's folder whose verdict is already derived; deriving itself is analysis's to test."""
+    folder = tmp_path / "results" / "one" / "r"
+    (folder / "derived").mkdir(parents=True)
+    (folder / "manifest.json").write_text("{}")
+    (folder.parent / "latest").symlink_to("r")
+    monkeypatch.setattr("analysis.analyse", lambda _: None)
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    return folder
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("reproduced", 0), ("not-reproduced", 1), ("inconclusive", 3)])
+def test_the_exit_code_is_the_verdict_s(connlab: Run, recorded: Path, verdict: str, code: int) -> None:
+    (recorded / "derived" / "verdict.json").write_text(json.dumps({**VERDICT, "verdict": verdict}))
+    ended, out, _ = connlab("analyse", str(recorded))
+    assert ended == code
+    assert f"verdict: {verdict}\n" in out
+    assert "true    a: It holds.\n        x = 1\n" in out
+    assert "unknown b: Who knows.\n        y = unknown\n        why: gaps\n" in out
+
+
+@pytest.mark.parametrize("name", ["one", "one/r", "one/latest"])
+def test_a_run_is_found_by_its_scenario(connlab: Run, recorded: Path, name: str) -> None:
+    (recorded / "derived" / "verdict.json").write_text(json.dumps(VERDICT))
+    code, out, _ = connlab("analyse", name, "--json")
+    assert code == 0
+    assert json.loads(out)["folder"] == str(recorded)

@@ -1,0 +1,68 @@
+"""What a run adds to compose.yaml. That Compose accepts it is `connlab check-compose`'s to show."""
+
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from lab.compose import run_file, write_run_file
+from lab.topology import topology_of
+from tests.lab.support import MINIMAL, Make, yaml_with
+
+THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
+
+
+def services(make: Make, *overrides: str, text: str = MINIMAL) -> dict[str, Any]:
+    effective = make(*overrides, text=text)
+    return dict(run_file(effective, topology_of(effective), "run-1", Path("/raw"))["services"])
+
+
+def test_sysctls_are_set_on_the_namespace_holder_alone(effective: Make) -> None:
+    added = services(effective, "kernel.k6.net.ipv4.tcp_syn_retries=3")
+    assert added["collector-k6-1"]["sysctls"] == {"net.ipv4.tcp_syn_retries": "3"}
+    assert [name for name, service in added.items() if "sysctls" in service] == ["collector-k6-1"]
+
+
+def test_a_role_and_its_collector_write_into_the_same_folder(effective: Make) -> None:
+    added = services(effective)
+    sources = {added[name]["volumes"][0]["source"] for name in ("backend-1", "collector-backend-1")}
+    assert sources == {"/raw/backend-1"}
+
+
+def test_every_container_bears_its_run(effective: Make) -> None:
+    assert {service["labels"]["connlab.run"] for service in services(effective).values()} == {"run-1"}
+
+
+def test_each_hop_is_captured_once_where_its_server_is(effective: Make) -> None:
+    direct, proxied = services(effective), services(effective, text=THROUGH_NGINX)
+
+    def modes(added: dict[str, Any]) -> dict[str, str]:
+        return {name: one["environment"]["CONNLAB_CAPTURE"] for name, one in added.items() if "collector" in name}
+
+    assert modes(direct) == {"collector-k6-1": "off", "collector-backend-1": "headers"}
+    assert modes(proxied) == {"collector-k6-1": "off", "collector-nginx": "headers", "collector-backend-1": "off"}
+
+
+def test_further_clients_are_made_after_the_first(effective: Make) -> None:
+    added = services(effective, "load.instances=3")
+    client, holder = added["k6-3"], added["collector-k6-3"]
+    assert client["image"] == "connlab/k6"
+    assert client["network_mode"] == "service:collector-k6-3"
+    assert client["environment"]["CONNLAB_INSTANCE"] == "k6-3"
+    assert client["environment"]["CONNLAB_SEGMENT"] == "2/3:1"
+    assert holder["networks"] == {"lab": {"aliases": ["k6-3"]}}
+    assert holder["environment"]["CONNLAB_ROLE"] == "k6-3"
+    assert holder["environment"]["CONNLAB_RATE_HZ"] == "10"
+    assert holder["cap_drop"] == ["ALL"]
+
+
+def test_nginx_knows_every_backend(effective: Make) -> None:
+    added = services(effective, "backend.instances=2", text=THROUGH_NGINX)
+    assert added["nginx"]["environment"]["CONNLAB_UPSTREAMS"] == "backend-1:8080 backend-2:8080"
+
+
+def test_the_file_is_yaml_that_says_the_same(effective: Make, tmp_path: Path) -> None:
+    file = tmp_path / "compose.run.yaml"
+    content = {"services": services(effective, "load.instances=2")}
+    write_run_file(content, file)
+    assert YAML(typ="safe", pure=True).load(file.read_bytes()) == content

@@ -1,0 +1,104 @@
+"""A setting that did not take stops the run, and the message names knob, asked and found."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lab.errors import LabError
+from lab.readback import read_back
+from lab.session import Session, open_session
+from tests.lab.support import FakeDocker, Make
+
+SYSCTLS = {"net.core.somaxconn": "4096", "net.ipv4.tcp_syn_retries": "6"}
+SETTINGS = {
+    "acceptCount": 1,
+    "maxConnections": 8192,
+    "maxThreads": 200,
+    "minSpareThreads": 10,
+    "keepAliveTimeoutMs": 20_000,
+    "maxKeepAliveRequests": 100,
+    "connectionTimeoutMs": 20_000,
+    "virtualThreads": False,
+}
+
+
+def namespace(*, limit: int = 1, sysctls: dict[str, str] | None = None) -> str:
+    listeners = [{"address": "0.0.0.0", "port": 8080, "depth": 0, "limit": limit, "drops": 0}]  # noqa: S104 # as the kernel says it
+    return json.dumps(
+        {"sysctls": sysctls or SYSCTLS, "listeners": listeners, "addresses": ["172.18.0.2"], "kernel": "6.18"}
+    )
+
+
+@pytest.fixture
+def session(effective: Make, fake_docker: FakeDocker, elsewhere: Path) -> Session:
+    assert elsewhere.is_dir()
+    fake_docker.says('"version "*', "26.1.5")
+    fake_docker.says('"compose version "*', "2.26.1")
+    return open_session(effective("kernel.k6.net.ipv4.tcp_syn_retries=6"), ["connlab"])
+
+
+def back(session: Session) -> None:
+    read_back(session.effective, session.topology, session.manifest, session.raw)
+
+
+def test_what_took_is_recorded(session: Session, fake_docker: FakeDocker) -> None:
+    fake_docker.says('*" inspect "*', namespace())
+    fake_docker.says('*" http "*', json.dumps({"settings": SETTINGS}))
+    back(session)
+    record = session.manifest
+    assert record.knobs["backend.accept_count"].read_back == 1
+    assert record.knobs["kernel.k6.net.ipv4.tcp_syn_retries"].read_back == "6"
+    assert record.sysctls["k6-1"] == SYSCTLS
+    assert record.listeners["backend-1"][0].limit == 1
+    assert record.addresses["backend-1"] == ["172.18.0.2"]
+
+
+@pytest.mark.parametrize(
+    ("inspected", "settings", "message"),
+    [
+        (
+            namespace(limit=50),
+            SETTINGS,
+            "backend.accept_count on backend-1: the listen queue's limit should be 1, and is 50",
+        ),
+        (namespace(), {**SETTINGS, "acceptCount": 100}, "backend.accept_count on backend-1: asked 1, found 100"),
+        (
+            namespace(),
+            {**SETTINGS, "keepAliveTimeoutMs": 60_000},
+            "keep_alive_timeout on backend-1: asked 20s, found 1m",
+        ),
+        (
+            namespace(sysctls={**SYSCTLS, "net.ipv4.tcp_syn_retries": "5"}),
+            SETTINGS,
+            "kernel.k6.net.ipv4.tcp_syn_retries on k6-1: asked 6, found 5",
+        ),
+    ],
+)
+def test_what_did_not_take_stops_the_run(
+    session: Session, fake_docker: FakeDocker, inspected: str, settings: dict[str, object], message: str
+) -> None:
+    fake_docker.says('*" inspect "*', inspected)
+    fake_docker.says('*" http "*', json.dumps({"settings": settings}))
+    with pytest.raises(LabError, match="settings did not take") as stopped:
+        back(session)
+    assert message in str(stopped.value)
+
+
+def test_somaxconn_cuts_the_backlog(session: Session, fake_docker: FakeDocker) -> None:
+    fake_docker.says('*" inspect "*', namespace(limit=1, sysctls={**SYSCTLS, "net.core.somaxconn": "1"}))
+    fake_docker.says('*" http "*', json.dumps({"settings": SETTINGS}))
+    back(session)
+
+
+def test_a_server_that_tells_nothing_stops_the_run(session: Session, fake_docker: FakeDocker) -> None:
+    fake_docker.says('*" inspect "*', namespace())
+    fake_docker.says('*" http "*', '{"settings": {}}')
+    with pytest.raises(LabError, match="does not tell its settings: 'acceptCount' is missing"):
+        back(session)
+
+
+def test_a_garbled_answer_stops_the_run(session: Session, fake_docker: FakeDocker) -> None:
+    fake_docker.says('*" inspect "*', "Segmentation fault")
+    with pytest.raises(LabError, match="answered no JSON: 'Segmentation fault'"):
+        back(session)

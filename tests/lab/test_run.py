@@ -1,0 +1,162 @@
+"""The ways in which a run fails: nothing stays running, the manifest says why, and there is no traceback."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lab import limits
+from lab.effective import Effective
+from lab.errors import BadInput, LabError
+from lab.lock import machine_lock
+from lab.run import run
+from tests.lab.support import FakeDocker, Make
+
+IMAGES = "".join(f"connlab/{name} sha256:{name}\n" for name in ("collector", "k6", "backend", "nginx"))
+
+
+@pytest.fixture
+def start(effective: Make, elsewhere: Path, fake_docker: FakeDocker) -> Callable[..., Path]:
+    """Run the minimal scenario with results elsewhere."""
+    fake_docker.says('"version "*', "26.1.5")
+    fake_docker.says('"compose version "*', "2.26.1")
+    fake_docker.says('"image ls "*', IMAGES)
+    assert elsewhere.is_dir()
+
+    def go(*overrides: str) -> Path:
+        return run(effective(*overrides), ["connlab", "run", "one"], Console(stderr=True))
+
+    return go
+
+
+def manifest_of(elsewhere: Path) -> dict[str, Any]:
+    (file,) = elsewhere.glob("results/one/*/manifest.json")
+    return dict(json.loads(file.read_bytes()))
+
+
+def test_compose_s_failure_aborts_the_run_and_all_is_removed(
+    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker
+) -> None:
+    fake_docker.says('"compose "*" up "*', stderr="no space left on device", exit_code=1)
+    fake_docker.says('"ps "*', "connlab-backend-1\n")
+    fake_docker.says('"network ls "*', "connlab_lab\n")
+    with pytest.raises(LabError, match=r"(?s)the run was aborted: .*no space left on device.*stays in"):
+        start()
+    manifest = manifest_of(elsewhere)
+    assert manifest["status"] == "aborted"
+    assert "no space left on device" in manifest["reason"]
+    after = fake_docker.calls[[" up " in call for call in fake_docker.calls].index(True) :]
+    assert "rm --force --volumes connlab-backend-1" in after
+    assert "network rm connlab_lab" in after
+
+
+def test_a_container_that_ends_at_its_start_is_named_with_its_last_words(
+    start: Callable[..., Path], fake_docker: FakeDocker
+) -> None:
+    died = {"Action": "die", "Actor": {"Attributes": {"name": "connlab-backend-1", "exitCode": "2"}}}
+    fake_docker.says('"events "*', json.dumps(died) + "\n", seconds=0)
+    fake_docker.says('"compose "*" up "*', stderr="container connlab-backend-1 exited (2)", exit_code=1, seconds=0.3)
+    fake_docker.says('"logs --tail "*', "backend: CONNLAB_HEAP_MB is missing\n")
+    with pytest.raises(
+        LabError, match=r"(?s)backend-1 ended with exit code 2 during its start:\n  backend: CONNLAB_HEAP_MB"
+    ):
+        start()
+
+
+def test_a_sysctl_that_the_kernel_refuses_is_bad_input(start: Callable[..., Path], fake_docker: FakeDocker) -> None:
+    said = "runc: write sysctl key: open /proc/sys/net/ipv4/tcp_syncookies: invalid argument: unknown"
+    fake_docker.says('"compose "*" up "*', stderr=said, exit_code=1)
+    with pytest.raises(
+        BadInput, match=r"--set kernel.k6.net.ipv4.tcp_syncookies=1: the kernel refuses net.ipv4.tcp_syncookies"
+    ):
+        start("kernel.k6.net.ipv4.tcp_syncookies=1")
+
+
+def test_without_an_engine_nothing_is_begun(
+    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker
+) -> None:
+    fake_docker.rules.clear()
+    fake_docker.says("*", stderr="Cannot connect to the Docker daemon", exit_code=1)
+    with pytest.raises(LabError, match="way on: start the Docker Engine"):
+        start()
+    assert not (elsewhere / "results").exists()
+
+
+def test_a_second_run_is_refused(start: Callable[..., Path], elsewhere: Path) -> None:
+    with (
+        machine_lock("the run of two", elsewhere / "connlab.lock"),
+        pytest.raises(LabError, match="the run of two is at work"),
+    ):
+        start()
+
+
+def test_results_that_cannot_be_written_are_an_error_of_the_machine(
+    start: Callable[..., Path], elsewhere: Path
+) -> None:
+    (elsewhere / "results").write_text("in the way")
+    with pytest.raises(LabError, match="see that results/ is writable"):
+        start()
+
+
+def test_containers_that_cannot_be_removed_are_told(
+    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker
+) -> None:
+    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
+    fake_docker.says(
+        '"ps --all --filter label=com.docker.compose.project=connlab --format {{.Names}}"', "", exit_code=0
+    )
+    fake_docker.says('"network ls "*', "connlab_lab")
+    fake_docker.says('"network rm "*', stderr="has active endpoints", exit_code=1)
+    with pytest.raises(LabError, match="has active endpoints"):
+        start()
+    assert not list(elsewhere.glob("results/one/*/derived"))
+
+
+def test_a_run_that_was_killed_is_told_so_by_the_next(
+    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
+    # As if the process had been killed before it could clear up.
+    with monkeypatch.context() as killed:
+        killed.setattr("lab.run._abandon", lambda _: "left")
+        killed.setattr("lab.manifest.Manifest.finish", lambda *_: None)
+        with pytest.raises(LabError):
+            start()
+    (first,) = elsewhere.glob("results/one/*/manifest.json")
+    assert json.loads(first.read_bytes())["status"] == "running"
+    with pytest.raises(LabError):
+        start()
+    left = json.loads(first.read_bytes())
+    assert left["status"] == "aborted"
+    assert "ended without a word" in left["reason"]
+
+
+@pytest.mark.parametrize(
+    ("patched", "overrides", "message"),
+    [
+        ({"machine.memory_kb": 500_000}, ["load.users=5000"], "MiB of memory for 5,000 users"),
+        ({"machine.disk_free_bytes": 1 << 20}, [], "1 MiB are free"),
+        (
+            {"open_files_cap": 4_096},
+            ["load.users=5000"],
+            "load.users = 5,000 needs about 5,128 open files in one process of k6",
+        ),
+        (
+            {"sysctls.lacking": ("this kernel has no such sysctl", None)},
+            ["kernel.k6.net.ipv4.tcp_x=1"],
+            "this kernel has no such",
+        ),
+    ],
+)
+def test_what_the_machine_cannot_hold_is_refused_with_numbers(
+    effective: Make, monkeypatch: pytest.MonkeyPatch, patched: dict[str, object], overrides: list[str], message: str
+) -> None:
+    monkeypatch.setattr("lab.limits.open_files_cap", lambda: None)
+    for name, value in patched.items():
+        monkeypatch.setattr(f"lab.limits.{name}", lambda *_, value=value: value)
+    resolved: Effective = effective(*overrides)
+    with pytest.raises(BadInput, match=message):
+        limits.check(resolved)

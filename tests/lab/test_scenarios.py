@@ -1,0 +1,39 @@
+"""The lab's own scenarios, as far as they can be judged without running them."""
+
+import pytest
+
+from lab import models
+from lab.effective import resolve, slugs
+
+
+@pytest.mark.parametrize("slug", slugs())
+def test_a_scenario_resolves(slug: str) -> None:
+    assert resolve(slug).scenario.predictions
+
+
+def test_the_overflow_s_figures_are_those_of_the_published_experiment() -> None:
+    known = models.known_before_run(
+        resolve("accept-queue-overflow"),
+        ("model.users_served", "model.users_failed", "model.syns_per_failed_dial", "model.listen_drops"),
+    )
+    assert list(known.values()) == [3, 100, 5, 500]
+
+
+def test_the_overflow_s_predictions_follow_overrides() -> None:
+    overrides = ["backend.max_connections=2", "backend.accept_count=3", "load.users=9"]
+    known = models.known_before_run(
+        resolve("accept-queue-overflow", overrides), ("model.users_served", "model.users_failed", "model.listen_drops")
+    )
+    assert list(known.values()) == [6, 3, 15]
+
+
+def test_the_four_users_wait_for_one_another() -> None:
+    known = models.known_before_run(
+        resolve("accept-queue-four-users"), ("model.response_ms.list", "model.users_failed")
+    )
+    assert known == {"model.response_ms.list": [1000, 21_800, 42_600], "model.users_failed": 1}
+
+
+@pytest.mark.parametrize("slug", slugs())
+def test_the_load_s_length_is_estimated(slug: str) -> None:
+    assert 0 < models.expected_s(resolve(slug)) < 300

@@ -1,0 +1,46 @@
+import signal
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys, time
+from lab.signals import Interrupted, interruptible
+try:
+    with interruptible():
+        try:
+            print("ready", flush=True)
+            time.sleep(30)
+        finally:
+            print("clearing up", flush=True)
+            time.sleep(0.5)
+            print("cleared up", flush=True)
+except Interrupted as reason:
+    print(reason, flush=True)
+    sys.exit(4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (signal.SIGINT, "interrupted (Ctrl-C)"),
+        (signal.SIGTERM, "terminated (SIGTERM)"),
+        (signal.SIGHUP, "closed (SIGHUP)"),
+    ],
+)
+def test_a_signal_ends_in_order_and_a_second_one_does_not_disturb_that(number: signal.Signals, reason: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(number)
+        assert child.stdout.readline() == "clearing up\n"
+        child.send_signal(number)
+        said, complaint = child.communicate(timeout=10)
+    assert child.returncode == 4
+    assert said.startswith("cleared up\n")
+    assert reason in said
+    assert complaint == "connlab: still removing what the run started\n"

@@ -1,0 +1,32 @@
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.topology import segments, topology_of
+from tests.lab.support import MINIMAL, Make, yaml_with
+
+THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
+
+
+def test_one_test_is_shared_in_equal_parts() -> None:
+    assert segments(1) == [("0:1", "0,1")]
+    assert segments(2) == [("0:1/2", "0,1/2,1"), ("1/2:1", "0,1/2,1")]
+
+
+@given(st.integers(min_value=1, max_value=64))
+def test_the_parts_are_the_whole(count: int) -> None:
+    lengths = [Fraction(segment.split(":")[1]) - Fraction(segment.split(":")[0]) for segment, _ in segments(count)]
+    assert lengths == [Fraction(1, count)] * count
+
+
+def test_clients_and_backends_are_numbered_and_nginx_is_not(effective: Make) -> None:
+    topology = topology_of(effective("load.instances=2", "backend.instances=3", text=THROUGH_NGINX))
+    assert topology.all == ["k6-1", "k6-2", "nginx", "backend-1", "backend-2", "backend-3"]
+    assert topology.servers == ["nginx", "backend-1", "backend-2", "backend-3"]
+    assert topology.target == "http://nginx:8080"
+    assert [topology.role_of(one) for one in ("k6-2", "nginx", "backend-3")] == ["k6", "nginx", "backend"]
+
+
+def test_without_a_proxy_the_clients_go_to_the_backend(effective: Make) -> None:
+    assert topology_of(effective()).target == "http://backend-1:8080"

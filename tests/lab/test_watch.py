@@ -1,0 +1,59 @@
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+
+from lab.errors import LabError
+from lab.watch import Watch
+from tests.lab.support import FakeDocker
+
+
+def event(action: str, **attributes: str) -> str:
+    return json.dumps({"Action": action, "Actor": {"Attributes": attributes}})
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def watch(fake_docker: FakeDocker) -> Watch:
+    fake_docker.says('"events "*', event("die", name="connlab-nginx", exitCode="1") + "\n")
+    return Watch("run-1")
+
+
+def test_the_end_of_a_container_is_seen(watch: Watch, fake_docker: FakeDocker) -> None:
+    with watch:
+        until(lambda: watch.ended("nginx") is not None)
+    assert watch.ended("nginx") == "nginx ended with exit code 1"
+    assert "label=connlab.run=run-1" in fake_docker.calls[0]
+
+
+def test_what_runs_has_no_exit_code(watch: Watch) -> None:
+    with watch:
+        assert (watch.exit_code("backend-1"), watch.ended("backend-1")) == (None, None)
+
+
+def test_one_that_ran_out_of_memory_is_said_to(watch: Watch) -> None:
+    with watch:
+        watch.take(event("oom", name="connlab-backend-1"))
+        watch.take(event("die", name="connlab-backend-1", exitCode="137"))
+    assert watch.ended("backend-1") == "backend-1 ended with exit code 137, out of memory"
+
+
+@pytest.mark.parametrize(
+    "line", ["", "no json", "[]", '{"Action": "die"}', '{"Action": "die", "Actor": {"Attributes": {}}}']
+)
+def test_what_is_no_event_is_passed_over(watch: Watch, line: str) -> None:
+    with watch:
+        watch.take(line)
+
+
+def test_an_engine_that_stops_telling_is_an_error(watch: Watch) -> None:
+    with watch:
+        until(lambda: not watch.is_told)
+        with pytest.raises(LabError, match="stopped telling its events"):
+            watch.check()
