@@ -15,8 +15,8 @@ from lab.watch import Watch
 _STATUS_URL = "http://127.0.0.1:6565/v1/status"
 _POLL_S = 0.1
 _READY_TIMEOUT_S = 120
-# k6's lib.ExecutionStatus: 3 = all users are initialised, and the test waits to be resumed.
-_PAUSED_BEFORE_RUN = 3
+# k6's lib.ExecutionStatusPausedBeforeRun: all users are initialised, and the test waits to be resumed.
+_PAUSED_BEFORE_RUN = 4
 
 
 def wait_ready(instances: list[str], watch: Watch) -> None:
