@@ -70,11 +70,16 @@ func appendListeners(line []byte, listeners []sockdiag.Listener) []byte {
 	return line
 }
 
-func appendGroups(line []byte, groups []sockdiag.Group, withState bool) []byte {
-	for i, g := range groups {
-		line = appendComma(line, i)
-		line = append(line, '{')
-		if withState {
+// appendGroups appends the groups in TIME_WAIT, which bear no state in the file, or all others.
+func appendGroups(line []byte, groups []sockdiag.Group, timeWait bool) []byte {
+	appended := 0
+	for _, g := range groups {
+		if (g.State == sockdiag.TimeWait) != timeWait {
+			continue
+		}
+		line = append(appendComma(line, appended), '{')
+		appended++
+		if !timeWait {
 			line = append(line, `"state":"`...)
 			line = append(line, g.State.String()...)
 			line = append(line, `",`...)

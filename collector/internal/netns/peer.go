@@ -1,0 +1,81 @@
+package netns
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// The two ends of the cable between this process's namespace and its peer's; each end is an interface called eth0.
+const (
+	Address     = "10.99.0.1"
+	PeerAddress = "10.99.0.2"
+)
+
+// The first thread stands for the whole process under /proc, so that no peer may take it: it stays with the main
+// goroutine.
+func init() { runtime.LockOSThread() }
+
+// A Peer is a second network namespace, connected with that of the process: another host, as far as TCP can tell.
+type Peer struct {
+	work chan func()
+}
+
+// NewPeer makes the namespace and the cable. Further addresses of the peer's end may follow.
+func NewPeer(addresses ...string) (*Peer, error) {
+	p := &Peer{work: make(chan func())}
+	made := make(chan error)
+	go func() {
+		// The thread is not given back: it ends with this goroutine, and its namespace with the last socket in it.
+		runtime.LockOSThread()
+		made <- makePeer(addresses)
+		for work := range p.work {
+			work()
+		}
+	}()
+	return p, <-made
+}
+
+// Do runs work on a thread inside the peer's namespace. A socket that is made there stays there for good.
+func (p *Peer) Do(work func()) {
+	done := make(chan struct{})
+	p.work <- func() {
+		defer close(done)
+		work()
+	}
+	<-done
+}
+
+// Close gives the namespace up.
+func (p *Peer) Close() { close(p.work) }
+
+// makePeer moves the calling thread into a new namespace and connects it.
+func makePeer(addresses []string) error {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("unshare: %w", err)
+	}
+	if err := loopbackUp(); err != nil {
+		return err
+	}
+	process := strconv.Itoa(os.Getpid())
+	commands := [][]string{
+		{"ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", process},
+		{"ip", "link", "set", "eth0", "up"},
+		{"nsenter", "--net=/proc/" + process + "/ns/net", "ip", "address", "add", Address + "/24", "dev", "eth0"},
+		{"nsenter", "--net=/proc/" + process + "/ns/net", "ip", "link", "set", "eth0", "up"},
+	}
+	for _, address := range append([]string{PeerAddress}, addresses...) {
+		commands = append(commands, []string{"ip", "address", "add", address + "/24", "dev", "eth0"})
+	}
+	for _, command := range commands {
+		// A child shares the namespace of the thread that starts it.
+		if output, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%v: %w: %s", command, err, output)
+		}
+	}
+	return nil
+}
