@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from analysis import estimate, figures, manifest
+from analysis.estimate import Check, Client, Estimate, plausible_clients
+from analysis.model.users import Load, Server, simulate
+from analysis.rawrun import RawRun
+from analysis.values import Unknown
+from tests.analysis.support import OTHERS, USERS, RunFolder, make_dial, quiet_tick
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SYSCTLS = st.fixed_dictionaries(
+    {},
+    optional={
+        estimate.SYN_RETRIES: st.integers(1, 20),
+        estimate.LINEAR_TIMEOUTS: st.integers(0, 20),
+        estimate.TIMEOUT_MAX: st.integers(1_000, 120_000),
+    },
+)
+TIMEOUTS_MS = st.integers(1, 400_000)
+OVERFLOWS = st.integers(0, 10**12)
+
+
+def estimated(overflows: int, connect_timeout_ms: int, **sysctls: int) -> Estimate:
+    named = {f"net.ipv4.tcp_{name}": value for name, value in sysctls.items()}
+    return Estimate(overflows, plausible_clients(connect_timeout_ms, named))
+
+
+def bounds(estimate_: Estimate) -> tuple[int, int]:
+    return estimate_.bounds.least_if_none_got_in, estimate_.bounds.most
+
+
+def check(run: RunFolder) -> Check:
+    folder = run.write()
+    return estimate.of_run(figures.Run(RawRun(folder, manifest.read(folder))))
+
+
+def test_the_published_range_is_that_of_the_two_ladders_that_linux_has_had() -> None:
+    found = estimated(6_568_459, 5_000)
+
+    assert [client.syns_ms for client in found.clients] == [(0, 1000, 3000), (0, 1000, 2000, 3000, 4000)]
+    assert bounds(found) == (1_313_692, 2_189_486)  # overflows / 5 and overflows / 3
+
+
+def test_known_linear_timeouts_leave_one_ladder() -> None:
+    found = estimated(6_568_459, 5_000, syn_linear_timeouts=0)
+
+    assert [client.syns_max for client in found.clients] == [3]
+    assert bounds(found) == (2_189_486, 2_189_486)
+
+
+def test_known_retries_alone_leave_two_kinds_of_clients() -> None:
+    assert [client.syns_max for client in estimated(1, 30_000, syn_retries=2).clients] == [3, 7]
+
+
+def test_five_syns_within_thirty_seconds_make_a_hundred_failures_of_five_hundred_overflows() -> None:
+    assert bounds(estimated(500, 30_000, syn_linear_timeouts=0)) == (100, 100)
+
+
+def test_overflows_that_are_no_multiple_of_the_ladder_are_not_all_of_failures() -> None:
+    assert bounds(estimated(10_060, 30_000, syn_linear_timeouts=0)) == (2_012, 2_012)
+    assert bounds(estimated(14, 30_000, syn_linear_timeouts=0)) == (2, 2)
+    assert bounds(estimated(2, 30_000)) == (0, 0)
+
+
+def test_within_one_second_each_overflow_is_a_connection() -> None:
+    assert bounds(estimated(77, 1_000)) == (77, 77)
+
+
+def test_a_last_syn_that_the_timer_may_keep_back_widens_the_bounds() -> None:
+    found = estimated(1_200, 7_050, syn_linear_timeouts=0)
+
+    assert (found.clients[0].syns_min, found.clients[0].syns_max) == (3, 4)
+    assert bounds(found) == (300, 400)
+
+
+def test_a_kernel_that_gives_up_before_the_timeout_has_no_next_syn() -> None:
+    client = plausible_clients(600_000, {estimate.LINEAR_TIMEOUTS: 0})[0]
+
+    assert (client.syns_max, client.next_syn_ms) == (7, None)
+
+
+@given(OVERFLOWS, TIMEOUTS_MS, SYSCTLS)
+def test_bounds_are_ordered_and_below_the_overflows(overflows: int, timeout_ms: int, sysctls: dict[str, int]) -> None:
+    found = Estimate(overflows, plausible_clients(timeout_ms, sysctls))
+    each = [found.bounds, *(found.bounds_of(client) for client in found.clients)]
+
+    assert all(0 <= one.least_if_none_got_in <= one.most <= overflows for one in each)
+
+
+@given(OVERFLOWS, OVERFLOWS, TIMEOUTS_MS, SYSCTLS)
+def test_more_overflows_never_mean_fewer_failures(
+    one: int, other: int, timeout_ms: int, sysctls: dict[str, int]
+) -> None:
+    clients = plausible_clients(timeout_ms, sysctls)
+    fewer, more = bounds(Estimate(min(one, other), clients)), bounds(Estimate(max(one, other), clients))
+
+    assert fewer[0] <= more[0]
+    assert fewer[1] <= more[1]
+
+
+@given(OVERFLOWS, TIMEOUTS_MS, TIMEOUTS_MS, SYSCTLS)
+def test_more_patience_never_means_more_failures(
+    overflows: int, one_ms: int, other_ms: int, sysctls: dict[str, int]
+) -> None:
+    short, long = (
+        Estimate(overflows, plausible_clients(timeout_ms, sysctls)) for timeout_ms in sorted((one_ms, other_ms))
+    )
+
+    assert bounds(long)[1] <= bounds(short)[1]
+    assert bounds(long)[0] <= bounds(short)[0]
+
+
+@st.composite
+def truths(draw: st.DrawFn) -> tuple[tuple[Client, ...], int, int, int]:
+    """Clients, the overflows that their failed connections cost, those of the others, and how many failed."""
+    clients = plausible_clients(draw(TIMEOUTS_MS), draw(SYSCTLS))
+    costs = st.sampled_from(clients).flatmap(lambda client: st.integers(client.syns_min, client.syns_max))
+    failures = draw(st.lists(costs, max_size=50))
+    return clients, sum(failures), draw(st.integers(0, 1_000)), len(failures)
+
+
+@given(truths())
+def test_the_truth_lies_within_the_bounds_whatever_else_was_counted(
+    truth: tuple[tuple[Client, ...], int, int, int],
+) -> None:
+    clients, of_failures, of_others, failed = truth
+    none_got_in = Estimate(of_failures, clients).bounds
+
+    assert failed <= Estimate(of_failures + of_others, clients).bounds.most
+    assert none_got_in.least_if_none_got_in <= failed <= none_got_in.most
+
+
+@given(
+    st.builds(Server, st.integers(1, 3), st.integers(0, 3), st.sampled_from((500, 2_000, 20_000))),
+    st.integers(1, 30),
+    st.sampled_from((0, 40, 1_500)),
+    st.sampled_from((700, 5_000, 30_000)),
+    st.sampled_from((0, 4)),
+)
+def test_simulated_users_fail_within_the_bounds_of_their_overflows(
+    server: Server, users: int, gap_ms: int, timeout_ms: int, linear: int
+) -> None:
+    (client,) = plausible_clients(timeout_ms, {estimate.LINEAR_TIMEOUTS: linear})
+    outcome = simulate(server, Load(users, gap_ms, 1, 0, 100, timeout_ms, client.ladder))
+    assume(outcome.failed is not None and outcome.dropped_syns is not None)
+    assert outcome.failed is not None
+    assert outcome.dropped_syns is not None
+
+    assert outcome.failed <= Estimate(outcome.dropped_syns, (client,)).bounds.most
+
+
+def test_a_runs_failed_dials_lie_within_the_bounds_of_its_own_counter(run: RunFolder) -> None:
+    found = check(run)
+
+    assert isinstance(found.estimate, Estimate)
+    assert (found.estimate.overflows, found.failed, found.within) == (5 * OTHERS, OTHERS, True)
+    assert bounds(found.estimate) == (OTHERS, OTHERS)
+
+
+def test_more_failed_dials_than_the_counter_allows_are_outside(run: RunFolder) -> None:
+    client = run.clients["k6-1"]
+    client.dials.insert(0, make_dial(USERS + 1, failed=True, duration_ms=30_000))
+
+    assert check(run).within is False
+
+
+def test_at_a_proxied_path_the_first_hop_is_checked(proxied_run: RunFolder) -> None:
+    found = check(proxied_run)
+
+    assert isinstance(found.estimate, Estimate)
+    assert found.estimate.overflows == 0
+    assert found.within is False, "the samples of this nginx say that no SYN met a full queue"
+
+
+def without_samples(run: RunFolder) -> None:
+    run.samples["backend-1"].ticks.clear()
+
+
+def without_sysctls(run: RunFolder) -> None:
+    run.manifest["sysctls"] = {}
+
+
+def without_an_end(run: RunFolder) -> None:
+    run.clients["k6-1"].ended = False
+
+
+def without_a_server(run: RunFolder) -> None:
+    run.manifest["path"] = ["k6"]
+
+
+@pytest.mark.parametrize("spoil", [without_samples, without_sysctls, without_an_end, without_a_server])
+def test_without_its_evidence_a_check_is_unknown(run: RunFolder, spoil: Callable[[RunFolder], None]) -> None:
+    spoil(run)
+    found = check(run)
+
+    assert isinstance(found.within, Unknown)
+    assert found.within.why
+
+
+def test_a_client_kernel_without_linear_timeouts_backs_off_at_once(run: RunFolder) -> None:
+    run.manifest["sysctls"]["k6-1"]["net.ipv4.tcp_syn_linear_timeouts"] = None
+    run.manifest["sysctls"]["k6-1"]["net.ipv4.tcp_rto_max_ms"] = None
+    run.samples["k6-1"].ticks = [tick | {"counters": quiet_tick(0)[0]} for tick in run.samples["k6-1"].ticks]
+
+    found = check(run).estimate
+    assert isinstance(found, Estimate)
+    assert found.clients[0].syns_ms == (0, 1000, 3000, 7000, 15_000)

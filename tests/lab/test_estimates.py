@@ -1,0 +1,142 @@
+"""`connlab estimate`: what it takes, what it refuses, and what it says."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.estimate import Check, Estimate, plausible_clients
+from analysis.values import Unknown, unknown
+from lab import estimates
+from lab.cli import main
+from lab.errors import BadInput, ExitCode
+
+LINEAR = "net.ipv4.tcp_syn_linear_timeouts"
+
+
+def said(overflows: str, connect_timeout: str, *settings: str) -> str:
+    return "\n".join(estimates.lines(estimates.of_counter(overflows, connect_timeout, settings)))
+
+
+def test_the_bounds_come_first() -> None:
+    first = said("6568459", "5s").splitlines()[0]
+    assert first == "6,568,459 overflows: at most 2,189,486 connections failed."
+
+
+def test_each_assumed_client_is_shown_with_its_ladder_and_its_division() -> None:
+    text = said("6568459", "5s")
+    assert "Linux before 6.5: tcp_syn_retries = 6, tcp_syn_linear_timeouts = 0" in text
+    assert "SYNs at 0, 1, 3 s; the next, at 7 s" in text
+    assert "6,568,459 / 3 = 2,189,486 failed connections, 1 left over" in text
+    assert "SYNs at 0, 1, 2, 3, 4 s" in text
+    assert "6,568,459 / 5 = 1,313,691 failed connections, 4 left over" in text
+
+
+def test_that_none_may_have_failed_is_said_wherever_it_can_be() -> None:
+    assert "down to 0" in said("500", "30s")
+    assert "down to 0" not in said("500", "1s").replace("\n", " ")
+
+
+def test_given_sysctls_replace_the_assumed_clients() -> None:
+    text = said("500", "30s", f"{LINEAR}=0", "net.ipv4.tcp_syn_retries=3")
+    assert "Linux" not in text
+    assert "500 / 4 = 125 failed connections" in text
+
+
+@given(st.integers(0, 10**15), st.integers(1, 10**6), st.integers(0, 127))
+def test_no_line_is_wider_than_a_terminal(overflows: int, timeout_ms: int, linear: int) -> None:
+    text = said(str(overflows), f"{timeout_ms}ms", f"{LINEAR}={linear}")
+    assert max(map(len, text.splitlines())) <= estimates.WIDTH
+
+
+@pytest.mark.parametrize(
+    ("overflows", "connect_timeout", "settings", "message"),
+    [
+        ("", "5s", [], "--overflows: '' is no count of overflows"),
+        ("-5", "5s", [], "--overflows: '-5' is no count of overflows"),
+        ("1.5", "5s", [], "--overflows: '1.5' is no count of overflows"),
+        ("9" * 20, "5s", [], "is no count of overflows"),
+        ("5", "5", [], "--connect-timeout: '5' is no duration: write a number with a unit"),
+        ("5", "0s", [], "--connect-timeout: a connect time-out is above 0"),
+        ("5", "5s", ["net.ipv4.tcp_syn_retrys=5"], "did you mean 'net.ipv4.tcp_syn_retries'?"),
+        ("5", "5s", ["net.core.somaxconn=5"], "'net.core.somaxconn' has no say in when a client sends SYNs"),
+        ("5", "5s", ["net.ipv4.tcp_syn_retries=0"], "must be a whole number from 1 to 127, not '0'"),
+        ("5", "5s", ["net.ipv4.tcp_rto_max_ms=1"], "must be a whole number from 1000 to 120000, not '1'"),
+        ("5", "5s", ["net.ipv4.tcp_syn_retries"], "a sysctl has a name, '=' and a value"),
+    ],
+)
+def test_bad_input_is_refused_with_one_line(
+    overflows: str, connect_timeout: str, settings: list[str], message: str
+) -> None:
+    with pytest.raises(BadInput) as refused:
+        estimates.of_counter(overflows, connect_timeout, settings)
+    assert message in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_everything_wrong_is_said_at_once() -> None:
+    with pytest.raises(BadInput) as refused:
+        estimates.of_counter("x", "y", ["z"])
+    assert len(refused.value.problems) == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--overflows", "5"],
+        ["--connect-timeout", "5s"],
+        ["--run", "somewhere", "--overflows", "5"],
+    ],
+)
+def test_half_an_estimate_is_refused(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["estimate", *arguments])
+    assert end.value.code == 2
+    assert capsys.readouterr().err == (
+        "connlab: an estimate takes both --overflows and --connect-timeout, or --run alone\n"
+    )
+
+
+def test_a_program_gets_the_bounds_and_the_ladder(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["estimate", "--overflows=500", "--connect-timeout=30s", f"--sysctl={LINEAR}=0", "--json"])
+    assert end.value.code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["failed"] == {"least": 0, "least_if_none_got_in": 100, "most": 100}
+    assert found["clients"][0]["syns_ms"] == [0, 1000, 3000, 7000, 15_000]
+
+
+def checked(overflows: int, failed: int | Unknown, connect_timeout_ms: int = 30_000) -> tuple[str, ExitCode]:
+    estimated = Estimate(overflows, plausible_clients(connect_timeout_ms, {LINEAR: 0}))
+    check = Check(estimated, failed)
+    return "\n".join(estimates.check_lines(check)), estimates.exit_code(check)
+
+
+def test_a_run_whose_overflows_are_all_of_failed_dials_is_told_so() -> None:
+    text, code = checked(500, 100)
+    assert text.endswith(
+        "  100 dials failed at their connect time-out\n  within the bounds\n  every overflow was of one of them"
+    )
+    assert code == ExitCode.REPRODUCED
+
+
+def test_what_failed_dials_leave_over_is_told() -> None:
+    text, code = checked(10_060, 1_705)
+    assert "  1,535 overflows were not theirs" in text
+    assert code == ExitCode.REPRODUCED
+    assert "  0 to 100 overflows were not theirs" in checked(400, 100, connect_timeout_ms=7_050)[0]
+
+
+def test_a_run_outside_the_bounds_is_told() -> None:
+    text, code = checked(500, 101)
+    assert text.endswith("more than the bounds allow")
+    assert code == ExitCode.NOT_REPRODUCED
+
+
+def test_a_run_without_the_evidence_is_unknown() -> None:
+    text, code = checked(500, unknown("dials.jsonl is missing"))
+    assert text.endswith("unknown whether that lies within the bounds: dials.jsonl is missing")
+    assert code == ExitCode.INCONCLUSIVE
+    assert estimates.check_as_json(Check(unknown("no samples"), 3))["within"] is None
