@@ -75,4 +75,5 @@ def around(times_us: Sequence[int], start_us: int, end_us: int) -> range:
 def longest_silence_ms(times_us: Sequence[int], start_us: int, end_us: int) -> float:
     """The longest part of a stretch of time without a reading, from the last one at or before its start on."""
     readings = [times_us[index] for index in within(times_us, start_us, end_us)]
-    return max(after - before for before, after in pairwise(sorted([*readings, start_us, end_us]))) / 1000
+    begin_us = min([start_us, *readings])
+    return max(after - before for before, after in pairwise(sorted([begin_us, *readings, end_us]))) / 1000

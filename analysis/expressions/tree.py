@@ -53,7 +53,7 @@ class Node(ABC):
 def _expect(node: Node, kind_of: KindOf, expected: Kind, where: str) -> None:
     kind = node.kind(kind_of)
     if kind is not expected:
-        hint = "; use nth(list, k), count(list), min(list) or max(list)" if kind is Kind.LIST else ""
+        hint = "; use nth(list, k), count(list), …" if kind is Kind.LIST else ""
         raise ExpressionError(f"{where} takes {expected}, not {kind}{hint}", node.column)
 
 

@@ -16,7 +16,7 @@ from analysis.figures.statistics import STATISTICS
 from analysis.values import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from analysis.figures.catalogue import Figure
 
@@ -76,14 +76,14 @@ class Scope:
             return _kind_of_knob(name, self.knobs[name])
         found = find(name)
         if found is None:
-            raise UnknownFigure(name, f"there is no figure or knob {name}", self._nearest(name))
+            raise UnknownFigure(name, f"there is no figure or knob {name}", nearest(name, self._all()))
         figure, parameters = found
         for parameter, value in parameters.items():
             choices = self._choices(parameter)
             if choices and value not in choices and not _BY_ICMP_TYPE.fullmatch(value):
-                near = get_close_matches(value, choices, n=1)
-                nearest = figure.name(**{**parameters, parameter: near[0]}) if near else None
-                raise UnknownFigure(name, _explain(name, parameter, value, choices), nearest)
+                near = nearest(value, choices)
+                meant = figure.name(**{**parameters, parameter: near}) if near else None
+                raise UnknownFigure(name, _explain(name, parameter, value, choices), meant)
         return figure.kind
 
     def _choices(self, parameter: str) -> list[str]:
@@ -107,8 +107,12 @@ class Scope:
             for values in product(*choices):
                 yield figure.name(**dict(zip(figure.parameters, values, strict=True)))
 
-    def _nearest(self, name: str) -> str | None:
-        return next(iter(get_close_matches(name, list(self._all()), n=1)), None)
+
+def nearest(name: str, valid: Iterable[str]) -> str | None:
+    """The valid name that was meant, whatever the case of its letters; None if none is near."""
+    by_lower_case = {each.lower(): each for each in valid}
+    near = get_close_matches(name.lower(), by_lower_case, n=1)
+    return by_lower_case[near[0]] if near else None
 
 
 def check_name(name: str, path: Sequence[str], knobs: Mapping[str, object]) -> None:

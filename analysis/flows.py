@@ -1,0 +1,115 @@
+"""Runs the program `flows`, which reduces a packet capture to one record for each connection.
+
+docs/flows.md defines its fields. The program is a static binary that the set-up exports, so it needs no Docker.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+SCHEMA = "connlab.flows/1"
+
+_ENVIRONMENT = "CONNLAB_FLOWS"
+_EXPORTED = Path(__file__).resolve().parents[1] / ".cache" / "bin" / "flows"
+_WAY_ON = f"way on: `make setup` makes it, or {_ENVIRONMENT} names one"
+
+_ALL_READ = 0
+_PART_READ = 3
+
+# Packets that may belong to a connection and are in none of the records → why.
+_SKIPPED = {
+    "skipped_fragments": "are fragments of IP packets",
+    "skipped_cut_headers": "have headers that the capture cut off",
+    "skipped_malformed": "have headers that contradict themselves",
+    "skipped_unsupported_link": "have an unsupported link layer",
+    "skipped_untimed": "have no time",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """What `flows` made of one capture.
+
+    Attributes:
+        rows: the Parquet file with a row for each connection, None if there is none.
+        packets: how many packets were read, None if that is not known.
+        losses: what the rows lack, one sentence each; none if they hold all of the capture.
+    """
+
+    rows: Path | None
+    packets: int | None
+    losses: tuple[str, ...]
+
+
+def reduce(folder: Path, out: Path) -> Reduction:
+    """Reduce capture.pcap of an instance's folder; it never raises.
+
+    Args:
+        folder: the instance's raw files.
+        out: the Parquet file to write.
+    """
+    if not (folder / "capture.pcap").is_file():
+        return Reduction(None, None, ())
+    program = _program()
+    if isinstance(program, str):
+        return Reduction(None, None, (program,))
+    # A path from where the capture lies, so that messages are the same wherever a run is analysed.
+    command = [str(program), "--out", str(out.resolve()), "capture.pcap"]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+    except OSError as error:
+        return Reduction(None, None, (f"{program}: {error.strerror}",))
+    if done.returncode not in (_ALL_READ, _PART_READ) or not out.is_file():
+        return Reduction(None, None, (_last_line(done.stderr, done.returncode),))
+    return _read(out)
+
+
+def _program() -> Path | str:
+    """The program, or why there is none."""
+    named = os.environ.get(_ENVIRONMENT)
+    if named:
+        # A name without a folder would be looked up in the capture's folder.
+        return Path(named).resolve() if Path(named).is_file() else f"{_ENVIRONMENT} names no file; {_WAY_ON}"
+    if _EXPORTED.is_file():
+        return _EXPORTED
+    found = shutil.which("flows")
+    return Path(found).resolve() if found else f"the program `flows`, which reads captures, is missing; {_WAY_ON}"
+
+
+def _last_line(stderr: str, code: int) -> str:
+    lines = stderr.strip().splitlines()
+    return lines[-1] if lines else f"flows ended with exit code {code}"
+
+
+def _read(rows: Path) -> Reduction:
+    try:
+        with duckdb.connect() as database:
+            pairs = database.execute(
+                "SELECT key, value FROM parquet_kv_metadata($path)", {"path": str(rows)}
+            ).fetchall()
+    except duckdb.Error as error:
+        return Reduction(None, None, (f"flows wrote no Parquet: {str(error).splitlines()[0]}",))
+    metadata = {bytes(key).decode(): bytes(value).decode() for key, value in pairs}
+    if metadata.get("connlab.schema") != SCHEMA:
+        return Reduction(None, None, (f"flows writes another version than {SCHEMA}; {_WAY_ON}",))
+    summary: dict[str, Any] = json.loads(metadata["connlab.summary"])
+    return Reduction(rows, summary["packets"], tuple(_losses(summary)))
+
+
+def _losses(summary: dict[str, Any]) -> list[str]:
+    packets = summary["packets"]
+    return [
+        *(
+            f"capture.pcap is unreadable from byte {each['byte']} on ({each['why']}); {packets} packets were read"
+            for each in summary["unreadable"]
+        ),
+        *(f"{summary[key]} of {packets} packets {why}" for key, why in _SKIPPED.items() if summary[key]),
+    ]

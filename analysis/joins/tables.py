@@ -1,0 +1,273 @@
+"""Puts what every observer recorded into tables of one DuckDB in memory, a row for each record.
+
+Times are microseconds since the Unix epoch, as in the raw files. What is missing or damaged is left out here; the
+health of the instruments says so.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+
+from analysis.jsonl import integer
+from analysis.manifest import TRAFFIC_PORT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from analysis.bulk import Integers
+    from analysis.jsonl import Record
+    from analysis.rawrun import RawRun
+    from analysis.samples import Samples
+
+# Fields of one record, in the order of the file's schema.
+_REQUESTS = {
+    "id": "BIGINT", "vu": "BIGINT", "iteration": "BIGINT", "scenario": "VARCHAR", "name": "VARCHAR",
+    "method": "VARCHAR", "url": "VARCHAR", "time_us": "BIGINT", "end_us": "BIGINT", "blocked_us": "BIGINT",
+    "connecting_us": "BIGINT", "tls_us": "BIGINT", "sending_us": "BIGINT", "waiting_us": "BIGINT",
+    "receiving_us": "BIGINT", "duration_us": "BIGINT", "status": "BIGINT", "error_code": "BIGINT",
+    "error": "VARCHAR", "reused": "BOOLEAN", "remote": "VARCHAR", "dial": "BIGINT",
+}  # fmt: skip
+_DIALS = {
+    "id": "BIGINT", "vu": "BIGINT", "time_us": "BIGINT", "duration_us": "BIGINT", "local": "VARCHAR",
+    "remote": "VARCHAR", "error": "VARCHAR", "error_kind": "VARCHAR",
+}  # fmt: skip
+_CLOSES = {
+    "id": "BIGINT", "time_us": "BIGINT", "bytes_sent": "BIGINT", "bytes_received": "BIGINT", "error": "VARCHAR",
+}  # fmt: skip
+_ACCESS = {
+    "time_ms": "BIGINT", "connection": "BIGINT", "connection_requests": "BIGINT", "remote_addr": "VARCHAR",
+    "remote_port": "BIGINT", "request_method": "VARCHAR", "request_uri": "VARCHAR", "request_time": "DOUBLE",
+    "status": "BIGINT", "bytes_sent": "BIGINT", "upstream_addr": "VARCHAR", "upstream_status": "VARCHAR",
+    "upstream_connect_time": "VARCHAR", "upstream_header_time": "VARCHAR", "upstream_response_time": "VARCHAR",
+}  # fmt: skip
+
+# docs/flows.md says what each is.
+FLOWS = {
+    "id": "BIGINT", "reused_port_of": "BIGINT",
+    "client_address": "VARCHAR", "client_port": "BIGINT", "server_address": "VARCHAR", "server_port": "BIGINT",
+    "client_inferred": "BOOLEAN", "client_isn": "BIGINT", "server_isn": "BIGINT",
+    "first_packet": "BIGINT", "first_time_us": "BIGINT", "last_time_us": "BIGINT",
+    "syn_count": "BIGINT", "syn_retransmissions": "BIGINT", "syn_times_us": "BIGINT[]",
+    "synack_count": "BIGINT", "synack_times_us": "BIGINT[]", "answered": "BOOLEAN", "established": "BOOLEAN",
+    "simultaneous_open": "BOOLEAN", "handshake_ack_time_us": "BIGINT", "handshake_us": "BIGINT",
+    "client_packets": "BIGINT", "client_payload_bytes": "BIGINT", "client_unique_bytes": "BIGINT",
+    "client_missing_bytes": "BIGINT", "client_retransmissions": "BIGINT", "client_out_of_order": "BIGINT",
+    "client_duplicate_acks": "BIGINT", "client_first_data_time_us": "BIGINT", "client_last_data_time_us": "BIGINT",
+    "server_packets": "BIGINT", "server_payload_bytes": "BIGINT", "server_unique_bytes": "BIGINT",
+    "server_missing_bytes": "BIGINT", "server_retransmissions": "BIGINT", "server_out_of_order": "BIGINT",
+    "server_duplicate_acks": "BIGINT", "server_first_data_time_us": "BIGINT", "server_last_data_time_us": "BIGINT",
+    "client_fin_time_us": "BIGINT", "server_fin_time_us": "BIGINT", "first_fin_by": "VARCHAR",
+    "client_rst_count": "BIGINT", "server_rst_count": "BIGINT", "first_rst_by": "VARCHAR",
+    "first_rst_time_us": "BIGINT", "closed_by": "VARCHAR", "close_kind": "VARCHAR", "simultaneous_close": "BOOLEAN",
+    "time_wait_owner": "VARCHAR", "truncated_start": "BOOLEAN", "truncated_end": "BOOLEAN", "stray_packets": "BIGINT",
+    "sequence_exact": "BOOLEAN",
+}  # fmt: skip
+
+# Which lines are whole records: as analysis.client and analysis.access count them.
+_WHOLE_REQUEST = """kind IS NULL AND list_count(list_filter(
+    [id, vu, time_us, connecting_us, tls_us, duration_us, status, error_code],
+    lambda field: field BETWEEN 0 AND 1::BIGINT << 53)) = 8"""
+_WHOLE_DIAL = """kind = 'dial' AND list_count(list_filter(
+    [id, time_us, duration_us], lambda field: field BETWEEN 0 AND 1::BIGINT << 53)) = 3"""
+_WHOLE_CLOSE = "kind = 'close' AND id IS NOT NULL AND time_us IS NOT NULL"
+_WHOLE_ACCESS = "time_ms IS NOT NULL AND status IS NOT NULL"
+
+_MACROS = """
+    CREATE MACRO host_of(address) AS regexp_extract(address, '^\\[?(.*?)\\]?:\\d+$', 1);
+    CREATE MACRO port_of(address) AS try_cast(regexp_extract(address, ':(\\d+)$', 1) AS BIGINT);
+"""
+
+# 2025/11/21 07:26:40 [error] 7#7: *12 connect() failed (111: Connection refused) while connecting to upstream, …
+_ERROR_LINE = re.compile(
+    rb"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d) \[(\w+)\] \d+#\d+: (?:\*(\d+) )?(.*)", re.ASCII
+)
+_ERROR_LEVELS = (b"error", b"crit", b"alert", b"emerg")
+
+
+def load(raw: RawRun) -> duckdb.DuckDBPyConnection:
+    """Return a database with the tables of a run; it never raises for what the run's files hold or lack."""
+    database = duckdb.connect()
+    # One thread, so that rows come in the same order each time.
+    database.execute("SET threads = 1; SET TimeZone = 'UTC'")
+    database.execute(_MACROS)
+    _load_instances(database, raw)
+    _load_clients(database, raw)
+    _load_access(database, raw)
+    _load_error_log(database, raw)
+    _load_flows(database, raw)
+    _load_samples(database, raw)
+    _load_tomcat(database, raw)
+    return database
+
+
+def _create(database: duckdb.DuckDBPyConnection, table: str, columns: dict[str, str]) -> None:
+    database.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {type_}' for name, type_ in columns.items())})")
+
+
+def _insert(database: duckdb.DuckDBPyConnection, table: str, columns: dict[str, Any], select: str = "*") -> None:
+    """Append columns, each a NumPy array or a list, to a table."""
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
+    database.register("incoming", arrays)
+    database.execute(f"INSERT INTO {table} BY NAME SELECT {select} FROM incoming")  # noqa: S608  names of our own
+    database.unregister("incoming")
+
+
+def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    _create(database, "instances", {"instance": "VARCHAR", "role": "VARCHAR"})
+    _create(database, "addresses", {"instance": "VARCHAR", "address": "VARCHAR"})
+    manifest = raw.manifest
+    for role, instances in manifest.instances.items():
+        for instance in instances:
+            database.execute("INSERT INTO instances VALUES (?, ?)", [instance, role])
+            for address in manifest.addresses.get(instance, []):
+                database.execute("INSERT INTO addresses VALUES (?, ?)", [instance, address])
+
+
+def _load_clients(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    _create(database, "requests", {"instance": "VARCHAR", **_REQUESTS})
+    _create(database, "dials", {"instance": "VARCHAR", **_DIALS})
+    _create(database, "closes", {"instance": "VARCHAR", **_CLOSES})
+    for instance in raw.manifest.of_role("k6"):
+        folder = raw.raw(instance)
+        _read_json(database, "requests", instance, folder / "requests.jsonl", _REQUESTS, _WHOLE_REQUEST)
+        _read_json(database, "dials", instance, folder / "dials.jsonl", _DIALS, _WHOLE_DIAL)
+        _read_json(database, "closes", instance, folder / "dials.jsonl", _CLOSES, _WHOLE_CLOSE)
+
+
+def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    _create(database, "access", {"instance": "VARCHAR", "line": "BIGINT", **_ACCESS})
+    for instance in raw.manifest.of_role("nginx"):
+        _read_json(database, "access", instance, raw.raw(instance) / "access.jsonl", _ACCESS, _WHOLE_ACCESS)
+
+
+def _read_json(
+    database: duckdb.DuckDBPyConnection, table: str, instance: str, path: Path, columns: dict[str, str], whole: str
+) -> None:
+    """Append the whole records of a file of JSON Lines; `line` is the number of a line, blank ones not counted."""
+    fields = ", ".join(f"{name}: '{type_}'" for name, type_ in {"kind": "VARCHAR", **columns}.items())
+    line = "line, " if table == "access" else ""
+    query = f"""
+        INSERT INTO {table} BY NAME SELECT $instance AS instance, {line}{", ".join(columns)}
+          FROM (SELECT *, row_number() OVER () AS line
+                  FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{{fields}}}))
+         WHERE {whole}
+    """  # noqa: S608  names of our own
+    # A file that is not there or cannot be read at all: its instrument's health says so.
+    if path.is_file():
+        try:
+            database.execute(query, {"instance": instance, "path": str(path)})
+        except duckdb.Error:
+            return
+
+
+def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    columns = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "connection": "BIGINT", "text": "VARCHAR"}
+    _create(database, "errors", columns)
+    for instance in raw.manifest.of_role("nginx"):
+        try:
+            content = (raw.raw(instance) / "error.log").read_bytes()
+        except OSError:
+            continue
+        lines = [_error_line(instance, *each) for each in enumerate(content.splitlines(), start=1)]
+        found = [line for line in lines if line is not None]
+        if found:
+            columns_ = zip(*found, strict=True)
+            names = ("instance", "line", "time_us", "serial", "text")
+            arrays = {name: np.array(values, dtype=_dtype(values)) for name, values in zip(names, columns_, strict=True)}
+            _insert(database, "errors", arrays, "instance, line, time_us, nullif(serial, 0) AS connection, text")
+
+
+def _dtype(values: Sequence[object]) -> str:
+    return "int64" if isinstance(values[0], int) else "object"
+
+
+def _error_line(instance: str, number: int, line: bytes) -> tuple[str, int, int, int, str] | None:
+    match = _ERROR_LINE.fullmatch(line)
+    if match is None or match[7] not in _ERROR_LEVELS:
+        return None
+    try:
+        # nginx writes local time, and its container's is UTC.
+        second = datetime(*(int(match[part]) for part in range(1, 7)), tzinfo=UTC)  # type: ignore[misc, arg-type]
+    except ValueError:
+        return None
+    text = match[9].decode("utf-8", "replace")
+    return instance, number, round(second.timestamp()) * 1_000_000, int(match[8] or 0), text
+
+
+def _load_flows(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    _create(database, "captured", {"observer": "VARCHAR", "handshakes_only": "BOOLEAN", **FLOWS})
+    for instance, reduction in raw.reductions.items():
+        report = raw.captures[instance].report or {}
+        if reduction.rows is not None:
+            database.execute(
+                f"""INSERT INTO captured BY NAME
+                    SELECT $observer AS observer, $only AS handshakes_only, {", ".join(FLOWS)}
+                      FROM read_parquet($path) ORDER BY id""",  # noqa: S608  names of our own
+                {"observer": instance, "only": report.get("mode") == "handshakes", "path": str(reduction.rows)},
+            )
+
+
+def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    ticks = ("n", "time_us", "listeners", "depth", "queue_limit", "drops", "overflows", "listen_drops")
+    _create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys(ticks, "BIGINT")})
+    _create(database, "processors", {"time_us": "BIGINT", "total_ms": "BIGINT", "idle_ms": "BIGINT"})
+    for instance, samples in raw.samples.items():
+        if samples.ticks:
+            select = f"'{instance}' AS instance, *"
+            _insert(database, "ticks", dict(zip(ticks, _ticks(samples), strict=True)), select)
+    # All samplers see the same host; one that has readings will do.
+    hosts = next(filter(None, map(_processors, raw.samples.values())), [])
+    if hosts:
+        columns = zip(("time_us", "total_ms", "idle_ms"), zip(*hosts, strict=True), strict=True)
+        _insert(database, "processors", dict(columns))
+
+
+def _ticks(samples: Samples) -> Iterable[Integers]:
+    """The columns of `ticks`: the sums over the listeners of the traffic port, and two counters."""
+    listeners = [[each for each in tick.listeners if each.port == TRAFFIC_PORT] for tick in samples.ticks]
+    yield np.arange(len(samples.ticks), dtype=np.int64)
+    yield np.array([tick.time_us for tick in samples.ticks], dtype=np.int64)
+    yield np.array([len(of_tick) for of_tick in listeners], dtype=np.int64)
+    for key in ("depth", "limit", "drops"):
+        yield np.array([sum(getattr(each, key) for each in of_tick) for of_tick in listeners], dtype=np.int64)
+    for name in ("TcpExt.ListenOverflows", "TcpExt.ListenDrops"):
+        yield samples.series(name)
+
+
+def _processors(samples: Samples) -> list[tuple[int, int, int]]:
+    readings = [(record["time_us"], record.get("host")) for record in samples.processes]
+    found = [
+        (time_us, integer(host, "cpu_total_ms"), integer(host, "cpu_idle_ms"))
+        for time_us, host in readings
+        if isinstance(host, dict)
+    ]
+    return [(time_us, total, idle) for time_us, total, idle in found if total is not None and idle is not None]
+
+
+def _load_tomcat(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    names = ("time_us", "busy", "threads_max", "processing_ms", "requests")
+    _create(database, "scrapes", {"instance": "VARCHAR", **dict.fromkeys(names, "BIGINT")})
+    for instance, scrape in raw.tomcat.items():
+        rows = [(time_us, *_connector(body)) for time_us, body in zip(scrape.times_us, scrape.bodies, strict=True)]
+        if rows:
+            columns = {name: np.array(values, dtype=np.int64) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+            select = ", ".join([f"'{instance}' AS instance", *(f"nullif({name}, -1) AS {name}" for name in names)])
+            _insert(database, "scrapes", columns, select)
+
+
+def _connector(body: Record) -> list[int]:
+    """Busy threads, the most there may be, and the work done so far; -1 for what a scrape lacks."""
+    paths = (("threads", "busy"), ("settings", "maxThreads"), ("requests", "processingMs"), ("requests", "count"))
+    return [_field(body, *path) for path in paths]
+
+
+def _field(body: Record, group: str, key: str) -> int:
+    fields = body.get(group)
+    value = integer(fields, key) if isinstance(fields, dict) else None
+    return -1 if value is None else value

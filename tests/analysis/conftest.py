@@ -1,0 +1,70 @@
+"""A whole run to change and write, direct or through nginx."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.analysis.support import (
+    SYSCTLS,
+    RunFolder,
+    at_us,
+    backend_tick,
+    k6_tick,
+    make_capture,
+    make_client,
+    make_manifest,
+    make_samples,
+    quiet_tick,
+    tomcat_scrapes,
+)
+
+# A busy machine is no failure of the code.
+settings.register_profile("connlab", deadline=None)
+settings.load_profile("connlab")
+
+
+@pytest.fixture(scope="session")
+def whole_run() -> RunFolder:
+    """The healthy run, made once; tests take copies."""
+    return RunFolder(
+        folder=Path(),
+        manifest=make_manifest(),
+        samples={
+            "k6-1": make_samples("k6-1", k6_tick, "k6", port=None),
+            "backend-1": make_samples("backend-1", backend_tick, "java"),
+        },
+        clients={"k6-1": make_client()},
+        lines={"backend-1/tomcat.jsonl": tomcat_scrapes(), "backend-1/capture.json": [make_capture()]},
+        texts={"backend-1/capture.pcap": "", "k6-1/k6.log": 'time="x" level=warning msg="Request Failed"\n'},
+    )
+
+
+@pytest.fixture
+def run(whole_run: RunFolder, tmp_path: Path) -> RunFolder:
+    """A run to change and write."""
+    copy = deepcopy(whole_run)
+    copy.folder = tmp_path / "run"
+    copy.folder.mkdir()
+    return copy
+
+
+@pytest.fixture
+def proxied_run(run: RunFolder) -> RunFolder:
+    """The same through an nginx that answered three requests and refused one with 502, and logged one before."""
+    run.manifest["path"] = ["k6", "nginx", "backend"]
+    run.manifest["instances"]["nginx"] = ["nginx"]
+    run.manifest["sysctls"]["nginx"] = dict(SYSCTLS)
+    run.manifest["exits"]["nginx"] = 0
+    run.samples["nginx"] = make_samples("nginx", quiet_tick, "nginx")
+    statuses = [(5.0, 200), (11.0, 200), (32.0, 200), (53.2, 200), (54.0, 502)]
+    run.lines["nginx/access.jsonl"] = [
+        {"time_ms": at_us(second) // 1000, "connection": 1, "connection_requests": 1, "status": status}
+        for second, status in statuses
+    ]
+    run.lines["nginx/capture.json"] = [make_capture()]
+    run.texts["nginx/capture.pcap"] = ""
+    return run

@@ -1,0 +1,124 @@
+"""Captures for the tests, packet by packet: classic pcap files with Ethernet, IPv4 and TCP headers."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+
+from tests.analysis.support import at_us
+
+FIN, SYN, RST, ACK = 1, 2, 4, 16
+
+_ETHERNET = bytes(12) + b"\x08\x00"
+_SNAPLEN = 128
+
+
+@dataclass
+class Capture:
+    """Packets with their times, in any order; `content()` is the file."""
+
+    packets: list[tuple[int, bytes]] = field(default_factory=list)
+
+    def content(self) -> bytes:
+        header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, _SNAPLEN, 1)
+        return header + b"".join(_record(time_us, frame) for time_us, frame in sorted(self.packets))
+
+    def tcp(
+        self, second: float, source: str, target: str, flags: int, *, seq: int, ack: int = 0, data: int = 0
+    ) -> None:
+        """Add a TCP segment; addresses as "172.18.0.3:40001", `data` in bytes."""
+        (source_address, source_port), (target_address, target_port) = _parts(source), _parts(target)
+        tcp = struct.pack(">HHIIBBHHH", source_port, target_port, seq, ack, 5 << 4, flags, 64_240, 0, 0) + b"x" * data
+        length = 20 + len(tcp)
+        ip = struct.pack(">BBHHHBBH", 0x45, 0, length, 0, 0, 64, 6, 0) + source_address.packed + target_address.packed
+        self.packets.append((at_us(second), _ETHERNET + ip + tcp))
+
+
+def _parts(address: str) -> tuple[IPv4Address, int]:
+    host, port = address.split(":")
+    return IPv4Address(host), int(port)
+
+
+def _record(time_us: int, frame: bytes) -> bytes:
+    kept = frame[:_SNAPLEN]
+    return struct.pack("<IIII", time_us // 1_000_000, time_us % 1_000_000, len(kept), len(frame)) + kept
+
+
+@dataclass
+class Connection:
+    """One TCP connection in a capture; each step adds its packets. Times are seconds, as `at_us` takes them."""
+
+    capture: Capture
+    client: str
+    server: str
+    isn: int = 1_000
+    sent: int = 0
+    answered: int = 0
+
+    def syns(self, *seconds: float) -> Connection:
+        """SYNs that nothing answers."""
+        for second in seconds:
+            self.capture.tcp(second, self.client, self.server, SYN, seq=self.isn)
+        return self
+
+    def handshake(self, second: float, *, round_trip_s: float = 0.0001) -> Connection:
+        self.syns(second)
+        self._from_server(second + round_trip_s / 2, SYN | ACK, seq=self.isn + 5_000)
+        self._from_client(second + round_trip_s, ACK)
+        return self
+
+    def refused(self, second: float) -> Connection:
+        self.syns(second)
+        self._from_server(second + 0.00005, RST | ACK, seq=0)
+        return self
+
+    def ask(self, second: float, data: int = 120) -> Connection:
+        self._from_client(second, ACK, data=data)
+        self.sent += data
+        self._from_server(second + 0.00002, ACK)
+        return self
+
+    def answer(self, second: float, data: int = 200) -> Connection:
+        self._from_server(second, ACK, data=data)
+        self.answered += data
+        self._from_client(second + 0.00002, ACK)
+        return self
+
+    def close_by_server(self, second: float) -> Connection:
+        self._from_server(second, FIN | ACK)
+        self.answered += 1
+        self._from_client(second + 0.0001, FIN | ACK)
+        self.sent += 1
+        self._from_server(second + 0.0002, ACK)
+        return self
+
+    def close_by_client(self, second: float) -> Connection:
+        self._from_client(second, FIN | ACK)
+        self.sent += 1
+        self._from_server(second + 0.0001, FIN | ACK)
+        self.answered += 1
+        self._from_client(second + 0.0002, ACK)
+        return self
+
+    def half_close_by_server(self, second: float) -> Connection:
+        self._from_server(second, FIN | ACK)
+        self.answered += 1
+        self._from_client(second + 0.00002, ACK)
+        return self
+
+    def reset_by_server(self, second: float) -> Connection:
+        self._from_server(second, RST | ACK)
+        return self
+
+    def reset_by_client(self, second: float) -> Connection:
+        self._from_client(second, RST | ACK)
+        return self
+
+    def _from_client(self, second: float, flags: int, *, data: int = 0) -> None:
+        seq, ack = self.isn + 1 + self.sent, self.isn + 5_001 + self.answered
+        self.capture.tcp(second, self.client, self.server, flags, seq=seq, ack=ack, data=data)
+
+    def _from_server(self, second: float, flags: int, *, data: int = 0, seq: int | None = None) -> None:
+        own = self.isn + 5_001 + self.answered if seq is None else seq
+        self.capture.tcp(second, self.server, self.client, flags, seq=own, ack=self.isn + 1 + self.sent, data=data)

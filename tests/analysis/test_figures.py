@@ -1,0 +1,403 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analysis import figures, manifest
+from analysis.figures import Run, Scope, UnknownFigure, check_name
+from analysis.figures.document import markdown
+from analysis.figures.names import kernel_counters
+from analysis.rawrun import RawRun
+from analysis.values import Kind, Unknown, Value
+from tests.analysis.support import KNOBS, OTHERS, SERVED_MS, USERS, make_request, make_samples, quiet_tick
+
+if TYPE_CHECKING:
+    from tests.analysis.support import RunFolder
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def value(run: RunFolder, name: str) -> Value:
+    return figures.value(read(run.write()), name)
+
+
+def read(folder: Path) -> Run:
+    return Run(RawRun(folder, manifest.read(folder)))
+
+
+@pytest.fixture(scope="module")
+def healthy(whole_run: RunFolder, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The healthy run, read once."""
+    return read(replace(whole_run, folder=tmp_path_factory.mktemp("run")).write())
+
+
+def why(run: RunFolder, name: str) -> str:
+    found = value(run, name)
+    assert isinstance(found, Unknown), found
+    return found.why
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("client.requests.total", USERS),
+        ("client.requests.ok", 3),
+        ("client.requests.failed", OTHERS),
+        ("client.requests.error.1211", OTHERS),
+        ("client.requests.error.1050", 0),
+        ("client.latency_ms.list", SERVED_MS),
+        ("client.latency_ms.min", 1_004.2),
+        ("client.latency_ms.mean", 22_098.233),
+        ("client.latency_ms.p50", 22_080.0),
+        ("client.latency_ms.p95", 41_097.45),
+        ("client.latency_ms.max", 43_210.5),
+        ("client.users.total", USERS),
+        ("client.users.served", 3),
+        ("client.users.failed", OTHERS),
+        ("client.dials.total", USERS),
+        ("client.dials.ok", 3),
+        ("client.dials.failed", OTHERS),
+        ("client.dials.failed_timeout", OTHERS),
+        ("client.dials.failed_address_not_available", 0),
+        ("client.dial_ms.list", (0.3, 0.3, 0.3)),
+        ("client.dial_ms.max", 0.3),
+        ("client.dial_ms.failed.list", (30_000.4,) * OTHERS),
+        ("client.dial_ms.failed.min", 30_000.4),
+        ("client.iterations.dropped", 0),
+        ("client.admissions.total", 0),
+        ("client.admissions.out_of_order", 0),
+        ("kernel.backend.TcpExt.ListenOverflows", 500),
+        ("kernel.backend_1.TcpExt.ListenDrops", 500),
+        ("kernel.backend.Tcp.PassiveOpens", 0),
+        ("kernel.k6.TcpExt.TCPSynRetrans", 400),
+        ("listen.backend.depth.max", 2),
+        ("listen.backend.limit", 1),
+        ("listen.backend.drops", 500),
+        ("sockets.backend.established.max", 3),
+        ("sockets.backend.established.end", 0),
+        ("sockets.backend.close_wait.max", 0),
+        ("sockets.backend.time_wait.max", 2),
+        ("sockets.backend.time_wait.end", 0),
+        ("process.backend.cpu_percent.mean", 5.0),
+        ("process.backend.cpu_percent.max", 5.0),
+        ("process.backend.rss_mb.max", 200.0),
+        ("process.backend.threads.max", 31),
+        ("process.backend.open_files.max", 60),
+        ("tomcat.backend.connections.max", 1),
+        ("tomcat.backend.threads_busy.max", 1),
+        ("tomcat.backend.requests", 3),
+        ("tomcat.backend.issued", 0),
+        ("model.accept_capacity", 3),
+        ("model.listen_backlog", 1),
+        ("model.syn_ladder_ms", (0, 1_000, 3_000, 7_000, 15_000)),
+        ("model.syns_per_failed_dial", 5),
+        ("model.users_served", 3),
+        ("model.users_failed", 100),
+        ("model.listen_drops", 500),
+        ("model.response_ms.list", (1_000, 21_990, 42_980)),
+        ("load.users", USERS),
+        ("load.keep_alive", True),
+    ],
+)
+def test_a_figure_has_the_value_that_the_run_recorded(healthy: Run, name: str, expected: Value) -> None:
+    check_name(name, ["k6", "backend"], KNOBS)
+
+    assert figures.value(healthy, name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        # What nginx logged before the measurement does not count.
+        ("access.nginx.requests", 4),
+        ("access.nginx.status.200", 3),
+        ("access.nginx.status.502", 1),
+        ("access.nginx.status.504", 0),
+        ("kernel.nginx.TcpExt.ListenDrops", 0),
+        ("listen.nginx.depth.max", 0),
+    ],
+)
+def test_a_proxy_has_figures_of_its_own(proxied_run: RunFolder, name: str, expected: Value) -> None:
+    check_name(name, proxied_run.manifest["path"], KNOBS)
+
+    assert value(proxied_run, name) == expected
+
+
+def test_a_role_is_the_sum_of_its_instances_and_the_greatest_of_their_maxima(run: RunFolder) -> None:
+    run.manifest["instances"]["backend"] = ["backend-1", "backend-2"]
+    run.set_knobs(backend__instances=2)
+    run.manifest["sysctls"]["backend-2"] = run.manifest["sysctls"]["backend-1"]
+    run.samples["backend-2"] = make_samples(
+        "backend-2", lambda second: ({"TcpExt.ListenDrops": int(second)}, 1), "java"
+    )
+    run.lines["backend-2/tomcat.jsonl"] = run.lines["backend-1/tomcat.jsonl"]
+
+    assert value(run, "kernel.backend.TcpExt.ListenDrops") == 500 + 52
+    assert value(run, "kernel.backend_2.TcpExt.ListenDrops") == 52
+    assert value(run, "listen.backend.depth.max") == 2
+    assert value(run, "tomcat.backend.requests") == 6
+    assert value(run, "process.backend.cpu_percent.mean") == 10.0
+    assert value(run, "model.accept_capacity") == 6
+    assert why(run, "model.users_served") == "the model gives none: the model is of one backend"
+    assert why(run, "kernel.backend.TcpExt.ListenOverflows") == "this kernel has no counter TcpExt.ListenOverflows"
+
+
+def test_the_clients_of_several_instances_are_put_together(run: RunFolder) -> None:
+    run.manifest["instances"]["k6"] = ["k6-1", "k6-2"]
+    run.manifest["exits"]["k6-2"] = 0
+    run.samples["k6-2"] = make_samples("k6-2", quiet_tick, "k6", port=None)
+    other = run.clients["k6-2"] = type(run.clients["k6-1"])()
+    other.requests = [make_request(1, 500.0), make_request(2, None)]
+
+    assert value(run, "client.requests.ok") == 4
+    # Both instances have a virtual user of the number 1.
+    assert value(run, "client.users.total") == USERS + 2
+    assert value(run, "client.latency_ms.min") == 500.0
+
+
+@pytest.mark.parametrize(
+    ("turns", "out_of_order"),
+    [
+        ([], 0),
+        ([(1, 10), (2, 20), (3, 30)], 0),
+        ([(1, 10), (3, 20), (2, 30)], 1),
+        ([(2, 10), (3, 20), (1, 30)], 2),
+        ([(2, 10), (1, 10), (3, 10)], 0),
+        ([(3, 10), (1, 20), (2, 30)], 1),
+    ],
+)
+def test_admissions_are_out_of_order_if_a_lower_number_had_its_turn_later(
+    run: RunFolder, turns: list[tuple[int, int]], out_of_order: int
+) -> None:
+    run.clients["k6-1"].events = [
+        {"time_us": 5, "vu": number, "name": "admitted", "data": {"number": number, "turn_us": turn_us}}
+        for number, turn_us in turns
+    ] + [{"time_us": 5, "vu": 9, "name": "issued", "data": {"number": 9}}]
+
+    assert value(run, "client.admissions.total") == len(turns)
+    assert value(run, "client.admissions.out_of_order") == out_of_order
+
+
+def test_an_admission_without_its_turn_leaves_the_order_unknown(run: RunFolder) -> None:
+    run.clients["k6-1"].events = [{"time_us": 5, "vu": 1, "name": "admitted", "data": {"number": 4, "turn_us": None}}]
+
+    assert why(run, "client.admissions.out_of_order") == "an admission lacks its number or its turn"
+
+
+def test_statistics_of_nothing_are_unknown(run: RunFolder) -> None:
+    run.clients["k6-1"].requests = [make_request(1, None)]
+
+    assert value(run, "client.latency_ms.list") == ()
+    assert why(run, "client.latency_ms.p99") == "there is none to take it from"
+
+
+def test_a_counter_that_goes_back_is_unknown(run: RunFolder) -> None:
+    for tick in run.samples["backend-1"].tick_between(40, 99):
+        tick["counters"] = {**tick["counters"], "TcpExt.ListenDrops": 1}
+
+    assert why(run, "kernel.backend.TcpExt.ListenDrops") == "the counter TcpExt.ListenDrops went back from 7 to 1"
+
+
+def test_a_counter_that_appears_in_the_window_grew_from_zero(run: RunFolder) -> None:
+    for tick in run.samples["backend-1"].tick_between(40, 99):
+        tick["counters"] = {**tick["counters"], "IcmpMsg.InType3": 4}
+
+    assert value(run, "kernel.backend.IcmpMsg.InType3") == 4
+
+
+def test_a_listener_that_was_opened_again_has_no_difference(run: RunFolder) -> None:
+    for tick in run.samples["backend-1"].tick_between(40, 99):
+        tick["listen"] = [{**tick["listen"][0], "drops": 0}]
+
+    assert why(run, "listen.backend.drops") == "the listener on port 8080 was opened again"
+
+
+def test_management_ports_are_no_part_of_the_queue(run: RunFolder) -> None:
+    for tick in run.samples["backend-1"].ticks:
+        tick["listen"] = [*tick["listen"], {**tick["listen"][0], "port": 8081, "depth": 77}]
+
+    assert value(run, "listen.backend.depth.max") == 2
+
+
+@pytest.mark.parametrize(
+    ("knobs", "served", "reason"),
+    [
+        ({"backend__max_connections": 2, "backend__accept_count": 3, "load__users": 9}, 6, ""),
+        ({"backend__accept_count": 5000}, None, "load.request_timeout (120000 ms) may end requests that wait"),
+        ({"load__workload": "spike"}, None, "the model is of the workload users"),
+        ({"load__keep_alive": False}, None, "the model is of users who keep their connections"),
+        ({"load__path": "/static"}, None, "the model knows the time of /api/delay alone"),
+        ({"load__users": 30_000}, None, "the model is of at most 20000 users"),
+        ({"load__connect_timeout": 120_000}, None, "load.request_timeout ends requests before load.connect_timeout"),
+        ({"load__max_duration": 40_000}, None, "load.max_duration may end the load"),
+        ({"load__calls": 2}, None, "users who fail dial again for their next call"),
+        ({"load__calls": 100}, None, "load.calls reaches backend.max_keep_alive_requests"),
+        ({"load__calls": 2, "load__think_time": 20_000}, None, "load.think_time reaches backend.keep_alive_timeout"),
+        ({"load__arrival_gap": 0, "load__connect_timeout": 1_000}, None, "another load.arrival_gap may part them"),
+        ({"backend__max_connections": 300}, 103, ""),
+        ({"backend__max_connections": 300, "backend__threads_max": 50}, None, "requests may wait for a thread"),
+        ({"load__users": "many"}, None, "the manifest has no whole number for load.users"),
+        ({"load__workload": "long_polling", "load__users": 3}, 3, ""),
+        ({"load__workload": "long_polling", "backend__keep_alive_timeout": 60_000}, 3, ""),
+        ({"load__workload": "long_polling"}, None, "users who are silent for backend.keep_alive_timeout lose"),
+        (
+            {"load__workload": "long_polling", "load__rejoin": True},
+            None,
+            "users who reach backend.max_keep_alive_requests lose",
+        ),
+    ],
+)
+def test_the_model_follows_the_settings_and_says_where_it_ends(
+    run: RunFolder, knobs: dict[str, object], served: int | None, reason: str
+) -> None:
+    run.set_knobs(**knobs)
+
+    found = value(run, "model.users_served")
+
+    assert found == served if served is not None else isinstance(found, Unknown)
+    assert reason in (found.why if isinstance(found, Unknown) else "")
+    if served is not None:
+        assert value(run, "model.users_failed") == run.manifest["knobs"]["load.users"]["value"] - served
+
+
+@pytest.mark.parametrize(
+    ("sysctl", "text", "name", "reason"),
+    [
+        ("net.ipv4.tcp_syn_retries", None, "model.syn_ladder_ms", "the kernel of k6-1 has no"),
+        ("net.ipv4.tcp_syn_retries", "six", "model.syn_ladder_ms", "of k6-1 is no number: six"),
+        ("net.core.somaxconn", None, "model.accept_capacity", "the kernel of backend-1 has no"),
+    ],
+)
+def test_the_model_needs_the_kernels_settings(
+    run: RunFolder, sysctl: str, text: str | None, name: str, reason: str
+) -> None:
+    for instance in ("k6-1", "backend-1"):
+        run.manifest["sysctls"][instance][sysctl] = text
+
+    assert reason in why(run, name)
+
+
+def test_a_sysctl_that_was_not_read_is_unknown_and_one_that_the_kernel_lacks_is_not(run: RunFolder) -> None:
+    run.manifest["sysctls"]["k6-1"]["net.ipv4.tcp_syn_linear_timeouts"] = None
+    assert value(run, "model.syns_per_failed_dial") == 5
+
+    del run.manifest["sysctls"]["k6-1"]["net.ipv4.tcp_syn_linear_timeouts"]
+    assert "the manifest has no net.ipv4.tcp_syn_linear_timeouts of k6-1" in why(run, "model.syns_per_failed_dial")
+
+
+def test_linear_timeouts_lengthen_the_ladder(run: RunFolder) -> None:
+    run.manifest["sysctls"]["k6-1"]["net.ipv4.tcp_syn_linear_timeouts"] = "4"
+
+    assert value(run, "model.syns_per_failed_dial") == 9
+
+
+SCOPE = Scope(
+    ["k6", "backend"],
+    {**KNOBS, "backend.instances": 2, "nginx.worker_processes": "auto"},
+    frozenset({"TcpExt.ListenOverflows", "TcpExt.ListenDrops", "Tcp.CurrEstab"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("client.requests.ok", Kind.NUMBER),
+        ("client.latency_ms.list", Kind.LIST),
+        ("client.dial_ms.failed.list", Kind.LIST),
+        ("model.response_ms.list", Kind.LIST),
+        ("kernel.backend_2.TcpExt.ListenDrops", Kind.NUMBER),
+        ("kernel.k6.IcmpMsg.InType3", Kind.NUMBER),
+        ("load.users", Kind.NUMBER),
+        ("load.keep_alive", Kind.TRUTH),
+    ],
+)
+def test_a_name_has_its_kind(name: str, kind: Kind) -> None:
+    assert SCOPE.kind_of(name) is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "why", "nearest"),
+    [
+        ("client.request.ok", "there is no figure or knob client.request.ok", "client.requests.ok"),
+        ("load.user", "there is no figure or knob load.user", "load.users"),
+        (
+            "kernel.backend.TcpExt.ListenOverflow",
+            "kernel.backend.TcpExt.ListenOverflow: there is no counter TcpExt.ListenOverflow",
+            "kernel.backend.TcpExt.ListenOverflows",
+        ),
+        (
+            "kernel.nginx.TcpExt.ListenDrops",
+            "kernel.nginx.TcpExt.ListenDrops: nginx is none of k6, k6_1, backend, backend_1, backend_2",
+            None,
+        ),
+        (
+            "listen.backend_3.limit",
+            "listen.backend_3.limit: backend_3 is none of k6, k6_1, backend, backend_1, backend_2",
+            "listen.backend_2.limit",
+        ),
+        (
+            "kernel.k6.Tcp.CurrEstab",
+            "kernel.k6.Tcp.CurrEstab: Tcp.CurrEstab is a setting or a level, not a counter that grows",
+            None,
+        ),
+        ("client.latency_ms.p96", "client.latency_ms.p96: there is no statistic p96", "client.latency_ms.p99"),
+        (
+            "client.dials.failed_timeouts",
+            "client.dials.failed_timeouts: there is no kind timeouts",
+            "client.dials.failed_timeout",
+        ),
+        (
+            "sockets.k6.ESTABLISHED.max",
+            "there is no figure or knob sockets.k6.ESTABLISHED.max",
+            "sockets.k6.established.max",
+        ),
+        ("tomcat.k6.connections.max", "tomcat.k6.connections.max: k6 is none of backend, backend_1, backend_2", None),
+        ("nginx.worker_processes", "nginx.worker_processes is text, which an expression cannot compare", None),
+        ("zzz", "there is no figure or knob zzz", None),
+    ],
+)
+def test_a_wrong_name_is_refused_with_the_nearest(name: str, why: str, nearest: str | None) -> None:
+    with pytest.raises(UnknownFigure) as refused:
+        SCOPE.kind_of(name)
+
+    assert str(refused.value) == why + (f"; did you mean {nearest}?" if nearest else "")
+    assert (refused.value.name, refused.value.nearest) == (name, nearest)
+
+
+def test_without_a_kernel_to_ask_any_counter_passes() -> None:
+    Scope(["k6", "backend"], KNOBS, frozenset()).kind_of("kernel.backend.TcpExt.AnythingAtAll")
+
+
+def test_the_kernels_counters_are_read_from_proc(tmp_path: Path) -> None:
+    (tmp_path / "netstat").write_text("TcpExt: ListenDrops TW\nTcpExt: 1 2\nIpExt: InOctets\nIpExt: 3\n")
+    (tmp_path / "snmp").write_text("Tcp: RtoMin\nTcp: 200\n")
+
+    assert kernel_counters(tmp_path) == {"TcpExt.ListenDrops", "TcpExt.TW", "IpExt.InOctets", "Tcp.RtoMin"}
+    assert kernel_counters(tmp_path / "none") == frozenset()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel")
+def test_this_kernel_has_the_counters_that_the_scenarios_name() -> None:
+    assert {"TcpExt.ListenOverflows", "TcpExt.ListenDrops", "TcpExt.TCPSynRetrans"} <= kernel_counters()
+
+
+def test_every_figure_is_declared_once() -> None:
+    patterns = [figure.pattern for figure in figures.describe()]
+
+    assert len(patterns) == len(set(patterns))
+
+
+def test_the_table_of_figures_is_current() -> None:
+    made = subprocess.run([sys.executable, "-m", "analysis.figures"], cwd=ROOT, capture_output=True, check=True)
+
+    assert made.stdout.decode() == markdown()
+    assert (ROOT / "docs" / "figures.md").read_text() == markdown(), "python -m analysis.figures > docs/figures.md"
+
+
+def test_the_table_of_figures_has_every_figure() -> None:
+    assert [figure.pattern for figure in figures.describe() if f"| `{figure.pattern}` |" not in markdown()] == []

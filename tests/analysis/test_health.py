@@ -1,0 +1,399 @@
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analysis import analyse
+from tests.analysis.support import EPOCH_US, Record, RunFolder, make_capture, make_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from analysis import Verdict
+
+# One prediction for each kind of evidence; all hold in the healthy run.
+WATCHED = {
+    "requests": "client.requests.ok == 3",
+    "dials": "client.dials.failed == 100",
+    "events": "client.admissions.total == 0",
+    "order": "client.admissions.out_of_order == 0",
+    "counters": "kernel.backend.TcpExt.ListenDrops == 500",
+    "k6-counters": "kernel.k6.TcpExt.TCPSynRetrans == 400",
+    "queue": "listen.backend.depth.max == 2",
+    "sockets": "sockets.backend.established.max == 3",
+    "processes": "process.backend.cpu_percent.mean == 5",
+    "scrapes": "tomcat.backend.requests == 3",
+    "model": "model.users_served == 3",
+    "capacity": "model.accept_capacity == 3",
+    "dropped": "client.iterations.dropped >= 0",
+}
+CLIENT = {"requests", "dials", "events", "order"}
+LOAD = CLIENT | {"model"}
+CLOCK = {"order", "counters", "k6-counters", "queue", "sockets", "processes", "scrapes"}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that goes wrong in a run.
+
+    Attributes:
+        before: changes the run before it is written.
+        after: changes the folder.
+        unknown: the predictions that it makes unknown; all others must still hold.
+        why: what they must say.
+    """
+
+    unknown: set[str]
+    why: str
+    before: Callable[[RunFolder], object] = lambda _run: None
+    after: Callable[[Path], object] = lambda _folder: None
+
+
+def remove(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / "raw" / name).unlink()
+
+
+def set_clock(run: RunFolder, second: float, step_ms: float) -> None:
+    for samples in run.samples.values():
+        samples.step_clock(second, step_ms)
+
+
+def cut(path: Path, lost_bytes: int) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) - lost_bytes])
+
+
+def corrupt_line(path: Path, number: int) -> None:
+    lines = path.read_bytes().split(b"\n")
+    lines[number - 1] = b'{"kind":"dial"' + lines[number - 1][5:20]
+    path.write_bytes(b"\n".join(lines))
+
+
+def backend(run: RunFolder) -> Record:
+    report: Record = run.lines["backend-1/capture.json"][0]
+    return report
+
+
+FAULTS = {
+    "a gap in the middle spoils maxima and no difference": Fault(
+        {"queue"},
+        "sampler/backend-1: no samples for 700 ms (limit 500 ms)",
+        before=lambda run: run.samples["backend-1"].lose_ticks(30, 30.6),
+    ),
+    "a short gap spoils nothing": Fault(
+        set(), "", before=lambda run: run.samples["backend-1"].lose_ticks(30, 30.4)
+    ),
+    "a gap over the window's start spoils its counters": Fault(
+        {"counters", "queue"},
+        "the samples do not cover the window: a gap of 700 ms spans the start of the window (limit 500 ms)",
+        before=lambda run: run.samples["backend-1"].lose_ticks(9.8, 10.4),
+    ),
+    "a gap over the window's end spoils its counters": Fault(
+        {"counters", "queue"},
+        "a gap of 700 ms spans the end of the window (limit 500 ms)",
+        before=lambda run: run.samples["backend-1"].lose_ticks(61.8, 62.4),
+    ),
+    "samples that end early spoil what they do not cover": Fault(
+        {"counters", "queue"},
+        "the samples do not cover the window: they end before the window does",
+        before=lambda run: run.samples["backend-1"].lose_ticks(61, 99),
+    ),
+    "late ticks spoil nothing": Fault(
+        set(),
+        "",
+        before=lambda run: [tick.update(late_us=90_000) for tick in run.samples["backend-1"].ticks],
+    ),
+    "a sampler that did not end in order is told": Fault(
+        set(), "", before=lambda run: setattr(run.samples["backend-1"], "ended", False)
+    ),
+    "a missing namespace spoils its own figures": Fault(
+        {"counters", "queue", "sockets", "processes", "scrapes"},
+        "sampler/backend-1: the samples do not cover the window: there are none",
+        after=lambda folder: shutil.rmtree(folder / "raw" / "backend-1"),
+    ),
+    "no samples at all leave the clock and the processors unwatched": Fault(
+        CLOCK | LOAD,
+        "clock: no sampler compared the clocks over the whole window",
+        after=lambda folder: remove(folder, "k6-1/samples.jsonl", "backend-1/samples.jsonl"),
+    ),
+    "samples of another version spoil their figures": Fault(
+        {"k6-counters"},
+        "sampler/k6-1: samples.jsonl has no header of a version this program reads",
+        before=lambda run: (run.samples["k6-1"].header or {}).update(schema="connlab.samples/2"),
+    ),
+    "missing readings of the sockets spoil these": Fault(
+        {"sockets"},
+        "sampler/backend-1: no reading of the sockets for 4000 ms (limit 3000 ms)",
+        before=lambda run: run.samples["backend-1"].lose_readings("sockets", 30, 33),
+    ),
+    "missing readings of the processes spoil these": Fault(
+        {"processes"},
+        "sampler/backend-1: no reading of the processes for 4000 ms (limit 3000 ms)",
+        before=lambda run: run.samples["backend-1"].lose_readings("processes", 30, 33),
+    ),
+    "a cut file of samples spoils nothing if the cut is after the window": Fault(
+        set(), "", after=lambda folder: cut(folder / "raw" / "backend-1" / "samples.jsonl", 200)
+    ),
+    "a clock that was set spoils what the clock joins": Fault(
+        CLOCK,
+        "clock: was set by 2000 ms in the window (limit 100 ms)",
+        before=lambda run: set_clock(run, 40, 2000),
+    ),
+    "a clock that was set back does as well": Fault(
+        CLOCK,
+        "clock: was set by 2000 ms in the window (limit 100 ms)",
+        before=lambda run: set_clock(run, 40, -2000),
+    ),
+    "processors that were never idle starve the generator": Fault(
+        LOAD,
+        "host: the processors were idle for 1.0 % of the time under the load (limit 2 %)",
+        before=lambda run: [
+            reading["host"].update(cpu_idle_ms=reading["host"]["cpu_total_ms"] // 100)
+            for samples in run.samples.values()
+            for reading in samples.slow
+            if reading["kind"] == "processes"
+        ],
+    ),
+    "dropped iterations spoil what the load must lead to": Fault(
+        LOAD,
+        "k6/k6-1: k6 dropped 4 iterations: the load was less than asked for",
+        before=lambda run: setattr(run.clients["k6-1"], "dropped", 4),
+    ),
+    "a k6 that did not end in order spoils what it recorded": Fault(
+        LOAD,
+        "k6/k6-1: k6 did not end in order, so the load may have ended early",
+        before=lambda run: setattr(run.clients["k6-1"], "ended", False),
+    ),
+    "a k6 that failed spoils what the load must lead to": Fault(
+        LOAD,
+        "k6/k6-1: k6 ended with exit code 107",
+        before=lambda run: run.manifest["exits"].update({"k6-1": 107}),
+    ),
+    "a threshold that was crossed is no failure": Fault(
+        set(), "", before=lambda run: run.manifest["exits"].update({"k6-1": 99})
+    ),
+    "an exit code that was not recorded is told": Fault(
+        set(), "", before=lambda run: run.manifest.update(exits={})
+    ),
+    "a missing file of requests spoils what rests on it": Fault(
+        {"requests", "events", "order"},
+        "k6/k6-1: requests.jsonl: missing",
+        after=lambda folder: remove(folder, "k6-1/requests.jsonl"),
+    ),
+    "a cut file of requests does as well": Fault(
+        {"requests", "events", "order"},
+        "k6/k6-1: requests.jsonl: the last line is cut off",
+        after=lambda folder: cut(folder / "raw" / "k6-1" / "requests.jsonl", 9),
+    ),
+    "a corrupt line spoils what rests on every line": Fault(
+        {"dials"},
+        "k6/k6-1: dials.jsonl: 1 corrupt lines; k6/k6-1: dials.jsonl holds 102 dials, its last line says 103",
+        after=lambda folder: corrupt_line(folder / "raw" / "k6-1" / "dials.jsonl", 7),
+    ),
+    "requests fewer than their last line says spoil these": Fault(
+        {"requests"},
+        "k6/k6-1: requests.jsonl holds 102 requests, its last line says 103",
+        after=lambda folder: drop_line(folder / "raw" / "k6-1" / "requests.jsonl", 50),
+    ),
+    "missing events spoil these": Fault(
+        {"events", "order"},
+        "k6/k6-1: events.jsonl: missing",
+        after=lambda folder: remove(folder, "k6-1/events.jsonl"),
+    ),
+    "missing accounts of k6 leave its dropped iterations unknown": Fault(
+        LOAD | {"dropped"},
+        "k6/k6-1: k6 left no account of the iterations it dropped",
+        after=lambda folder: remove(folder, "k6-1/summary.json", "k6-1/live.jsonl"),
+    ),
+    "without its summary k6's last word counts": Fault(
+        set(), "", after=lambda folder: remove(folder, "k6-1/summary.json")
+    ),
+    "errors in k6's log are told": Fault(
+        set(), "", before=lambda run: run.texts.update({"k6-1/k6.log": 'time="x" level=error msg="boom"\n'})
+    ),
+    "missing scrapes spoil what was scraped": Fault(
+        {"scrapes"},
+        "tomcat/backend-1: no scrape for 5000 ms (limit 3000 ms)",
+        before=lambda run: run.lines.update(
+            {"backend-1/tomcat.jsonl": without(run.lines["backend-1/tomcat.jsonl"], 30, 34)}
+        ),
+    ),
+    "a scrape that failed spoils nothing by itself": Fault(
+        set(),
+        "",
+        before=lambda run: run.lines["backend-1/tomcat.jsonl"].__setitem__(
+            30, {"time_us": EPOCH_US + 31_000_000, "error": "connection refused"}
+        ),
+    ),
+    "scrapes that begin late have no growth": Fault(
+        {"scrapes"},
+        "there is no scrape before the measurement",
+        before=lambda run: run.lines.update(
+            {"backend-1/tomcat.jsonl": without(run.lines["backend-1/tomcat.jsonl"], 0, 11)}
+        ),
+    ),
+    "dropped packets spoil the capture alone": Fault(
+        set(), "", before=lambda run: backend(run).update(packets_dropped_by_kernel=3)
+    ),
+    "a missing capture spoils itself alone": Fault(
+        set(), "", after=lambda folder: remove(folder, "backend-1/capture.json")
+    ),
+}  # fmt: skip
+
+
+def drop_line(path: Path, number: int) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: number - 1] + lines[number:]))
+
+
+def without(lines: list[Record], first_s: float, last_s: float) -> list[Record]:
+    return [line for line in lines if not first_s <= (line["time_us"] - EPOCH_US) / 1_000_000 < last_s]
+
+
+def judged(run: RunFolder, fault: Fault) -> Verdict:
+    run.manifest["predictions"] = [
+        {"id": id_, "says": "It is as it was.", "expression": expression} for id_, expression in WATCHED.items()
+    ]
+    fault.before(run)
+    folder = run.write()
+    fault.after(folder)
+    return analyse(folder)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_makes_unknown_what_rests_on_it_and_nothing_else(run: RunFolder, name: str) -> None:
+    fault = FAULTS[name]
+    verdict = judged(run, fault)
+    by_status = {
+        status: {each.id for each in verdict.predictions if each.status == status}
+        for status in ("true", "false", "unknown")
+    }
+
+    assert by_status == {"true": WATCHED.keys() - fault.unknown, "false": set(), "unknown": fault.unknown}
+    reasons = {each.id: each.why or "" for each in verdict.predictions if each.status == "unknown"}
+    if fault.why:
+        assert any(fault.why in reason for reason in reasons.values()), reasons
+    assert all(reasons.values())
+
+
+def problems(verdict: Verdict) -> dict[str, list[str]]:
+    return {each.message: list(each.spoils) for each in verdict.problems}
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "spoils"),
+    [
+        ("a sampler that did not end in order is told", "the sampler did not end in order", []),
+        ("an exit code that was not recorded is told", "the manifest does not say how k6 ended", []),
+        ("errors in k6's log are told", "k6.log has 1 errors", []),
+        ("a scrape that failed spoils nothing by itself", "1 scrapes failed", []),
+        ("dropped packets spoil the capture alone", "the kernel dropped 3 packets", ["packets"]),
+        (
+            "a missing capture spoils itself alone",
+            "capture.json: missing or broken: the capture did not end in order",
+            ["packets"],
+        ),
+    ],
+)
+def test_what_spoils_no_figure_is_still_told(run: RunFolder, name: str, message: str, spoils: list[str]) -> None:
+    assert problems(judged(run, FAULTS[name]))[message] == spoils
+
+
+def test_each_instrument_gives_its_own_figures(run: RunFolder) -> None:
+    health = analyse(run.write()).health
+
+    assert health["sampler/backend-1"].figures == {
+        "rate_hz": 10, "ticks": 641, "late_ticks": 2, "late_ms_max": 61.0, "gaps": 0, "longest_gap_ms": 100.0,
+        "cpu_percent": 0.8, "ended": True,
+    }  # fmt: skip
+    assert health["k6/k6-1"].figures == {
+        "exit_code": 0, "ended": True, "requests": 103, "dials": 103, "events": 0, "dropped_iterations": 0,
+        "log_errors": 0, "cpu_percent": 5.0,
+    }  # fmt: skip
+    assert health["host"].figures == {"cpu_idle_percent": 90.0}
+    assert health["clock"].figures == {"longest_step_ms": 0.0}
+    assert health["tomcat/backend-1"].figures == {"readings": 63, "errors": 0, "longest_gap_ms": 1000.0}
+    assert health["capture/backend-1"].figures == {
+        "packets": 900, "packets_dropped": 0, "bytes": 81_000, "truncated": False
+    }  # fmt: skip
+    assert "capture/k6-1" not in health
+
+
+def test_a_proxy_captures_for_both_its_hops_and_logs_each_request(proxied_run: RunFolder) -> None:
+    del proxied_run.lines["backend-1/capture.json"], proxied_run.texts["backend-1/capture.pcap"]
+    health = analyse(proxied_run.write()).health
+
+    assert "capture/nginx" in health
+    assert "capture/backend-1" not in health
+    assert health["access/nginx"].figures == {"lines": 5, "exit_code": 0}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda run: run.manifest["exits"].update(nginx=137), "nginx ended with exit code 137"),
+        (lambda run: run.lines["nginx/access.jsonl"].append({"time_ms": "?"}), "access.jsonl: 1 corrupt lines"),
+        (lambda run: run.lines.pop("nginx/access.jsonl"), "access.jsonl: missing"),
+    ],
+)
+def test_an_access_log_with_holes_counts_nothing(
+    proxied_run: RunFolder, change: Callable[[RunFolder], object], message: str
+) -> None:
+    change(proxied_run)
+    proxied_run.predict("access.nginx.requests == 4", "client.requests.ok == 3")
+    verdict = analyse(proxied_run.write())
+
+    assert [each.status for each in verdict.predictions] == ["unknown", "true"]
+    assert message in (verdict.predictions[0].why or "")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"truncated": True}, "ended at its size limit, before the run did"),
+        ({"packets_dropped_by_kernel": None}, "nothing says how many packets the kernel dropped"),
+        ({"reason": "tcpdump ended by itself"}, "tcpdump ended by itself"),
+    ],
+)
+def test_a_capture_with_holes_is_told(run: RunFolder, change: Record, message: str) -> None:
+    run.lines["backend-1/capture.json"] = [make_capture() | change]
+
+    assert problems(analyse(run.write()))[message] == ["packets"]
+
+
+def test_the_clients_own_capture_is_expected_where_it_is_asked_for(run: RunFolder) -> None:
+    run.set_knobs(capture__mode="off", capture__client="handshakes")
+    del run.lines["backend-1/capture.json"], run.texts["backend-1/capture.pcap"]
+    verdict = analyse(run.write())
+
+    assert [each.instrument for each in verdict.problems] == ["capture/k6-1"] * 2
+
+
+def test_a_collector_that_takes_much_of_a_processor_is_told(run: RunFolder) -> None:
+    for reading in run.samples["backend-1"].slow:
+        if reading["kind"] == "self":
+            reading["cpu_ms"] *= 20
+
+    assert problems(analyse(run.write())) == {"took 16.0 % of a processor (limit 10 %)": []}
+
+
+def test_a_sampler_that_ended_by_itself_is_told(run: RunFolder) -> None:
+    folder = run.write()
+    path = folder / "raw" / "backend-1" / "samples.jsonl"
+    path.write_text(path.read_text().replace('"reason":"signal"', '"reason":"error: no space left"'))
+
+    assert problems(analyse(folder)) == {"the sampler ended by itself: error: no space left": []}
+
+
+def test_every_reason_is_told_once(run: RunFolder) -> None:
+    run.clients["k6-1"].requests.append(make_request(200, 5.0))
+    run.clients["k6-1"].dropped = 1
+    run.predict("client.requests.ok == client.requests.total")
+    why = analyse(run.write()).predictions[0].why
+
+    assert why == "k6/k6-1: k6 dropped 1 iterations: the load was less than asked for"

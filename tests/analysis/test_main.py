@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.analysis.support import RunFolder
+
+
+def analysis(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "analysis", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [("client.requests.ok == 3", 0), ("client.requests.ok == 4", 1), ("1 / 0 == 1", 3)],
+)
+def test_the_exit_code_tells_the_verdict(run: RunFolder, expression: str, code: int) -> None:
+    run.predict(expression)
+    done = analysis(run.write())
+
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_a_folder_that_is_no_run_is_bad_input(tmp_path: Path) -> None:
+    done = analysis(tmp_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"{tmp_path}: no manifest.json here; this is not a run's folder\n"
+
+
+def test_a_missing_argument_is_bad_input() -> None:
+    assert analysis().returncode == 2
+
+
+def test_a_verdict_that_cannot_be_written_is_a_failure(run: RunFolder) -> None:
+    folder = run.write()
+    (folder / "derived").write_text("in the way")
+    done = analysis(folder)
+
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr == f"{folder / 'derived'}: File exists\n"

@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from analysis import ManifestError, Verdict, analyse, predictions
+from analysis.expressions import ExpressionError
+from analysis.schema import schema
+from tests.analysis.support import KNOBS, PREDICTIONS, make_request
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.analysis.support import RunFolder
+
+
+def statuses(verdict: Verdict) -> dict[str, str]:
+    return {prediction.id: prediction.status for prediction in verdict.predictions}
+
+
+def written(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "derived" / "verdict.json").read_text())
+    return content
+
+
+def test_a_healthy_run_that_behaves_as_predicted_is_reproduced(run: RunFolder) -> None:
+    verdict = analyse(run.write())
+
+    assert {prediction.id: prediction.why for prediction in verdict.predictions if prediction.why} == {}
+    assert statuses(verdict) == dict.fromkeys(PREDICTIONS, "true")
+    assert verdict.verdict == "reproduced"
+    assert verdict.problems == []
+    assert all(health.healthy for health in verdict.health.values())
+
+
+def test_one_false_prediction_is_not_reproduced_whatever_else_is_unknown(run: RunFolder) -> None:
+    run.predict("client.requests.ok == 4", "nth(client.latency_ms.list, 9) == 1", "client.requests.ok == 3")
+    verdict = analyse(run.write())
+
+    assert list(statuses(verdict).values()) == ["false", "unknown", "true"]
+    assert verdict.verdict == "not-reproduced"
+
+
+def test_without_a_false_one_an_unknown_prediction_is_inconclusive(run: RunFolder) -> None:
+    run.predict("client.requests.ok == 3", "nth(client.latency_ms.list, 9) == 1")
+    verdict = analyse(run.write())
+
+    assert verdict.verdict == "inconclusive"
+    assert [prediction.why for prediction in verdict.predictions] == [None, "nth() asked for value 9 of a list of 3"]
+
+
+def test_a_run_without_predictions_proves_nothing(run: RunFolder) -> None:
+    run.predict()
+    verdict = analyse(run.write())
+
+    assert verdict.verdict == "inconclusive"
+    assert [problem.message for problem in verdict.problems] == ["the run has no predictions"]
+
+
+def test_every_name_of_a_prediction_is_measured(run: RunFolder) -> None:
+    run.predict("client.requests.ok <= load.users and near(nth(client.latency_ms.list, 7), 0, 1) and load.keep_alive")
+    run.clients["k6-1"].requests += [make_request(200 + number, 3.5) for number in range(98)]
+    folder = run.write()
+    analyse(folder)
+
+    assert written(folder)["predictions"][0]["measured"] == {
+        "client.requests.ok": 101,
+        "load.users": 103,
+        "load.keep_alive": True,
+        # A list longer than 100 is told by its ends.
+        "client.latency_ms.list": {"count": 101, "min": 3.5, "max": 43_210.5},
+    }
+
+
+def test_what_is_unknown_is_measured_as_null(run: RunFolder) -> None:
+    run.predict("client.admissions.total == 0 or client.requests.error.1211 == 100")
+    folder = run.write()
+    (folder / "raw" / "k6-1" / "events.jsonl").unlink()
+    analyse(folder)
+    prediction = written(folder)["predictions"][0]
+
+    assert (prediction["status"], prediction["why"]) == ("true", None)
+    assert prediction["measured"] == {"client.admissions.total": None, "client.requests.error.1211": 100}
+
+
+@pytest.mark.parametrize("status", ["running", "aborted", "failed"])
+def test_a_run_that_did_not_complete_decides_nothing(run: RunFolder, status: str) -> None:
+    run.manifest |= {"status": status, "reason": "Ctrl-C"}
+    run.predict("client.requests.ok == 3", "load.users == 103", "load.users == 104", "true")
+    verdict = analyse(run.write())
+
+    assert set(statuses(verdict).values()) == {"unknown"}
+    assert verdict.verdict == "inconclusive"
+    assert {prediction.why for prediction in verdict.predictions} == {f"the run is {status}, not complete: Ctrl-C"}
+
+
+def test_a_run_that_was_aborted_before_it_began_still_has_a_verdict(run: RunFolder) -> None:
+    kept = ("schema", "scenario", "run", "path", "predictions")
+    run.manifest = {key: run.manifest[key] for key in kept} | {"status": "aborted"}
+    folder = run.write()
+    shutil.rmtree(folder / "raw")
+
+    assert analyse(folder).verdict == "inconclusive"
+    assert written(folder)["health"].keys() == {"clock", "host"}
+
+
+def test_a_wrong_expression_in_the_manifest_is_unknown_with_its_fault(run: RunFolder) -> None:
+    run.predict("load.user == 3", "client.requests.ok = 3", "client.requests.ok", "client.dials.failed_x == 1")
+    verdict = analyse(run.write())
+
+    assert verdict.verdict == "inconclusive"
+    assert [prediction.why for prediction in verdict.predictions] == [
+        "the expression is wrong: column 1: there is no figure or knob load.user; did you mean load.users?",
+        "the expression is wrong: column 20: = is no part of an expression; write == to compare",
+        "the expression is wrong: column 1: a prediction must compare something; this is a number",
+        "the expression is wrong: column 1: client.dials.failed_x: there is no kind x",
+    ]
+
+
+def test_a_prediction_is_checked_whole_before_a_run() -> None:
+    path = ["k6", "backend"]
+
+    assert predictions.check("client.requests.ok == load.users", path, KNOBS).names == (
+        "client.requests.ok",
+        "load.users",
+    )
+    for text, column in (("1 == client.requests.okay", 6), ("client.latency_ms.list == 3", 1), ("1 ==", 5)):
+        with pytest.raises(ExpressionError) as refused:
+            predictions.check(text, path, KNOBS)
+        assert refused.value.column == column
+
+
+def test_the_same_raw_files_give_the_same_bytes(run: RunFolder, tmp_path: Path) -> None:
+    folder = run.write()
+    analyse(folder)
+    first = (folder / "derived" / "verdict.json").read_bytes()
+    copy = shutil.copytree(folder, tmp_path / "copied [to] another*place")
+    for each in (folder, copy):
+        analyse(each)
+
+        assert (each / "derived" / "verdict.json").read_bytes() == first
+    assert [path.name for path in (folder / "derived").iterdir()] == ["verdict.json"]
+
+
+def test_the_raw_files_are_left_as_they_were(run: RunFolder) -> None:
+    folder = run.write()
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    analyse(folder)
+
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_verdict_follows_its_schema(run: RunFolder) -> None:
+    validator = Draft202012Validator(json.loads(schema()))
+    folder = run.write()
+    analyse(folder)
+
+    validator.validate(written(folder))
+    assert not validator.is_valid(written(folder) | {"verdict": "maybe"})
+
+
+def test_the_schema_in_the_repository_is_current(pytestconfig: pytest.Config) -> None:
+    stored = pytestconfig.rootpath / "schemas" / "verdict.schema.json"
+
+    assert stored.read_text() == schema(), "python -m analysis.schema > schemas/verdict.schema.json"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "no manifest.json here; this is not a run's folder"),
+        ("", "Invalid JSON: EOF while parsing"),
+        ('{"schema": "connlab.mani', "Invalid JSON"),
+        ("[]", "Input should be an object"),
+        ('{"schema": "connlab.manifest/2"}', "schema: Input should be 'connlab.manifest/1'"),
+    ],
+)
+def test_a_folder_without_a_usable_manifest_is_no_run(tmp_path: Path, content: str | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / "manifest.json").write_text(content)
+
+    with pytest.raises(ManifestError, match="manifest") as refused:
+        analyse(tmp_path)
+
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_names_of_instances_cannot_lead_out_of_the_folder(run: RunFolder) -> None:
+    run.manifest["instances"]["backend"] = ["../../etc"]
+
+    with pytest.raises(ManifestError, match="instances"):
+        analyse(run.write())
+
+
+damages = st.lists(
+    st.tuples(st.integers(0, 6), st.sampled_from(["cut", "byte", "remove", "swap", "double"]), st.floats(0, 1)),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(damages)
+def test_whatever_happens_to_the_files_there_is_a_verdict(
+    whole_run: RunFolder, tmp_path_factory: pytest.TempPathFactory, damage: list[tuple[int, str, float]]
+) -> None:
+    whole_run.folder = tmp_path_factory.mktemp("run")
+    folder = whole_run.write()
+    files = sorted(path for path in (folder / "raw").rglob("*.json*"))
+    for index, how, where in damage:
+        damage_file(files[index % len(files)], how, where)
+
+    verdict = analyse(folder)
+
+    Draft202012Validator(json.loads(schema())).validate(written(folder))
+    # All predictions hold in the run: damage may hide that, and must not say the contrary.
+    assert "false" not in statuses(verdict).values()
+    shutil.rmtree(folder)
+
+
+def damage_file(path: Path, how: str, where: float) -> None:
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    at = int(where * len(content))
+    match how:
+        case "cut":
+            path.write_bytes(content[:at])
+        case "byte":
+            path.write_bytes(content[:at] + b"\xff" + content[at + 1 :])
+        case "swap":
+            path.write_bytes(content[at:] + content[:at])
+        case "double":
+            path.write_bytes(content + content[:at])
+        case _:
+            path.unlink()
