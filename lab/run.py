@@ -97,10 +97,10 @@ def _phases(session: Session, console: Console) -> None:
     with Display(console, session.effective.slug) as display, Watch(session.manifest.run) as watch:
         _begin(session, display, "prepare")
         prepare.start(session, watch)
+        measure.await_start_line(session, watch)
         if scenario.warmup.requests:
             _begin(session, display, "warmup")
             measure.warm_up(session)
-        measure.await_start_line(session, watch)
 
         display.watch(Gauges(topology, session.raw))
         _begin(session, display, "measure", models.expected_s(session.effective))

@@ -79,7 +79,7 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
         if one.get("why"):
             console.print(f"        why: {one['why']}", style="yellow", soft_wrap=True)
     for problem in verdict.get("problems", []):
-        console.print(Text(f"evidence: {show(problem)}", "yellow"), soft_wrap=True)
+        console.print(Text(f"evidence: {problem['instrument']}: {problem['message']}", "yellow"), soft_wrap=True)
     console.print(Text.assemble("verdict: ", (verdict["verdict"], _STYLES[verdict["verdict"]])))
     console.print(f"result: {paths.shown(folder)}", soft_wrap=True)
 

@@ -13,7 +13,7 @@ def status(number: int, *, paused: bool) -> str:
 
 
 def test_it_waits_until_every_instance_stands_paused(fake_docker: FakeDocker) -> None:
-    fake_docker.says('"exec "*', status(3, paused=True))
+    fake_docker.says('"exec "*', status(4, paused=True))
     with Watch("run-1") as watch:
         k6.wait_ready(["k6-1", "k6-2"], watch)
     assert sum(call.startswith("exec connlab-collector-k6-") for call in fake_docker.calls) == 2
@@ -32,12 +32,12 @@ def test_an_instance_that_ended_is_named_with_its_last_words(fake_docker: FakeDo
 
 
 def test_all_instances_are_let_go(fake_docker: FakeDocker) -> None:
-    fake_docker.says('"exec "*', status(4, paused=False))
+    fake_docker.says('"exec "*', status(5, paused=False))
     k6.resume(["k6-1", "k6-2"])
     assert all("--method PATCH" in call and '"paused": false' in call for call in fake_docker.calls)
 
 
-@pytest.mark.parametrize("answer", [status(3, paused=True), "{}", "null"])
+@pytest.mark.parametrize("answer", [status(4, paused=True), "{}", "null"])
 def test_one_that_does_not_go_is_an_error(fake_docker: FakeDocker, answer: str) -> None:
     fake_docker.says('"exec "*', answer)
     with pytest.raises(LabError):
