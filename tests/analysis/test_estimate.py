@@ -172,6 +172,14 @@ def test_more_failed_dials_than_the_counter_allows_are_outside(run: RunFolder) -
     assert check(run).within is False
 
 
+def test_a_starved_generator_does_not_spoil_a_count_of_what_it_did(run: RunFolder) -> None:
+    for reading in run.samples["backend-1"].slow + run.samples["k6-1"].slow:
+        if "host" in reading:
+            reading["host"]["cpu_idle_ms"] = 0
+
+    assert check(run).within is True
+
+
 def test_at_a_proxied_path_the_first_hop_is_checked(proxied_run: RunFolder) -> None:
     found = check(proxied_run)
 
