@@ -7,11 +7,16 @@ the time at which it was taken.
 
 from __future__ import annotations
 
-# A hole in the ticks. A maximum read from samples misses what rises and falls within a hole, and a counter read at
-# the far side of one may hold what happened outside the window. Five periods bear a busy machine; half a second is
-# the least, because an accept queue that overflows stays full for as long as its clients wait: a second and more.
-GAP_PERIODS = 5
-GAP_MS_MIN = 500
+# A hole in the ticks at an edge of the window. A counter read at its far side may hold what happened outside. Five
+# periods bear a busy machine; half a second is the least, and shorter than what lies between the warm-up or the stop of
+# the servers and the load.
+EDGE_GAP_PERIODS = 5
+EDGE_GAP_MS_MIN = 500
+
+# A hole in the ticks anywhere in the window. A maximum read from samples misses what rises and falls within one. A
+# second is the least: an accept queue that overflows stays full for as long as its clients wait, a second and more.
+GAP_PERIODS = 10
+GAP_MS_MIN = 1_000
 
 # A hole in what is read once a second (sockets, processes, scrapes): two readings lost in a row are one too many.
 SECONDLY_GAP_MS = 3_000
@@ -24,12 +29,17 @@ TIME_WAIT_GAP_MS = 15_000
 # and the server's times by the wall clock is spoilt; durations are monotonic and are not.
 CLOCK_STEP_MS = 100
 
-# The share of all processors that must be idle while the load runs. Below it the generator did not get the processor
-# when it wanted it: users came late and latencies hold its own waiting.
+# A starved generator: users came late, and latencies hold k6's own waiting. Two signs of it, each enough.
+# One: the processors had no time to spare, and k6 itself wanted much. A program that wants little gets it at once,
+# however busy others keep the machine; that is what the scheduler is for.
 HOST_IDLE_PERCENT_MIN = 2.0
+K6_CPU_SHARE_PERCENT_MAX = 25.0
+# Two: the sampler beside k6, which sleeps and wakes as a user does, woke up late: by more than half a period, in more
+# than one of twenty ticks.
+LATE_TICKS_PERCENT_MAX = 5.0
 
 # A collector that takes more than this of one processor disturbs what it measures. It is told, and spoils nothing:
-# the share of idle processors decides whether that mattered.
+# the signs above decide whether that mattered.
 SAMPLER_CPU_PERCENT_MAX = 10.0
 
 # k6's exit codes that leave its evidence whole: 0, and 99 for a threshold that was crossed.
@@ -37,6 +47,11 @@ SAMPLER_CPU_PERCENT_MAX = 10.0
 K6_EXITS_IN_ORDER = (0, 99)
 
 
+def edge_gap_ms(rate_hz: int) -> float:
+    """The longest hole at an edge of the window in ticks taken at this rate, in ms."""
+    return max(EDGE_GAP_MS_MIN, EDGE_GAP_PERIODS * 1000 / rate_hz)
+
+
 def gap_ms(rate_hz: int) -> float:
-    """The longest hole in ticks taken at this rate, in ms."""
+    """The longest hole within the window in ticks taken at this rate, in ms."""
     return max(GAP_MS_MIN, GAP_PERIODS * 1000 / rate_hz)

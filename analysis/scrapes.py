@@ -21,19 +21,19 @@ class Scrape:
         damage: what is wrong with the file.
         times_us: when each good reading was taken, Unix epoch, ascending but for steps of the clock.
         bodies: what each of them read.
-        errors: readings that failed.
+        errors_us: when each of those that failed was tried.
     """
 
     damage: Damage
     times_us: list[int]
     bodies: list[Record]
-    errors: int
+    errors_us: list[int]
 
 
 def read(path: Path) -> Scrape:
     """Return what a <scrape>.jsonl holds; it never raises."""
     lines = JsonLines(path)
-    scrape = Scrape(lines.damage, [], [], 0)
+    scrape = Scrape(lines.damage, [], [], [])
     for number, record in lines:
         time_us = None if record is None else integer(record, "time_us")
         if record is None:
@@ -44,5 +44,5 @@ def read(path: Path) -> Scrape:
             scrape.times_us.append(time_us)
             scrape.bodies.append(record["body"])
         else:
-            scrape.errors += 1
+            scrape.errors_us.append(time_us)
     return scrape

@@ -5,8 +5,8 @@ drain belongs to it because the last time-outs, retransmissions and closes of th
 
 A counter's difference over the window is its value at the first tick at or after the window's end, less its value at
 the last tick at or before its start. Both ticks lie outside the window, so nothing in it is missed; what they add is
-at most analysis.limits.gap_ms on either side, in phases in which the lab puts on no load. Where a hole in the samples
-is longer than that at an edge, the difference is unknown.
+at most analysis.limits.edge_gap_ms on either side, in phases in which the lab puts on no load. Where a hole in the
+samples is longer than that at an edge, the difference is unknown.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis import processes
-from analysis.health import k6, sampler, servers
+from analysis.health import host, k6, sampler, servers
 from analysis.health.problems import Evidence, Health, Problem, Report
 from analysis.values import Unknown
 
@@ -20,10 +20,9 @@ def examine(raw: RawRun) -> Health:
     """Examine every instrument of a run."""
     window = None if isinstance(raw.window, Unknown) else raw.window
     exits = raw.manifest.exits
-    all_samples = raw.samples.values()
     reports = [
-        sampler.examine_clock(all_samples, window),
-        sampler.examine_host(all_samples, window),
+        sampler.examine_clock(raw.samples.values(), window),
+        host.examine(raw, window),
         *(sampler.examine(instance, samples, window) for instance, samples in raw.samples.items()),
         *(
             k6.examine(instance, client, exits.get(instance), _cpu_percent(raw, instance, window))

@@ -1,4 +1,4 @@
-"""Examines one collector's samples, and what they say of the clock and of the host."""
+"""Examines one collector's samples, and what all of them say of the clock."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def _examine_end(report: Report, samples: Samples) -> None:
 
 
 def _examine_ticks(report: Report, samples: Samples, window: Window) -> None:
-    limit_ms = limits.gap_ms(samples.rate_hz)
-    span = timeline.enclose(samples.ticks, window, limit_ms)
+    span = timeline.enclose(samples.ticks, window, limits.edge_gap_ms(samples.rate_hz))
     if isinstance(span, Unknown):
         report.add(f"the samples do not cover the window: {span.why}", Evidence.COUNTERS, Evidence.TICKS)
         return
     longest_ms = timeline.longest_hole_ms(samples.ticks, span)
+    limit_ms = limits.gap_ms(samples.rate_hz)
     report.figures["longest_gap_ms"] = round(longest_ms, 3)
     if longest_ms > limit_ms:
         report.add(f"no samples for {longest_ms:.0f} ms (limit {limit_ms:.0f} ms)", Evidence.TICKS)
@@ -79,7 +79,7 @@ def examine_clock(all_samples: Iterable[Samples], window: Window | None) -> Repo
     report = Report("clock", {"longest_step_ms": None})
     if window is None:
         return report
-    spans = [(each, timeline.enclose(each.ticks, window, limits.gap_ms(each.rate_hz))) for each in all_samples]
+    spans = [(each, timeline.enclose(each.ticks, window, limits.edge_gap_ms(each.rate_hz))) for each in all_samples]
     steps = [timeline.longest_step_ms(each, span) for each, span in spans if not isinstance(span, Unknown)]
     if not steps:
         report.add("no sampler compared the clocks over the whole window", Evidence.CLOCK)
@@ -88,42 +88,6 @@ def examine_clock(all_samples: Iterable[Samples], window: Window | None) -> Repo
     if max(steps) > limits.CLOCK_STEP_MS:
         report.add(f"was set by {max(steps):.0f} ms in the window (limit {limits.CLOCK_STEP_MS} ms)", Evidence.CLOCK)
     return report
-
-
-def examine_host(all_samples: Iterable[Samples], window: Window | None) -> Report:
-    """Report on the processors of the host, which every sampler sees alike: the first whole account of them counts."""
-    report = Report("host", {"cpu_idle_percent": None})
-    if window is None:
-        return report
-    shares = (_idle_percent(samples.processes, window) for samples in all_samples)
-    idle_percent = next((share for share in shares if share is not None), None)
-    report.figures["cpu_idle_percent"] = idle_percent
-    if idle_percent is None:
-        report.add("nothing says how busy the processors were under the load", Evidence.LOAD)
-    elif idle_percent < limits.HOST_IDLE_PERCENT_MIN:
-        report.add(
-            f"the processors were idle for {idle_percent} % of the time under the load"
-            f" (limit {limits.HOST_IDLE_PERCENT_MIN:g} %): k6 may have waited for them",
-            Evidence.LOAD,
-        )
-    return report
-
-
-def _idle_percent(series: list[Record], window: Window) -> float | None:
-    times_us = [record["time_us"] for record in series]
-    silence_ms = timeline.longest_silence_ms(times_us, window.start_us, window.load_end_us)
-    if silence_ms > limits.SECONDLY_GAP_MS:
-        return None
-    readings = timeline.around(times_us, window.start_us, window.load_end_us)
-    hosts = [series[index].get("host") for index in readings]
-    if len(hosts) < 2 or not isinstance(hosts[0], dict) or not isinstance(hosts[-1], dict):  # noqa: PLR2004  a difference takes two
-        return None
-    used = [(integer(host, "cpu_total_ms"), integer(host, "cpu_idle_ms")) for host in (hosts[0], hosts[-1])]
-    (total_before, idle_before), (total_after, idle_after) = used
-    if total_before is None or idle_before is None or total_after is None or idle_after is None:
-        return None
-    total = total_after - total_before
-    return round(100 * (idle_after - idle_before) / total, 2) if total > 0 else None
 
 
 def _cpu_percent(selves: list[Record]) -> float | None:

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 def examine_scrape(instance: str, scrape: Scrape, window: Window | None) -> Report:
     """Report on the scrapes of one backend's connector."""
     report = Report(f"tomcat/{instance}")
-    report.figures = {"readings": len(scrape.times_us), "errors": scrape.errors, "longest_gap_ms": None}
+    report.figures = {"readings": len(scrape.times_us), "errors": len(scrape.errors_us), "longest_gap_ms": None}
     for message in scrape.damage.messages("tomcat.jsonl"):
         report.add(message)
-    if scrape.errors:
-        report.add(f"{scrape.errors} scrapes failed")
     if window is None:
         return report
+    # Those before and after are of a server that starts or stops.
+    errors = sum(window.start_us <= time_us <= window.end_us for time_us in scrape.errors_us)
+    if errors:
+        report.add(f"{errors} scrapes failed in the window")
     silence_ms = timeline.longest_silence_ms(scrape.times_us, window.start_us, window.end_us)
     report.figures["longest_gap_ms"] = round(silence_ms, 3)
     if silence_ms > limits.SECONDLY_GAP_MS:

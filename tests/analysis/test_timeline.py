@@ -103,7 +103,8 @@ def test_the_longest_silence_counts_from_the_reading_before_the_stretch(
 
 
 def test_the_limit_of_a_hole_follows_the_rate() -> None:
-    assert [limits.gap_ms(rate_hz) for rate_hz in (1, 2, 10, 100)] == [5000, 2500, 500, 500]
+    assert [limits.edge_gap_ms(rate_hz) for rate_hz in (1, 2, 10, 100)] == [5000, 2500, 500, 500]
+    assert [limits.gap_ms(rate_hz) for rate_hz in (1, 2, 10, 100)] == [10_000, 5000, 1000, 1000]
 
 
 def of_manifest(**changed: Any) -> Window | Unknown:  # noqa: ANN401  any field of the manifest

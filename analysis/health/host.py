@@ -1,0 +1,103 @@
+"""Examines the host under the load: whether k6 got the processors when it wanted them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis import limits, processes, timeline
+from analysis.health.problems import Evidence, Report
+from analysis.jsonl import Record, integer
+
+if TYPE_CHECKING:
+    from analysis.rawrun import RawRun
+    from analysis.samples import Samples
+    from analysis.window import Window
+
+
+def examine(raw: RawRun, window: Window | None) -> Report:
+    """Report on the processors under the load."""
+    report = Report("host", {"cpu_idle_percent": None, "k6_cpu_share_percent": None, "late_ticks_percent": None})
+    if window is None:
+        return report
+    idle_percent = _idle_percent(raw, window)
+    share_percent = _k6_share_percent(raw, window)
+    late_percent = _late_percent(raw, window)
+    report.figures = {
+        "cpu_idle_percent": idle_percent,
+        "k6_cpu_share_percent": share_percent,
+        "late_ticks_percent": late_percent,
+    }
+    if idle_percent is None:
+        report.add("nothing says how busy the processors were under the load", Evidence.LOAD)
+    elif idle_percent < limits.HOST_IDLE_PERCENT_MIN and (
+        share_percent is None or share_percent > limits.K6_CPU_SHARE_PERCENT_MAX
+    ):
+        report.add(
+            f"the processors were idle for {idle_percent} % of the load (limit {limits.HOST_IDLE_PERCENT_MIN:g} %), and"
+            f" k6 took {_text(share_percent)} of them (limit {limits.K6_CPU_SHARE_PERCENT_MAX:g} %): it had to wait",
+            Evidence.LOAD,
+        )
+    if late_percent is not None and late_percent > limits.LATE_TICKS_PERCENT_MAX:
+        report.add(
+            f"{late_percent} % of the ticks beside k6 were late under the load (limit"
+            f" {limits.LATE_TICKS_PERCENT_MAX:g} %): so were its users",
+            Evidence.LOAD,
+        )
+    return report
+
+
+def _text(percent: float | None) -> str:
+    return "an unknown share" if percent is None else f"{percent} %"
+
+
+def _idle_percent(raw: RawRun, window: Window) -> float | None:
+    """The share of all processors that was idle; every sampler sees the same, so the first whole account counts."""
+    shares = (_idle_percent_of(samples.processes, window) for samples in raw.samples.values())
+    return next((share for share in shares if share is not None), None)
+
+
+def _idle_percent_of(series: list[Record], window: Window) -> float | None:
+    times_us = [record["time_us"] for record in series]
+    silence_ms = timeline.longest_silence_ms(times_us, window.start_us, window.load_end_us)
+    readings = processes.under_load(series, window)
+    if silence_ms > limits.SECONDLY_GAP_MS or not readings:
+        return None
+    before, after = _host(readings[0]), _host(readings[-1])
+    if before is None or after is None or after[0] <= before[0]:
+        return None
+    return round(100 * (after[1] - before[1]) / (after[0] - before[0]), 2)
+
+
+def _host(reading: Record) -> tuple[int, int] | None:
+    """The processor time that all processors had so far, and that in which they were idle; ms."""
+    host = reading.get("host")
+    if not isinstance(host, dict):
+        return None
+    total_ms, idle_ms = integer(host, "cpu_total_ms"), integer(host, "cpu_idle_ms")
+    return None if total_ms is None or idle_ms is None else (total_ms, idle_ms)
+
+
+def _k6_share_percent(raw: RawRun, window: Window) -> float | None:
+    """The share of all processors that the instances of k6 took."""
+    cpus = raw.manifest.host.cpus
+    taken = [
+        processes.cpu_percent(processes.under_load(raw.samples[instance].processes, window)) for instance in raw.clients
+    ]
+    known = [percent for percent in taken if percent is not None]
+    if cpus is None or not known or len(known) < len(taken):
+        return None
+    return round(sum(known) / cpus, 2)
+
+
+def _late_percent(raw: RawRun, window: Window) -> float | None:
+    """The share of ticks under the load that were late by more than half a period, beside the k6 that had the most."""
+    shares = [_late_percent_of(raw.samples[instance], window) for instance in raw.clients]
+    return max((share for share in shares if share is not None), default=None)
+
+
+def _late_percent_of(samples: Samples, window: Window) -> float | None:
+    ticks = [tick for tick in samples.ticks if window.start_us <= tick.time_us < window.load_end_us]
+    if not ticks:
+        return None
+    late = sum(tick.late_us > 500_000 / samples.rate_hz for tick in ticks)
+    return round(100 * late / len(ticks), 2)
