@@ -14,6 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 FILE = "manifest.json"
 SCHEMA = "connlab.manifest/1"
 
+# Every server of the lab takes its traffic here; management ports are apart.
+TRAFFIC_PORT = 8080
+
 Scalar = bool | int | float | str
 # An instance's name is the name of its folder below raw/.
 Instance = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
@@ -55,6 +58,12 @@ class Host(_Part):
     cpus: Annotated[int, Field(gt=0)] | None = None
 
 
+class Tolerance(_Part):
+    """What a run may leave open; None where the manifest does not say."""
+
+    unexplained: Annotated[int, Field(ge=0)] | None = None
+
+
 class Manifest(_Part):
     """The part of manifest.json that the analysis reads; docs/data-format.md describes all of it."""
 
@@ -66,10 +75,13 @@ class Manifest(_Part):
     host: Host = Host()
     path: list[str] = []
     instances: dict[str, list[Instance]] = {}
+    addresses: dict[str, list[str]] = {}
     knobs: dict[str, Knob] = {}
     sysctls: dict[str, dict[str, str | None]] = {}
     phases: list[Phase] = []
     exits: dict[str, int | None] = {}
+    slow_ms: Annotated[int, Field(gt=0)] | None = None
+    tolerance: Tolerance = Tolerance()
     predictions: list[Prediction] = []
 
     def of_role(self, role: str) -> list[str]:

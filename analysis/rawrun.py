@@ -5,18 +5,22 @@ Each file is read once, when something first asks for it. What is missing or dam
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import weakref
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis import access, captures, client, samples, scrapes, window
+from analysis import access, captures, client, flows, samples, scrapes, window
 
 if TYPE_CHECKING:
-    from pathlib import Path
 
     from analysis.bulk import Log
     from analysis.captures import Capture
     from analysis.client import Client
+    from analysis.flows import Reduction
     from analysis.manifest import Manifest
     from analysis.samples import Samples
     from analysis.scrapes import Scrape
@@ -69,6 +73,15 @@ class RawRun:
             instance: capture
             for instance, capture in found.items()
             if instance in due or capture.packets or capture.report is not None
+        }
+
+    @cached_property
+    def reductions(self) -> dict[str, Reduction]:
+        """What `flows` made of each capture; its files last as long as this object."""
+        folder = Path(tempfile.mkdtemp(prefix="connlab-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return {
+            instance: flows.reduce(self.raw(instance), folder / f"{instance}.parquet") for instance in self.captures
         }
 
     @property

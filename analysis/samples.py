@@ -7,10 +7,14 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from analysis.jsonl import JsonLines, Record, integer, kind_of, records
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from analysis.bulk import Integers
 
 SCHEMA = "connlab.samples/1"
 
@@ -93,6 +97,14 @@ class Samples:
     def rate_hz(self) -> int:
         """Ticks in a second, as the header says; 10, the lab's default, without a usable header."""
         return (integer(self.header, "rate_hz") or 10) if self.header else 10
+
+    def series(self, name: str) -> Integers:
+        """A counter's value at each tick; 0 before its first, and for one that there is not."""
+        counter = self.counters.get(name)
+        if counter is None:
+            return np.zeros(len(self.ticks), dtype=np.int64)
+        positions = np.searchsorted(counter.ticks, np.arange(len(self.ticks)), side="right")
+        return np.array([0, *counter.values], dtype=np.int64)[positions]
 
 
 def read(path: Path) -> Samples:

@@ -10,6 +10,7 @@ from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run, greatest, total
 from analysis.health import Evidence
 from analysis.jsonl import Record, integer, records
+from analysis.manifest import TRAFFIC_PORT
 from analysis.values import Kind, Unknown, Value, unknown
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ _SAMPLES_FILE = "collector: samples.jsonl"
 _AT_EDGES = {Evidence.COUNTERS: "sampler", Evidence.CLOCK: ""}
 _ALL_TICKS = {Evidence.COUNTERS: "sampler", Evidence.TICKS: "sampler", Evidence.CLOCK: ""}
 _ALL_SOCKETS = {Evidence.SOCKETS: "sampler", Evidence.CLOCK: ""}
-
-# Every server of the lab takes its traffic here; management ports are apart.
-TRAFFIC_PORT = 8080
 
 # The total of TIME_WAIT sockets is read with each tick, at no cost.
 _TIME_WAIT = "sockstat.TCP.tw"

@@ -78,15 +78,23 @@ _WHOLE_DIAL = """kind = 'dial' AND list_count(list_filter(
 _WHOLE_CLOSE = "kind = 'close' AND id IS NOT NULL AND time_us IS NOT NULL"
 _WHOLE_ACCESS = "time_ms IS NOT NULL AND status IS NOT NULL"
 
+# Table → the fields of its records, and the condition that holds for a line that is one.
+_RECORDS = {
+    "requests": (_REQUESTS, _WHOLE_REQUEST),
+    "dials": (_DIALS, _WHOLE_DIAL),
+    "closes": (_CLOSES, _WHOLE_CLOSE),
+    "access": (_ACCESS, _WHOLE_ACCESS),
+}
+
 _MACROS = """
     CREATE MACRO host_of(address) AS regexp_extract(address, '^\\[?(.*?)\\]?:\\d+$', 1);
     CREATE MACRO port_of(address) AS try_cast(regexp_extract(address, ':(\\d+)$', 1) AS BIGINT);
+    CREATE MACRO seconds_of(tries) AS
+        list_transform(string_split(tries, ', '), lambda each: try_cast(each AS DOUBLE));
 """
 
 # 2025/11/21 07:26:40 [error] 7#7: *12 connect() failed (111: Connection refused) while connecting to upstream, …
-_ERROR_LINE = re.compile(
-    rb"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d) \[(\w+)\] \d+#\d+: (?:\*(\d+) )?(.*)", re.ASCII
-)
+_ERROR_LINE = re.compile(rb"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d) \[(\w+)\] \d+#\d+: (?:\*(\d+) )?(.*)", re.ASCII)
 _ERROR_LEVELS = (b"error", b"crit", b"alert", b"emerg")
 
 
@@ -135,21 +143,20 @@ def _load_clients(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     _create(database, "closes", {"instance": "VARCHAR", **_CLOSES})
     for instance in raw.manifest.of_role("k6"):
         folder = raw.raw(instance)
-        _read_json(database, "requests", instance, folder / "requests.jsonl", _REQUESTS, _WHOLE_REQUEST)
-        _read_json(database, "dials", instance, folder / "dials.jsonl", _DIALS, _WHOLE_DIAL)
-        _read_json(database, "closes", instance, folder / "dials.jsonl", _CLOSES, _WHOLE_CLOSE)
+        _read_json(database, "requests", instance, folder / "requests.jsonl")
+        _read_json(database, "dials", instance, folder / "dials.jsonl")
+        _read_json(database, "closes", instance, folder / "dials.jsonl")
 
 
 def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     _create(database, "access", {"instance": "VARCHAR", "line": "BIGINT", **_ACCESS})
     for instance in raw.manifest.of_role("nginx"):
-        _read_json(database, "access", instance, raw.raw(instance) / "access.jsonl", _ACCESS, _WHOLE_ACCESS)
+        _read_json(database, "access", instance, raw.raw(instance) / "access.jsonl")
 
 
-def _read_json(
-    database: duckdb.DuckDBPyConnection, table: str, instance: str, path: Path, columns: dict[str, str], whole: str
-) -> None:
+def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, path: Path) -> None:
     """Append the whole records of a file of JSON Lines; `line` is the number of a line, blank ones not counted."""
+    columns, whole = _RECORDS[table]
     fields = ", ".join(f"{name}: '{type_}'" for name, type_ in {"kind": "VARCHAR", **columns}.items())
     line = "line, " if table == "access" else ""
     query = f"""
@@ -179,7 +186,9 @@ def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         if found:
             columns_ = zip(*found, strict=True)
             names = ("instance", "line", "time_us", "serial", "text")
-            arrays = {name: np.array(values, dtype=_dtype(values)) for name, values in zip(names, columns_, strict=True)}
+            arrays = {
+                name: np.array(values, dtype=_dtype(values)) for name, values in zip(names, columns_, strict=True)
+            }
             _insert(database, "errors", arrays, "instance, line, time_us, nullif(serial, 0) AS connection, text")
 
 
@@ -256,7 +265,10 @@ def _load_tomcat(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     for instance, scrape in raw.tomcat.items():
         rows = [(time_us, *_connector(body)) for time_us, body in zip(scrape.times_us, scrape.bodies, strict=True)]
         if rows:
-            columns = {name: np.array(values, dtype=np.int64) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+            columns = {
+                name: np.array(values, dtype=np.int64)
+                for name, values in zip(names, zip(*rows, strict=True), strict=True)
+            }
             select = ", ".join([f"'{instance}' AS instance", *(f"nullif({name}, -1) AS {name}" for name in names)])
             _insert(database, "scrapes", columns, select)
 

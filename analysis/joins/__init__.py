@@ -1,0 +1,128 @@
+"""Joins what client, proxy, server, kernel and wire each saw of a run.
+
+- `tables`: every observer's records as tables of one database in memory;
+- `hops`: the hops of the path, and whose capture counts the connections of each;
+- `connections`: what became of each connection's SYNs, and when the server accepted it;
+- `links`: which dial, connection, access line and upstream connection belong to which request;
+- `cases`: all of that in one row for each request.
+
+docs/data-format.md says how each join is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from analysis.joins import cases, connections, hops, links, tables
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from analysis.health import Health
+    from analysis.joins.hops import Hop
+    from analysis.rawrun import RawRun
+    from analysis.window import Window
+
+__all__ = ["Hop", "Joined", "Row", "Story", "join", "story"]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The joined evidence of a run.
+
+    Attributes:
+        hops: of its path.
+        database: its tables; the modules of this package describe them.
+    """
+
+    hops: tuple[Hop, ...]
+    database: duckdb.DuckDBPyConnection
+
+    def rows(self, query: str, **parameters: object) -> list[Row]:
+        """The rows that a query gives, each as a mapping from column to value."""
+        found = self.database.execute(query, parameters)
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
+
+
+def join(raw: RawRun, health: Health, window: Window) -> Joined:
+    """Join a run; what is missing leaves holes, it never raises."""
+    found = hops.of_run(raw, health)
+    database = tables.load(raw)
+    connections.build(database, found, window)
+    links.build(database)
+    cases.build(database, raw.manifest.slow_ms)
+    return Joined(found, database)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All records of one request.
+
+    Attributes:
+        case: its row of `cases`.
+        flows: the connections that carried it, first hop first, from every capture that has them (the columns of
+            `flows`).
+        lost_syns: their SYNs that nothing answered, with what the server's kernel counted around each.
+        line: the proxy's access line, None if there is none.
+        tries: the servers that the proxy tried, in order.
+        errors: what the proxy's error log says of it.
+    """
+
+    case: Row
+    flows: list[Row]
+    lost_syns: list[Row]
+    line: Row | None
+    tries: list[Row]
+    errors: list[Row]
+
+
+def story(joined: Joined, instance: str, request: int) -> Story | None:
+    """The records of one request of a k6 instance; None if there is no such request."""
+    found = joined.rows("SELECT * FROM cases WHERE instance = $instance AND id = $id", instance=instance, id=request)
+    if not found:
+        return None
+    case = found[0]
+    line = {"instance": case["line_instance"], "line": case["line_line"]}
+    tries = joined.rows(
+        """SELECT tries.*, try_links.observer, try_links.flow, try_links.how
+             FROM tries LEFT JOIN try_links USING (instance, line, try)
+            WHERE instance = $instance AND line = $line ORDER BY try""",
+        **line,
+    )
+    keys = [(case["flow_observer"], case["flow_id"]), *((each["observer"], each["flow"]) for each in tries)]
+    of_flows = [_of_connection(joined, observer, flow) for observer, flow in keys if observer is not None]
+    return Story(
+        case=case,
+        flows=[flow for flows, _ in of_flows for flow in flows],
+        lost_syns=[syn for _, syns in of_flows for syn in syns],
+        line=next(iter(joined.rows("SELECT * FROM access WHERE instance = $instance AND line = $line", **line)), None),
+        tries=tries,
+        errors=joined.rows(
+            """SELECT * FROM errors WHERE instance = $instance AND connection = $connection
+                  AND time_us BETWEEN $start_us - 1000000 AND $end_us ORDER BY line""",
+            instance=case["line_instance"],
+            connection=case["line_connection"],
+            start_us=case["time_us"],
+            end_us=case["end_us"],
+        ),
+    )
+
+
+def _of_connection(joined: Joined, observer: str, flow: int) -> tuple[list[Row], list[Row]]:
+    """A connection in every capture that has it, and its SYNs that got lost."""
+    key = {"observer": observer, "id": flow}
+    flows = joined.rows(
+        """SELECT others.* FROM flows JOIN flows AS others
+               ON others.client_address = flows.client_address AND others.client_port = flows.client_port
+              AND others.server_address = flows.server_address AND others.server_port = flows.server_port
+              AND others.client_isn IS NOT DISTINCT FROM flows.client_isn
+            WHERE flows.observer = $observer AND flows.id = $id
+            ORDER BY others.observer <> $observer, others.observer, others.id""",
+        **key,
+    )
+    lost = joined.rows("SELECT * FROM lost_syns WHERE observer = $observer AND id = $id ORDER BY time_us", **key)
+    return flows, lost

@@ -1,0 +1,158 @@
+"""The connections of each hop, one row each: what became of their SYNs, and how long they waited to be accepted.
+
+A hop's connections are counted in the captures of one end alone, so that none counts twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import duckdb
+
+    from analysis.joins.hops import Hop
+    from analysis.window import Window
+
+# What a packet's time and that of a sample may differ by although both mean the same moment: a sampler that is ready
+# to read may have to wait for a processor first. Ticks are 100 ms apart by default.
+_SAMPLE_SLACK_US = 50_000
+
+
+def build(database: duckdb.DuckDBPyConnection, hops: Sequence[Hop], window: Window) -> None:
+    """Make the tables `flows`, `connections` and `lost_syns`.
+
+    Args:
+        database: with the tables of analysis.joins.tables.
+        hops: the run's.
+        window: connections that began outside it are not counted.
+    """
+    database.execute("CREATE TABLE hops (hop BIGINT, client VARCHAR, server VARCHAR, observer VARCHAR)")
+    for hop in hops:
+        for observer in hop.observers:
+            database.execute("INSERT INTO hops VALUES (?, ?, ?, ?)", [hop.number, hop.client, hop.server, observer])
+    database.execute(_FLOWS)
+    database.execute(_CONNECTIONS, {"start_us": window.start_us, "end_us": window.end_us})
+    database.execute(_ACCEPTED)
+    database.execute(_LOST_SYNS, {"slack_us": _SAMPLE_SLACK_US})
+    database.execute(_QUEUE_PROOF)
+
+
+# `captured` with the instances at both ends, null where an address is none of the run's.
+_FLOWS = """
+    CREATE TABLE flows AS
+    SELECT captured.observer, clients.instance AS from_instance, servers.instance AS to_instance,
+           captured.* EXCLUDE (observer)
+      FROM captured
+           LEFT JOIN addresses AS clients ON clients.address = client_address
+           LEFT JOIN addresses AS servers ON servers.address = server_address
+     ORDER BY captured.observer, captured.id
+"""
+
+# answered_us: the first answer to a SYN. A SYN that it answers is the last one before it; all earlier ones were lost.
+# A capture of handshakes alone lacks the ACK that completes one, so there a SYN-ACK has to stand for it.
+# queued_us: when the server's kernel put the connection into the accept queue. If the last ACK met a full queue, the
+# server repeats its SYN-ACK, and the answer to that one counts.
+_CONNECTIONS = """
+    CREATE TABLE connections AS
+    WITH candidates AS (
+        SELECT hops.hop, flows.*,
+               established OR (handshakes_only AND answered) AS stood,
+               NOT answered AND first_rst_by IS NOT DISTINCT FROM 'server' AS refused,
+               CASE WHEN answered THEN synack_times_us[1]
+                    WHEN first_rst_by = 'server' THEN first_rst_time_us END AS answered_us,
+               len(list_filter(synack_times_us, lambda time: time > handshake_ack_time_us)) AS repeated_synacks
+          FROM flows JOIN hops ON hops.observer = flows.observer
+               JOIN instances AS clients ON clients.instance = from_instance AND clients.role = hops.client
+               JOIN instances AS servers ON servers.instance = to_instance AND servers.role = hops.server
+    )
+    SELECT * EXCLUDE (established), stood AS established,
+           first_time_us BETWEEN $start_us AND $end_us AS in_window,
+           CASE WHEN answered_us IS NULL THEN syn_count
+                ELSE greatest(len(list_filter(syn_times_us, lambda time: time < answered_us)) - 1, 0)
+           END AS syns_lost,
+           CASE WHEN answered_us IS NULL THEN syn_times_us
+                ELSE list_filter(syn_times_us, lambda time: time < answered_us)[1:-2] END AS syns_lost_us,
+           CASE WHEN stood AND repeated_synacks > 0 THEN list_last(synack_times_us)
+                WHEN stood THEN coalesce(handshake_ack_time_us, synack_times_us[1]) END AS queued_us
+      FROM candidates
+     ORDER BY observer, id
+"""
+
+# Accepted connections = those that came into the queue less those that stand in it, at each tick; the queue is first
+# in, first out. So the k-th connection was accepted between the last tick with fewer than k accepted and the next one.
+# Several listeners of one port (SO_REUSEPORT) have a queue each, and their order is not known. Without an upper bound
+# the connection was never accepted.
+_ACCEPTED = """
+    CREATE TABLE accepted AS
+    WITH entries AS (
+        SELECT observer, id, to_instance, queued_us,
+               row_number() OVER (PARTITION BY to_instance ORDER BY queued_us, observer, id) AS place
+          FROM connections WHERE queued_us IS NOT NULL
+    ), arrivals AS (
+        SELECT to_instance AS instance, queued_us, max(place) AS entered FROM entries GROUP BY ALL
+    ), single AS (
+        SELECT instance FROM ticks GROUP BY instance HAVING max(listeners) = 1
+    ), counts AS (
+        SELECT ticks.instance, ticks.n, ticks.time_us,
+               max(coalesce(arrivals.entered, 0) - ticks.depth)
+                   OVER (PARTITION BY ticks.instance ORDER BY ticks.n) AS accepted
+          FROM ticks SEMI JOIN single USING (instance)
+               ASOF LEFT JOIN arrivals ON arrivals.instance = ticks.instance AND arrivals.queued_us <= ticks.time_us
+    ), steps AS (
+        SELECT instance, accepted, min(time_us) AS after_us,
+               lag(max(time_us)) OVER (PARTITION BY instance ORDER BY accepted) AS before_us
+          FROM counts GROUP BY instance, accepted
+    )
+    SELECT entries.observer, entries.id,
+           greatest(if(steps.accepted IS NULL, last.time_us, steps.before_us), entries.queued_us) AS accepted_after_us,
+           steps.after_us AS accepted_before_us
+      FROM entries
+           JOIN (SELECT instance, max(time_us) AS time_us FROM counts GROUP BY instance) AS last
+                ON last.instance = entries.to_instance
+           ASOF LEFT JOIN steps ON steps.instance = entries.to_instance AND entries.place <= steps.accepted
+     ORDER BY entries.observer, entries.id
+"""
+
+# Each SYN that nothing answered, with the ticks around it and what the server's kernel counted between them.
+# enough: the kernel counted as many overflows there as SYNs got lost that certainly came between the two ticks.
+_LOST_SYNS = """
+    CREATE TABLE lost_syns AS
+    WITH syns AS (
+        SELECT observer, id, to_instance, unnest(syns_lost_us) AS time_us FROM connections WHERE syns_lost > 0
+    ), running AS (
+        SELECT to_instance AS instance, time_us,
+               max(row_number) AS lost
+          FROM (SELECT *, row_number() OVER (PARTITION BY to_instance ORDER BY time_us) AS row_number FROM syns)
+         GROUP BY ALL
+    ), cumulative AS (
+        SELECT ticks.*,
+               coalesce(early.lost, 0) AS lost_surely_before, coalesce(late.lost, 0) AS lost_perhaps_before
+          FROM ticks
+               ASOF LEFT JOIN running AS early
+                    ON early.instance = ticks.instance AND early.time_us <= ticks.time_us - $slack_us
+               ASOF LEFT JOIN running AS late
+                    ON late.instance = ticks.instance AND late.time_us <= ticks.time_us + $slack_us
+    )
+    SELECT syns.observer, syns.id, syns.time_us,
+           next.overflows - last.overflows AS overflows, next.listen_drops - last.listen_drops AS drops,
+           greatest(last.depth, next.depth) AS depth, next.queue_limit,
+           next.overflows - last.overflows
+               >= greatest(next.lost_surely_before - last.lost_perhaps_before, 1) AS enough
+      FROM syns
+           ASOF LEFT JOIN cumulative AS last
+                ON last.instance = syns.to_instance AND last.time_us <= syns.time_us - $slack_us
+           ASOF LEFT JOIN cumulative AS next
+                ON next.instance = syns.to_instance AND next.time_us >= syns.time_us + $slack_us
+     ORDER BY syns.observer, syns.id, syns.time_us
+"""
+
+# What that says of each connection that lost SYNs.
+_QUEUE_PROOF = """
+    CREATE TABLE queue_proof AS
+    SELECT observer, id, count(*) AS syns, count(*) FILTER (enough) AS syns_overflowed,
+           count(*) FILTER (drops = 0) AS syns_not_dropped, count(*) FILTER (drops IS NULL) AS syns_unsampled,
+           min(depth) AS depth_min, max(depth) AS depth_max, max(queue_limit) AS queue_limit
+      FROM lost_syns GROUP BY observer, id ORDER BY observer, id
+"""

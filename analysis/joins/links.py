@@ -1,0 +1,220 @@
+"""Finds what belongs together: a request's dial, its connection, its line at the proxy, and the proxy's connection.
+
+Each link says how it was found; what cannot be told apart is not linked, and says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+# A program reads the clock, then the kernel sends a packet, or the other way round: both read the same clock.
+_CLOCK_SLACK_US = 5_000
+
+# nginx stamps its lines to the millisecond, from a clock that it reads once in each turn of its event loop.
+_NGINX_SLACK_US = 2_000
+# How much later than that stamp a packet may leave: the longest turn of the loop that leaves the order of its tries.
+_NGINX_TURN_US = 50_000
+# Within this, only one connection may begin for its try to be told by time alone.
+_ALONE_US = 5_000
+
+
+def build(database: duckdb.DuckDBPyConnection) -> None:
+    """Make the tables `dial_links`, `sessions`, `request_links`, `tries` and `try_links`."""
+    database.execute(_DIALS)
+    database.execute(_DIALS_BY_ADDRESS, {"slack_us": _CLOCK_SLACK_US})
+    database.execute(_DIALS_BY_TIME, {"slack_us": _CLOCK_SLACK_US})
+    database.execute(_SESSIONS, {"slack_us": _CLOCK_SLACK_US})
+    database.execute(_REQUEST_LINES)
+    database.execute(_TRIES)
+    parameters = {"slack_us": _NGINX_SLACK_US, "turn_us": _NGINX_TURN_US, "alone_us": _ALONE_US}
+    database.execute(_TRIES_BY_ORDER, {key: parameters[key] for key in ("slack_us", "turn_us")})
+    database.execute(_TRIES_BY_TIME, {key: parameters[key] for key in ("slack_us", "alone_us")})
+
+
+_DIALS = """
+    CREATE VIEW addressed_dials AS
+    SELECT *, host_of(local) AS local_address, port_of(local) AS local_port,
+           host_of(remote) AS remote_address, port_of(remote) AS remote_port
+      FROM dials
+"""
+
+# By the four addresses and ports, and the time of the first SYN.
+_DIALS_BY_ADDRESS = """
+    CREATE TABLE dial_links AS
+    SELECT dials.instance, dials.id AS dial, connections.observer, connections.id AS flow, 'address' AS how
+      FROM addressed_dials AS dials
+           JOIN connections
+                ON connections.from_instance = dials.instance
+               AND connections.client_address = dials.local_address AND connections.client_port = dials.local_port
+               AND connections.server_address = dials.remote_address AND connections.server_port = dials.remote_port
+               AND connections.first_time_us BETWEEN dials.time_us - $slack_us
+                                                 AND dials.time_us + dials.duration_us + $slack_us
+    QUALIFY row_number() OVER (PARTITION BY dials.instance, dials.id ORDER BY connections.first_time_us) = 1
+     ORDER BY ALL
+"""
+
+# A dial that failed too fast to read its port: by the server's address and time, if just one connection that no other
+# dial explains began during it. A dial for which there was no port sent no SYN.
+_DIALS_BY_TIME = """
+    INSERT INTO dial_links
+    WITH open_dials AS (
+        SELECT * FROM addressed_dials AS dials
+         WHERE local IS NULL AND remote IS NOT NULL
+           AND error_kind NOT IN ('address-not-available', 'unreachable')
+    ), unclaimed AS (
+        SELECT *, row_number() OVER (PARTITION BY from_instance, server_address, server_port
+                                     ORDER BY first_time_us, observer, id) AS place
+          FROM connections ANTI JOIN dial_links
+               ON dial_links.observer = connections.observer AND dial_links.flow = connections.id
+    ), during AS (
+        SELECT dials.instance, dials.id, dials.remote_address, dials.remote_port,
+               coalesce(before.place, 0) AS place_before, coalesce(last.place, 0) AS place_last
+          FROM open_dials AS dials
+               ASOF LEFT JOIN unclaimed AS before
+                    ON before.from_instance = dials.instance AND before.server_address = dials.remote_address
+                   AND before.server_port = dials.remote_port AND before.first_time_us < dials.time_us - $slack_us
+               ASOF LEFT JOIN unclaimed AS last
+                    ON last.from_instance = dials.instance AND last.server_address = dials.remote_address
+                   AND last.server_port = dials.remote_port
+                   AND last.first_time_us <= dials.time_us + dials.duration_us + $slack_us
+    )
+    SELECT during.instance, during.id, unclaimed.observer, unclaimed.id, 'time'
+      FROM during
+           JOIN unclaimed
+                ON unclaimed.from_instance = during.instance AND unclaimed.server_address = during.remote_address
+               AND unclaimed.server_port = during.remote_port AND unclaimed.place = during.place_last
+     WHERE during.place_last = during.place_before + 1
+    QUALIFY count(*) OVER (PARTITION BY unclaimed.observer, unclaimed.id) = 1
+     ORDER BY ALL
+"""
+
+# A session is a client's connection at the proxy, as its log numbers them: with the dial that made it, and with the
+# connection in the capture.
+_SESSIONS = """
+    CREATE TABLE sessions AS
+    WITH firsts AS (
+        SELECT instance, connection, remote_addr, remote_port, 1000 * time_ms AS end_us
+          FROM access
+        QUALIFY row_number() OVER (PARTITION BY instance, connection ORDER BY connection_requests, line) = 1
+    ), own_dials AS (
+        SELECT dials.*, addresses.instance AS to_instance
+          FROM addressed_dials AS dials JOIN addresses ON addresses.address = dials.remote_address
+    )
+    SELECT firsts.instance, firsts.connection, dials.instance AS dial_instance, dials.id AS dial,
+           flows.observer, flows.id AS flow
+      FROM firsts
+           ASOF LEFT JOIN own_dials AS dials
+                ON dials.to_instance = firsts.instance AND dials.local_address = firsts.remote_addr
+               AND dials.local_port = firsts.remote_port AND firsts.end_us + $slack_us >= dials.time_us
+           ASOF LEFT JOIN connections AS flows
+                ON flows.to_instance = firsts.instance AND flows.client_address = firsts.remote_addr
+               AND flows.client_port = firsts.remote_port AND firsts.end_us + $slack_us >= flows.first_time_us
+     ORDER BY firsts.instance, firsts.connection
+"""
+
+# The n-th request over a connection at the client is the n-th line of that connection at the proxy.
+_REQUEST_LINES = """
+    CREATE TABLE request_links AS
+    WITH sent AS (
+        SELECT instance, id, dial,
+               row_number() OVER (PARTITION BY instance, dial ORDER BY time_us, id) AS place
+          FROM requests WHERE dial IS NOT NULL AND remote IS NOT NULL
+    )
+    SELECT requests.instance, requests.id, sent.place, access.instance AS access_instance, access.line
+      FROM requests
+           LEFT JOIN sent ON sent.instance = requests.instance AND sent.id = requests.id
+           LEFT JOIN sessions ON sessions.dial_instance = sent.instance AND sessions.dial = sent.dial
+           LEFT JOIN access ON access.instance = sessions.instance AND access.connection = sessions.connection
+                           AND access.connection_requests = sent.place
+     ORDER BY requests.instance, requests.id
+"""
+
+# One row for each server that the proxy tried for a request. A try begins when the ones before it are over, and the
+# last one is over when the request is.
+_TRIES = """
+    CREATE TABLE tries AS
+    WITH split AS (
+        SELECT instance, line, time_ms, string_split(upstream_addr, ', ') AS servers,
+               string_split(upstream_status, ', ') AS statuses,
+               seconds_of(upstream_connect_time) AS connects,
+               seconds_of(upstream_header_time) AS headers,
+               seconds_of(upstream_response_time) AS answers
+          FROM access WHERE upstream_addr <> ''
+    ), numbered AS (
+        SELECT *, unnest(range(1, len(servers) + 1)) AS try FROM split
+    )
+    SELECT instance, line, try, len(servers) AS tries, servers[try] AS server,
+           host_of(servers[try]) AS server_address, port_of(servers[try]) AS server_port,
+           try_cast(statuses[try] AS BIGINT) AS status,
+           round(1000000 * connects[try])::BIGINT AS connect_us,
+           round(1000000 * headers[try])::BIGINT AS header_us,
+           round(1000000 * answers[try])::BIGINT AS response_us,
+           1000 * time_ms - round(1000000 * coalesce(list_sum(answers[try:]), 0))::BIGINT AS start_us
+      FROM numbered
+     ORDER BY instance, line, try
+"""
+
+# Tries that never connected, and connections that never stood; tries that connected, and connections that stood: the
+# k-th of the one is the k-th of the other, if there are as many, each begins with its partner, and no connection is
+# kept for further requests. The proxy's log does not name the port it connected from.
+_TRIES_BY_ORDER = """
+    CREATE TABLE try_links AS
+    WITH begun AS (
+        SELECT *, connect_us IS NOT NULL AS connected,
+               row_number() OVER (PARTITION BY instance, server, connect_us IS NOT NULL
+                                  ORDER BY start_us, line, try) AS place,
+               count(*) OVER (PARTITION BY instance, server, connect_us IS NOT NULL) AS total
+          FROM tries WHERE server_port IS NOT NULL
+    ), made AS (
+        SELECT *, row_number() OVER (PARTITION BY from_instance, server_address, server_port, established
+                                     ORDER BY first_time_us, observer, id) AS place,
+               count(*) OVER (PARTITION BY from_instance, server_address, server_port, established) AS total
+          FROM connections
+    )
+    SELECT begun.instance, begun.line, begun.try, made.observer, made.id AS flow, 'order' AS how
+      FROM begun
+           JOIN made ON made.from_instance = begun.instance AND made.server_address = begun.server_address
+                    AND made.server_port = begun.server_port AND made.established = begun.connected
+                    AND made.total = begun.total AND made.place = begun.place
+    QUALIFY bool_and(made.first_time_us BETWEEN begun.start_us - $slack_us AND begun.start_us + $turn_us)
+            OVER (PARTITION BY begun.instance, begun.server, begun.connected)
+     ORDER BY ALL
+"""
+
+# Otherwise by time: a try that began alone, with a connection that did.
+_TRIES_BY_TIME = """
+    INSERT INTO try_links
+    WITH open_tries AS (
+        SELECT * FROM tries ANTI JOIN try_links USING (instance, line, try) WHERE server_port IS NOT NULL
+    ), unclaimed AS (
+        SELECT *, row_number() OVER (PARTITION BY from_instance, server_address, server_port
+                                     ORDER BY first_time_us, observer, id) AS place
+          FROM connections ANTI JOIN try_links
+               ON try_links.observer = connections.observer AND try_links.flow = connections.id
+    ), during AS (
+        SELECT open_tries.*, coalesce(before.place, 0) AS place_before, coalesce(last.place, 0) AS place_last
+          FROM open_tries
+               ASOF LEFT JOIN unclaimed AS before
+                    ON before.from_instance = open_tries.instance
+                   AND before.server_address = open_tries.server_address
+                   AND before.server_port = open_tries.server_port
+                   AND before.first_time_us < open_tries.start_us - $slack_us
+               ASOF LEFT JOIN unclaimed AS last
+                    ON last.from_instance = open_tries.instance
+                   AND last.server_address = open_tries.server_address
+                   AND last.server_port = open_tries.server_port
+                   AND last.first_time_us <= open_tries.start_us + $alone_us
+    )
+    SELECT during.instance, during.line, during.try, unclaimed.observer, unclaimed.id, 'time'
+      FROM during
+           JOIN unclaimed
+                ON unclaimed.from_instance = during.instance AND unclaimed.server_address = during.server_address
+               AND unclaimed.server_port = during.server_port AND unclaimed.place = during.place_last
+               AND unclaimed.established = (during.connect_us IS NOT NULL)
+     WHERE during.place_last = during.place_before + 1
+    QUALIFY count(*) OVER (PARTITION BY unclaimed.observer, unclaimed.id) = 1
+     ORDER BY ALL
+"""
