@@ -23,14 +23,30 @@ ERROR_KINDS = ("timeout", "refused", "reset", "address-not-available", "unreacha
 
 
 @dataclass(slots=True)
+class Events:
+    """What events.jsonl holds.
+
+    Attributes:
+        damage: what is wrong with the file.
+        header: whether there is a header of the version this reads.
+        ended: whether there is the last line, which k6 writes as it ends.
+        records: the events.
+    """
+
+    damage: Damage
+    header: bool
+    ended: bool
+    records: list[Record]
+
+
+@dataclass(slots=True)
 class Client:
     """All of one k6 instance.
 
     Attributes:
         requests: columns vu, latency_us (connect + duration), ok (0 or 1), error_code.
         dials: columns duration_us, failure (0, or 1 + the index in ERROR_KINDS).
-        events: the records of events.jsonl.
-        events_damage: what is wrong with it.
+        events: what users reported, from events.jsonl.
         live: the last record of live.jsonl, None if there is none.
         dropped_iterations: iterations that k6 could not begin; None if it left no account of itself.
         log_errors: lines of level error and above in k6.log; None if there is no log.
@@ -38,8 +54,7 @@ class Client:
 
     requests: Log
     dials: Log
-    events: list[Record]
-    events_damage: Damage
+    events: Events
     live: Record | None
     dropped_iterations: int | None
     log_errors: int | None
@@ -47,20 +62,35 @@ class Client:
 
 def read(folder: Path) -> Client:
     """Return what raw/<instance>/ of a k6 instance holds; it never raises."""
-    events = JsonLines(folder / "events.jsonl")
-    event_records = [record for _, record in events if record is not None and kind_of(record) is None]
     live = None
     for _, record in JsonLines(folder / "live.jsonl"):
         live = record or live
     return Client(
         requests=bulk.read(folder / "requests.jsonl", _REQUESTS, ("vu", "latency_us", "ok", "error_code")),
         dials=bulk.read(folder / "dials.jsonl", _DIALS, ("duration_us", "failure"), kinds=list(ERROR_KINDS)),
-        events=event_records,
-        events_damage=events.damage,
+        events=_read_events(folder / "events.jsonl"),
         live=live,
         dropped_iterations=_dropped_iterations(folder / "summary.json", live),
         log_errors=_log_errors(folder / "k6.log"),
     )
+
+
+def _read_events(path: Path) -> Events:
+    lines = JsonLines(path)
+    events = Events(lines.damage, header=False, ended=False, records=[])
+    for number, record in lines:
+        if record is None:
+            continue
+        kind = kind_of(record)
+        if kind == "header":
+            events.header = record.get("schema") == "connlab.events/1"
+        elif kind == "end":
+            events.ended = True
+        elif isinstance(record.get("name"), str) and isinstance(record.get("data"), dict):
+            events.records.append(record)
+        else:
+            lines.damage.add_bad_line(number)
+    return events
 
 
 # Both queries give one row for each line, in the file's order: what it is (analysis.bulk.Line), how many records the

@@ -78,8 +78,7 @@ def _users(client: Client) -> tuple[int, int]:
 
 
 def _admissions(client: Client) -> list[Record]:
-    admitted = [event for event in client.events if event.get("name") == "admitted"]
-    return [event["data"] if isinstance(event.get("data"), dict) else {} for event in admitted]
+    return [event["data"] for event in client.events.records if event["name"] == "admitted"]
 
 
 def _out_of_order(run: Run, _found: Mapping[str, str]) -> Value:

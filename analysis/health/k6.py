@@ -9,7 +9,7 @@ from analysis.health.problems import Evidence, Report
 
 if TYPE_CHECKING:
     from analysis.bulk import Log
-    from analysis.client import Client
+    from analysis.client import Client, Events
 
 
 def examine(instance: str, client: Client, exit_code: int | None, cpu_percent: float | None) -> Report:
@@ -24,20 +24,17 @@ def examine(instance: str, client: Client, exit_code: int | None, cpu_percent: f
     report = Report(f"k6/{instance}")
     report.figures = {
         "exit_code": exit_code,
-        "ended": client.requests.announced is not None and client.dials.announced is not None,
+        "ended": client.events.ended and None not in (client.requests.announced, client.dials.announced),
         "requests": client.requests.count,
         "dials": client.dials.count,
-        "events": len(client.events),
+        "events": len(client.events.records),
         "dropped_iterations": client.dropped_iterations,
         "log_errors": client.log_errors,
         "cpu_percent": cpu_percent,
     }
     _examine_log(report, "requests", client.requests, Evidence.REQUESTS)
     _examine_log(report, "dials", client.dials, Evidence.DIALS)
-    for message in client.events_damage.messages("events.jsonl"):
-        report.add(message, Evidence.EVENTS)
-    if client.requests.announced is None:
-        report.add("k6 did not end in order, so events may be missing", Evidence.EVENTS)
+    _examine_events(report, client.events)
     _examine_load(report, client, exit_code)
     if client.log_errors:
         report.add(f"k6.log has {client.log_errors} errors")
@@ -56,6 +53,17 @@ def _examine_log(report: Report, what: str, log: Log, evidence: Evidence) -> Non
         report.add(f"{file} has no last line: k6 did not end in order, so {what} may be missing", evidence)
     elif log.announced != log.count:
         report.add(f"{file} holds {log.count} {what}, its last line says {log.announced}", evidence)
+
+
+def _examine_events(report: Report, events: Events) -> None:
+    for message in events.damage.messages("events.jsonl"):
+        report.add(message, Evidence.EVENTS)
+    if events.damage.missing is not None:
+        return
+    if not events.header:
+        report.add("events.jsonl has no header of a version this program reads", Evidence.EVENTS)
+    if not events.ended:
+        report.add("events.jsonl has no last line: k6 did not end in order, so events may be missing", Evidence.EVENTS)
 
 
 def _examine_load(report: Report, client: Client, exit_code: int | None) -> None:

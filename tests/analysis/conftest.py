@@ -11,9 +11,9 @@ from hypothesis import settings
 from tests.analysis.support import (
     SYSCTLS,
     RunFolder,
-    at_us,
     backend_tick,
     k6_tick,
+    make_access,
     make_capture,
     make_client,
     make_manifest,
@@ -61,10 +61,7 @@ def proxied_run(run: RunFolder) -> RunFolder:
     run.manifest["exits"]["nginx"] = 0
     run.samples["nginx"] = make_samples("nginx", quiet_tick, "nginx")
     statuses = [(5.0, 200), (11.0, 200), (32.0, 200), (53.2, 200), (54.0, 502)]
-    run.lines["nginx/access.jsonl"] = [
-        {"time_ms": at_us(second) // 1000, "connection": 1, "connection_requests": 1, "status": status}
-        for second, status in statuses
-    ]
+    run.lines["nginx/access.jsonl"] = [make_access(second, status) for second, status in statuses]
     run.lines["nginx/capture.json"] = [make_capture()]
     run.texts["nginx/capture.pcap"] = ""
     return run

@@ -96,12 +96,13 @@ class Client:
         dials = sum(dial["kind"] == "dial" for dial in self.dials)
         requests_end = {"kind": "end", "time_us": at_us(LOAD_END_S), "requests": len(self.requests)}
         dials_end = {"kind": "end", "time_us": at_us(LOAD_END_S), "dials": dials, "failed": failed}
+        events_end = {"kind": "end", "time_us": at_us(LOAD_END_S)}
         live: Record = {"time_us": at_us(LOAD_END_S), "vus": 0, "iterations": USERS, "requests": len(self.requests)}
         live |= {"failed": failed, "dropped_iterations": self.dropped, "errors": {"1211": failed}}
         return {
             "requests.jsonl": [self.header("requests"), *self.requests, *([requests_end] if self.ended else [])],
             "dials.jsonl": [self.header("dials"), *self.dials, *([dials_end] if self.ended else [])],
-            "events.jsonl": [self.header("events"), *self.events],
+            "events.jsonl": [self.header("events"), *self.events, *([events_end] if self.ended else [])],
             "live.jsonl": [live],
         }
 
@@ -315,6 +316,7 @@ def make_request(number: int, latency_ms: float | None, start_s: float = MEASURE
         "waiting_us": max(duration_us - 20, 0), "receiving_us": 0, "duration_us": duration_us,
         "status": 0 if latency_ms is None else 200, "error_code": 1211 if latency_ms is None else 0,
         "error": "dial: i/o timeout" if latency_ms is None else None, "reused": False, "remote": "172.18.0.2:8080",
+        "dial": number,
     }  # fmt: skip
 
 
@@ -352,6 +354,17 @@ def tomcat_scrapes() -> list[Record]:
         }
         scrapes.append({"time_us": at_us(second), "status": 200, "body": body})
     return scrapes
+
+
+def make_access(second: float, status: int) -> Record:
+    return {
+        "time_ms": at_us(second) // 1000, "connection": 7, "connection_requests": 1, "remote_addr": "172.18.0.3",
+        "remote_port": 40_001, "pipe": ".", "request_method": "GET", "request_uri": "/api/delay?ms=1000",
+        "server_protocol": "HTTP/1.1", "request_length": 120, "request_time": 1.003, "request_completion": "OK",
+        "status": status, "bytes_sent": 150, "body_bytes_sent": 0, "upstream_addr": "172.18.0.2:8080",
+        "upstream_status": str(status), "upstream_connect_time": "0.000", "upstream_header_time": "1.003",
+        "upstream_response_time": "1.003", "upstream_bytes_sent": "130", "upstream_bytes_received": "140",
+    }  # fmt: skip
 
 
 def make_capture(packets: int = 900) -> Record:

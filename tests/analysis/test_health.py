@@ -206,12 +206,12 @@ FAULTS = {
         set(), "", before=lambda run: run.manifest.update(exits={})
     ),
     "a missing file of requests spoils what rests on it": Fault(
-        {"requests", "events", "order"},
+        {"requests"},
         "k6/k6-1: requests.jsonl: missing",
         after=lambda folder: remove(folder, "k6-1/requests.jsonl"),
     ),
     "a cut file of requests does as well": Fault(
-        {"requests", "events", "order"},
+        {"requests"},
         "k6/k6-1: requests.jsonl: the last line is cut off",
         after=lambda folder: cut(folder / "raw" / "k6-1" / "requests.jsonl", 9),
     ),
@@ -229,6 +229,11 @@ FAULTS = {
         {"events", "order"},
         "k6/k6-1: events.jsonl: missing",
         after=lambda folder: remove(folder, "k6-1/events.jsonl"),
+    ),
+    "events cut short spoil these": Fault(
+        {"events", "order"},
+        "k6/k6-1: events.jsonl has no last line: k6 did not end in order, so events may be missing",
+        after=lambda folder: cut(folder / "raw" / "k6-1" / "events.jsonl", 9),
     ),
     "missing accounts of k6 leave its dropped iterations unknown": Fault(
         LOAD | {"dropped"},
