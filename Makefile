@@ -70,10 +70,10 @@ test-compose: ## the merged Compose file of every scenario
 	@$(connlab) check-compose
 
 test-collector: ## the collector's and flows' checks, on real network namespaces
-	@CONNLAB_DOCKER_ARGUMENTS="--privileged --env CONNLAB_PRIVILEGED=1" setup/check.sh go collector
+	@CONNLAB_DOCKER_ARGUMENTS="--privileged --env CONNLAB_PRIVILEGED=1" setup/check.sh go-check collector
 
 test-k6: ## k6's extension and workloads
-	@setup/check.sh go k6 ./check go
+	@setup/check.sh go-check k6 ./check go
 	@setup/check.sh node k6 ./check js
 
 test-nginx: ## nginx -t on every variant

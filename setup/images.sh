@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Sees to it that the lab's images stand and are built from the sources that lie here.
-#   images.sh [image …]    all that a run needs, or the named ones: go java node collector backend nginx k6
+#   images.sh [image …]    all that a run needs, or the named ones: go go-check java node collector backend nginx k6 flows
+# `flows` is no image: the collector's build exports that program to .cache/bin, for the analysis to run without Docker.
 # An image bears the fingerprint of its sources as a label; where that agrees nothing is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=setup/lib.sh
 source setup/lib.sh
 
-readonly toolchains=(go java node) roles=(collector backend nginx k6)
+readonly toolchains=(go go-check java node) needed=(collector flows backend nginx k6)
 
 # The files that git knows or would know, so that build output does not make an image stale.
 files_of() { git ls-files --cached --others --exclude-standard -- "$@" 2>/dev/null || find "$@" -type f; }
@@ -41,13 +42,14 @@ ensure() {
   [[ -n ${built[$image]:-} ]] && return
   built[$image]=1
   case $image in
-    go | java | node)
+    go | go-check | java | node)
       build "$image" setup "$(fingerprint "$base" setup/toolchain.Dockerfile)" --target "$image" --file setup/toolchain.Dockerfile
       ;;
     collector | k6) of_toolchain "$image" go ;;
     backend) of_toolchain "$image" java ;;
+    flows) export_flows ;;
     nginx) build "$image" "$image" "$(fingerprint "$base" "$image")" ;;
-    *) die "there is no image '$image'" "way on: one of ${toolchains[*]} ${roles[*]}" ;;
+    *) die "there is no image '$image'" "way on: one of ${toolchains[*]} ${needed[*]}" ;;
   esac
 }
 
@@ -60,8 +62,17 @@ of_toolchain() {
   build "$image" "$image" "$wanted"
 }
 
+export_flows() {
+  local wanted stamp=.cache/bin/flows.source
+  wanted=$(fingerprint "$base" collector setup/toolchain.Dockerfile)
+  [[ -x .cache/bin/flows && $(cat "$stamp" 2>/dev/null) == "$wanted" ]] && return
+  ensure go
+  quietly "building flows" docker buildx build --progress plain --network host --target export --output .cache/bin collector
+  printf '%s\n' "$wanted" >"$stamp"
+}
+
 if (($# == 0)); then
-  set -- "${roles[@]}"
+  set -- "${needed[@]}"
 fi
 for image in "$@"; do
   ensure "$image"

@@ -1,11 +1,16 @@
 # What builds and checks the lab's programs, so that a host needs no compiler of its own.
 FROM connlab/base AS go
 # Debian's Go fetches, through the module proxy, the release that k6 asks for; gcc and libc serve -race.
-RUN apt-get update && apt-get install -y golang-go gcc libc6-dev git tcpdump iproute2 && apt-get clean
+RUN apt-get update && apt-get install -y golang-go gcc libc6-dev git && apt-get clean
 ARG GOPROXY
 ENV GOTOOLCHAIN=go1.25.12 GOFLAGS=-buildvcs=false GOPATH=/go PATH=/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-RUN ${GOPROXY:+env GOPROXY="$GOPROXY"} go version \
- && ${GOPROXY:+env GOPROXY="$GOPROXY"} go install honnef.co/go/tools/cmd/staticcheck@v0.7.0 \
+RUN ${GOPROXY:+env GOPROXY="$GOPROXY"} go version
+
+# What only the tests need: the linter, network namespaces, a capture and a second opinion on captures.
+FROM go AS go-check
+RUN apt-get update && apt-get install -y iproute2 tcpdump tshark && apt-get clean
+ARG GOPROXY
+RUN ${GOPROXY:+env GOPROXY="$GOPROXY"} go install honnef.co/go/tools/cmd/staticcheck@v0.7.0 \
  && rm -rf /root/.cache/go-build
 
 FROM connlab/base AS java
