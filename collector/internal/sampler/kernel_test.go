@@ -1,0 +1,291 @@
+package sampler
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"connlab/collector/internal/netns"
+)
+
+func TestMain(m *testing.M) { netns.TestMain(m) }
+
+// A record is any line of samples.jsonl.
+type record struct {
+	Kind     string
+	TimeUs   int64 `json:"time_us"`
+	MonoUs   int64 `json:"mono_us"`
+	Full     bool
+	Counters map[string]int64
+	Listen   []struct {
+		Address             string
+		Port                int
+		Depth, Limit, Drops int
+	}
+	Groups []struct {
+		State, Side, Local, Peer string
+		Port, Count              int
+	}
+	Reason string
+	Ticks  int64
+	Gaps   int64
+	CPUms  int64 `json:"cpu_ms"`
+}
+
+func TestAnOverflowOfTheAcceptQueueIsSeenByEachInstrument(t *testing.T) {
+	netns.Require(t)
+	port := listenWithoutAccepting(t, 1)
+	records := recordWhile(t, func() {
+		// The queue takes backlog + 1 connections; of all others each SYN is dropped.
+		for i := range 5 {
+			conn, err := net.DialTimeout("tcp4", fmt.Sprintf("127.0.0.1:%d", port), 300*time.Millisecond)
+			if (err == nil) != (i < 2) {
+				t.Errorf("connection %d: %v", i, err)
+			}
+			if err == nil {
+				defer func() { _ = conn.Close() }()
+			}
+		}
+	})
+	counters := map[string]int64{}
+	var first map[string]int64
+	depth, drops := 0, 0
+	for _, r := range records {
+		if r.Kind != "tick" {
+			continue
+		}
+		for name, value := range r.Counters {
+			counters[name] = value
+		}
+		if first == nil {
+			first = r.Counters
+		}
+		for _, l := range r.Listen {
+			if l.Port == port {
+				if l.Limit != 1 || l.Address != "127.0.0.1" {
+					t.Errorf("listener %+v, want one on 127.0.0.1 with the limit 1", l)
+				}
+				depth, drops = max(depth, l.Depth), max(drops, l.Drops)
+			}
+		}
+	}
+	if depth != 2 || drops != 3 {
+		t.Errorf("the listener's depth was %d and its drops %d, want 2 and 3", depth, drops)
+	}
+	for _, name := range []string{"TcpExt.ListenOverflows", "TcpExt.ListenDrops"} {
+		if got := counters[name] - first[name]; got != 3 {
+			t.Errorf("%s grew by %d, want 3", name, got)
+		}
+	}
+}
+
+func TestTimeWaitIsCountedOnTheSideThatHasIt(t *testing.T) {
+	netns.Require(t)
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	port := listener.Addr().(*net.TCPAddr).Port
+	connect := func() (client, server net.Conn) {
+		client, err := net.Dial("tcp4", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if server, err = listener.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		return client, server
+	}
+	records := recordWhile(t, func() {
+		for i := range 8 {
+			first, second := connect() // the client closes first
+			if i < 3 {
+				first, second = second, first // the server does
+			}
+			_ = first.Close()
+			if _, err := second.Read(make([]byte, 1)); err == nil {
+				t.Fatal("still open")
+			}
+			_ = second.Close()
+		}
+		client, server := connect()
+		t.Cleanup(func() { _, _ = client.Close(), server.Close() })
+	})
+	got := map[string]int{}
+	for _, r := range records {
+		if r.Kind == "sockets" || r.Kind == "time_wait" {
+			clear(got)
+		}
+		for _, g := range r.Groups {
+			if g.Port == port {
+				got[r.Kind+g.State+g.Side] = g.Count
+			}
+		}
+		if r.Kind == "sockets" && len(r.Groups) > 0 {
+			if got["socketsESTABLISHEDserver"] != 1 || got["socketsESTABLISHEDclient"] != 1 {
+				t.Errorf("connections: %v", got)
+			}
+		}
+	}
+	if len(got) != 2 || got["time_waitclient"] != 5 || got["time_waitserver"] != 3 {
+		t.Errorf("TIME_WAIT by side: %v, want 5 of the client and 3 of the server", got)
+	}
+}
+
+func TestTheRecordBeginsAndEndsInGoodOrder(t *testing.T) {
+	netns.Require(t)
+	records := recordWhile(t, func() { time.Sleep(500 * time.Millisecond) })
+	first, last := records[0], records[len(records)-1]
+	if first.Kind != "header" || last.Kind != "end" || last.Reason != "signal" {
+		t.Errorf("from %q to %q (%s)", first.Kind, last.Kind, last.Reason)
+	}
+	var ticks []record
+	for _, r := range records {
+		if r.Kind == "tick" {
+			ticks = append(ticks, r)
+		}
+	}
+	if !ticks[0].Full || ticks[1].Full || !ticks[len(ticks)-1].Full {
+		t.Error("the first and the last tick, and no other here, must have all counters")
+	}
+	if len(ticks[0].Counters) < 200 {
+		t.Errorf("%d counters", len(ticks[0].Counters))
+	}
+	if last.Ticks != int64(len(ticks)) {
+		t.Errorf("%d ticks are told and %d are there", last.Ticks, len(ticks))
+	}
+	for i := 1; i < len(ticks); i++ {
+		wall, monotonic := ticks[i].TimeUs-ticks[i-1].TimeUs, ticks[i].MonoUs-ticks[i-1].MonoUs
+		if difference := wall - monotonic; difference < -20_000 || difference > 20_000 {
+			t.Errorf("between two ticks %d µs passed by the wall clock, %d by the monotonic one", wall, monotonic)
+		}
+	}
+}
+
+func TestAnotherPartsErrorIsTheReason(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	path := filepath.Join(t.TempDir(), "samples.jsonl")
+	sampler := open(t, path, 50)
+	if err := sampler.Run(ctx, func() { cancel(errors.New("the scrape failed")) }); err != nil {
+		t.Fatal(err)
+	}
+	records := readRecords(t, path)
+	if reason := records[len(records)-1].Reason; reason != "error: the scrape failed" {
+		t.Errorf("reason %q", reason)
+	}
+}
+
+func TestAFullDiskEndsTheRecordAndIsItsReason(t *testing.T) {
+	netns.Require(t) // a mount takes the same privilege
+	disk := t.TempDir()
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Unmount(disk, 0) }()
+	path := filepath.Join(disk, "samples.jsonl")
+	sampler := open(t, path, 1000)
+	err := sampler.Run(context.Background(), func() {
+		// Something else fills the disk, all but what the record has reserved.
+		_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 2<<20), 0o600)
+	})
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("error %v, want no space left", err)
+	}
+	records := readRecords(t, path)
+	last := records[len(records)-1]
+	if last.Kind != "end" || !strings.Contains(last.Reason, "no space left on device") {
+		t.Errorf("the last line is %+v", last)
+	}
+}
+
+func TestAnExistingRecordIsNotOverwritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "samples.jsonl")
+	writeFile(t, path, "precious")
+	if _, err := Open(Config{Role: "test", RateHz: 50, Path: path, ProcRoot: "/proc"}); !errors.Is(err, os.ErrExist) {
+		t.Errorf("error %v", err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "precious" {
+		t.Errorf("the file holds %q (%v)", text, err)
+	}
+}
+
+func open(t *testing.T, path string, rateHz int) *Sampler {
+	t.Helper()
+	sampler, err := Open(Config{Role: "test", RateHz: rateHz, Path: path, ProcRoot: "/proc"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sampler
+}
+
+// recordWhile samples at 50 Hz while work is done, and returns all lines.
+func recordWhile(t *testing.T, work func()) []record {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "samples.jsonl")
+	sampler := open(t, path, 50)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	started, ended := make(chan struct{}), make(chan error)
+	go func() { ended <- sampler.Run(ctx, func() { close(started) }) }()
+	<-started
+	work()
+	cancel(ErrStopped)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	return readRecords(t, path)
+}
+
+func readRecords(t *testing.T, path string) []record {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	var records []record
+	scanner := bufio.NewScanner(file)
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		var r record
+		if err := json.Unmarshal(scanner.Bytes(), &r); err != nil {
+			t.Fatalf("line %d: %v", len(records)+1, err)
+		}
+		records = append(records, r)
+	}
+	if err := scanner.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+// listenWithoutAccepting makes a listener whose accept queue holds backlog + 1 connections; Go's own have somaxconn.
+func listenWithoutAccepting(t *testing.T, backlog int) (port int) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(fd, backlog); err != nil {
+		t.Fatal(err)
+	}
+	address, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address.(*unix.SockaddrInet4).Port
+}

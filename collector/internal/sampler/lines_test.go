@@ -1,0 +1,86 @@
+package sampler
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"connlab/collector/internal/procfs"
+)
+
+func TestNamesOfProcessesSurviveAsJSON(t *testing.T) {
+	for comm, want := range map[string]string{
+		"java": "java", `a"b\c`: `a"b\c`, "tab\tbell\a": "tab\tbell\a", "Grüße": "Grüße", "bad\xff": "bad\ufffd", "": "",
+	} {
+		line := appendProcesses(nil, []procfs.Process{{PID: 7, Comm: comm, OpenFiles: -1}})
+		var got struct {
+			Comm      string
+			OpenFiles *int `json:"open_files"`
+		}
+		if err := json.Unmarshal(line, &got); err != nil {
+			t.Errorf("%q: %v in %s", comm, err, line)
+		}
+		if got.Comm != want || got.OpenFiles != nil {
+			t.Errorf("%q came out as %+v", comm, got)
+		}
+	}
+}
+
+func FuzzAppendQuoted(f *testing.F) {
+	f.Add("java\x00\n\"\\")
+	f.Fuzz(func(t *testing.T, text string) {
+		var got string
+		if err := json.Unmarshal(appendQuoted(nil, text), &got); err != nil {
+			t.Fatal(err)
+		}
+		if want := strings.ToValidUTF8(text, ""); strings.ReplaceAll(got, "\ufffd", "") != strings.ReplaceAll(want, "\ufffd", "") {
+			t.Errorf("%q came out as %q", text, got)
+		}
+	})
+}
+
+func TestOnlyWhatChangedIsWrittenUntilAFullLine(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"netstat": "TcpExt: ListenDrops ListenOverflows\nTcpExt: 0 0\n", "snmp": "Tcp: MaxConn\nTcp: -1\n", "sockstat": "TCP: tw 5\n",
+	} {
+		writeFile(t, filepath.Join(root, name), text)
+	}
+	d, err := openDeltas(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.close() }()
+	line := func(full bool) string {
+		t.Helper()
+		if err := d.read(); err != nil {
+			t.Fatal(err)
+		}
+		return string(d.appendTo(nil, full))
+	}
+	const all = `"TcpExt.ListenDrops":0,"TcpExt.ListenOverflows":0,"Tcp.MaxConn":-1,"sockstat.TCP.tw":5`
+	want := func(got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	want(line(true), all)
+	want(line(false), "")
+	writeFile(t, filepath.Join(root, "netstat"), "TcpExt: ListenDrops ListenOverflows\nTcpExt: 3 0\n")
+	writeFile(t, filepath.Join(root, "sockstat"), "TCP: tw 4\n")
+	want(line(false), `"TcpExt.ListenDrops":3,"sockstat.TCP.tw":4`)
+	want(line(false), "")
+	writeFile(t, filepath.Join(root, "snmp"), "Tcp: MaxConn\nTcp: -1\nUdp: NoPorts\nUdp: 0\n")
+	want(line(false), `"Tcp.MaxConn":-1,"Udp.NoPorts":0`)
+	want(line(true), `"TcpExt.ListenDrops":3,"TcpExt.ListenOverflows":0,"Tcp.MaxConn":-1,"Udp.NoPorts":0,"sockstat.TCP.tw":4`)
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,53 @@
+package sockdiag
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+func TestTallyGroupsBySideAndServerPort(t *testing.T) {
+	const here, there = "172.18.0.2", "172.18.0.3"
+	tally := NewTally()
+	tally.Listens([]Listener{{Port: 8080}, {Port: 8081}})
+	for _, s := range []Socket{
+		socket(Established, here+":8080", there+":40000"),
+		socket(Established, here+":8080", there+":40001"),
+		socket(SynRecv, here+":8080", there+":40002"),
+		socket(Established, here+":50000", there+":8080"),
+		socket(TimeWait, here+":50001", there+":8080"),
+		// The lab's own traffic, on either side.
+		socket(Established, "127.0.0.1:8081", "127.0.0.1:50002"),
+		socket(Established, "127.0.0.1:50002", "127.0.0.1:8081"),
+		socket(Established, "127.0.0.1:6565", "127.0.0.1:50003"),
+	} {
+		tally.Add(s)
+	}
+	local, peer := netip.MustParseAddr(here), netip.MustParseAddr(there)
+	want := []Group{
+		{Established, Client, 8080, local, peer, 1},
+		{Established, Server, 8080, local, peer, 2},
+		{SynRecv, Server, 8080, local, peer, 1},
+		{TimeWait, Client, 8080, local, peer, 1},
+	}
+	if got := tally.Take(); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := tally.Take(); len(got) > 0 {
+		t.Errorf("groups are left over: %v", got)
+	}
+}
+
+func TestAServerThatHasEndedKeepsItsSide(t *testing.T) {
+	tally := NewTally()
+	tally.Listens([]Listener{{Port: 8080}})
+	tally.Listens(nil)
+	tally.Add(socket(TimeWait, "172.18.0.2:8080", "172.18.0.3:40000"))
+	if got := tally.Take(); len(got) != 1 || got[0].Side != Server || got[0].Port != 8080 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func socket(state State, local, peer string) Socket {
+	return Socket{State: state, Local: netip.MustParseAddrPort(local), Peer: netip.MustParseAddrPort(peer)}
+}
