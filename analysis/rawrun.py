@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from analysis import access, captures, client, flows, samples, scrapes, window
 
 if TYPE_CHECKING:
-
     from analysis.bulk import Log
     from analysis.captures import Capture
     from analysis.client import Client
@@ -55,6 +54,12 @@ class RawRun:
         """What was scraped from each backend's connector."""
         backends = self.manifest.of_role("backend")
         return {instance: scrapes.read(self.raw(instance) / "tomcat.jsonl") for instance in backends}
+
+    @cached_property
+    def stub_status(self) -> dict[str, Scrape]:
+        """What was scraped from each nginx."""
+        proxies = self.manifest.of_role("nginx")
+        return {instance: scrapes.read(self.raw(instance) / "stub_status.jsonl", body=str) for instance in proxies}
 
     @cached_property
     def access(self) -> dict[str, Log]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from analysis.jsonl import Damage, JsonLines, Record, integer
+from analysis.jsonl import Damage, JsonLines, integer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,18 +20,23 @@ class Scrape:
     Attributes:
         damage: what is wrong with the file.
         times_us: when each good reading was taken, Unix epoch, ascending but for steps of the clock.
-        bodies: what each of them read.
+        bodies: what each of them read: a JSON object, or text.
         errors_us: when each of those that failed was tried.
     """
 
     damage: Damage
     times_us: list[int]
-    bodies: list[Record]
+    bodies: list[Any]
     errors_us: list[int]
 
 
-def read(path: Path) -> Scrape:
-    """Return what a <scrape>.jsonl holds; it never raises."""
+def read(path: Path, body: type = dict) -> Scrape:
+    """Return what a <scrape>.jsonl holds; it never raises.
+
+    Args:
+        path: the file.
+        body: `dict` or `str`, what a good reading's body is.
+    """
     lines = JsonLines(path)
     scrape = Scrape(lines.damage, [], [], [])
     for number, record in lines:
@@ -40,7 +45,7 @@ def read(path: Path) -> Scrape:
             continue
         if time_us is None:
             lines.damage.add_bad_line(number)
-        elif record.get("status") == _OK and isinstance(record.get("body"), dict):
+        elif record.get("status") == _OK and isinstance(record.get("body"), body):
             scrape.times_us.append(time_us)
             scrape.bodies.append(record["body"])
         else:

@@ -7,6 +7,7 @@ from analysis.expressions.functions import FUNCTIONS
 from analysis.figures.kernel import STATES
 from analysis.figures.names import FIGURES
 from analysis.figures.statistics import STATISTICS
+from analysis.health import Evidence
 
 _HEADINGS = {
     "client": "The client",
@@ -27,7 +28,8 @@ _INTRODUCTION = """\
 What a prediction can name: the figures below, and every knob under its own name, durations in ms (`load.users`,
 `backend.keep_alive_timeout`). `connlab show <scenario>` lists a scenario's knobs.
 
-[data-format.md](data-format.md) defines the *window* over which counters are taken, and what makes a figure unknown.
+[data-format.md](data-format.md) defines the *window* over which counters are taken. What makes a figure unknown stands
+[below](#evidence).
 
 ## Parameters
 
@@ -53,6 +55,18 @@ false, `true or unknown` is true. A division by zero is unknown, and so is a val
 """
 
 
+_EVIDENCE = """\
+## Evidence
+
+A figure is unknown if the evidence it rests on is spoilt; `why` in the verdict tells by what. A file of another version
+gives none. Nothing else spoils evidence: late ticks carry their time, and the difference of a counter bears a hole
+between the edges.
+
+| evidence | is | is spoilt by |
+|---|---|---|
+"""
+
+
 def markdown() -> str:
     """The content of docs/figures.md."""
     parts = [_INTRODUCTION + _parameters()]
@@ -63,7 +77,7 @@ def markdown() -> str:
             if figure.pattern.split(".")[0] == group
         ]
         parts.append("\n".join([f"## {heading}\n", "| figure | unit | meaning | source |", "|---|---|---|---|", *rows]))
-    return "\n\n".join(part.strip() for part in [*parts, _language()]) + "\n"
+    return "\n\n".join(part.strip() for part in [*parts, _language(), _evidence()]) + "\n"
 
 
 def _parameters() -> str:
@@ -81,3 +95,7 @@ def _parameters() -> str:
 def _language() -> str:
     rows = [f"| `{function.usage}` | {function.meaning} |\n" for _, function in sorted(FUNCTIONS.items())]
     return _LANGUAGE + "".join(rows) + _UNKNOWN
+
+
+def _evidence() -> str:
+    return _EVIDENCE + "".join(f"| {each} | {each.meaning} | {each.spoilt_by} |\n" for each in Evidence)

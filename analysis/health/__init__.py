@@ -28,7 +28,11 @@ def examine(raw: RawRun) -> Health:
             k6.examine(instance, client, exits.get(instance), _cpu_percent(raw, instance, window))
             for instance, client in raw.clients.items()
         ),
-        *(servers.examine_scrape(instance, scrape, window) for instance, scrape in raw.tomcat.items()),
+        *(servers.examine_scrape("tomcat", instance, scrape, window) for instance, scrape in raw.tomcat.items()),
+        *(
+            servers.examine_scrape("stub_status", instance, scrape, window)
+            for instance, scrape in raw.stub_status.items()
+        ),
         *(servers.examine_access(instance, log, exits.get(instance)) for instance, log in raw.access.items()),
         *(servers.examine_capture(instance, capture) for instance, capture in raw.captures.items()),
     ]

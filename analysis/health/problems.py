@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
+from analysis import limits
 from analysis.values import Unknown
 
 if TYPE_CHECKING:
@@ -35,20 +36,51 @@ class Evidence(StrEnum):
         """What it is, for the documentation."""
         return _MEANINGS[self]
 
+    @property
+    def spoilt_by(self) -> str:
+        """What spoils it, for the documentation."""
+        return _SPOILT_BY[self]
+
 
 _MEANINGS = {
     Evidence.COUNTERS: "the kernel's counters at both edges of the window",
     Evidence.TICKS: "the sampler's ticks, unbroken over the window",
     Evidence.SOCKETS: "the sockets by state, unbroken over the window",
-    Evidence.PROCESSES: "the processes' use of the machine, unbroken over the window",
+    Evidence.PROCESSES: "what the processes used, unbroken over the window",
     Evidence.REQUESTS: "every request of a k6 instance",
     Evidence.DIALS: "every dial of a k6 instance",
     Evidence.EVENTS: "every event of a k6 instance",
-    Evidence.LOAD: "that the load asked for was put on, at the times asked for",
+    Evidence.LOAD: "that the load asked for was put on, when it was asked for",
     Evidence.CLOCK: "that the wall clock was not set in the window",
-    Evidence.SCRAPES: "the scrapes of a server's metrics, unbroken over the window",
+    Evidence.SCRAPES: "the scrapes of a server, unbroken over the window",
     Evidence.ACCESS: "every line of an access log",
     Evidence.PACKETS: "every packet of a capture",
+}
+
+_HOLE = f"no reading for more than {limits.SECONDLY_GAP_MS / 1000:g} s"
+_LOST = "a missing file, header or last line; a corrupt line; fewer records than the last line says"
+
+_SPOILT_BY = {
+    Evidence.COUNTERS: (
+        f"a hole at an edge of more than {limits.EDGE_GAP_PERIODS} periods (and {limits.EDGE_GAP_MS_MIN} ms); samples"
+        " that begin later or end sooner than the window"
+    ),
+    Evidence.TICKS: f"the same; a hole of more than {limits.GAP_PERIODS} periods (and {limits.GAP_MS_MIN} ms)",
+    Evidence.SOCKETS: _HOLE,
+    Evidence.PROCESSES: _HOLE,
+    Evidence.REQUESTS: _LOST,
+    Evidence.DIALS: _LOST,
+    Evidence.EVENTS: "a missing file, header or last line; a corrupt line",
+    Evidence.LOAD: (
+        "k6's end out of order, or by an exit code other than"
+        f" {' and '.join(map(str, limits.K6_EXITS_IN_ORDER))}; dropped iterations; processors idle for less than"
+        f" {limits.HOST_IDLE_PERCENT_MIN:g} % of the load while k6 took more than {limits.K6_CPU_SHARE_PERCENT_MAX:g} %"
+        f" of them; more than {limits.LATE_TICKS_PERCENT_MAX:g} % of the ticks beside k6 late by half a period"
+    ),
+    Evidence.CLOCK: f"a step of more than {limits.CLOCK_STEP_MS} ms against the monotonic clock",
+    Evidence.SCRAPES: _HOLE,
+    Evidence.ACCESS: "a missing file; a corrupt line; nginx's end by an exit code other than 0",
+    Evidence.PACKETS: "a missing file; an end before the run's; packets that the kernel dropped",
 }
 
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from analysis.window import Window
 
 
-def examine_scrape(instance: str, scrape: Scrape, window: Window | None) -> Report:
-    """Report on the scrapes of one backend's connector."""
-    report = Report(f"tomcat/{instance}")
+def examine_scrape(page: str, instance: str, scrape: Scrape, window: Window | None) -> Report:
+    """Report on the scrapes of one page of a server, `tomcat` or `stub_status`."""
+    report = Report(f"{page}/{instance}")
     report.figures = {"readings": len(scrape.times_us), "errors": len(scrape.errors_us), "longest_gap_ms": None}
-    for message in scrape.damage.messages("tomcat.jsonl"):
+    for message in scrape.damage.messages(f"{page}.jsonl"):
         report.add(message)
     if window is None:
         return report

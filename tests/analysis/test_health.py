@@ -363,6 +363,7 @@ def test_a_proxy_captures_for_both_its_hops_and_logs_each_request(proxied_run: R
     assert "capture/nginx" in health
     assert "capture/backend-1" not in health
     assert health["access/nginx"].figures == {"lines": 5, "exit_code": 0}
+    assert health["stub_status/nginx"].figures == {"readings": 63, "errors": 0, "longest_gap_ms": 1000.0}
 
 
 @pytest.mark.parametrize(
