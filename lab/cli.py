@@ -227,6 +227,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if debug:
             traceback.print_exc()
         code = _say(error, as_json="--json" in arguments)
+    except OSError as error:
+        if debug:
+            traceback.print_exc()
+        failed = LabError(f"{error.filename or 'the machine'}: {error.strerror}")
+        code = _say(failed, as_json="--json" in arguments)
     except Exception as error:
         if debug:
             raise

@@ -15,6 +15,8 @@ from lab.scenario import Prediction, Tolerance
 from lab.topology import Topology
 
 FILE = "manifest.json"
+_RESERVE = ".manifest.reserve"
+_RESERVE_BYTES = 128 << 10
 Status = Literal["running", "complete", "aborted", "failed"]
 PhaseName = Literal["prepare", "warmup", "measure", "drain"]
 Scalar = int | bool | str
@@ -138,6 +140,16 @@ class Manifest(_Part):
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(folder / FILE)
+
+
+def reserve(folder: Path) -> None:
+    """Put by the room for a manifest, so that one can still be written when the disk is full."""
+    (folder / _RESERVE).write_bytes(bytes(_RESERVE_BYTES))
+
+
+def release(folder: Path) -> None:
+    """Give the room back, just before the last manifest is written."""
+    (folder / _RESERVE).unlink(missing_ok=True)
 
 
 def load(folder: Path) -> Manifest:

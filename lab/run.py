@@ -14,7 +14,6 @@ from lab.errors import BadInput, LabError
 from lab.gauges import Gauges
 from lab.live import Display
 from lab.lock import Lock, machine_lock
-from lab.manifest import Manifest
 from lab.session import Session, open_session, point_latest
 from lab.signals import Interrupted, interruptible
 from lab.watch import Watch
@@ -62,11 +61,10 @@ def _brought_to_an_end(session: Session, lock: Lock) -> Iterator[None]:
     except BaseException as error:
         reason = _reason(error)
         left = _abandon(session)
-        session.manifest.finish("aborted", "; ".join(filter(None, (reason, left))))
         with contextlib.suppress(OSError):
-            session.save()
-        if left is None:
-            lock.clear()
+            session.finish("aborted", "; ".join(filter(None, (reason, left))))
+            if left is None:
+                lock.clear()
         recorded = f"what was recorded stays in {paths.shown(session.folder)}"
         if isinstance(error, BadInput):
             raise
@@ -124,8 +122,6 @@ def _begin(session: Session, display: Display, name: manifest.PhaseName, expecte
 def _close(session: Session, fault: str | None) -> None:
     containers.stop(session.topology, _STOP_GRACE_S)
     containers.keep_logs(session.topology, session.raw)
-    record: Manifest = session.manifest
-    record.exits = containers.exit_codes(session.topology)
+    session.manifest.exits = containers.exit_codes(session.topology)
     containers.remove_all()
-    record.finish("failed" if fault else "complete", fault)
-    session.save()
+    session.finish("failed" if fault else "complete", fault)

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import facts, paths
+from lab import facts, manifest, paths
 from lab.catalogue import CATALOGUE
 from lab.effective import Effective
 from lab.errors import LabError
-from lab.manifest import Manifest, instances_of, knob_records, utc_now
+from lab.manifest import Manifest, Status, instances_of, knob_records, utc_now
 from lab.topology import Topology, topology_of
 
 _RAW_MODE = 0o777  # containers write there as users of their own, without root's way round permissions
@@ -41,6 +41,12 @@ class Session:
         """Write the manifest as it stands."""
         self.manifest.save(self.folder)
 
+    def finish(self, status: Status, reason: str | None = None) -> None:
+        """Write the last manifest; a full disk has room for this one."""
+        self.manifest.finish(status, reason)
+        manifest.release(self.folder)
+        self.save()
+
 
 def open_session(effective: Effective, command: Sequence[str]) -> Session:
     """Make the run's folders and its first manifest.
@@ -52,7 +58,7 @@ def open_session(effective: Effective, command: Sequence[str]) -> Session:
     host, git, version = facts.host(), facts.git_state(), facts.lab_version()
     folder = _make_folders(paths.RESULTS / effective.slug, topology)
     scenario = effective.scenario
-    manifest = Manifest(
+    first = Manifest(
         scenario=effective.slug,
         run=folder.name,
         command=list(command),
@@ -67,7 +73,8 @@ def open_session(effective: Effective, command: Sequence[str]) -> Session:
         tolerance=scenario.tolerance,
         predictions=scenario.predictions,
     )
-    session = Session(effective, topology, folder, manifest)
+    manifest.reserve(folder)
+    session = Session(effective, topology, folder, first)
     session.save()
     return session
 

@@ -37,12 +37,16 @@ def derive(folder: Path) -> dict[str, Any]:
     """Derive everything from a run's raw files and give its verdict, as derived/verdict.json has it.
 
     Raises:
-        LabError: the analysis failed; the raw files are untouched.
+        BadInput: the folder is no run's.
+        LabError: the verdict is none that the lab knows.
     """
     # The analysis brings numpy and duckdb, which a run needs only at its end.
     import analysis  # noqa: PLC0415
 
-    analysis.analyse(folder)
+    try:
+        analysis.analyse(folder)
+    except analysis.ManifestError as error:
+        raise BadInput(Problem(str(error))) from None
     verdict = json.loads((folder / VERDICT_FILE).read_bytes())
     if verdict.get("verdict") not in _EXIT_CODES:
         raise LabError(f"{folder / VERDICT_FILE} has no verdict that the lab knows")
