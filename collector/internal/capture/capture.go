@@ -125,9 +125,9 @@ func capture(ctx context.Context, config Config, report *Report, listening func(
 	case stopped.reason != nil:
 		return stopped.reason
 	case !stopped.asked:
-		return fmt.Errorf("tcpdump ended by itself (%s): %s", command.ProcessState, stopped.output.lastMessage)
+		return fmt.Errorf("tcpdump ended by itself (%s): %s", command.ProcessState, strings.Join(stopped.output.messages, "; "))
 	case waitErr != nil:
-		return fmt.Errorf("tcpdump failed (%s): %s", command.ProcessState, stopped.output.lastMessage)
+		return fmt.Errorf("tcpdump failed (%s): %s", command.ProcessState, strings.Join(stopped.output.messages, "; "))
 	case !report.complete():
 		return errors.New("tcpdump printed no statistics")
 	}
@@ -137,23 +137,23 @@ func capture(ctx context.Context, config Config, report *Report, listening func(
 // output is what tcpdump said until it closed its standard error.
 type output struct {
 	statistics
-	lastMessage string
+	messages []string // the first ones that are neither statistics nor the news that it listens
 }
+
+// messagesMax is more than tcpdump ever says before it gives up.
+const messagesMax = 4
 
 func readOutput(messages io.Reader, listening func()) output {
 	var out output
 	scanner := bufio.NewScanner(messages)
 	for scanner.Scan() {
-		line := scanner.Text()
-		if message, found := strings.CutPrefix(line, "tcpdump: "); found {
-			out.lastMessage = message
-			if strings.HasPrefix(message, "listening on ") {
-				listening()
-			}
+		line := strings.TrimPrefix(scanner.Text(), "tcpdump: ")
+		if strings.HasPrefix(line, "listening on ") {
+			listening()
 			continue
 		}
-		if known, err := out.parse(line); err != nil || !known {
-			out.lastMessage = line
+		if !out.parse(line) && len(out.messages) < messagesMax {
+			out.messages = append(out.messages, line)
 		}
 	}
 	return out

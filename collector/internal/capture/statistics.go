@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 )
@@ -16,14 +15,14 @@ type statistics struct {
 var statisticsLine = regexp.MustCompile(`^(\d+) packets? (captured|received by filter|dropped by kernel)$`)
 
 // parse takes one line of tcpdump's standard error and says whether it was one of the statistics.
-func (s *statistics) parse(line string) (bool, error) {
+func (s *statistics) parse(line string) bool {
 	match := statisticsLine.FindStringSubmatch(line)
 	if match == nil {
-		return false, nil
+		return false
 	}
 	figure, err := strconv.ParseInt(match[1], 10, 64)
 	if err != nil {
-		return false, fmt.Errorf("tcpdump's statistics: %w", err)
+		return false
 	}
 	switch match[2] {
 	case "captured":
@@ -33,7 +32,7 @@ func (s *statistics) parse(line string) (bool, error) {
 	default:
 		s.DroppedByKernel = &figure
 	}
-	return true, nil
+	return true
 }
 
 func (s *statistics) complete() bool {

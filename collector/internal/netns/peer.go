@@ -13,7 +13,10 @@ import (
 // The two ends of the cable between this process's namespace and its peer's; each end is an interface called eth0.
 const (
 	Address     = "10.99.0.1"
-	PeerAddress = "10.99.0.2"
+	AddressIPv6 = "fd99::1"
+
+	peerAddress     = "10.99.0.2"
+	peerAddressIPv6 = "fd99::2"
 )
 
 // The first thread stands for the whole process under /proc, so that no peer may take it: it stays with the main
@@ -61,14 +64,17 @@ func makePeer(addresses []string) error {
 	if err := loopbackUp(); err != nil {
 		return err
 	}
-	process := strconv.Itoa(os.Getpid())
+	here := fmt.Sprintf("--net=/proc/%d/ns/net", os.Getpid())
 	commands := [][]string{
-		{"ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", process},
+		{"ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(os.Getpid())},
 		{"ip", "link", "set", "eth0", "up"},
-		{"nsenter", "--net=/proc/" + process + "/ns/net", "ip", "address", "add", Address + "/24", "dev", "eth0"},
-		{"nsenter", "--net=/proc/" + process + "/ns/net", "ip", "link", "set", "eth0", "up"},
+		{"ip", "address", "add", peerAddress + "/24", "dev", "eth0"},
+		{"ip", "address", "add", peerAddressIPv6 + "/64", "dev", "eth0", "nodad"},
+		{"nsenter", here, "ip", "link", "set", "eth0", "up"},
+		{"nsenter", here, "ip", "address", "add", Address + "/24", "dev", "eth0"},
+		{"nsenter", here, "ip", "address", "add", AddressIPv6 + "/64", "dev", "eth0", "nodad"},
 	}
-	for _, address := range append([]string{PeerAddress}, addresses...) {
+	for _, address := range addresses {
 		commands = append(commands, []string{"ip", "address", "add", address + "/24", "dev", "eth0"})
 	}
 	for _, command := range commands {

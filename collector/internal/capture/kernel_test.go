@@ -1,0 +1,311 @@
+package capture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+	"golang.org/x/sys/unix"
+
+	"connlab/collector/internal/netns"
+)
+
+func TestMain(m *testing.M) { netns.TestMain(m) }
+
+// peer is the one other host of these tests; a namespace has one cable.
+var peer = sync.OnceValues(func() (*netns.Peer, error) { return netns.NewPeer() })
+
+func TestTheCaptureHoldsTheKnownPackets(t *testing.T) {
+	for _, test := range []struct {
+		name, address string
+		mode          Mode
+		want          string
+		// Bare acknowledgements: those of the handshake and of the server's FIN always come; of data, only when the
+		// answer does not carry them.
+		acknowledgementsMin, acknowledgementsMax int
+	}{
+		{"headers over IPv4", netns.Address, Headers, "C S,S SA,C PA,S PA,C FA,S FA", 2, 5},
+		{"headers over IPv6", netns.AddressIPv6, Headers, "C S,S SA,C PA,S PA,C FA,S FA", 2, 5},
+		{"handshakes over IPv4", netns.Address, Handshakes, "C S,S SA,C FA,S FA", 0, 0},
+		{"handshakes over IPv6", netns.AddressIPv6, Handshakes, "C S,S SA,C FA,S FA", 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := listen(t, test.address, "8080")
+			management := listen(t, test.address, "8081")
+			report, packets := captureWhile(t, test.mode, 1<<30, func(string) {
+				exchange(t, server)
+				exchange(t, management)
+			})
+			got := flags(t, packets, 8080)
+			bare := slices.DeleteFunc(slices.Clone(got), func(packet string) bool { return packet[2:] != "A" })
+			rest := slices.DeleteFunc(slices.Clone(got), func(packet string) bool { return packet[2:] == "A" })
+			if strings.Join(rest, ",") != test.want || len(bare) < test.acknowledgementsMin || len(bare) > test.acknowledgementsMax {
+				t.Errorf("packets %q, want %q and acknowledgements", got, test.want)
+			}
+			if report.Reason != nil || report.Truncated || report.StartedUs == nil || *report.StartedUs >= report.EndedUs {
+				t.Errorf("report %+v", report)
+			}
+			if *report.Captured != int64(len(packets)) || *report.DroppedByKernel != 0 || *report.Received < *report.Captured {
+				t.Errorf("%d packets in the file, report %+v", len(packets), report.statistics)
+			}
+		})
+	}
+}
+
+func TestTheFilesSizeIsBounded(t *testing.T) {
+	server := listen(t, netns.Address, "8080")
+	const bytesMax = 20_000
+	report, _ := captureWhile(t, Headers, bytesMax, func(string) {
+		for range 300 {
+			exchange(t, server)
+		}
+		time.Sleep(1500 * time.Millisecond)
+	})
+	if !report.Truncated || report.Reason == nil || !strings.Contains(*report.Reason, "size limit of 20000 bytes") {
+		t.Errorf("report %+v", report)
+	}
+	if *report.Bytes < bytesMax || !report.complete() {
+		t.Errorf("%d bytes, %+v", *report.Bytes, report.statistics)
+	}
+}
+
+func TestACaptureThatDiesIsTold(t *testing.T) {
+	report, _ := captureWhile(t, Headers, 1<<30, func(path string) {
+		killTcpdump(t, path)
+		time.Sleep(200 * time.Millisecond)
+	})
+	if report.Reason == nil || !strings.Contains(*report.Reason, "ended by itself (signal: killed)") || report.Captured != nil {
+		t.Errorf("report %+v", report)
+	}
+}
+
+func TestAnInterfaceThatIsNotThereIsTold(t *testing.T) {
+	netns.Require(t)
+	folder := t.TempDir()
+	report, err := Run(t.Context(), Config{
+		Mode: Headers, Interface: "eth7", PacketsPath: filepath.Join(folder, "p"), ReportPath: filepath.Join(folder, "r"), BytesMax: 1,
+	}, func() { t.Error("it did not listen") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Reason == nil || !strings.Contains(*report.Reason, "eth7") || report.StartedUs != nil {
+		t.Errorf("report %+v", report)
+	}
+}
+
+func TestFilesThatExistStayAsTheyAre(t *testing.T) {
+	folder := t.TempDir()
+	config := Config{Mode: Headers, Interface: "lo", PacketsPath: filepath.Join(folder, "p"), ReportPath: filepath.Join(folder, "r")}
+	for _, path := range []string{config.PacketsPath, config.ReportPath} {
+		if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report, err := Run(t.Context(), config, func() {})
+	if !errors.Is(err, os.ErrExist) || report.Reason == nil || !strings.Contains(*report.Reason, "exists already") {
+		t.Errorf("error %v, report %+v", err, report)
+	}
+}
+
+// killTcpdump kills the process that writes to path.
+func killTcpdump(t *testing.T, path string) {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		arguments, err := os.ReadFile(line)
+		if err != nil || !strings.HasPrefix(string(arguments), "tcpdump\x00") || !strings.Contains(string(arguments), path) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(line)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatal("no tcpdump runs")
+}
+
+// captureWhile captures on the cable to the peer while work is done, which is told the path of the packets.
+func captureWhile(t *testing.T, mode Mode, bytesMax int64, work func(path string)) (Report, []gopacket.Packet) {
+	t.Helper()
+	netns.Require(t)
+	if _, err := peer(); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	config := Config{
+		Mode: mode, Interface: "eth0", BytesMax: bytesMax,
+		PacketsPath: filepath.Join(folder, "capture.pcap"), ReportPath: filepath.Join(folder, "capture.json"),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	listening, ended := make(chan struct{}), make(chan error)
+	go func() {
+		_, err := Run(ctx, config, func() { close(listening) })
+		ended <- err
+	}()
+	select {
+	case <-listening:
+	case <-time.After(10 * time.Second):
+		t.Fatal("tcpdump does not listen")
+	}
+	work(config.PacketsPath)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(config.ReportPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report Report
+	if err := json.Unmarshal(text, &report); err != nil {
+		t.Fatal(err)
+	}
+	return report, readPackets(t, config.PacketsPath)
+}
+
+func readPackets(t *testing.T, path string) []gopacket.Packet {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	reader, err := pcapgo.NewReader(file)
+	if errors.Is(err, io.EOF) {
+		return nil // tcpdump was killed before it wrote anything
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packets []gopacket.Packet
+	for {
+		data, _, err := reader.ReadPacketData()
+		if errors.Is(err, io.EOF) {
+			return packets
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		packets = append(packets, gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.Default))
+	}
+}
+
+// flags returns "C S", "S SA", … for each packet: who sent it, client or server of the port, and its flags.
+func flags(t *testing.T, packets []gopacket.Packet, port layers.TCPPort) []string {
+	t.Helper()
+	var list []string
+	for _, packet := range packets {
+		tcp, ok := packet.Layer(layers.LayerTypeTCP).(*layers.TCP)
+		if !ok {
+			t.Fatalf("not a TCP packet: %v", packet)
+		}
+		side := "C "
+		switch port {
+		case tcp.SrcPort:
+			side = "S "
+		case tcp.DstPort:
+		default:
+			t.Fatalf("a packet of another port: %v", packet)
+		}
+		for _, flag := range []struct {
+			set  bool
+			name string
+		}{{tcp.SYN, "S"}, {tcp.FIN, "F"}, {tcp.RST, "R"}, {tcp.PSH, "P"}, {tcp.ACK, "A"}} {
+			if flag.set {
+				side += flag.name
+			}
+		}
+		list = append(list, side)
+	}
+	return list
+}
+
+// listen makes a server in this namespace that answers one byte with one and waits for the client's close.
+func listen(t *testing.T, address, port string) string {
+	t.Helper()
+	netns.Require(t)
+	if _, err := peer(); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = conn.Close() }()
+				b := make([]byte, 1)
+				for {
+					if _, err := conn.Read(b); err != nil {
+						return
+					}
+					if _, err := conn.Write(b); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// exchange connects from the peer, sends a byte, waits for the answer, closes and waits for the server's close.
+func exchange(t *testing.T, server string) {
+	t.Helper()
+	other, err := peer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Do(func() {
+		err = func() error {
+			conn, err := net.Dial("tcp", server)
+			if err != nil {
+				return err
+			}
+			if _, err := conn.Write([]byte{1}); err != nil {
+				return err
+			}
+			if _, err := conn.Read(make([]byte, 1)); err != nil {
+				return err
+			}
+			if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+				return err
+			}
+			if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+				return fmt.Errorf("%d bytes and %w instead of the server's close", n, err)
+			}
+			return conn.Close()
+		}()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
