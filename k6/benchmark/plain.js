@@ -1,0 +1,19 @@
+// The same calls as workloads/users.js makes, as one would write them for any k6: nothing of the lab's, k6's own tags.
+import { check } from 'k6';
+import http from 'k6/http';
+
+export const options = {
+  discardResponseBodies: true,
+  scenarios: {
+    plain: { executor: 'per-vu-iterations', vus: Number(__ENV.CONNLAB_USERS), iterations: 1, maxDuration: '10m' },
+  },
+};
+
+const url = `${__ENV.CONNLAB_TARGET}/?ms=0&bytes=0`;
+const calls = Number(__ENV.CONNLAB_CALLS);
+
+export default function () {
+  for (let made = 0; made < calls; made += 1) {
+    check(http.get(url), { 'status 200': (response) => response.status === 200 });
+  }
+}

@@ -1,0 +1,93 @@
+package dial
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+
+	"go.k6.io/k6/lib"
+)
+
+// Attempt is what k6's own record of a request lacks: whose it was, when it began, and which dial it waited for or used.
+// It travels as the remote address in the request's trail, the one value there that comes from a connection.
+type Attempt struct {
+	VU        uint64
+	Iteration int64
+	Start     time.Time
+
+	dialled atomic.Uint64
+	conn    *Conn
+}
+
+var _ net.Addr = &Attempt{}
+
+// Network implements net.Addr.
+func (a *Attempt) Network() string { return "tcp" }
+
+// String returns the remote address, "" for a request that got no connection.
+func (a *Attempt) String() string {
+	if a.conn == nil {
+		return ""
+	}
+	return a.conn.remote
+}
+
+// Connected tells whether the request got a connection.
+func (a *Attempt) Connected() bool { return a.conn != nil }
+
+// DialID is the dial of the request's connection or, if it got none, the dial that was begun for it; 0 if none was.
+func (a *Attempt) DialID() uint64 {
+	if a.conn == nil {
+		return a.dialled.Load()
+	}
+	return a.conn.id
+}
+
+type attemptKey struct{}
+
+// attempts is the transport of a VU that gives each request its Attempt.
+type attempts struct {
+	next  http.RoundTripper
+	state *lib.State
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a *attempts) RoundTrip(request *http.Request) (*http.Response, error) {
+	ctx := request.Context()
+	trace := httptrace.ContextClientTrace(ctx)
+	if trace == nil || trace.GotConn == nil || trace.GetConn == nil {
+		return a.next.RoundTrip(request)
+	}
+	attempt := &Attempt{VU: a.state.VUID, Iteration: a.state.Iteration, Start: time.Now()}
+	gotConn := trace.GotConn
+	// k6 makes a trace for each request, so this one is ours to change.
+	trace.GotConn = func(info httptrace.GotConnInfo) {
+		if conn, recorded := info.Conn.(*Conn); recorded {
+			attempt.conn = conn
+			info.Conn = carrier{Conn: conn, attempt: attempt}
+		}
+		gotConn(info)
+	}
+	// net/http keeps a request's values in the context of the dial that it begins for it.
+	response, err := a.next.RoundTrip(request.WithContext(context.WithValue(ctx, attemptKey{}, attempt)))
+	if err != nil && attempt.conn == nil {
+		// A request without a connection has no address that could carry its attempt. Told that a kept connection came
+		// before it was asked for, k6's tracer takes the address and leaves all timings 0, as they are for such a request.
+		gotConn(httptrace.GotConnInfo{Conn: carrier{attempt: attempt}, Reused: true})
+		trace.GetConn("")
+	}
+	return response, err
+}
+
+// carrier is the connection that k6's tracer sees.
+type carrier struct {
+	net.Conn
+
+	attempt *Attempt
+}
+
+// RemoteAddr returns the *Attempt.
+func (c carrier) RemoteAddr() net.Addr { return c.attempt }

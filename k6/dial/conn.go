@@ -1,0 +1,82 @@
+package dial
+
+import (
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"connlab/k6/record"
+)
+
+// Conn is a recorded connection. It counts its bytes and writes a line when it is closed.
+type Conn struct {
+	net.Conn
+
+	log    *Log
+	id     uint64
+	remote string
+
+	sent, received atomic.Int64
+	broken         atomic.Pointer[string]
+	close          sync.Once
+}
+
+func newConn(log *Log, id uint64, conn net.Conn) *Conn {
+	return &Conn{Conn: conn, log: log, id: id, remote: conn.RemoteAddr().String()}
+}
+
+// Read implements net.Conn.
+func (c *Conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.received.Add(int64(n))
+	c.note(err)
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *Conn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.sent.Add(int64(n))
+	c.note(err)
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *Conn) Close() error {
+	at := time.Now()
+	err := c.Conn.Close()
+	c.close.Do(func() { c.log.closed(c, at) })
+	return err
+}
+
+// note keeps the first error that came from outside: it tells whether the server closed first, and how. What the
+// client's own Close or deadline does to a pending Read says nothing of the kind.
+func (c *Conn) note(err error) {
+	if err == nil || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return
+	}
+	text := err.Error()
+	c.broken.CompareAndSwap(nil, &text)
+}
+
+func (c *Conn) appendLine(lines []byte, at time.Time) []byte {
+	lines = append(lines, `{"kind":"close","id":`...)
+	lines = strconv.AppendUint(lines, c.id, 10)
+	lines = append(lines, `,"time_us":`...)
+	lines = record.AppendTime(lines, at)
+	lines = append(lines, `,"bytes_sent":`...)
+	lines = strconv.AppendInt(lines, c.sent.Load(), 10)
+	lines = append(lines, `,"bytes_received":`...)
+	lines = strconv.AppendInt(lines, c.received.Load(), 10)
+	lines = append(lines, `,"error":`...)
+	if broken := c.broken.Load(); broken != nil {
+		lines = record.AppendString(lines, *broken)
+	} else {
+		lines = append(lines, "null"...)
+	}
+	return append(lines, "}\n"...)
+}

@@ -1,0 +1,54 @@
+package dial
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"go.k6.io/k6/lib"
+	"go.k6.io/k6/lib/netext"
+)
+
+// Dialer is a VU's dialer: k6's own, with a record of each dial.
+type Dialer struct {
+	*netext.Dialer
+
+	log *Log
+	vu  uint64
+}
+
+// Install replaces what a VU connects with, before its first request. connectTimeout bounds connect(2) alone, apart from
+// the request's time-out.
+func (l *Log) Install(state *lib.State, connectTimeout time.Duration) error {
+	dialer, ok := state.Dialer.(*netext.Dialer)
+	if !ok {
+		return fmt.Errorf("k6/x/connlab cannot record dials: the VU's dialer is a %T, not k6's own", state.Dialer)
+	}
+	transport, ok := state.Transport.(*http.Transport)
+	if !ok {
+		return fmt.Errorf("k6/x/connlab cannot record dials: the VU's transport is a %T, not k6's own", state.Transport)
+	}
+	dialer.Timeout = connectTimeout
+	dialer.ControlContext = noteSocket(connectTimeout)
+	recorded := &Dialer{Dialer: dialer, log: l, vu: state.VUID}
+	state.Dialer = recorded
+	transport.DialContext = recorded.DialContext
+	state.Transport = &attempts{next: transport, state: state}
+	return nil
+}
+
+// DialContext connects, as net.Dialer.DialContext does.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := d.log.begin(d.vu)
+	if attempt, _ := ctx.Value(attemptKey{}).(*Attempt); attempt != nil {
+		attempt.dialled.Store(dial.id)
+	}
+	conn, err := d.Dialer.DialContext(context.WithValue(ctx, pendingKey{}, dial), network, address)
+	if err != nil {
+		d.log.failedToConnect(dial, err)
+		return nil, err
+	}
+	return d.log.connected(dial, conn), nil
+}

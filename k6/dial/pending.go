@@ -1,0 +1,107 @@
+package dial
+
+import (
+	"context"
+	"net/netip"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"connlab/k6/record"
+)
+
+// lookDelay is how long after connect(2) the local address is read. A dial that is answered sooner does not need it: its
+// connection tells. One that fails later could not tell any more, and without its port it would not join its packets.
+const lookDelay = 20 * time.Millisecond
+
+// pending is a dial under way.
+type pending struct {
+	id, vu uint64
+
+	mu     sync.Mutex
+	start  time.Time
+	local  string
+	remote string
+	look   *time.Timer
+}
+
+type pendingKey struct{}
+
+// noteSocket is the net.Dialer's ControlContext: it runs between socket(2) and connect(2), names being resolved already.
+func noteSocket(connectTimeout time.Duration) func(context.Context, string, string, syscall.RawConn) error {
+	delay := min(lookDelay, connectTimeout/4)
+	return func(ctx context.Context, _, address string, socket syscall.RawConn) error {
+		if dial, _ := ctx.Value(pendingKey{}).(*pending); dial != nil {
+			dial.connecting(address, socket, delay)
+		}
+		return nil
+	}
+}
+
+func (d *pending) connecting(address string, socket syscall.RawConn, delay time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.start, d.remote = time.Now(), address
+	d.look = time.AfterFunc(delay, func() {
+		local := localAddress(socket)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.local == "" {
+			d.local = local
+		}
+	})
+}
+
+// settle replaces what was read while the dial was under way by what its connection says.
+func (d *pending) settle(local, remote string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.local, d.remote = local, remote
+}
+
+func (d *pending) appendLine(lines []byte, at time.Time, err error) []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.look != nil {
+		d.look.Stop()
+	}
+	lines = append(lines, `{"kind":"dial","id":`...)
+	lines = strconv.AppendUint(lines, d.id, 10)
+	lines = append(lines, `,"vu":`...)
+	lines = strconv.AppendUint(lines, d.vu, 10)
+	lines = append(lines, `,"time_us":`...)
+	lines = record.AppendTime(lines, d.start)
+	lines = append(lines, `,"duration_us":`...)
+	lines = record.AppendMicroseconds(lines, at.Sub(d.start))
+	lines = append(lines, `,"local":`...)
+	lines = record.AppendStringOrNull(lines, d.local)
+	lines = append(lines, `,"remote":`...)
+	lines = record.AppendStringOrNull(lines, d.remote)
+	lines = append(lines, `,"error":`...)
+	lines = record.AppendStringOrNull(lines, textOf(err))
+	lines = append(lines, `,"error_kind":`...)
+	lines = record.AppendStringOrNull(lines, kindOf(err))
+	return append(lines, "}\n"...)
+}
+
+// localAddress reads the address that the kernel chose for a socket that is still connecting, or returns "".
+func localAddress(socket syscall.RawConn) string {
+	var local netip.AddrPort
+	err := socket.Control(func(fd uintptr) {
+		name, err := syscall.Getsockname(int(fd))
+		if err != nil {
+			return
+		}
+		switch name := name.(type) {
+		case *syscall.SockaddrInet4:
+			local = netip.AddrPortFrom(netip.AddrFrom4(name.Addr), uint16(name.Port))
+		case *syscall.SockaddrInet6:
+			local = netip.AddrPortFrom(netip.AddrFrom16(name.Addr), uint16(name.Port))
+		}
+	})
+	if err != nil || local.Port() == 0 {
+		return ""
+	}
+	return local.String()
+}

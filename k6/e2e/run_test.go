@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// knobs is a whole environment: small loads, quickly over.
+func knobs(target string) map[string]string {
+	return map[string]string{
+		"INSTANCE": "k6-1", "TARGET": target,
+		"CONNECT_TIMEOUT": "30000ms", "REQUEST_TIMEOUT": "60000ms", "KEEP_ALIVE": "true", "MAX_DURATION": "60000ms",
+		"PATH": "/api/delay", "HANDLER_DELAY": "0ms", "RESPONSE_BYTES": "10",
+		"USERS": "4", "ARRIVAL_GAP": "0ms", "CALLS": "1", "THINK_TIME": "0ms",
+		"RATE_PER_SECOND": "20", "DURATION": "1000ms", "MAX_USERS": "10",
+		"REQUESTS":  "10",
+		"RAMP_HALF": "100ms", "RAMP_FULL": "900ms", "RAMP_DOWN": "500ms", "REJOIN": "false",
+	}
+}
+
+func with(knobs map[string]string, changes ...string) map[string]string {
+	changed := maps.Clone(knobs)
+	for i := 0; i < len(changes); i += 2 {
+		changed[changes[i]] = changes[i+1]
+	}
+	return changed
+}
+
+// run is a k6 that has ended, or is about to.
+type run struct {
+	command *exec.Cmd
+	stderr  bytes.Buffer
+	raw     string
+	exit    int
+}
+
+// start runs a script, or a workload by its name, with the raw files in a folder of its own.
+func start(t *testing.T, script string, knobs map[string]string, args ...string) *run {
+	t.Helper()
+	if filepath.Ext(script) == "" {
+		script = filepath.Join("..", "workloads", script+".js")
+	}
+	r := &run{raw: t.TempDir()}
+	all := []string{"run", "--quiet", "--no-usage-report", "--out", "connlab=" + r.raw}
+	if !contains(args, "--address") {
+		all = append(all, "--address", "")
+	}
+	r.command = exec.Command(k6Binary, append(append(all, args...), script)...)
+	r.command.Env = append(os.Environ(), "K6_AUTO_EXTENSION_RESOLUTION=false")
+	for name, value := range knobs {
+		r.command.Env = append(r.command.Env, "CONNLAB_"+name+"="+value)
+	}
+	r.command.Stdout, r.command.Stderr = io.Discard, &r.stderr
+	if err := r.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.command.Process.Kill() })
+	return r
+}
+
+func contains(args []string, wanted string) bool {
+	for _, arg := range args {
+		if arg == wanted {
+			return true
+		}
+	}
+	return false
+}
+
+// wait returns when k6 has ended.
+func (r *run) wait(t *testing.T) *run {
+	t.Helper()
+	err := r.command.Wait()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	r.exit = r.command.ProcessState.ExitCode()
+	return r
+}
+
+// completed is a run that k6 itself must have ended in order.
+func completed(t *testing.T, script string, knobs map[string]string, args ...string) *run {
+	t.Helper()
+	r := start(t, script, knobs, args...).wait(t)
+	if r.exit != 0 {
+		t.Fatalf("k6 ended with exit code %d:\n%s", r.exit, &r.stderr)
+	}
+	return r
+}
+
+// freeAddress is one that refuses connections now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+func micros(us int64) time.Time { return time.UnixMicro(us) }

@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestUsersArriveOneByOneAndHoldTheirConnections(t *testing.T) {
+	t.Parallel()
+	server := newBackend(t, 0)
+	r := completed(t, "users", with(knobs(server.URL), "USERS", "5", "ARRIVAL_GAP", "100ms", "CALLS", "2", "THINK_TIME", "10ms"))
+	record := r.record(t)
+	if len(record.requests) != 10 || len(record.dials) != 5 || len(record.closes) != 5 || !record.ended {
+		t.Fatalf("%d requests, %d dials, %d closes, ended %v: want 10, 5, 5 in order",
+			len(record.requests), len(record.dials), len(record.closes), record.ended)
+	}
+	first := micros(record.dials[0].TimeUS)
+	for i, dial := range record.dials {
+		late := micros(dial.TimeUS).Sub(first) - time.Duration(i)*100*time.Millisecond
+		if late < -50*time.Millisecond || late > 90*time.Millisecond {
+			t.Errorf("user %d arrived %v off its time", i+1, late)
+		}
+	}
+	last := slices.MaxFunc(record.requests, func(a, b requestLine) int { return int(a.EndUS - b.EndUS) })
+	for _, closed := range record.closes {
+		if closed.TimeUS < last.EndUS || closed.Error != nil {
+			t.Errorf("connection %d was not held to the end: %+v", closed.ID, closed)
+		}
+		if closed.BytesSent == 0 || closed.BytesReceived == 0 {
+			t.Errorf("connection %d carried nothing: %+v", closed.ID, closed)
+		}
+	}
+	for _, request := range record.requests {
+		if request.Status != 200 || request.Name != "delay" || request.Scenario != "users" || request.Method != "GET" ||
+			request.URL != server.URL+"/api/delay?ms=0&bytes=10" {
+			t.Errorf("%+v", request)
+		}
+		dial := record.dials[slices.IndexFunc(record.dials, func(dial dialLine) bool { return dial.ID == *request.Dial })]
+		if dial.VU != request.VU || *dial.Remote != *request.Remote {
+			t.Errorf("request %d went over a stranger's connection %+v", request.ID, dial)
+		}
+		if request.Reused == (request.ConnectingUS > 0) || (!request.Reused && dial.TimeUS < request.TimeUS) {
+			t.Errorf("request %d does not agree with its dial: %+v, %+v", request.ID, request, dial)
+		}
+	}
+	if live := record.live[len(record.live)-1]; live.Requests != 10 || live.Iterations != 5 || live.Failed != 0 {
+		t.Errorf("the last live line is %+v", live)
+	}
+	if summary, err := os.ReadFile(filepath.Join(r.raw, "summary.json")); err != nil || !strings.Contains(string(summary), `"http_reqs"`) {
+		t.Errorf("summary.json: %v\n%s", err, summary)
+	}
+}
+
+func TestWithoutKeepAliveEachRequestHasItsOwnConnection(t *testing.T) {
+	t.Parallel()
+	record := completed(t, "users", with(knobs(newBackend(t, 0).URL), "CALLS", "3", "KEEP_ALIVE", "false")).record(t)
+	if len(record.dials) != 12 {
+		t.Errorf("%d dials for 12 requests", len(record.dials))
+	}
+	for _, request := range record.requests {
+		if request.Reused {
+			t.Errorf("%+v", request)
+		}
+	}
+}
+
+func TestInstancesShareTheUsersOfATest(t *testing.T) {
+	t.Parallel()
+	target := newBackend(t, 0).URL
+	share := func(segment, instance string) *run {
+		return start(t, "users", with(knobs(target), "USERS", "4", "ARRIVAL_GAP", "200ms", "INSTANCE", instance),
+			"--execution-segment", segment, "--execution-segment-sequence", "0,1/2,1")
+	}
+	odd, even := share("0:1/2", "k6-1"), share("1/2:1", "k6-2")
+	for i, r := range []*run{odd.wait(t), even.wait(t)} {
+		record := r.record(t)
+		if len(record.requests) != 2 {
+			t.Fatalf("instance %d made %d requests of 4", i+1, len(record.requests))
+		}
+		// Users 1 and 3, or 2 and 4.
+		between := time.Duration(record.requests[1].TimeUS-record.requests[0].TimeUS) * time.Microsecond
+		if between < 350*time.Millisecond || between > 490*time.Millisecond {
+			t.Errorf("instance %d's users arrived %v apart, not 400 ms", i+1, between)
+		}
+	}
+}
+
+func TestASpikeCountsTheArrivalsThatFoundNoUser(t *testing.T) {
+	t.Parallel()
+	target := newBackend(t, 0).URL
+	record := completed(t, "spike", with(knobs(target), "MAX_USERS", "2", "HANDLER_DELAY", "800ms")).record(t)
+	live := record.live[len(record.live)-1]
+	if live.DroppedIterations < 14 || live.Requests+live.DroppedIterations < 19 || live.Requests+live.DroppedIterations > 21 {
+		t.Errorf("of 20 arrivals %d were dropped and %d made a request", live.DroppedIterations, live.Requests)
+	}
+	if int(live.Requests) != len(record.requests) || live.Failed != 0 {
+		t.Errorf("%+v with %d request lines", live, len(record.requests))
+	}
+}
+
+func TestSequentialRequestsDoNotOverlap(t *testing.T) {
+	t.Parallel()
+	record := completed(t, "sequential", knobs(newBackend(t, 0).URL)).record(t)
+	if len(record.requests) != 10 || len(record.dials) != 1 {
+		t.Fatalf("%d requests over %d connections", len(record.requests), len(record.dials))
+	}
+	for i, request := range record.requests[1:] {
+		if request.TimeUS < record.requests[i].EndUS || request.Iteration != int64(i+1) {
+			t.Errorf("%+v after %+v", request, record.requests[i])
+		}
+	}
+}
+
+func TestTheLoadEndsAtItsLongestDuration(t *testing.T) {
+	t.Parallel()
+	target := newBackend(t, 0).URL
+	record := completed(t, "users", with(knobs(target), "HANDLER_DELAY", "20000ms", "MAX_DURATION", "1000ms")).record(t)
+	if len(record.requests) != 0 || !record.ended || len(record.closes) != 4 {
+		t.Errorf("%d requests, %d closes, ended %v", len(record.requests), len(record.closes), record.ended)
+	}
+}
+
+func TestEveryoneIsAdmittedInOrder(t *testing.T) {
+	t.Parallel()
+	record := completed(t, "long-polling", with(knobs(newBackend(t, 40*time.Millisecond).URL), "USERS", "10")).record(t)
+	issued, admitted := record.named("issued"), record.named("admitted")
+	if len(issued) != 10 || len(admitted) != 10 || len(record.named("unadmitted")) != 0 {
+		t.Fatalf("%d issued, %d admitted, %d unadmitted", len(issued), len(admitted), len(record.named("unadmitted")))
+	}
+	for _, event := range admitted {
+		if event.TimeUS < event.Data.TurnUS {
+			t.Errorf("admitted before its turn: %+v", event)
+		}
+	}
+	for _, request := range record.requests {
+		if request.Status != 200 || (request.Name != "wait" && request.Name != "entry") {
+			t.Errorf("%+v", request)
+		}
+	}
+	if len(record.dials) != 10 {
+		t.Errorf("10 users opened %d connections", len(record.dials))
+	}
+}
+
+func TestUsersThatLeaveUnadmittedAreCounted(t *testing.T) {
+	t.Parallel()
+	record := completed(t, "long-polling", with(knobs(newBackend(t, time.Hour).URL), "USERS", "6")).record(t)
+	if issued, left := len(record.named("issued")), len(record.named("unadmitted")); issued != 6 || left != 6 {
+		t.Errorf("%d issued, %d unadmitted", issued, left)
+	}
+	if live := record.live[len(record.live)-1]; live.Failed != 0 {
+		t.Errorf("leaving made requests fail: %+v", live)
+	}
+}
+
+func TestUsersMayRejoinTheWaitingRoom(t *testing.T) {
+	t.Parallel()
+	record := completed(t, "long-polling", with(knobs(newBackend(t, 20*time.Millisecond).URL), "REJOIN", "true")).record(t)
+	if issued := len(record.named("issued")); issued <= 4 {
+		t.Errorf("4 users took %d places", issued)
+	}
+}

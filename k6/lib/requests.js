@@ -1,0 +1,50 @@
+import { check } from 'k6';
+import http from 'k6/http';
+
+// k6 wraps what its modules export anew at each access, which costs as much as a twentieth of a request.
+const send = http.request;
+const verify = check;
+
+/**
+ * Prepares one kind of request, so that sending it again and again costs little.
+ *
+ * @param {object} kind
+ * @param {'GET' | 'POST'} kind.method
+ * @param {string} kind.name stands in every record of the request, and in k6's own metrics as the tag `name`
+ * @param {string} kind.url
+ * @param {number} kind.timeout_ms from the start of the connect to the end of the answer
+ * @param {boolean} [kind.readBody] false: the answer's body is thrown away
+ * @returns {(body?: object) => import('k6/http').RefinedResponse<'text' | 'none'>}
+ */
+export function request({ method, name, url, timeout_ms, readBody = false }) {
+  /** @type {import('k6/http').RefinedParams<'text' | 'none'>} */
+  const params = {
+    timeout: timeout_ms,
+    tags: { name, url },
+    responseType: readBody ? 'text' : 'none',
+    ...(method === 'POST' ? { headers: { 'Content-Type': 'application/json' } } : {}),
+  };
+  const checks = {
+    /** @param {import('k6/http').RefinedResponse<'text' | 'none'>} response */
+    [`${name}: status 200`]: (response) => response.status === 200,
+  };
+  return (body) => {
+    const response = send(method, url, body ? JSON.stringify(body) : null, params);
+    verify(response, checks);
+    return response;
+  };
+}
+
+/**
+ * The request to the backend's delay endpoint.
+ *
+ * @param {{target: string, path: string, handler_delay: number, response_bytes: number, request_timeout: number}} knobs
+ */
+export function delayRequest({ target, path, handler_delay, response_bytes, request_timeout }) {
+  return request({
+    method: 'GET',
+    name: 'delay',
+    url: `${target}${path}?ms=${handler_delay}&bytes=${response_bytes}`,
+    timeout_ms: request_timeout,
+  });
+}

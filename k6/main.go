@@ -1,0 +1,23 @@
+// Command k6 is k6 with the lab's extension k6/x/connlab and its output connlab.
+package main
+
+import (
+	"os"
+
+	"go.k6.io/k6/cmd"
+	"go.k6.io/k6/js/modules"
+	k6output "go.k6.io/k6/output"
+
+	"connlab/k6/dial"
+	"connlab/k6/module"
+	"connlab/k6/output"
+	"connlab/k6/record"
+)
+
+func main() {
+	journal := new(record.Journal)
+	dials := dial.NewLog(journal)
+	modules.Register("k6/x/connlab", module.New(journal, dials))
+	k6output.RegisterExtension("connlab", output.NewConstructor(journal, dials, os.Exit))
+	cmd.Execute()
+}

@@ -1,0 +1,106 @@
+// Package module is k6/x/connlab, the JavaScript side of the lab's extension.
+package module
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/grafana/sobek"
+	"go.k6.io/k6/js/common"
+	"go.k6.io/k6/js/modules"
+
+	"connlab/k6/dial"
+	"connlab/k6/record"
+)
+
+// iterStart is k6's event.IterStart, the first moment at which a VU has its dialer. Its package is internal to k6.
+const iterStart = 4
+
+// Module is the extension, one for the whole process.
+type Module struct {
+	journal *record.Journal
+	dials   *dial.Log
+
+	repeatErrors sync.Once
+}
+
+// New returns the extension; its VUs leave their records in the journal and their dials in the log.
+func New(journal *record.Journal, dials *dial.Log) *Module {
+	return &Module{journal: journal, dials: dials}
+}
+
+// NewModuleInstance implements modules.Module. Importing the extension is enough for a VU's dials to be recorded.
+func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
+	m.repeatErrors.Do(func() { repeatErrorsOnStderr(vu.InitEnv().Logger) })
+	timeout, err := connectTimeout(vu.InitEnv().LookupEnv)
+	if err != nil {
+		common.Throw(vu.Runtime(), err)
+	}
+	m.installAtFirstIteration(vu, timeout)
+	return &instance{module: m, vu: vu}
+}
+
+func (m *Module) installAtFirstIteration(vu modules.VU, connectTimeout time.Duration) {
+	local := vu.Events().Local
+	subscription, events := local.Subscribe(iterStart)
+	go func() {
+		event, started := <-events
+		if !started {
+			return
+		}
+		if err := m.dials.Install(vu.State(), connectTimeout); err != nil {
+			m.journal.Fail(err)
+		}
+		// Before Done: the VU waits for all subscribers at its next iteration too.
+		local.Unsubscribe(subscription)
+		event.Done()
+	}()
+}
+
+// instance is the extension as one VU sees it.
+type instance struct {
+	module *Module
+	vu     modules.VU
+}
+
+// Exports implements modules.Instance.
+func (i *instance) Exports() modules.Exports {
+	return modules.Exports{Named: map[string]any{
+		"event":  i.event,
+		"folder": i.module.journal.Folder,
+	}}
+}
+
+// event appends {time_us, vu, name, data} to events.jsonl.
+func (i *instance) event(name string, data *sobek.Object) error {
+	now := time.Now()
+	state := i.vu.State()
+	switch {
+	case state == nil:
+		return fmt.Errorf("connlab.event(%q): only a VU can have events, not the init code", name)
+	case name == "":
+		return fmt.Errorf("connlab.event: an event needs a name")
+	case data == nil:
+		return fmt.Errorf("connlab.event(%q): the data must be an object", name)
+	}
+	json, err := data.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("connlab.event(%q): %w", name, err)
+	}
+	i.module.journal.Events.Append(func(lines []byte) []byte { return appendEvent(lines, now, state.VUID, name, json) })
+	return nil
+}
+
+func appendEvent(lines []byte, at time.Time, vu uint64, name string, data []byte) []byte {
+	lines = append(lines, `{"time_us":`...)
+	lines = record.AppendTime(lines, at)
+	lines = append(lines, `,"vu":`...)
+	lines = strconv.AppendUint(lines, vu, 10)
+	lines = append(lines, `,"name":`...)
+	lines = record.AppendString(lines, name)
+	lines = append(lines, `,"data":`...)
+	lines = append(lines, data...)
+	return append(lines, "}\n"...)
+}

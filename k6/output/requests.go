@@ -1,0 +1,120 @@
+package output
+
+import (
+	"errors"
+	"strconv"
+
+	"go.k6.io/k6/lib/netext/httpext"
+	"go.k6.io/k6/metrics"
+
+	"connlab/k6/dial"
+	"connlab/k6/record"
+)
+
+// tagCacheMax bounds what scripts with a URL of its own for each request can make the cache hold.
+const tagCacheMax = 10_000
+
+var errNotFollowed = errors.New(
+	"a request was made outside the record of dials: the script must import k6/x/connlab and call http:// URLs")
+
+// requests encodes k6's trails as the lines of requests.jsonl. It is not safe for concurrent use.
+type requests struct {
+	lastID uint64
+	// Many fields come from tags, and k6 has one TagSet for all requests with the same tags.
+	tags map[*metrics.TagSet]encodedTags
+}
+
+// encodedTags are the fields that come from tags, as JSON.
+type encodedTags struct {
+	json []byte
+	// ofVU is false for what setup() and teardown() do, outside any VU.
+	ofVU bool
+}
+
+func newRequests() *requests { return &requests{tags: make(map[*metrics.TagSet]encodedTags)} }
+
+// appendLines appends a line for each trail among the containers.
+func (r *requests) appendLines(lines []byte, containers []metrics.SampleContainer) ([]byte, error) {
+	var err error
+	for _, container := range containers {
+		trail, isRequest := container.(*httpext.Trail)
+		if !isRequest {
+			continue
+		}
+		tags := r.encode(trail.Tags)
+		attempt, followed := trail.ConnRemoteAddr.(*dial.Attempt)
+		if !followed {
+			if tags.ofVU {
+				err = errNotFollowed
+			}
+			attempt = &dial.Attempt{Start: trail.EndTime.Add(-trail.Blocked - trail.Duration)}
+		}
+		lines = r.appendLine(lines, trail, attempt, tags.json)
+	}
+	return lines, err
+}
+
+func (r *requests) appendLine(lines []byte, trail *httpext.Trail, attempt *dial.Attempt, tags []byte) []byte {
+	r.lastID++
+	lines = strconv.AppendUint(append(lines, `{"id":`...), r.lastID, 10)
+	lines = strconv.AppendUint(append(lines, `,"vu":`...), attempt.VU, 10)
+	lines = strconv.AppendInt(append(lines, `,"iteration":`...), attempt.Iteration, 10)
+	lines = append(lines, tags...)
+	lines = record.AppendTime(append(lines, `,"time_us":`...), attempt.Start)
+	lines = record.AppendTime(append(lines, `,"end_us":`...), trail.EndTime)
+	lines = record.AppendMicroseconds(append(lines, `,"blocked_us":`...), trail.Blocked)
+	lines = record.AppendMicroseconds(append(lines, `,"connecting_us":`...), trail.Connecting)
+	lines = record.AppendMicroseconds(append(lines, `,"tls_us":`...), trail.TLSHandshaking)
+	lines = record.AppendMicroseconds(append(lines, `,"sending_us":`...), trail.Sending)
+	lines = record.AppendMicroseconds(append(lines, `,"waiting_us":`...), trail.Waiting)
+	lines = record.AppendMicroseconds(append(lines, `,"receiving_us":`...), trail.Receiving)
+	lines = record.AppendMicroseconds(append(lines, `,"duration_us":`...), trail.Duration)
+	lines = strconv.AppendBool(append(lines, `,"reused":`...), attempt.Connected() && trail.ConnReused)
+	lines = record.AppendStringOrNull(append(lines, `,"remote":`...), attempt.String())
+	lines = append(lines, `,"dial":`...)
+	if id := attempt.DialID(); id != 0 {
+		lines = strconv.AppendUint(lines, id, 10)
+	} else {
+		lines = append(lines, "null"...)
+	}
+	return append(lines, "}\n"...)
+}
+
+func (r *requests) encode(tags *metrics.TagSet) encodedTags {
+	encoded, known := r.tags[tags]
+	if !known {
+		if len(r.tags) >= tagCacheMax {
+			clear(r.tags)
+		}
+		encoded = encodeTags(tags)
+		r.tags[tags] = encoded
+	}
+	return encoded
+}
+
+func encodeTags(tags *metrics.TagSet) encodedTags {
+	text := func(name string) string {
+		value, _ := tags.Get(name)
+		return value
+	}
+	number := func(name string) string {
+		if value := text(name); value != "" {
+			return value
+		}
+		return "0"
+	}
+	url := text("url")
+	if url == "" {
+		// Without a tag of its own the URL is the request's name.
+		url = text("name")
+	}
+	scenario := text("scenario")
+	encoded := record.AppendString([]byte(`,"scenario":`), scenario)
+	encoded = record.AppendString(append(encoded, `,"name":`...), text("name"))
+	encoded = record.AppendString(append(encoded, `,"method":`...), text("method"))
+	encoded = record.AppendString(append(encoded, `,"url":`...), url)
+	encoded = append(append(encoded, `,"status":`...), number("status")...)
+	encoded = append(append(encoded, `,"error_code":`...), number("error_code")...)
+	encoded = record.AppendStringOrNull(append(encoded, `,"error":`...), text("error"))
+	return encodedTags{json: encoded, ofVU: scenario != ""}
+}

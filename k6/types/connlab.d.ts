@@ -1,0 +1,10 @@
+/** The lab's extension of k6. Importing it is enough for a script's dials to be recorded. */
+declare module 'k6/x/connlab' {
+  const connlab: {
+    /** Appends an event of this VU to events.jsonl, with the moment of the call. */
+    event(name: string, data: object): void;
+    /** The folder of `--out connlab=<folder>`, or '' without that output. */
+    folder(): string;
+  };
+  export default connlab;
+}

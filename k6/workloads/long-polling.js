@@ -1,0 +1,108 @@
+// A waiting room. Users come in two ramps; each takes a place (POST /api/wait) and asks for its turn (POST /api/entry)
+// once every polling period, which the server names. In a third ramp they leave again, admitted or not.
+//
+// Users leave by this script's own clock, between two requests. k6's ramp would interrupt them in mid-request, and such
+// a request has no record: its grace periods are long enough for each to end by itself.
+import { sleep } from 'k6';
+import exec from 'k6/execution';
+import connlab from 'k6/x/connlab';
+import { sleepUntil } from '../lib/clock.js';
+import { count, duration, flag, readKnobs } from '../lib/knobs.js';
+import { workloadOptions } from '../lib/options.js';
+import { request } from '../lib/requests.js';
+import { graceMs, leaveMs } from '../lib/schedule.js';
+import { summaryFiles } from '../lib/summary.js';
+
+const knobs = readKnobs(__ENV, {
+  users: count(2),
+  ramp_half: duration(),
+  ramp_full: duration(),
+  ramp_down: duration(),
+  rejoin: flag(),
+});
+
+const rampMs = knobs.ramp_half + knobs.ramp_full + knobs.ramp_down;
+const grace = `${graceMs(rampMs, knobs)}ms`;
+
+export const options = workloadOptions(
+  'long_polling',
+  {
+    executor: 'ramping-vus',
+    startVUs: 0,
+    stages: [
+      { duration: `${knobs.ramp_half}ms`, target: Math.floor(knobs.users / 2) },
+      { duration: `${knobs.ramp_full}ms`, target: knobs.users },
+      { duration: `${knobs.ramp_down}ms`, target: 0 },
+    ],
+    gracefulRampDown: grace,
+    gracefulStop: grace,
+  },
+  knobs,
+);
+
+/** @param {string} name */
+const post = (name) =>
+  request({
+    method: 'POST',
+    name,
+    url: `${knobs.target}/api/${name}`,
+    timeout_ms: knobs.request_timeout,
+    readBody: true,
+  });
+const wait = post('wait');
+const entry = post('entry');
+
+/** A user that was turned away tries again after this long. */
+const retrySeconds = 1;
+
+/**
+ * A user's place in the waiting room, as the server tells it.
+ *
+ * @typedef {{token: string, number: number, canEnter: boolean, pollingPeriodMs: number, turnUnixUs: number | null}} Place
+ */
+
+/**
+ * @param {import('k6/http').RefinedResponse<'text' | 'none'>} response
+ * @returns {Place}
+ */
+const placeIn = (response) => /** @type {any} */ (response.json());
+
+export default function () {
+  const leaveAt = exec.scenario.startTime + leaveMs(exec.vu.idInTest, knobs);
+  if (Date.now() >= leaveAt) {
+    // Gone already; k6 takes this user out a little later.
+    sleepUntil(exec.scenario.startTime + rampMs);
+    return;
+  }
+  const answer = wait();
+  if (answer.status !== 200) {
+    sleep(Number(answer.headers['Retry-After'] ?? retrySeconds));
+    return;
+  }
+  let place = placeIn(answer);
+  const { token, number } = place;
+  connlab.event('issued', { number });
+  while (!place.canEnter) {
+    const askAt = Date.now() + place.pollingPeriodMs;
+    if (askAt >= leaveAt) {
+      sleepUntil(leaveAt);
+      connlab.event('unadmitted', { number });
+      return;
+    }
+    sleepUntil(askAt);
+    const turn = entry({ token });
+    if (turn.status === 200) {
+      place = placeIn(turn);
+    } else if (turn.status === 404) {
+      connlab.event('expired', { number });
+      return;
+    }
+  }
+  connlab.event('admitted', { number, turn_us: place.turnUnixUs });
+  if (!knobs.rejoin) sleepUntil(leaveAt);
+}
+
+/** @param {import('../lib/summary.js').Summary} data */
+export function handleSummary(data) {
+  return summaryFiles(data, connlab.folder());
+}

@@ -1,0 +1,39 @@
+// Arrivals at a fixed rate, whatever the server does: what finds no free user is counted as dropped.
+import connlab from 'k6/x/connlab';
+import { count, delayKnobs, duration, readKnobs } from '../lib/knobs.js';
+import { workloadOptions } from '../lib/options.js';
+import { delayRequest } from '../lib/requests.js';
+import { graceMs } from '../lib/schedule.js';
+import { summaryFiles } from '../lib/summary.js';
+
+const knobs = readKnobs(__ENV, {
+  ...delayKnobs,
+  rate_per_second: count(),
+  duration: duration(1000),
+  max_users: count(),
+});
+
+export const options = workloadOptions(
+  'spike',
+  {
+    executor: 'constant-arrival-rate',
+    rate: knobs.rate_per_second,
+    timeUnit: '1s',
+    duration: `${knobs.duration}ms`,
+    preAllocatedVUs: knobs.max_users,
+    maxVUs: knobs.max_users,
+    gracefulStop: `${graceMs(knobs.duration, knobs)}ms`,
+  },
+  knobs,
+);
+
+const call = delayRequest(knobs);
+
+export default function () {
+  call();
+}
+
+/** @param {import('../lib/summary.js').Summary} data */
+export function handleSummary(data) {
+  return summaryFiles(data, connlab.folder());
+}
