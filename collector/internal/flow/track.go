@@ -193,22 +193,22 @@ func (t *tracker) synchronise(c *connection, from Side, a *arrival) {
 	}
 	// A server that forgot a half-open connection answers the next SYN with
 	// another initial sequence number.
-	if !c.marks.has(established) {
-		c.sides[from].setISN(a.Seq)
+	if s := &c.sides[from]; !c.marks.has(established) || !s.marks.has(hasISN) {
+		s.setISN(a.Seq)
 	}
 }
 
 // finish takes a FIN, which stands at finSeq.
 func (c *connection) finish(from Side, finSeq uint32, a *arrival) {
 	s, peer := &c.sides[from], &c.sides[1-from]
+	if s.next == finSeq {
+		s.next++ // a FIN takes one number
+	}
 	if s.marks.has(hasFIN) {
 		return
 	}
 	s.marks |= hasFIN
 	s.finSeq, s.finNs, s.finACK = finSeq, a.timeNs, a.Ack
-	if s.next == finSeq {
-		s.next++ // a FIN takes one number
-	}
 	if peer.marks.has(hasACK) && s.finCoveredBy(peer.ack) {
 		s.marks |= finACKed
 	}

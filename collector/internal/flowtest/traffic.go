@@ -27,7 +27,7 @@ func (t Traffic) Segments(random *rand.Rand) []Segment {
 	for i := range t.Connections {
 		// 28,000 ports, as ip_local_port_range has them, on each of some clients.
 		client := fmt.Sprintf("10.0.%d.%d:%d", i/28000/250, i/28000%250+1, 32768+i%28000)
-		c := NewConversation(client, "10.1.0.1:8080", random.Uint32(), random.Uint32())
+		c := NewConversation(client, "10.1.0.1:8080", random.Uint32(), -random.Uint32N(5000)) // the server's wraps
 		c.NowNs = beginNs
 		if t.Faulty {
 			c.converseBadly(random, t.Exchanges)
@@ -61,8 +61,8 @@ func (c *Conversation) converseBadly(random *rand.Rand, exchanges int) {
 		func() { c.Send(Server, packet.SYN, 0) },
 		func() { c.RST(random.IntN(2)) },
 		func() { c.FIN(random.IntN(2)) },
-		func() { c.Next(random.Uint32(), random.Uint32()).SYN() },
-		func() { c.Next(random.Uint32(), random.Uint32()).Open() },
+		func() { c.nextAtRandom(random).SYN() },
+		func() { c.nextAtRandom(random).Open() },
 		func() { c.Close(random.IntN(2)) },
 	}
 	usual := []func(){
@@ -101,6 +101,18 @@ func (c *Conversation) converseBadly(random *rand.Rand, exchanges int) {
 	if random.IntN(3) > 0 {
 		c.Close(random.IntN(2))
 	}
+}
+
+// nextAtRandom begins another connection, in the sequence space either shortly
+// after this one, as Linux does, or further away than any window reaches.
+func (c *Conversation) nextAtRandom(random *rand.Rand) *Conversation {
+	isn := func(side int) uint32 {
+		if random.IntN(4) == 0 {
+			return c.next[side] + 1<<30 + 1<<20 + random.Uint32N(1<<29)
+		}
+		return c.next[side] + random.Uint32N(5000)
+	}
+	return c.Next(isn(Client), isn(Server))
 }
 
 // repeatPart sends some earlier segment again, or a part of it with more after.

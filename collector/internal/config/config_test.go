@@ -1,0 +1,96 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"connlab/collector/internal/capture"
+)
+
+func environment() map[string]string {
+	return map[string]string{
+		"CONNLAB_ROLE": "backend-1", "CONNLAB_RATE_HZ": "10", "CONNLAB_CAPTURE": "headers", "CONNLAB_CAPTURE_MAX_MB": "256",
+		"CONNLAB_READY_URL": "http://127.0.0.1:8081/actuator/health",
+		"CONNLAB_SCRAPE":    "tomcat=http://127.0.0.1:8081/actuator/tomcat  jvm=http://127.0.0.1:8081/jvm?x=1",
+	}
+}
+
+func TestTheEnvironmentIsRead(t *testing.T) {
+	variables := environment()
+	got, err := FromEnvironment(func(name string) string { return variables[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		Role: "backend-1", RateHz: 10, ReadyURL: "http://127.0.0.1:8081/actuator/health",
+		Scrapes: []Scrape{{"tomcat", "http://127.0.0.1:8081/actuator/tomcat"}, {"jvm", "http://127.0.0.1:8081/jvm?x=1"}},
+		Capture: capture.Headers, CaptureBytesMax: 256_000_000, CaptureInterface: "eth0",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestReadinessAndScrapesMayBeLeftOut(t *testing.T) {
+	variables := environment()
+	variables["CONNLAB_READY_URL"], variables["CONNLAB_SCRAPE"], variables["CONNLAB_CAPTURE_INTERFACE"] = "", "", "net1"
+	got, err := FromEnvironment(func(name string) string { return variables[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.ReadyURL != "" || got.Scrapes != nil || got.CaptureInterface != "net1" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestWhatIsMissingOrBadIsNamed(t *testing.T) {
+	for _, test := range []struct{ name, value, want string }{
+		{"CONNLAB_ROLE", "", "want a name"},
+		{"CONNLAB_ROLE", "../backend", "want a name"},
+		{"CONNLAB_RATE_HZ", "", "want an integer from 1 to 100"},
+		{"CONNLAB_RATE_HZ", "0", "want an integer from 1 to 100"},
+		{"CONNLAB_RATE_HZ", "10.5", "want an integer from 1 to 100"},
+		{"CONNLAB_CAPTURE", "", "want headers, handshakes or off"},
+		{"CONNLAB_CAPTURE", "all", "want headers, handshakes or off"},
+		{"CONNLAB_CAPTURE_MAX_MB", "", "want an integer"},
+		{"CONNLAB_CAPTURE_MAX_MB", "-1", "want an integer"},
+		{"CONNLAB_READY_URL", "127.0.0.1:8081", "want an address"},
+		{"CONNLAB_READY_URL", "http://127.0.0.1/health", "with its port"},
+		{"CONNLAB_SCRAPE", "http://127.0.0.1:8081/", "want name=address"},
+		{"CONNLAB_SCRAPE", "tomcat=", "no address"},
+		{"CONNLAB_SCRAPE", "../x=http://127.0.0.1:1/", "want a name such as tomcat"},
+		{"CONNLAB_SCRAPE", "samples=http://127.0.0.1:1/", "is taken"},
+		{"CONNLAB_SCRAPE", "a=http://127.0.0.1:1/ a=http://127.0.0.1:2/", "is taken"},
+	} {
+		t.Run(test.name+"="+test.value, func(t *testing.T) {
+			variables := environment()
+			variables[test.name] = test.value
+			_, err := FromEnvironment(func(name string) string { return variables[name] })
+			if err == nil || !strings.HasPrefix(err.Error(), test.name+": ") || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestAllFaultsAreToldAtOnce(t *testing.T) {
+	_, err := FromEnvironment(func(string) string { return "" })
+	for _, name := range []string{"CONNLAB_ROLE", "CONNLAB_RATE_HZ", "CONNLAB_CAPTURE", "CONNLAB_CAPTURE_MAX_MB"} {
+		if err == nil || !strings.Contains(err.Error(), name+": ") {
+			t.Errorf("%s is not named in %v", name, err)
+		}
+	}
+}
+
+func FuzzScrapes(f *testing.F) {
+	f.Add("tomcat=http://127.0.0.1:8081/actuator/tomcat a=http://[::1]:1/")
+	f.Fuzz(func(t *testing.T, value string) {
+		list, err := scrapes(value)
+		for _, s := range list {
+			if err == nil && (strings.ContainsAny(s.Name, "/.") || s.Address == "") {
+				t.Errorf("%q gave %+v", value, s)
+			}
+		}
+	})
+}
