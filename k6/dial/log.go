@@ -54,13 +54,15 @@ func (l *Log) Finish() (written, failed uint64) {
 	return l.written, l.failed
 }
 
-// begin gives a dial its number.
+// begin gives a dial its number. After Finish it is followed no more.
 func (l *Log) begin(vu uint64) *pending {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lastID++
 	dial := &pending{id: l.lastID, vu: vu, start: time.Now()}
-	l.pending[dial] = struct{}{}
+	if !l.finished {
+		l.pending[dial] = struct{}{}
+	}
 	return dial
 }
 
@@ -86,7 +88,7 @@ func (l *Log) connected(dial *pending, conn net.Conn) net.Conn {
 	return followed
 }
 
-// end writes a dial's line, unless Finish was faster than the dial. The caller holds mu.
+// end writes a dial's line, unless Finish was faster than it. The caller holds mu.
 func (l *Log) end(dial *pending, at time.Time, err error) {
 	if _, first := l.pending[dial]; !first {
 		return

@@ -167,7 +167,7 @@ func lines[Line any](t *testing.T, folder, name string) []Line {
 		}
 		all = append(all, line)
 	}
-	if !strings.HasSuffix(string(content), "\n") {
+	if len(content) > 0 && !strings.HasSuffix(string(content), "\n") {
 		t.Errorf("%s.jsonl ends in the middle of a line", name)
 	}
 	return all

@@ -21,7 +21,6 @@ type backend struct {
 	mu     sync.Mutex
 	opened time.Time
 	issued int
-	polled []time.Time
 }
 
 func newBackend(t *testing.T, admitEvery time.Duration) *backend {
@@ -39,7 +38,11 @@ func newBackend(t *testing.T, admitEvery time.Duration) *backend {
 func delay(answer http.ResponseWriter, request *http.Request) {
 	ms, _ := strconv.Atoi(request.FormValue("ms"))
 	size, _ := strconv.Atoi(request.FormValue("bytes"))
-	time.Sleep(time.Duration(ms) * time.Millisecond)
+	select {
+	case <-time.After(time.Duration(ms) * time.Millisecond):
+	case <-request.Context().Done():
+		return
+	}
 	_, _ = fmt.Fprint(answer, strings.Repeat("x", size))
 }
 

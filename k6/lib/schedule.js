@@ -31,7 +31,9 @@ export function leaveMs(user, { users, ramp_half, ramp_full, ramp_down }) {
  */
 export function graceMs(planned_ms, { request_timeout, max_duration }) {
   if (planned_ms > max_duration) {
-    throw new Error(`CONNLAB_MAX_DURATION must be at least the ${planned_ms}ms that this load takes, not "${max_duration}ms"`);
+    throw new Error(
+      `CONNLAB_MAX_DURATION must be at least the ${planned_ms}ms that this load takes, not "${max_duration}ms"`,
+    );
   }
   return Math.min(request_timeout + 1000, max_duration - planned_ms);
 }
