@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, connlab, latest, left_behind, start, wait_until
+from .conftest import ROOT, connlab, left_behind, start, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -38,10 +38,13 @@ def test_a_second_run_is_refused_and_an_interrupted_one_keeps_what_it_recorded()
     assert "Traceback" not in output
     assert first.returncode == 4
     assert left_behind() == []
-    manifest = json.loads((latest("accept-queue-overflow") / "manifest.json").read_text())
+    (aborted,) = folders("accept-queue-overflow") - known
+    manifest = json.loads((aborted / "manifest.json").read_text())
     assert manifest["status"] == "aborted"
     assert manifest["reason"]
-    verdict = json.loads((latest("accept-queue-overflow") / "derived/verdict.json").read_text())
+    analysed = connlab("analyse", str(aborted))
+    assert analysed.returncode == 3, analysed.stdout + analysed.stderr
+    verdict = json.loads((aborted / "derived/verdict.json").read_text())
     assert verdict["verdict"] == "inconclusive"
 
 
