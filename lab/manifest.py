@@ -90,6 +90,7 @@ class Manifest(_Part):
     contract: Annotated[Literal["connlab.manifest/1"], Field(alias="schema")] = "connlab.manifest/1"
     scenario: str
     run: str
+    series: str | None = None
     cell: str = "default"
     repetition: int = 1
     status: Status = "running"

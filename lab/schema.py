@@ -11,6 +11,7 @@ from lab import paths
 from lab.catalogue import CATALOGUE, show_value
 from lab.manifest import Manifest
 from lab.scenario import Scenario
+from lab.series.record import Series
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -20,6 +21,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     return {
         "scenario.schema.json": {"$schema": _DIALECT, **_with_units(Scenario.model_json_schema())},
         "manifest.schema.json": {"$schema": _DIALECT, **Manifest.model_json_schema(mode="serialization")},
+        "series.schema.json": {"$schema": _DIALECT, **Series.model_json_schema(mode="serialization")},
     }
 
 

@@ -17,13 +17,13 @@ def load(text: str | bytes) -> object:
     return content
 
 
-@pytest.mark.parametrize("name", ["scenario.schema.json", "manifest.schema.json"])
+@pytest.mark.parametrize("name", sorted(schemas()))
 def test_the_file_is_current(name: str) -> None:
     current = json.loads((paths.SCHEMAS / name).read_bytes())
     assert current == schemas()[name], "run: .venv/bin/python -m lab.schema"
 
 
-@pytest.mark.parametrize("name", ["scenario.schema.json", "manifest.schema.json"])
+@pytest.mark.parametrize("name", sorted(schemas()))
 def test_the_file_is_a_schema(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schemas()[name])
 

@@ -1,0 +1,189 @@
+"""series.json: what a series of runs consists of, in which order it goes, and how far it has come."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lab import paths
+from lab.knobs import Role
+from lab.manifest import Scalar
+from lab.manifest import Status as RunStatus
+
+FILE = "series.json"
+Kind = Literal["arms", "matrix", "search"]
+Status = Literal["running", "complete", "partial", "stopped", "interrupted"]
+Verdict = Literal["reproduced", "not-reproduced", "inconclusive"]
+Outcome = Literal["found", "holds-everywhere", "holds-nowhere", "inconclusive"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", validate_by_name=True)
+
+
+class Level(_Part):
+    """One point of an axis, or one arm."""
+
+    name: Annotated[str, Field(description="The value as a scenario writes it, or the variant's name")]
+    scenario: Annotated[str | None, Field(description="On the axis 'scenario': its name")] = None
+    path: Annotated[list[Role] | None, Field(description="The path, if this level has one of its own")] = None
+    knobs: Annotated[dict[str, Scalar], Field(description="What it sets; durations in ms")] = {}
+
+
+class Axis(_Part):
+    """What varies: a knob, several knobs moved together, the scenario, or the arm."""
+
+    name: Annotated[str, Field(description="A knob's full name, or the axis's own; 'arm' and 'scenario' are the lab's")]
+    levels: list[Level]
+
+
+class Cell(_Part):
+    """One combination of levels."""
+
+    cell: Annotated[str, Field(description="Its name, as in run ids")]
+    scenario: str
+    levels: Annotated[dict[str, str], Field(description="The level on each axis")]
+    path: list[Role]
+    knobs: Annotated[dict[str, Scalar], Field(description="What it sets beyond the scenario; durations in ms")]
+    load_s: Annotated[float, Field(description="How long the load is expected to take")]
+    model: Annotated[
+        dict[str, Scalar], Field(description="The model's figures that are known before a run, such as users_failed")
+    ]
+
+
+class Run(_Part):
+    """One place in the order: a repetition of a cell, and what became of it."""
+
+    cell: str
+    repetition: Annotated[int, Field(ge=1)]
+    status: Annotated[Literal["planned"] | RunStatus, Field(description="planned, or as the run's manifest has it")] = (
+        "planned"
+    )
+    run: Annotated[str | None, Field(description="<scenario>/<run-id>, a folder below results/")] = None
+    verdict: Annotated[
+        Verdict | None, Field(description="The run's own; null if it has none, or no prediction about it alone")
+    ] = None
+    reason: Annotated[str | None, Field(description="Why it was aborted or failed")] = None
+    lost: Annotated[list[str], Field(description="Earlier runs of this place that did not complete")] = []
+
+
+class Stop(_Part):
+    """When the series ends before its last run."""
+
+    failed_in_a_row: Annotated[int, Field(description="After so many runs in succession that did not complete")]
+    when: Annotated[str | None, Field(description="After a run in which this expression holds")] = None
+
+
+class Budget(_Part):
+    """What the series may take at most; more is refused before it begins."""
+
+    cells: int
+    duration_ms: int
+
+
+class Fingerprint(_Part):
+    """What must be the same for two runs to be compared.
+
+    Attributes:
+        plan: of the scenarios, the cells and their order.
+        code: of the lab's program and the topology.
+        analysis: of the program that derives; where it alone changed, the recorded runs are derived again.
+        images: ids by role.
+        kernel: the release.
+    """
+
+    plan: str
+    code: str
+    analysis: str
+    images: dict[str, str]
+    kernel: str
+
+
+class Prediction(_Part):
+    """What is said of the series as a whole, over `arms.<arm>.<figure>`, `_` for `-` in an arm's name."""
+
+    id: str
+    says: str
+    expression: str
+
+
+class Search(_Part):
+    """What a search looks for, and what it found."""
+
+    knob: str
+    until: Annotated[str, Field(description="The expression that is to hold")]
+    low: int
+    high: int
+    step: Annotated[int, Field(description="How near to each other the value that holds and the one that fails come")]
+    confirm: Annotated[int, Field(description="Runs at each of the two values")]
+    predicted: Annotated[int | None, Field(description="The value by the model; null where it does not say")] = None
+    goal: Annotated[
+        Literal["smallest", "largest"] | None, Field(description="Which end of the values that hold; null: not known")
+    ] = None
+    found: Annotated[int | None, Field(description="The smallest or largest value that holds")] = None
+    outcome: Annotated[Outcome | None, Field(description="null while it lasts")] = None
+    why: str | None = None
+
+
+class Series(_Part):
+    """The whole file."""
+
+    model_config = ConfigDict(title="connlab series")
+
+    contract: Annotated[Literal["connlab.series/1"], Field(alias="schema")] = "connlab.series/1"
+    series: Annotated[str, Field(description="<UTC start>-<kind>-<name>, the folder's name")]
+    kind: Kind
+    name: Annotated[str, Field(description="The matrix, or the scenario")]
+    title: str
+    question: str
+    scenarios: list[str]
+    overrides: Annotated[list[str], Field(description="What the user set for every cell, as knob=value")]
+    command: list[str]
+    started: str
+    ended: Annotated[str | None, Field(description="null while it runs, and after it was killed")] = None
+    status: Annotated[
+        Status,
+        Field(
+            description="running (or killed); complete: every place has a run that completed; partial: some runs did"
+            " not; stopped by its stop rule; interrupted. The same command goes on with all but a complete one"
+        ),
+    ] = "running"
+    reason: str | None = None
+    seed: int
+    repetitions: int
+    cooldown_ms: Annotated[int, Field(description="Pause before each run but the first")]
+    stop: Stop
+    budget: Budget
+    axes: list[Axis]
+    baseline: Annotated[str | None, Field(description="The cell that others are compared with")]
+    cells: list[Cell]
+    runs: Annotated[list[Run], Field(description="In the order in which they are run")]
+    predictions: list[Prediction] = []
+    search: Annotated[Search | None, Field(description="Of the kind search alone")] = None
+    fingerprint: Fingerprint
+
+    def save(self, folder: Path) -> None:
+        """Write the file so that a reader sees the old one or the new one, whole, even after a power cut."""
+        temporary = folder / f".{FILE}.part"
+        with temporary.open("w") as stream:
+            stream.write(self.model_dump_json(by_alias=True, indent=2) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(folder / FILE)
+
+
+def load(folder: Path) -> Series:
+    """Read a series.
+
+    Raises:
+        OSError, ValueError: there is none, or it is not one of ours.
+    """
+    return Series.model_validate_json((folder / FILE).read_bytes())
+
+
+def root() -> Path:
+    """Give the folder of all series."""
+    return paths.RESULTS / "series"
