@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from analysis import manifest, verdict
 from analysis.figures import Run
+from analysis.figures import file as figures_file
 from analysis.manifest import ManifestError
+from analysis.output import write
 from analysis.rawrun import RawRun
 from analysis.verdict import Verdict
 
@@ -21,7 +23,7 @@ __all__ = ["ManifestError", "Verdict", "analyse"]
 
 
 def analyse(run_dir: Path) -> Verdict:
-    """Judge a run and write derived/verdict.json into its folder.
+    """Judge a run and write derived/figures.json and derived/verdict.json into its folder.
 
     Args:
         run_dir: the folder with manifest.json and raw/.
@@ -31,13 +33,11 @@ def analyse(run_dir: Path) -> Verdict:
 
     Raises:
         ManifestError: the folder is not a run's, or its manifest cannot be read.
-        OSError: the verdict cannot be written.
+        OSError: a file cannot be written.
     """
-    found = verdict.of_run(Run(RawRun(run_dir, manifest.read(run_dir))))
-    path = run_dir / verdict.FILE
-    path.parent.mkdir(exist_ok=True)
-    # A reader never sees half a verdict, and an older one stays until the new one is whole.
-    partial = path.with_suffix(".json.partial")
-    partial.write_text(found.to_json(), encoding="utf-8")
-    partial.replace(path)
+    run = Run(RawRun(run_dir, manifest.read(run_dir)))
+    write(run_dir / figures_file.FILE, figures_file.of_run(run).to_json())
+    found = verdict.of_run(run)
+    # The verdict comes last: where it stands, so do all other derived files.
+    write(run_dir / verdict.FILE, found.to_json())
     return found

@@ -1,4 +1,7 @@
-"""Prints the JSON Schema of verdict.json: `python -m analysis.schema > schemas/verdict.schema.json`."""
+"""Prints the JSON Schema of a file that the analysis writes.
+
+`python -m analysis.schema verdict > schemas/verdict.schema.json`
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,13 @@ import json
 import sys
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
+from analysis.figures.file import FiguresFile
 from analysis.verdict import Verdict
+
+MODELS: dict[str, type[BaseModel]] = {"figures": FiguresFile, "verdict": Verdict}
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -20,11 +27,11 @@ class _WithoutTitles(GenerateJsonSchema):
         return False
 
 
-def schema() -> str:
-    """The JSON Schema of verdict.json."""
-    content = Verdict.model_json_schema(by_alias=True, mode="serialization", schema_generator=_WithoutTitles)
+def schema(name: str) -> str:
+    """The JSON Schema of one of MODELS, as schemas/<name>.schema.json has it."""
+    content = MODELS[name].model_json_schema(by_alias=True, mode="serialization", schema_generator=_WithoutTitles)
     return json.dumps({"$schema": _DIALECT, **content}, indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(schema())
+    sys.stdout.write(schema(sys.argv[1]))

@@ -10,36 +10,21 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.figures import Run
 from analysis.health import Evidence
+from analysis.measured import MeasuredValue, measured
 from analysis.predictions import judge
-from analysis.values import Unknown
 
 if TYPE_CHECKING:
     from analysis.health import Health, Report
     from analysis.manifest import Manifest, Prediction
-    from analysis.values import Value
 
 FILE = Path("derived") / "verdict.json"
 SCHEMA: Literal["connlab.verdict/1"] = "connlab.verdict/1"
-
-# A longer list is told by its length and its ends: whoever wants all of it finds it in the raw files.
-_LIST_MAX = 100
 
 Result = Literal["reproduced", "not-reproduced", "inconclusive"]
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class ListSummary(_Part):
-    """A list of more than 100 values."""
-
-    count: Annotated[int, Field(description="How many values it has")]
-    min: float | int
-    max: float | int
-
-
-MeasuredValue = bool | int | float | list[int | float] | ListSummary | None
 
 
 class PredictionResult(_Part):
@@ -118,7 +103,7 @@ def _judge(run: Run, prediction: Prediction) -> PredictionResult:
         says=prediction.says,
         expression=prediction.expression,
         status=judgement.status,
-        measured={name: _shown(value) for name, value in judgement.measured.items()},
+        measured={name: measured(value) for name, value in judgement.measured.items()},
         why=judgement.why,
     )
 
@@ -128,14 +113,6 @@ def _result(predictions: list[PredictionResult]) -> Result:
     if "false" in statuses:
         return "not-reproduced"
     return "reproduced" if statuses == {"true"} else "inconclusive"
-
-
-def _shown(value: Value) -> MeasuredValue:
-    if isinstance(value, Unknown):
-        return None
-    if not isinstance(value, tuple):
-        return value
-    return list(value) if len(value) <= _LIST_MAX else ListSummary(count=len(value), min=min(value), max=max(value))
 
 
 def _health(report: Report) -> InstrumentHealth:

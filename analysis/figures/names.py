@@ -79,14 +79,14 @@ class Scope:
             raise UnknownFigure(name, f"there is no figure or knob {name}", nearest(name, self._all()))
         figure, parameters = found
         for parameter, value in parameters.items():
-            choices = self._choices(parameter)
+            choices = self.choices(parameter)
             if choices and value not in choices and not _BY_ICMP_TYPE.fullmatch(value):
                 near = nearest(value, choices)
                 meant = figure.name(**{**parameters, parameter: near}) if near else None
                 raise UnknownFigure(name, _explain(name, parameter, value, choices), meant)
         return figure.kind
 
-    def _choices(self, parameter: str) -> list[str]:
+    def choices(self, parameter: str) -> list[str]:
         """What a parameter can be; empty if it can be anything of its form."""
         roles = self.roles()
         choices = {
@@ -103,7 +103,7 @@ class Scope:
     def _all(self) -> Iterator[str]:
         yield from self.knobs
         for figure in FIGURES:
-            choices = [self._choices(parameter) or ["0"] for parameter in figure.parameters]
+            choices = [self.choices(parameter) or ["0"] for parameter in figure.parameters]
             for values in product(*choices):
                 yield figure.name(**dict(zip(figure.parameters, values, strict=True)))
 

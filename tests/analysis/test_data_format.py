@@ -31,7 +31,7 @@ def fields(schema: object) -> Iterator[str]:
             yield from fields(part)
 
 
-@pytest.mark.parametrize("name", ["manifest", "requests", "dials", "events", "live", "verdict", "series"])
+@pytest.mark.parametrize("name", ["manifest", "requests", "dials", "events", "live", "verdict", "figures", "series"])
 def test_every_field_of_a_schema_is_described(pytestconfig: pytest.Config, name: str) -> None:
     schema: dict[str, Any] = json.loads((pytestconfig.rootpath / "schemas" / f"{name}.schema.json").read_text())
 

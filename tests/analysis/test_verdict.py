@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from analysis import ManifestError, Verdict, analyse, predictions
 from analysis.expressions import ExpressionError
-from analysis.schema import schema
+from analysis.schema import MODELS, schema
 from tests.analysis.support import KNOBS, PREDICTIONS, make_request
 
 if TYPE_CHECKING:
@@ -139,13 +139,13 @@ def test_a_prediction_is_checked_whole_before_a_run() -> None:
 def test_the_same_raw_files_give_the_same_bytes(run: RunFolder, tmp_path: Path) -> None:
     folder = run.write()
     analyse(folder)
-    first = (folder / "derived" / "verdict.json").read_bytes()
+    first = {path.name: path.read_bytes() for path in (folder / "derived").iterdir()}
     copy = shutil.copytree(folder, tmp_path / "copied [to] another*place")
     for each in (folder, copy):
         analyse(each)
 
-        assert (each / "derived" / "verdict.json").read_bytes() == first
-    assert [path.name for path in (folder / "derived").iterdir()] == ["verdict.json"]
+        assert {path.name: path.read_bytes() for path in (each / "derived").iterdir()} == first
+    assert {"figures.json", "verdict.json"} <= set(first)
 
 
 def test_the_raw_files_are_left_as_they_were(run: RunFolder) -> None:
@@ -157,7 +157,7 @@ def test_the_raw_files_are_left_as_they_were(run: RunFolder) -> None:
 
 
 def test_a_verdict_follows_its_schema(run: RunFolder) -> None:
-    validator = Draft202012Validator(json.loads(schema()))
+    validator = Draft202012Validator(json.loads(schema("verdict")))
     folder = run.write()
     analyse(folder)
 
@@ -165,10 +165,11 @@ def test_a_verdict_follows_its_schema(run: RunFolder) -> None:
     assert not validator.is_valid(written(folder) | {"verdict": "maybe"})
 
 
-def test_the_schema_in_the_repository_is_current(pytestconfig: pytest.Config) -> None:
-    stored = pytestconfig.rootpath / "schemas" / "verdict.schema.json"
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_the_schemas_in_the_repository_are_current(pytestconfig: pytest.Config, name: str) -> None:
+    stored = pytestconfig.rootpath / "schemas" / f"{name}.schema.json"
 
-    assert stored.read_text() == schema(), "python -m analysis.schema > schemas/verdict.schema.json"
+    assert stored.read_text() == schema(name), f"python -m analysis.schema {name} > schemas/{name}.schema.json"
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,7 @@ def test_whatever_happens_to_the_files_there_is_a_verdict(
 
     verdict = analyse(folder)
 
-    Draft202012Validator(json.loads(schema())).validate(written(folder))
+    Draft202012Validator(json.loads(schema("verdict"))).validate(written(folder))
     # All predictions hold in the run: damage may hide that, and must not say the contrary.
     assert "false" not in statuses(verdict).values()
     shutil.rmtree(folder)

@@ -1,0 +1,72 @@
+"""The names of all figures that a run has: every family with the roles, counters and codes that occur in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures.names import FIGURES, Scope
+
+if TYPE_CHECKING:
+    from analysis.figures.catalogue import Figure
+    from analysis.figures.run import Run
+
+
+def names(run: Run) -> Iterator[str]:
+    """Every name, once, in the order of the catalogue.
+
+    Of a role with one instance only the role is named: its instance would have the same figures again. Of a parameter
+    that any number fits, as an error code, those are named that occurred.
+    """
+    manifest = run.raw.manifest
+    counters = frozenset(name for samples in run.raw.samples.values() for name in samples.counters)
+    scope = Scope(manifest.path, {name: knob.value for name, knob in manifest.knobs.items()}, counters)
+    for figure in FIGURES:
+        choices = [_choices(run, scope, figure, parameter) for parameter in figure.parameters]
+        for values in product(*choices):
+            parameters = dict(zip(figure.parameters, values, strict=True))
+            if _exists(run, parameters):
+                yield figure.name(**parameters)
+
+
+def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str]:
+    if figure.pattern in _CODES:
+        return [str(code) for code in _CODES[figure.pattern](run)]
+    found = scope.choices(parameter)
+    if parameter == "Counter":
+        # Gauges stand among the sampled counters, under names that are no counter's.
+        return [name for name in found if figure.match(figure.name(role="k6", Counter=name)) is not None]
+    single = {
+        instances[0].replace("-", "_") for instances in run.raw.manifest.instances.values() if len(instances) == 1
+    }
+    # A role of one instance by the role's own name, as nginx, is no repetition.
+    repeated = single - set(run.raw.manifest.instances)
+    return [name for name in found if name not in repeated]
+
+
+def _exists(run: Run, parameters: Mapping[str, str]) -> bool:
+    """Whether a role has a counter: the kernel shows some only where they are not zero."""
+    if "Counter" not in parameters:
+        return True
+    samples = run.raw.samples
+    return any(parameters["Counter"] in samples[each].counters for each in run.instances(parameters["role"]))
+
+
+def _error_codes(run: Run) -> list[int]:
+    codes = [client.requests.columns["error_code"] for client in run.raw.clients.values()]
+    return [int(code) for code in np.unique(np.concatenate(codes)) if code] if codes else []
+
+
+def _statuses(run: Run) -> list[int]:
+    statuses = [log.columns["status"] for log in run.raw.access.values()]
+    return [int(status) for status in np.unique(np.concatenate(statuses)) if status > 0] if statuses else []
+
+
+# Figures with a parameter that any number fits → the numbers that occurred.
+_CODES: dict[str, Callable[[Run], list[int]]] = {
+    "client.requests.error.<code>": _error_codes,
+    "access.nginx.status.<code>": _statuses,
+}

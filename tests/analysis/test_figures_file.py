@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from jsonschema import Draft202012Validator
+
+from analysis import analyse
+from analysis.figures import describe
+from analysis.schema import schema
+from tests.analysis.support import OTHERS, make_access, make_samples, quiet_tick
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.analysis.support import RunFolder
+
+
+def written(folder: Path) -> dict[str, Any]:
+    analyse(folder)
+    content: dict[str, Any] = json.loads((folder / "derived" / "figures.json").read_text())
+    Draft202012Validator(json.loads(schema("figures"))).validate(content)
+    return content
+
+
+def test_every_figure_of_a_run_is_there_with_its_value(run: RunFolder) -> None:
+    found = written(run.write())["figures"]
+
+    assert found["client.requests.error.1211"] == OTHERS
+    assert found["kernel.backend.TcpExt.ListenOverflows"] == 500
+    assert found["client.latency_ms.list"] == [1004.2, 22080.0, 43210.5]
+    assert found["model.syns_per_failed_dial"] == 5
+    absent = [figure.pattern for figure in describe() if all(figure.match(name) is None for name in found)]
+    assert [pattern for pattern in absent if not pattern.startswith("access.")] == []
+
+
+def test_what_is_unknown_is_null_and_says_why(run: RunFolder) -> None:
+    run.samples["backend-1"].ended = False
+    run.samples["backend-1"].lose_ticks(50, 70)
+    found = written(run.write())
+
+    assert found["figures"]["kernel.backend.TcpExt.ListenDrops"] is None
+    assert "sampler/backend-1" in found["why"]["kernel.backend.TcpExt.ListenDrops"]
+    assert found["figures"]["client.requests.failed"] == OTHERS
+    assert set(found["why"]) == {name for name, value in found["figures"].items() if value is None}
+
+
+def test_an_instance_is_named_only_beside_others_of_its_role(proxied_run: RunFolder) -> None:
+    names = written(proxied_run.write())["figures"]
+    assert "listen.backend.drops" in names
+    assert "listen.nginx.drops" in names
+    assert not [name for name in names if "backend_1" in name]
+
+    proxied_run.manifest["instances"]["backend"] = ["backend-1", "backend-2"]
+    proxied_run.manifest["exits"]["backend-2"] = 143
+    proxied_run.set_knobs(backend__instances=2)
+    proxied_run.samples["backend-2"] = make_samples("backend-2", quiet_tick, "java")
+    names = written(proxied_run.write())["figures"]
+    assert {"listen.backend.drops", "listen.backend_1.drops", "listen.backend_2.drops"} <= set(names)
+
+
+def test_only_codes_that_occurred_are_named(proxied_run: RunFolder) -> None:
+    proxied_run.lines["nginx/access.jsonl"].append(make_access(55.0, 418))
+    names = written(proxied_run.write())["figures"]
+
+    assert {name for name in names if name.startswith("access.nginx.status.")} == {
+        "access.nginx.status.200",
+        "access.nginx.status.418",
+        "access.nginx.status.502",
+    }
+    assert [name for name in names if name.startswith("client.requests.error.")] == ["client.requests.error.1211"]
+
+
+def test_gauges_among_the_samples_are_no_counters(run: RunFolder) -> None:
+    assert not [name for name in written(run.write())["figures"] if "sockstat" in name]
