@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -50,7 +51,7 @@ func start(t *testing.T, script string, knobs map[string]string, args ...string)
 	}
 	r := &run{raw: t.TempDir()}
 	all := []string{"run", "--quiet", "--no-usage-report", "--out", "connlab=" + r.raw}
-	if !contains(args, "--address") {
+	if !slices.Contains(args, "--address") {
 		all = append(all, "--address", "")
 	}
 	r.command = exec.Command(k6Binary, append(append(all, args...), script)...)
@@ -64,15 +65,6 @@ func start(t *testing.T, script string, knobs map[string]string, args ...string)
 	}
 	t.Cleanup(func() { _ = r.command.Process.Kill() })
 	return r
-}
-
-func contains(args []string, wanted string) bool {
-	for _, arg := range args {
-		if arg == wanted {
-			return true
-		}
-	}
-	return false
 }
 
 // wait returns when k6 has ended.
