@@ -34,12 +34,12 @@ func run(arguments []string, _ io.Writer) error {
 	if err := quietRuntime(); err != nil {
 		return err
 	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	c, err := openCollection(settings, *raw, *state)
 	if err != nil {
 		return err
 	}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
 		<-signals
 		c.stop(sampler.ErrStopped)
@@ -69,6 +69,10 @@ func quietRuntime() error {
 	}
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(timerSlack), 0, 0, 0); err != nil {
 		return fmt.Errorf("timer slack: %w", err)
+	}
+	if slack, err = unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err != nil || slack < int(timerSlack) {
+		// A process with real-time priority has no slack, and is woken as often as it wants.
+		return err
 	}
 	if err := unix.Exec("/proc/self/exe", os.Args, os.Environ()); err != nil {
 		return fmt.Errorf("running the collector anew: %w", err)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"connlab/collector/internal/journal"
 )
 
 // Schema names the format of capture.json.
@@ -65,10 +67,16 @@ type Report struct {
 }
 
 // Run captures until the context is done, and writes the report. It calls listening once tcpdump is at work. A capture
-// that fails is told in the report, not by an error: sampling goes on without it. The error is about the report alone.
+// that fails is told in the report, not by an error: sampling goes on without it. The error is about the report alone,
+// whose file stays empty until the capture has ended.
 func Run(ctx context.Context, config Config, listening func()) (Report, error) {
 	report := Report{
 		Schema: Schema, Mode: config.Mode, Interface: config.Interface, Filter: filter(config.Mode), Snaplen: snapBytes,
+	}
+	// Made first, with room for what is to come: a capture may well be what fills the disk.
+	file, err := journal.Create(config.ReportPath)
+	if err != nil {
+		return report, err
 	}
 	if err := capture(ctx, config, &report, listening); err != nil {
 		reason := err.Error()
@@ -79,14 +87,9 @@ func Run(ctx context.Context, config Config, listening func()) (Report, error) {
 		report.Bytes = &size
 	}
 	text, err := json.Marshal(report)
-	if err != nil {
-		return report, err
+	if err == nil {
+		err = file.AppendLast(append(text, '\n'))
 	}
-	file, err := os.OpenFile(config.ReportPath, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
-		return report, err
-	}
-	_, err = file.Write(append(text, '\n'))
 	return report, errors.Join(err, file.Close())
 }
 
@@ -131,7 +134,16 @@ func capture(ctx context.Context, config Config, report *Report, listening func(
 	case !report.complete():
 		return errors.New("tcpdump printed no statistics")
 	}
-	return nil
+	return allWritten(config.PacketsPath, *report.Captured)
+}
+
+// allWritten compares the file with tcpdump's count, which goes on unmoved when the disk is full.
+func allWritten(path string, captured int64) error {
+	written, err := countPackets(path)
+	if err == nil && written != captured {
+		err = fmt.Errorf("%d of %d packets stand in %s; the others could not be written", written, captured, path)
+	}
+	return err
 }
 
 // output is what tcpdump said until it closed its standard error.

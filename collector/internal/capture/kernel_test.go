@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"connlab/collector/internal/netns"
+	"connlab/collector/internal/schematest"
 )
 
 func TestMain(m *testing.M) { netns.TestMain(m) }
@@ -108,16 +109,45 @@ func TestAnInterfaceThatIsNotThereIsTold(t *testing.T) {
 }
 
 func TestFilesThatExistStayAsTheyAre(t *testing.T) {
-	folder := t.TempDir()
-	config := Config{Mode: Headers, Interface: "lo", PacketsPath: filepath.Join(folder, "p"), ReportPath: filepath.Join(folder, "r")}
-	for _, path := range []string{config.PacketsPath, config.ReportPath} {
+	for _, name := range []string{"packets", "report"} {
+		folder := t.TempDir()
+		path := filepath.Join(folder, name)
 		if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		report, err := Run(t.Context(), Config{
+			Mode: Headers, Interface: "lo", PacketsPath: filepath.Join(folder, "packets"), ReportPath: filepath.Join(folder, "report"),
+		}, func() { t.Error("it listened") })
+		toldInReport := report.Reason != nil && strings.Contains(*report.Reason, "exists already")
+		if toldInReport != (name == "packets") || errors.Is(err, os.ErrExist) != (name == "report") {
+			t.Errorf("%s: error %v, report %+v", name, err, report)
+		}
+		if text, err := os.ReadFile(path); err != nil || string(text) != "precious" {
+			t.Errorf("the %s are now %q (%v)", name, text, err)
+		}
 	}
-	report, err := Run(t.Context(), config, func() {})
-	if !errors.Is(err, os.ErrExist) || report.Reason == nil || !strings.Contains(*report.Reason, "exists already") {
-		t.Errorf("error %v, report %+v", err, report)
+}
+
+func TestAFullDiskIsTold(t *testing.T) {
+	server := listen(t, netns.Address, "8080")
+	disk := t.TempDir()
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Unmount(disk, 0) }()
+	report, packets := captureInto(t, disk, Headers, 1<<30, func(string) {
+		for range 20 {
+			exchange(t, server)
+		}
+		time.Sleep(settle) // some of these packets are in the file now
+		_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 2<<20), 0o600)
+		for range 100 { // about 90 kB
+			exchange(t, server)
+		}
+	})
+	want := fmt.Sprintf("%d of %d packets stand in", len(packets), *report.Captured)
+	if report.Reason == nil || !strings.Contains(*report.Reason, want) || len(packets) == 0 {
+		t.Errorf("report %+v, want %q", report, want)
 	}
 }
 
@@ -148,11 +178,15 @@ func killTcpdump(t *testing.T, path string) {
 // captureWhile captures on the cable to the peer while work is done, which is told the path of the packets.
 func captureWhile(t *testing.T, mode Mode, bytesMax int64, work func(path string)) (Report, []gopacket.Packet) {
 	t.Helper()
+	return captureInto(t, t.TempDir(), mode, bytesMax, work)
+}
+
+func captureInto(t *testing.T, folder string, mode Mode, bytesMax int64, work func(path string)) (Report, []gopacket.Packet) {
+	t.Helper()
 	netns.Require(t)
 	if _, err := peer(); err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
 	config := Config{
 		Mode: mode, Interface: "eth0", BytesMax: bytesMax,
 		PacketsPath: filepath.Join(folder, "capture.pcap"), ReportPath: filepath.Join(folder, "capture.json"),
@@ -182,6 +216,7 @@ func captureWhile(t *testing.T, mode Mode, bytesMax int64, work func(path string
 	if err := json.Unmarshal(text, &report); err != nil {
 		t.Fatal(err)
 	}
+	schematest.Validate(t, "capture", text)
 	return report, readPackets(t, config.PacketsPath)
 }
 
@@ -202,7 +237,7 @@ func readPackets(t *testing.T, path string) []gopacket.Packet {
 	var packets []gopacket.Packet
 	for {
 		data, _, err := reader.ReadPacketData()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return packets
 		}
 		if err != nil {

@@ -1,4 +1,4 @@
-// Package journal writes files of JSON lines that tell how they ended even on a full disk.
+// Package journal writes files, of JSON lines most of them, that tell how they ended even on a full disk.
 package journal
 
 import (
@@ -56,7 +56,11 @@ func (f *File) AppendLast(lines []byte) error {
 }
 
 func (f *File) reserve() error {
-	err := unix.Fallocate(int(f.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, f.size, reserveStep)
+	var err error
+	for again := true; again; again = errors.Is(err, unix.EINTR) {
+		// tmpfs gives up at a signal, such as those that Go's scheduler sends to its own threads.
+		err = unix.Fallocate(int(f.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, f.size, reserveStep)
+	}
 	if err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
 		return fmt.Errorf("no room left for %s: %w", f.file.Name(), err)
 	}

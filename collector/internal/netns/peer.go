@@ -12,10 +12,9 @@ import (
 
 // The two ends of the cable between this process's namespace and its peer's; each end is an interface called eth0.
 const (
-	Address     = "10.99.0.1"
-	AddressIPv6 = "fd99::1"
-
-	peerAddress     = "10.99.0.2"
+	Address         = "10.99.0.1"
+	AddressIPv6     = "fd99::1"
+	PeerAddress     = "10.99.0.2"
 	peerAddressIPv6 = "fd99::2"
 )
 
@@ -68,7 +67,7 @@ func makePeer(addresses []string) error {
 	commands := [][]string{
 		{"ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(os.Getpid())},
 		{"ip", "link", "set", "eth0", "up"},
-		{"ip", "address", "add", peerAddress + "/24", "dev", "eth0"},
+		{"ip", "address", "add", PeerAddress + "/24", "dev", "eth0"},
 		{"ip", "address", "add", peerAddressIPv6 + "/64", "dev", "eth0", "nodad"},
 		{"nsenter", here, "ip", "link", "set", "eth0", "up"},
 		{"nsenter", here, "ip", "address", "add", Address + "/24", "dev", "eth0"},

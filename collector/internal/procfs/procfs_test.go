@@ -56,6 +56,32 @@ func TestAnIdThatIsUsedAgainIsAnotherProcess(t *testing.T) {
 	}
 }
 
+func TestAProcessIsNobodysWhileRuncMakesIt(t *testing.T) {
+	root := t.TempDir()
+	if err := os.CopyFS(root, os.DirFS("testdata/proc")); err != nil {
+		t.Fatal(err)
+	}
+	reader := open(t, root)
+	// A command in the collector's container begins outside of its control group.
+	stat, err := os.ReadFile("testdata/proc/7/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, moment := range []struct{ comm, cgroup string }{
+		{"runc:[1:CHILD]", "0::/../../init.scope\n"}, {"runc:[2:INIT]", "0::/\n"}, {"collector", "0::/\n"},
+	} {
+		write(t, filepath.Join(root, "7/stat"), strings.Replace(string(stat), "collector", moment.comm, 1))
+		write(t, filepath.Join(root, "7/cgroup"), moment.cgroup)
+		got, err := reader.Processes(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(got, func(p Process) bool { return p.PID == 7 }) {
+			t.Errorf("as %s it counts as the role's: %+v", moment.comm, got)
+		}
+	}
+}
+
 func TestHostSumsEachKindOfTimeOnce(t *testing.T) {
 	got, err := open(t, "testdata/proc").Host()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -41,6 +42,10 @@ type Reader struct {
 	round           int
 	buffer          []byte
 }
+
+// starting begins the names that runc has while it makes a container's process, or one that is to run beside it. It
+// comes into the process namespace before the control group, so that nobody can tell yet whose process it will be.
+const starting = "runc:["
 
 type knownProcess struct {
 	started int64
@@ -92,7 +97,7 @@ func (r *Reader) Processes(processes []Process) ([]Process, error) {
 	return processes, nil
 }
 
-// process reads one process and says whether it belongs to the collector's own container.
+// process reads one process and says whether it belongs to the collector's own container, or to nobody yet.
 func (r *Reader) process(pid int) (process Process, own bool, err error) {
 	directory := filepath.Join(r.root, strconv.Itoa(pid))
 	path := filepath.Join(directory, "stat")
@@ -102,6 +107,9 @@ func (r *Reader) process(pid int) (process Process, own bool, err error) {
 	}
 	if process, err = parseProcess(text, r.units); err != nil {
 		return Process{}, false, fmt.Errorf("%s: %w", path, err)
+	}
+	if strings.HasPrefix(process.Comm, starting) {
+		return process, true, nil
 	}
 	known, seen := r.known[pid]
 	if !seen || known.started != process.started {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"connlab/collector/internal/netns"
+	"connlab/collector/internal/schematest"
 )
 
 func TestMain(m *testing.M) { netns.TestMain(m) }
@@ -261,6 +262,7 @@ func readRecords(t *testing.T, path string) []record {
 		if err := json.Unmarshal(scanner.Bytes(), &r); err != nil {
 			t.Fatalf("line %d: %v", len(records)+1, err)
 		}
+		schematest.Validate(t, "samples", scanner.Bytes())
 		records = append(records, r)
 	}
 	if err := scanner.Err(); err != nil {

@@ -178,13 +178,15 @@ func eachReply(part []byte, sequence uint32, visit func(reply []byte) error) (do
 		switch kind := binary.NativeEndian.Uint16(message[4:]); {
 		case binary.NativeEndian.Uint32(message[8:]) != sequence:
 			return false, errors.New("an answer to another request")
-		case kind == unix.NLMSG_DONE:
-			return true, nil
-		case kind == unix.NLMSG_ERROR:
+		case kind == unix.NLMSG_DONE || kind == unix.NLMSG_ERROR:
+			// Both carry a number: negative if the dump, or the request, has failed.
 			if len(body) < 4 {
-				return false, errors.New("an error without its number")
+				return false, errors.New("the end of an answer without its number")
 			}
-			return false, unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
+			if number := int32(binary.NativeEndian.Uint32(body)); number < 0 {
+				return false, unix.Errno(-number)
+			}
+			return true, nil
 		default:
 			if err := visit(body); err != nil {
 				return false, err

@@ -68,6 +68,8 @@ func TestBrokenRepliesAreErrors(t *testing.T) {
 		want string
 	}{
 		{"the kernel refuses", message(unix.NLMSG_ERROR, denied...), "operation not permitted"},
+		{"the kernel breaks off", message(unix.NLMSG_DONE, denied...), "operation not permitted"},
+		{"an end without number", message(unix.NLMSG_DONE), "without its number"},
 		{"an error without number", message(unix.NLMSG_ERROR), "without its number"},
 		{"an answer to another", func() []byte { b := bytes.Clone(whole); b[8]++; return b }(), "another request"},
 		{"half a header", whole[:7], "no message"},

@@ -1,0 +1,313 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"connlab/collector/internal/netns"
+	"connlab/collector/internal/schematest"
+)
+
+// peer is the one other host of these tests; a namespace has one cable.
+var peer = sync.OnceValues(func() (*netns.Peer, error) { return netns.NewPeer() })
+
+// A sample is any line of samples.jsonl.
+type sample struct {
+	Kind     string
+	Counters map[string]int64
+	Listen   []listener
+	Groups   []group
+	Reason   string
+}
+
+type listener struct {
+	Address             string
+	Port                int
+	Depth, Limit, Drops int
+}
+
+type group struct {
+	State, Side, Local, Peer string
+	Port, Count              int
+}
+
+// Seven clients meet a server that accepts nobody, with a backlog of 2. Its queue takes three of them; of each other one
+// the only SYN in 300 ms is dropped (the first retransmission comes after a second). What the client saw, what the
+// kernel counted, what its socket tells and which packets passed must all be the same story.
+func TestAProvokedOverflowIsRecordedExactly(t *testing.T) {
+	const backlog, served, turnedAway = 2, 3, 4
+	other := otherHost(t)
+	listenWithoutAccepting(t, backlog)
+	serveManagement(t)
+
+	c := startCollector(t, "CONNLAB_CAPTURE=headers", "CONNLAB_READY_URL=http://127.0.0.1:8081/ready",
+		"CONNLAB_SCRAPE=tomcat=http://127.0.0.1:8081/metrics")
+	c.waitHealthy(t)
+	conns, errs := dialOneByOne(other, served+turnedAway)
+	if len(conns) != served || len(errs) != turnedAway {
+		t.Errorf("%d connections and %d errors, want %d and %d: %v", len(conns), len(errs), served, turnedAway, errs)
+	}
+	time.Sleep(1200 * time.Millisecond) // one more line of each kind that comes once a second
+	c.stop(t)
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+
+	samples := c.samples(t, "signal")
+	first, last := samples[0].Counters, map[string]int64{}
+	var queue listener
+	var established []group
+	for _, s := range samples {
+		for name, value := range s.Counters {
+			last[name] = value
+		}
+		for _, l := range s.Listen {
+			if l.Port != 8080 {
+				t.Errorf("the lab's own listener was sampled: %+v", l)
+			}
+			l.Depth, l.Drops = max(l.Depth, queue.Depth), max(l.Drops, queue.Drops)
+			queue = l
+		}
+		if s.Kind == "sockets" {
+			established = s.Groups
+		}
+	}
+	for _, name := range []string{"TcpExt.ListenOverflows", "TcpExt.ListenDrops"} {
+		if got := last[name] - first[name]; got != turnedAway {
+			t.Errorf("%s grew by %d, want %d", name, got, turnedAway)
+		}
+	}
+	if want := (listener{netns.Address, 8080, served, backlog, turnedAway}); queue != want {
+		t.Errorf("the listener was sampled as %+v, want %+v", queue, want)
+	}
+	want := group{State: "ESTABLISHED", Side: "server", Local: netns.Address, Peer: netns.PeerAddress, Port: 8080, Count: served}
+	if len(established) != 1 || established[0] != want {
+		t.Errorf("the last sockets were %+v, want %+v", established, want)
+	}
+	// Three packets of each handshake, and a SYN of each client that was turned away.
+	report := c.captureReport(t)
+	if want := int64(3*served + turnedAway); report.Reason != nil || report.Captured == nil || *report.Captured != want {
+		t.Errorf("capture.json: %+v, want %d packets", report, want)
+	}
+	if text := c.read(t, "tomcat.jsonl"); !strings.Contains(text, `"status":200,"body":{"threads":7}}`) {
+		t.Errorf("tomcat.jsonl: %q", text)
+	}
+}
+
+func TestTheSamplesGoOnWithoutTheCapture(t *testing.T) {
+	otherHost(t)
+	c := startCollector(t, "CONNLAB_CAPTURE=headers", "CONNLAB_CAPTURE_INTERFACE=eth7")
+	for range 20 {
+		time.Sleep(50 * time.Millisecond)
+		if _, err := os.Stat(filepath.Join(c.raw, "capture.json")); err == nil {
+			break
+		}
+	}
+	time.Sleep(300 * time.Millisecond)
+	code, _, stderr := result(t, nil, "healthy", "--state", c.state)
+	if code != 1 || stderr != "collector: the capture is not on\n" {
+		t.Errorf("healthy: exit code %d, %q", code, stderr)
+	}
+	c.stop(t)
+	if report := c.captureReport(t); report.Reason == nil || !strings.Contains(*report.Reason, "eth7") {
+		t.Errorf("capture.json: %+v", report)
+	}
+	if !strings.HasPrefix(c.messages.String(), "collector: capture: tcpdump ended by itself (exit status 1)") {
+		t.Errorf("it said %q", c.messages.String())
+	}
+	c.samples(t, "signal")
+}
+
+func TestARoleThatNeverComesUpHoldsNothingUp(t *testing.T) {
+	netns.Require(t)
+	c := startCollector(t, "CONNLAB_CAPTURE=off", "CONNLAB_READY_URL=http://127.0.0.1:8081/ready")
+	for range 100 {
+		time.Sleep(20 * time.Millisecond)
+		if text, err := os.ReadFile(c.state); err == nil && strings.Contains(string(text), `"sampling":true`) {
+			break
+		}
+	}
+	if code, _, stderr := result(t, nil, "healthy", "--state", c.state); code != 1 || stderr != "collector: the role is not ready\n" {
+		t.Errorf("healthy: exit code %d, %q", code, stderr)
+	}
+	c.stop(t)
+	c.samples(t, "signal")
+}
+
+func TestAPartThatFailsEndsAllAndIsTheReason(t *testing.T) {
+	netns.Require(t)
+	c := startCollector(t, "CONNLAB_CAPTURE=off", "CONNLAB_READY_URL=http://127.0.0.1:8081/ready",
+		"CONNLAB_SCRAPE=tomcat=http://127.0.0.1:8081/metrics")
+	// What a scrape has recorded before must not be overwritten.
+	taken := filepath.Join(c.raw, "tomcat.jsonl")
+	if err := os.WriteFile(taken, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	serveManagement(t)
+	if err := c.wait(); err == nil {
+		t.Error("it ended as if all were well")
+	}
+	if want := "collector: open " + taken + ": file exists\n"; c.messages.String() != want {
+		t.Errorf("it said %q, want %q", c.messages, want)
+	}
+	if samples := c.samples(t, "error: open "+taken+": file exists"); len(samples) < 2 {
+		t.Errorf("%d samples", len(samples))
+	}
+}
+
+// A running is a collector at work.
+type running struct {
+	raw, state string
+	messages   *bytes.Buffer
+	signal     func(os.Signal) error
+	wait       func() error
+}
+
+// startCollector starts "collector run" in this namespace at 50 Hz.
+func startCollector(t *testing.T, settings ...string) *running {
+	t.Helper()
+	c := &running{raw: t.TempDir(), messages: &bytes.Buffer{}}
+	c.state = filepath.Join(t.TempDir(), "state.json")
+	command := collector(append(settings, "CONNLAB_ROLE=backend-1", "CONNLAB_RATE_HZ=50", "CONNLAB_CAPTURE_MAX_MB=10"),
+		"run", "--raw", c.raw, "--state", c.state)
+	command.Stderr = c.messages
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill() })
+	c.signal, c.wait = command.Process.Signal, command.Wait
+	return c
+}
+
+func (c *running) waitHealthy(t *testing.T) {
+	t.Helper()
+	var stderr string
+	for range 100 {
+		var code int
+		if code, _, stderr = result(t, nil, "healthy", "--state", c.state); code == 0 {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("never healthy: %s%s", stderr, c.messages)
+}
+
+// stop asks the collector to end and wants it to do so in good order.
+func (c *running) stop(t *testing.T) {
+	t.Helper()
+	if err := c.signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.wait(); err != nil {
+		t.Errorf("%v: %s", err, c.messages)
+	}
+}
+
+// samples returns the ticks and what follows them, of a record that ended for this reason.
+func (c *running) samples(t *testing.T, reason string) []sample {
+	t.Helper()
+	var list []sample
+	for line := range strings.Lines(c.read(t, "samples.jsonl")) {
+		schematest.Validate(t, "samples", []byte(line))
+		var s sample
+		if err := json.Unmarshal([]byte(line), &s); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, s)
+	}
+	if last := list[len(list)-1]; last.Kind != "end" || last.Reason != reason {
+		t.Errorf("the last line is %+v", last)
+	}
+	return list[1:]
+}
+
+type captureReport struct {
+	Reason   *string
+	Captured *int64 `json:"packets_captured"`
+}
+
+func (c *running) captureReport(t *testing.T) captureReport {
+	t.Helper()
+	text := c.read(t, "capture.json")
+	schematest.Validate(t, "capture", []byte(text))
+	var report captureReport
+	if err := json.Unmarshal([]byte(text), &report); err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+func (c *running) read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.raw, name))
+	if err != nil {
+		t.Fatalf("%v; the collector said %q", err, c.messages.String())
+	}
+	return string(text)
+}
+
+func otherHost(t *testing.T) *netns.Peer {
+	t.Helper()
+	netns.Require(t)
+	other, err := peer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+// listenWithoutAccepting listens on port 8080 of the cable; Go's own listeners have somaxconn as their backlog.
+func listenWithoutAccepting(t *testing.T, backlog int) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	address := unix.SockaddrInet4{Port: 8080, Addr: [4]byte(net.ParseIP(netns.Address).To4())}
+	if err := errors.Join(unix.Bind(fd, &address), unix.Listen(fd, backlog)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serveManagement answers on a role's management port.
+func serveManagement(t *testing.T) {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "127.0.0.1:8081")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"threads":7}`)
+	})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+}
+
+// dialOneByOne connects count times from the other host.
+func dialOneByOne(other *netns.Peer, count int) (conns []net.Conn, errs []error) {
+	for range count {
+		// A socket belongs to the namespace of the thread that makes it, and the dialler makes it on this one.
+		other.Do(func() {
+			conn, err := net.DialTimeout("tcp4", net.JoinHostPort(netns.Address, "8080"), 300*time.Millisecond)
+			if err != nil {
+				errs = append(errs, err)
+			} else {
+				conns = append(conns, conn)
+			}
+		})
+	}
+	return conns, errs
+}
