@@ -1,4 +1,4 @@
-"""The command line: `connlab run|list|show|analyse|estimate|doctor|clean|schema|check-compose`.
+"""The command line: `connlab run|list|show|analyse|explain|estimate|doctor|clean|schema|check-compose`.
 
 Results go to stdout; progress, problems and errors to stderr. Modules that only one command needs are loaded by it.
 """
@@ -87,6 +87,24 @@ def _judge(folder: Any, verdict: dict[str, Any], *, as_json: bool) -> None:  # n
     else:
         verdicts.print_verdict(_stdout(), verdict, folder)
     raise typer.Exit(code)
+
+
+@app.command()
+def explain(
+    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
+    *,
+    request: Annotated[str | None, typer.Option(help="The request's name, such as k6-1/17.")] = None,
+    worst: Annotated[str | None, typer.Option(help="Instead: how many of the failed and slowest, such as 5.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Explain a request: what every observer saw of it, in the order of time, and how to see its packets."""
+    from lab import explanations, verdicts  # noqa: PLC0415
+
+    explanation = explanations.of_run(verdicts.find_run(run), request, worst)
+    if as_json:
+        _print_json(explanations.as_json(explanation))
+    else:
+        _print_lines(explanations.lines(explanation))
 
 
 @app.command()

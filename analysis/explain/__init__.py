@@ -1,0 +1,131 @@
+"""Explains single requests: what every observer saw of each, in the order of time.
+
+It rests on the joins (analysis.joins): what they could not tell apart is not told here either, and said so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis import health, joins
+from analysis.explain import carried, select
+from analysis.explain.account import Account, Cause, Event, Explanation, View
+from analysis.explain.narrator import Narrator
+from analysis.explain.select import UnknownRequest
+from analysis.explain.words import printable
+from analysis.window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from analysis.explain.select import Key
+    from analysis.health import Health
+    from analysis.joins import Joined, Row
+    from analysis.rawrun import RawRun
+
+__all__ = ["Account", "Cause", "Event", "Explanation", "UnknownRequest", "View", "named", "worst"]
+
+# A story is told whether or not its run came to its end; nothing in it is counted over a window.
+_ALWAYS = Window(0, 1 << 62, 1 << 62)
+
+
+def named(raw: RawRun, request: str) -> Explanation:
+    """Explain one request.
+
+    Args:
+        raw: its run.
+        request: its name: `k6-1/17`, or `17` where there is one instance of k6.
+
+    Raises:
+        UnknownRequest: there is none of that name.
+    """
+    checked, joined = _join(raw)
+    return _explain(raw, checked, joined, select.named(joined, request))
+
+
+def worst(raw: RawRun, number: int) -> Explanation:
+    """Explain the worst requests of a run: those that failed first, then the slowest.
+
+    Args:
+        raw: the run.
+        number: how many, above 0.
+
+    Raises:
+        UnknownRequest: no request was recorded.
+    """
+    checked, joined = _join(raw)
+    return _explain(raw, checked, joined, select.worst(joined, number))
+
+
+def _join(raw: RawRun) -> tuple[Health, Joined]:
+    checked = health.examine(raw)
+    return checked, joins.join(raw, checked, _ALWAYS)
+
+
+def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> Explanation:
+    narrator = Narrator(raw)
+    proxy_keeps = _proxy_keeps(raw)
+    stories = [story for key in keys if (story := joins.story(joined, *key)) is not None]
+    nexts = [_next_us(joined, story.case) for story in stories]
+    carriers = [
+        carried.of_story(story, next_us, proxy_keeps=proxy_keeps) for story, next_us in zip(stories, nexts, strict=True)
+    ]
+    unread = list(carried.read(raw.folder, [each for of_story in carriers for each in of_story]))
+    accounts = [
+        narrator.tell(story, of_story, _close(joined, story.case) if next_us is None else None, None)
+        for story, of_story, next_us in zip(stories, carriers, nexts, strict=True)
+    ]
+    return Explanation(
+        run=printable(f"{raw.manifest.scenario}/{raw.manifest.run}"),
+        outcomes=_outcomes(joined),
+        accounts=accounts,
+        hosts=narrator.hosts,
+        problems=[printable(problem) for problem in (*_problems(raw, checked), *unread)],
+    )
+
+
+def _proxy_keeps(raw: RawRun) -> bool:
+    knob = raw.manifest.knobs.get("nginx.upstream_keepalive")
+    return knob is None or knob.value != 0
+
+
+def _next_us(joined: Joined, case: Row) -> int | None:
+    """When the next request over a request's connection began."""
+    found = joined.rows(
+        """SELECT min(time_us) AS time_us FROM requests
+            WHERE instance = $instance AND dial = $dial AND (time_us, id) > ($time_us, $id)""",
+        **{column: case[column] for column in ("instance", "dial", "time_us", "id")},
+    )
+    time_us = found[0]["time_us"]
+    return None if time_us is None else int(time_us)
+
+
+def _close(joined: Joined, case: Row) -> Row | None:
+    """The end of a request's connection at the client."""
+    found = joined.rows(
+        "SELECT * FROM closes WHERE instance = $instance AND id = $dial ORDER BY time_us LIMIT 1",
+        instance=case["instance"],
+        dial=case["dial"],
+    )
+    return next(iter(found), None)
+
+
+def _outcomes(joined: Joined) -> dict[str, int]:
+    rows = joined.rows("SELECT outcome, count(*) AS requests FROM cases GROUP BY outcome")
+    counts = {row["outcome"]: row["requests"] for row in rows}
+    return {outcome: counts.get(outcome, 0) for outcome in ("failed", "slow", "ok")}
+
+
+def _problems(raw: RawRun, checked: Health) -> Iterator[str]:
+    """What a story may lack, of the whole run."""
+    manifest = raw.manifest
+    if manifest.status != "complete":
+        yield f"the run is {manifest.status}" + (f": {manifest.reason}" if manifest.reason else "")
+    if not raw.captures:
+        yield "nothing was captured, so no packets are told"
+    for problem in checked.problems:
+        if problem.spoils:
+            yield f"{problem.instrument}: {problem.message}"
+    for instance, reduction in raw.reductions.items():
+        for loss in reduction.losses:
+            yield f"raw/{instance}: {loss}"

@@ -1,0 +1,104 @@
+"""Which packets belong to a request: those of its connections, as long as they carried it and no other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis import packets
+from analysis.explain import wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from analysis.joins import Row, Story
+    from analysis.packets import Connection, Packet
+
+# A program reads the clock, then the kernel sends a packet, or the other way round.
+_CLOCK_SLACK_US = 5_000
+# How much later than its log says a proxy may close the connection of a try, and of one that it may keep for others.
+_CLOSE_SLACK_US = 50_000
+_KEPT_SLACK_US = 2_000
+
+
+@dataclass(slots=True)
+class Carrier:
+    """A connection that carried a request, in one capture.
+
+    Attributes:
+        flow: its row of the table `flows` of analysis.joins.
+        is_first_hop: whether it is the client's; else it is the proxy's.
+        is_repeated: whether an earlier carrier is the same connection, in another capture.
+        connection: its ends, and the time in which it carried the request.
+        packets: those of the request, in the order of the capture.
+    """
+
+    flow: Row
+    is_first_hop: bool
+    is_repeated: bool
+    connection: Connection
+    packets: tuple[Packet, ...] = ()
+
+    @property
+    def observer(self) -> str:
+        """The instance whose capture it is."""
+        return str(self.flow["observer"])
+
+
+def of_story(story: Story, next_us: int | None, *, proxy_keeps: bool) -> list[Carrier]:
+    """The connections that carried a request; their packets are still to be read.
+
+    Args:
+        story: of the request.
+        next_us: when the next request over the client's connection began, None if there was none.
+        proxy_keeps: whether the proxy may keep a connection for further requests.
+    """
+    carriers: list[Carrier] = []
+    for flow in story.flows:
+        first_hop = _ends(flow) == _ends(story.case, "flow_")
+        span = _span(story, flow, next_us) if first_hop else _try_span(story, flow, proxy_keeps=proxy_keeps)
+        client = flow["client_address"], flow["client_port"]
+        connection = packets.Connection(client, (flow["server_address"], flow["server_port"]), *span)
+        repeated = any(carrier.connection == connection for carrier in carriers)
+        carriers.append(Carrier(flow, first_hop, repeated, connection))
+    return carriers
+
+
+def _ends(row: Row, prefix: str = "") -> tuple[object, ...]:
+    return row[f"{prefix}client_address"], row[f"{prefix}client_port"], row[f"{prefix}to_instance"]
+
+
+def _span(story: Story, flow: Row, next_us: int | None) -> tuple[int, int]:
+    start_us = story.case["time_us"] - _CLOCK_SLACK_US if story.case["reused"] else flow["first_time_us"]
+    return start_us, flow["last_time_us"] if next_us is None else next_us - 1
+
+
+def _try_span(story: Story, flow: Row, *, proxy_keeps: bool) -> tuple[int, int]:
+    """Only a connection that was made for a try is linked to it."""
+    ends_us = [
+        each["start_us"] + each["response_us"]
+        for each in story.tries
+        if each["response_us"] is not None and each["server_address"] == flow["server_address"]
+    ]
+    end_us = max(ends_us, default=story.case["end_us"])
+    return flow["first_time_us"], end_us + (_KEPT_SLACK_US if proxy_keeps else _CLOSE_SLACK_US)
+
+
+def read(folder: Path, carriers: Iterable[Carrier]) -> Iterator[str]:
+    """Read the packets of all carriers, each capture once; yield what is wrong with a capture.
+
+    Args:
+        folder: the run's.
+        carriers: of any number of requests.
+    """
+    of_observer: dict[str, list[Carrier]] = defaultdict(list)
+    for carrier in carriers:
+        of_observer[carrier.observer].append(carrier)
+    for observer, found in of_observer.items():
+        extract = packets.extract(folder / wire.file_of(observer), [carrier.connection for carrier in found])
+        for carrier, of_carrier in zip(found, extract.packets, strict=True):
+            carrier.packets = of_carrier
+        if extract.problem is not None:
+            yield f"{wire.file_of(observer)}: {extract.problem}; what comes before it is told"

@@ -1,0 +1,174 @@
+"""Puts one request's story together from what each observer recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from analysis.explain import client, proxy, queues, servers, views, wire
+from analysis.explain.account import Account
+from analysis.explain.words import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from analysis.explain.account import Cause, Event, Note, View
+    from analysis.explain.carried import Carrier
+    from analysis.explain.servers import Acceptance
+    from analysis.joins import Row, Story
+    from analysis.rawrun import RawRun
+
+_BACKEND = "backend"
+
+
+@dataclass
+class Narrator:
+    """Tells of the requests of one run."""
+
+    raw: RawRun
+
+    @cached_property
+    def hosts(self) -> dict[str, str]:
+        """The run's addresses, and whose they are."""
+        addresses = self.raw.manifest.addresses
+        return {address: instance for instance, found in addresses.items() for address in found}
+
+    @cached_property
+    def measure_us(self) -> int | None:
+        """When the measurement began."""
+        phases = self.raw.manifest.phases
+        return next((phase.start_us for phase in phases if phase.name == "measure"), None)
+
+    def name(self, address: str | None, port: int | None) -> str:
+        """A socket by its instance's name, by its address if that is none of the run's."""
+        host = self.hosts.get(address or "", shown(address))
+        return host if port is None else f"{host}:{port}"
+
+    def tell(self, story: Story, carriers: list[Carrier], close: Row | None, cause: Cause | None) -> Account:
+        """Tell one request.
+
+        Args:
+            story: its records.
+            carriers: the connections that carried it, with their packets.
+            close: the end of the client's connection, if this was the last request over it.
+            cause: why it failed or was slow.
+        """
+        case = story.case
+        first_hop = [carrier for carrier in carriers if carrier.is_first_hop and carrier.packets]
+        remote = (case["dial_remote"] or "").rpartition(":")[0].strip("[]")
+        dial_notes = () if first_hop else self._server_notes(self.hosts.get(remote), case["dial_time_us"])
+        accepted = self._acceptances(story)
+        events: list[Event] = [
+            *client.tell(case, close, dial_notes),
+            *(self._accepts(case, prefix, each) for prefix, each in accepted.items()),
+            *(event for carrier in carriers for event in self._packets(carrier)),
+            *self._handler(case, carriers, accepted),
+            *proxy.tell(story, _asked_us(case, first_hop), self.name, self._try_notes),
+        ]
+        return Account(
+            request=f"{case['instance']}/{case['id']}",
+            asked=f"{shown(case['method'])} {shown(case['url'])}",
+            outcome=case["outcome"],
+            total_us=case["total_us"],
+            start_us=case["time_us"],
+            measure_us=self.measure_us,
+            cause=cause,
+            events=sorted(events, key=lambda event: event.time_us),
+            missing=list(self._missing(story, carriers)),
+            views=[self._view(carrier) for carrier in carriers if carrier.packets],
+        )
+
+    def _packets(self, carrier: Carrier) -> list[Event]:
+        server = carrier.flow["to_instance"]
+
+        def notes(syn: int, time_us: int) -> tuple[Note, ...]:
+            # One capture's notes are enough, and Tomcat's state changes little from SYN to SYN.
+            return () if carrier.is_repeated else self._server_notes(server, time_us, with_tomcat=syn == 1)
+
+        told = wire.tell(carrier.packets, *self._ends(carrier), carrier.observer, notes)
+        return wire.shorten(told)
+
+    def _try_notes(self, each: Row) -> tuple[Note, ...]:
+        """What a server said of itself as the proxy turned to it, if no packet tells of that."""
+        known = each["observer"] is not None
+        return () if known else self._server_notes(self.hosts.get(each["server_address"]), each["start_us"])
+
+    def _server_notes(self, server: str | None, time_us: int | None, *, with_tomcat: bool = True) -> tuple[Note, ...]:
+        if server is None or time_us is None:
+            return ()
+        return tuple(
+            filter(
+                None,
+                [
+                    queues.accept_queue(self.raw.samples.get(server), server, time_us),
+                    queues.tomcat(self.raw.tomcat.get(server), server, time_us) if with_tomcat else None,
+                ],
+            )
+        )
+
+    def _acceptances(self, story: Story) -> dict[str, Acceptance]:
+        """When each server accepted a connection that was made for the request, by the prefix of its columns."""
+        case, line = story.case, story.line
+        # The stamp is cut down to the millisecond.
+        read_us = None if line is None else 1000 * (line["time_ms"] - round(1000 * (line["request_time"] or 0)) + 1)
+        found = {
+            "flow": None if case["reused"] else servers.acceptance(case, "flow", read_us),
+            "up": servers.acceptance(case, "up", None),
+        }
+        return {prefix: accepted for prefix, accepted in found.items() if accepted is not None}
+
+    def _accepts(self, case: Row, prefix: str, accepted: Acceptance) -> Event:
+        server = case[f"{prefix}_to_instance"]
+        at_us = accepted.earliest_us if accepted.latest_us is None else accepted.latest_us
+        tomcat = queues.tomcat(self.raw.tomcat.get(server), server, at_us)
+        return servers.tell_acceptance(accepted, server, case["end_us"], (tomcat,) if tomcat else ())
+
+    def _handler(self, case: Row, carriers: list[Carrier], accepted: dict[str, Acceptance]) -> Iterator[Event]:
+        """How long the backend took."""
+        for prefix in ("flow", "up"):
+            server = case[f"{prefix}_to_instance"]
+            carrier = next((each for each in carriers if self._is_of(each, case, prefix)), None)
+            if carrier is not None and server in self.raw.manifest.of_role(_BACKEND):
+                file = wire.file_of(carrier.observer)
+                yield from servers.tell_handler(carrier.packets, accepted.get(prefix), case, server, file)
+
+    @staticmethod
+    def _is_of(carrier: Carrier, case: Row, prefix: str) -> bool:
+        return (carrier.flow["observer"], carrier.flow["id"]) == (case[f"{prefix}_observer"], case[f"{prefix}_id"])
+
+    def _ends(self, carrier: Carrier) -> tuple[str, str]:
+        return self.name(*carrier.connection.client), self.name(*carrier.connection.server)
+
+    def _view(self, carrier: Carrier) -> View:
+        name = " → ".join(self._ends(carrier))
+        return views.of_connection(name, carrier.connection, carrier.packets, wire.file_of(carrier.observer))
+
+    def _missing(self, story: Story, carriers: list[Carrier]) -> Iterator[str]:
+        case = story.case
+        captured = any(reduction.rows is not None for reduction in self.raw.reductions.values())
+        if case["dial_time_us"] is None:
+            yield "its connection: no dial is recorded for it"
+        elif case["dial_error_kind"] == "address-not-available":
+            yield "any packet: no SYN was sent, the client's kernel had no port for it"
+        elif captured and case["flow_id"] is None:
+            yield "its packets: none of the connections in the captures is certainly its own"
+        for carrier in carriers:
+            if not carrier.packets:
+                yield f"its packets: {wire.file_of(carrier.observer)} has nothing of that time on its connection"
+        if "nginx" not in self.raw.manifest.path:
+            return
+        if story.line is None and case["remote"] is not None:
+            yield "nginx's part: no line of its access log is certainly the request's"
+        unknown = [each["try"] for each in story.tries if each["server_port"] is not None and each["observer"] is None]
+        if captured and unknown:
+            tries = " and ".join(map(str, unknown))
+            yield f"which of nginx's connections carried try {tries}: its log does not name the port it connected from"
+
+
+def _asked_us(case: Row, carriers: list[Carrier]) -> int:
+    """When a request came to its first server, as early as that may be."""
+    found = [
+        packet.time_us for carrier in carriers for packet in carrier.packets if packet.from_client and packet.data_bytes
+    ]
+    return min(found, default=int(case["time_us"]))

@@ -1,0 +1,396 @@
+"""Stories of single requests, from whole run folders with captures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from analysis import explain, manifest
+from analysis.explain import Account, Explanation, text
+from analysis.rawrun import RawRun
+from tests.analysis.packets import Capture, Connection
+from tests.analysis.support import MEASURE_S, SERVED_MS, SYNS_S, USERS, RunFolder, at_us, knob, make_access
+
+BACKEND = "172.18.0.2:8080"
+
+
+def port(user: int) -> str:
+    return f"172.18.0.3:{40_000 + user}"
+
+
+def begin_s(user: int) -> float:
+    return MEASURE_S + 0.01 * (user - 1)
+
+
+@dataclass
+class Story:
+    """A run with a capture; `told()` writes and explains it."""
+
+    run: RunFolder
+    capture: Capture = field(default_factory=Capture)
+    observer: str = "backend-1"
+    cut_bytes: int = 0
+
+    def connection(self, user: int, server: str = BACKEND) -> Connection:
+        return Connection(self.capture, port(user), server, isn=1_000 * user)
+
+    def failed(self, user: int) -> Story:
+        self.connection(user).syns(*(begin_s(user) + 0.0001 + syn for syn in SYNS_S))
+        return self
+
+    def served(self, user: int) -> Story:
+        start_s, took_s = begin_s(user), SERVED_MS[user - 1] / 1000
+        connection = self.connection(user).handshake(start_s + 0.0001)
+        connection.ask(start_s + 0.0004).answer(start_s + took_s - 0.0002).close_by_client(start_s + took_s + 0.1)
+        return self
+
+    def explain(self, tell: Callable[[RawRun], Explanation]) -> Explanation:
+        folder = self.run.write()
+        content = self.capture.content()
+        if self.capture.packets:
+            path = self.run.raw(f"{self.observer}/capture.pcap")
+            path.write_bytes(content[: len(content) - self.cut_bytes])
+        return tell(RawRun(folder, manifest.read(folder)))
+
+    def account(self, request: str = "1") -> Account:
+        return self.explain(lambda raw: explain.named(raw, request)).accounts[0]
+
+    def lines(self, request: str = "1") -> list[str]:
+        return list(text.lines(self.explain(lambda raw: explain.named(raw, request))))
+
+    def text(self, request: str = "1") -> str:
+        """All of it, lines joined."""
+        return re.sub(r"\s+", " ", "\n".join(self.lines(request)))
+
+    def refused(self, request: str) -> str:
+        with pytest.raises(explain.UnknownRequest) as refusal:
+            self.explain(lambda raw: explain.named(raw, request))
+        return str(refusal.value)
+
+
+@pytest.fixture
+def story(run: RunFolder) -> Story:
+    run.manifest["slow_ms"] = 2000
+    return Story(run)
+
+
+def texts(account: Account, observer: str) -> list[str]:
+    return [event.text for event in account.events if event.observer == observer]
+
+
+def test_a_failed_dial_is_told_with_each_of_its_syns_and_the_queue_at_that_moment(story: Story) -> None:
+    for user in range(1, 4):
+        story.served(user)
+    account = story.failed(50).account("k6-1/50")
+
+    assert account.outcome == "failed"
+    assert texts(account, "wire@backend-1") == [
+        f"SYN {number} of 5: k6-1:40050 → backend-1:8080, unanswered" for number in range(1, 6)
+    ]
+    syns = [event for event in account.events if event.text.startswith("SYN")]
+    assert [round((syn.time_us - account.start_us) / 1_000_000) for syn in syns] == list(SYNS_S)
+    for syn in syns[1:]:
+        (queue,) = [note.text for note in syn.notes if note.text.startswith("accept queue")]
+        assert re.match(
+            r"accept queue of backend-1 held 2 \(limit 1, full\) from \d+ ms before to \d+ ms after;", queue
+        )
+        assert re.search(r"TcpExt.ListenOverflows and TcpExt.ListenDrops \+\d+ \(\d+ → \d+\)$", queue)
+    assert "gives the dial up after 30,000.4 ms: dial tcp 172.18.0.2:8080: i/o timeout" in texts(account, "k6-1")
+    assert "ends the request 30,000.0 ms after it began: k6's error 1211: dial: i/o timeout" in texts(account, "k6-1")
+
+
+def test_a_slow_request_is_told_from_its_dial_over_the_accept_queue_to_its_answer(story: Story) -> None:
+    for user in range(1, 4):
+        story.served(user)
+    told = story.text("2")
+
+    assert "Request k6-1/2 was slow, it took 22,080.0 ms" in told
+    places = [
+        "dials 172.18.0.2:8080 (dial 2)",
+        "SYN: k6-1:40002 → backend-1:8080 [frame",
+        "backend-1:8080 answers: SYN-ACK",
+        "ACK: k6-1:40002 takes the connection for established",
+        "sends the request",
+        "k6-1:40002 sends 120 bytes",
+        "has accepted the connection by now; it was in the accept queue for 20,",
+        "backend-1:8080 sends 200 bytes",
+        "of which the URL asks the handler to take 1,000 ms",
+        "has the whole answer, status 200, 22,080.0 ms after it began",
+        "k6-1:40002 closes its side (FIN)",
+    ]
+    assert [told.find(place) for place in places] == sorted(told.find(place) for place in places)
+    assert all(place in told for place in places)
+
+
+def test_events_stand_in_the_order_of_time(story: Story) -> None:
+    times_us = [event.time_us for event in story.served(1).account().events]
+    assert times_us == sorted(times_us)
+
+
+def test_a_connection_that_was_never_accepted_is_still_in_the_queue_at_the_end(story: Story) -> None:
+    for tick in story.run.samples["backend-1"].tick_between(MEASURE_S + 0.1, 100):
+        tick["listen"][0]["depth"] = 1
+    story.connection(4).handshake(begin_s(4) + 0.0001).ask(begin_s(4) + 0.0004)
+
+    (last,) = texts(story.account("4"), "backend-1")
+    assert last.startswith("has not accepted the connection yet: it is in the accept queue, for 29,999.")
+
+
+def test_a_request_without_an_answer_says_how_long_the_server_had_it(story: Story) -> None:
+    for tick in story.run.samples["backend-1"].ticks:
+        tick["listen"][0]["depth"] = 0
+    story.connection(4).handshake(begin_s(4) + 0.0001).ask(begin_s(4) + 0.0004)
+
+    assert "has not answered, 29,9" in texts(story.account("4"), "backend-1")[-1]
+
+
+def test_the_worst_requests_are_those_that_failed_and_then_the_slowest(story: Story) -> None:
+    found = story.explain(lambda raw: explain.worst(raw, USERS))
+
+    names = [account.request for account in found.accounts]
+    assert names[:2] == ["k6-1/4", "k6-1/5"]
+    assert names[-3:] == ["k6-1/3", "k6-1/2", "k6-1/1"]
+    assert found.outcomes == {"failed": 100, "slow": 2, "ok": 1}
+
+
+def test_fewer_than_the_worst_asked_for_are_all_there_are(story: Story) -> None:
+    del story.run.clients["k6-1"].requests[2:]
+    assert len(story.explain(lambda raw: explain.worst(raw, 5)).accounts) == 2
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ("k6-1/104", "no request k6-1/104; its ids go from 1 to 103, the nearest is k6-1/103"),
+        ("0", "no request k6-1/0; its ids go from 1 to 103, the nearest is k6-1/1"),
+        ("k6-7/1", "no requests of 'k6-7' are recorded; there are those of k6-1"),
+        ("", "'' names no request: write k6-1/17"),
+        ("1 OR 1=1", "'1 OR 1=1' names no request"),
+        ("k6-1/1\x1b[2J", r"'k6-1/1\x1b[2J' names no request"),
+        ("9" * 30, "names no request"),
+        ("\u0661", "'\u0661' names no request"),
+    ],
+)
+def test_an_unknown_request_is_refused_with_the_ones_there_are(story: Story, request_: str, message: str) -> None:
+    assert message in story.refused(request_)
+
+
+def test_an_id_alone_is_not_enough_for_two_instances(story: Story) -> None:
+    story.run.manifest["instances"]["k6"] = ["k6-1", "k6-2"]
+    story.run.clients["k6-2"] = story.run.clients["k6-1"]
+
+    assert story.refused("7") == "request 7 may be of k6-1 or k6-2: write k6-1/7"
+    assert story.account("k6-2/7").request == "k6-2/7"
+
+
+def test_a_run_without_any_request_has_nothing_to_explain(story: Story) -> None:
+    story.run.clients["k6-1"].requests.clear()
+
+    assert story.refused("1") == "the run has no record of any request"
+    with pytest.raises(explain.UnknownRequest, match="no record of any request"):
+        story.explain(lambda raw: explain.worst(raw, 5))
+
+
+def test_without_a_capture_the_story_is_told_without_the_wire_and_says_so(story: Story) -> None:
+    story.run.set_knobs(capture__mode="off")
+    del story.run.texts["backend-1/capture.pcap"], story.run.lines["backend-1/capture.json"]
+    told = story.text("50")
+
+    assert "nothing was captured, so no packets are told" in told
+    assert "wire@" not in told
+    assert "tcpdump" not in told
+    # The queue is then told at the dial.
+    assert re.search(r"dials 172.18.0.2:8080 \(dial 50\) accept queue of backend-1 held 2 \(limit 1, full\)", told)
+
+
+def test_a_cut_capture_is_told_as_far_as_it_goes(story: Story) -> None:
+    story.cut_bytes = 10
+    told = story.failed(50).text("50")
+
+    assert "SYN 4 of 4" in told
+    assert "capture.pcap is unreadable from byte" in told
+
+
+@pytest.mark.parametrize("content", ["", "no capture at all, but some text of more than a header"])
+def test_a_file_that_is_no_capture_leaves_the_other_observers(story: Story, content: str) -> None:
+    story.run.texts["backend-1/capture.pcap"] = content
+    told = story.text("50")
+
+    assert "raw/backend-1: " in told
+    assert "gives the dial up after 30,000.4 ms" in told
+    assert "wire@" not in told
+
+
+def test_an_aborted_run_has_stories_and_says_what_it_is(story: Story) -> None:
+    story.run.manifest |= {"status": "aborted", "reason": "interrupted"}
+    assert "the run is aborted: interrupted" in story.served(1).text()
+
+
+def test_without_samples_no_queue_is_told(story: Story) -> None:
+    story.run.samples.clear()
+    told = story.failed(50).text("50")
+
+    assert "SYN 5 of 5" in told
+    assert "accept queue" not in told
+
+
+def test_what_comes_from_outside_cannot_steer_a_terminal(story: Story) -> None:
+    request = story.run.clients["k6-1"].requests[49]
+    request |= {"url": "http://backend:8080/\x1b[2J\r\x9b31m\u202e/x", "error": "a\nforged line\x07"}
+    story.run.manifest["reason"] = "\x1b]0;title\x07"
+    story.run.manifest["status"] = "failed"
+    lines = story.failed(50).lines("50")
+
+    assert all(line.isprintable() for line in lines)
+    assert r"\x1b[2J\r\x9b31m\u202e/x" in "".join(lines)
+    assert r"a\nforged line\x07" in "".join(lines)
+
+
+def test_a_long_url_is_cut_and_its_length_said(story: Story) -> None:
+    story.run.clients["k6-1"].requests[0]["url"] = "http://backend:8080/" + "x" * 8_000
+    assert "x… (8,020 characters)" in story.text()
+
+
+def test_no_line_but_the_commands_and_what_has_no_blanks_is_wider_than_it_may_be(story: Story) -> None:
+    lines = story.served(1).failed(50).lines("50")
+    wide = [line for line in lines if len(line) > text.WIDTH]
+    assert all("tcpdump" in line or "tcp.port" in line for line in wide)
+
+
+class TestKeptConnections:
+    @pytest.fixture
+    def kept(self, story: Story) -> Story:
+        """User 1 asks three times over one connection; the requests are 1, 201 and 202."""
+        first = story.run.clients["k6-1"].requests[0]
+        for number, second in ((201, 30.0), (202, 40.0)):
+            times = {"time_us": at_us(second), "end_us": at_us(second + 1), "blocked_us": 5, "connecting_us": 0}
+            spans = {"sending_us": 20, "waiting_us": 999_000, "receiving_us": 975, "duration_us": 999_995}
+            story.run.clients["k6-1"].requests.append({**first, "id": number, **times, **spans, "reused": True})
+        connection = story.connection(1).handshake(begin_s(1) + 0.0001)
+        for second, data in ((begin_s(1) + 0.0004, 100), (30.001, 101), (40.001, 102)):
+            connection.ask(second, data).answer(second + 0.9)
+        connection.close_by_server(50)
+        return story
+
+    def test_only_its_own_packets_belong_to_a_request(self, kept: Story) -> None:
+        assert texts(kept.account("201"), "wire@backend-1") == [
+            "k6-1:40001 sends 101 bytes",
+            "backend-1:8080 sends 200 bytes",
+        ]
+
+    def test_the_first_has_the_handshake_and_not_the_end(self, kept: Story) -> None:
+        told = " ".join(texts(kept.account("1"), "wire@backend-1"))
+        assert "SYN" in told
+        assert "FIN" not in told
+
+    def test_the_last_has_the_end(self, kept: Story) -> None:
+        account = kept.account("202")
+        assert "backend-1:8080 closes its side (FIN)" in texts(account, "wire@backend-1")
+        assert "closes the connection; 120 bytes sent, 200 received" in texts(account, "k6-1")
+        assert "closes the connection" not in " ".join(texts(kept.account("201"), "k6-1"))
+
+    def test_a_kept_connection_was_not_accepted_for_it(self, kept: Story) -> None:
+        account = kept.account("201")
+        assert "takes the connection of dial 1, begun 20,000.0 ms ago" in texts(account, "k6-1")
+        assert not any("accepted" in event.text for event in account.events)
+        assert any("begins to answer, 900.0 ms after" in event.text for event in account.events)
+
+
+class TestThroughNginx:
+    @pytest.fixture
+    def proxied(self, proxied_run: RunFolder) -> Story:
+        """User 1 asks through nginx, which tries one backend that refuses and then another."""
+        run = proxied_run
+        run.manifest["addresses"] |= {"nginx": ["172.18.0.4"], "backend-2": ["172.18.0.5"]}
+        run.manifest["instances"]["backend"] = ["backend-1", "backend-2"]
+        run.samples["backend-2"] = run.samples["backend-1"]
+        run.manifest["knobs"]["nginx.upstream_keepalive"] = knob(0)
+        client = run.clients["k6-1"]
+        for record in (client.requests[0], client.dials[0]):
+            record["remote"] = "172.18.0.4:8080"
+        client.requests[0] |= {"url": "http://nginx:8080/api/delay?ms=1000", "end_us": at_us(11.0042)}
+        line = make_access(11.004, 200) | {"upstream_addr": "172.18.0.5:8080, 172.18.0.2:8080"}
+        line |= {"upstream_status": "502, 200", "upstream_connect_time": "-, 0.001", "request_time": 1.003}
+        line |= {"upstream_header_time": "-, 1.002", "upstream_response_time": "0.001, 1.002"}
+        run.lines["nginx/access.jsonl"] = [line]
+        run.texts["nginx/error.log"] = (
+            "2025/11/21 07:26:50 [error] 7#7: *7 connect() failed (111: Connection refused) while \x1b[31mconnecting\n"
+        )
+        story = Story(run, observer="nginx")
+        hop = Connection(story.capture, port(1), "172.18.0.4:8080").handshake(10.0001).ask(10.0005)
+        Connection(story.capture, "172.18.0.4:50001", "172.18.0.5:8080").refused(10.0012)
+        upstream = Connection(story.capture, "172.18.0.4:50002", BACKEND).handshake(10.0022).ask(10.0025)
+        upstream.answer(11.003).close_by_server(11.0031)
+        hop.answer(11.0038)
+        return story
+
+    def test_both_hops_and_every_try_are_told(self, proxied: Story) -> None:
+        account = proxied.account()
+
+        nginx = texts(account, "nginx")
+        assert "turns to backend-2:8080 (try 1 of 2)" in nginx
+        assert "gives it up after 1 ms, status 502" in nginx
+        assert "turns to backend-1:8080 (try 2 of 2)" in nginx
+        assert "has the header of its answer after 1,002 ms, status 200" in nginx
+        assert "logs status 200, 1,003 ms after that byte" in nginx
+        wire = texts(account, "wire@nginx")
+        assert "SYN: nginx:50001 → backend-2:8080" in wire
+        assert "backend-2:8080 resets the connection (RST)" in wire
+        assert "SYN: nginx:50002 → backend-1:8080" in wire
+        assert [view.connection for view in account.views] == [
+            "k6-1:40001 → nginx:8080",
+            "nginx:50001 → backend-2:8080",
+            "nginx:50002 → backend-1:8080",
+        ]
+
+    def test_the_handler_is_the_backends(self, proxied: Story) -> None:
+        (event,) = [event for event in proxied.account().events if "begins to answer" in event.text]
+        assert event.observer == "backend-1"
+
+    def test_the_error_log_is_told_and_escaped(self, proxied: Story) -> None:
+        told = proxied.text()
+        assert "error log: connect() failed (111: Connection refused) while" in told
+        assert r"\x1b[31mconnecting" in told
+        assert "raw/nginx/error.log: line 1" in told
+
+    def test_a_try_whose_connection_is_not_known_has_its_servers_queue(self, proxied: Story) -> None:
+        proxied.capture.packets.clear()
+        proxied.run.texts["nginx/capture.pcap"] = ""
+        (turn, _) = [event for event in proxied.account().events if event.text.startswith("turns to")]
+        assert turn.notes[0].text.startswith("accept queue of backend-2")
+
+    def test_a_missing_access_line_is_said(self, proxied: Story) -> None:
+        proxied.run.lines["nginx/access.jsonl"] = []
+        assert "Not known: nginx's part: no line of its access log is certainly the request's" in proxied.text()
+
+
+def test_the_views_find_the_storys_packets_and_no_others(story: Story) -> None:
+    (view,) = story.failed(49).failed(50).failed(51).account("50").views
+
+    assert view.wireshark == (
+        "ip.addr == 172.18.0.3 && tcp.port == 40050 && ip.addr == 172.18.0.2 && tcp.port == 8080"
+        " && frame.time_epoch >= 1763710010.490099 && frame.time_epoch <= 1763710025.490101"
+    )
+    assert view.tcpdump == (
+        "tcpdump -nn -tttt -r raw/backend-1/capture.pcap"
+        " 'host 172.18.0.3 and host 172.18.0.2 and tcp port 40050 and tcp port 8080'"
+    )
+
+
+def test_the_sources_are_listed_by_file(story: Story) -> None:
+    told = story.failed(50).text("50")
+    assert (
+        "raw/k6-1/requests.jsonl: id 50 raw/k6-1/dials.jsonl: id 50 raw/backend-1/capture.pcap: frames 1 to 5" in told
+    )
+    assert "raw/backend-1/samples.jsonl: the ticks around each moment" in told
+
+
+def test_the_run_folder_may_be_anywhere(story: Story, tmp_path: Path) -> None:
+    story.served(1).explain(lambda raw: explain.named(raw, "1"))
+    moved = story.run.folder.rename(tmp_path / "it's moved")
+    found = explain.named(RawRun(moved, manifest.read(moved)), "1")
+    assert "it's moved" not in "".join(text.lines(found))

@@ -1,0 +1,159 @@
+"""Packets read from captures, and how they are told."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import packets
+from analysis.explain import wire
+from analysis.explain.words import printable, shown
+from analysis.packets import Connection as Wanted
+from analysis.packets import Extract
+from tests.analysis.packets import ACK, RST, SYN, Capture, Connection
+from tests.analysis.support import at_us
+
+CLIENT, SERVER = "10.0.0.2:40000", "10.0.0.1:8080"
+WANTED = Wanted(("10.0.0.2", 40_000), ("10.0.0.1", 8_080), at_us(0), at_us(100))
+
+
+def read(folder: Path, content: bytes) -> Extract:
+    path = folder / "capture.pcap"
+    path.write_bytes(content)
+    return packets.extract(path, [WANTED])
+
+
+def told(folder: Path, capture: Capture) -> list[str]:
+    found = read(folder, capture.content())
+    assert found.problem is None
+    return [event.text for event in wire.tell(found.packets[0], "C", "S", "backend-1", lambda *_: ())]
+
+
+def test_a_whole_connection(tmp_path: Path) -> None:
+    capture = Capture()
+    Connection(capture, CLIENT, SERVER).handshake(1).ask(2).answer(3).close_by_client(4)
+
+    assert told(tmp_path, capture) == [
+        "SYN: C → S",
+        "S answers: SYN-ACK",
+        "ACK: C takes the connection for established",
+        "C sends 120 bytes",
+        "S sends 200 bytes",
+        "C closes its side (FIN)",
+        "S closes its side (FIN)",
+    ]
+
+
+def test_a_later_syn_that_is_answered(tmp_path: Path) -> None:
+    capture = Capture()
+    Connection(capture, CLIENT, SERVER).syns(1, 2).handshake(4)
+
+    assert told(tmp_path, capture)[:4] == [
+        "SYN 1 of 3: C → S, unanswered",
+        "SYN 2 of 3: C → S, unanswered",
+        "SYN 3 of 3: C → S",
+        "S answers: SYN-ACK",
+    ]
+
+
+def test_a_repeated_answer_to_a_syn_whose_last_ack_met_a_full_queue(tmp_path: Path) -> None:
+    capture = Capture()
+    Connection(capture, CLIENT, SERVER).handshake(1)
+    capture.tcp(2, SERVER, CLIENT, SYN | ACK, seq=6_000, ack=1_001)
+
+    assert told(tmp_path, capture)[-1] == "S answers: SYN-ACK again (2)"
+
+
+def test_resets_and_refusals(tmp_path: Path) -> None:
+    capture = Capture()
+    Connection(capture, CLIENT, SERVER).refused(1)
+    assert told(tmp_path, capture) == ["SYN: C → S", "S resets the connection (RST)"]
+
+    capture = Capture()
+    Connection(capture, CLIENT, SERVER).handshake(1).ask(2).reset_by_client(3)
+    assert told(tmp_path, capture)[-1] == "C resets the connection (RST)"
+
+
+def test_data_of_several_segments_is_one_line_and_a_repetition_another(tmp_path: Path) -> None:
+    capture = Capture()
+    Connection(capture, CLIENT, SERVER).handshake(1)
+    for number in range(3):
+        capture.tcp(2 + number / 1000, SERVER, CLIENT, ACK, seq=6_001 + 1_000 * number, ack=1_001, data=1_000)
+    capture.tcp(3, SERVER, CLIENT, ACK, seq=7_001, ack=1_001, data=1_000)
+
+    assert told(tmp_path, capture)[-2:] == [
+        "S sends 3,000 bytes in 3 segments within 2.0 ms",
+        "S sends 1,000 bytes again",
+    ]
+
+
+def test_sequence_numbers_wrap(tmp_path: Path) -> None:
+    capture = Capture()
+    for second, seq in ((1, 2**32 - 100), (2, 0), (3, 100)):
+        capture.tcp(second, CLIENT, SERVER, ACK, seq=seq, data=100)
+    assert told(tmp_path, capture) == ["C sends 300 bytes in 3 segments within 2,000.0 ms"]
+
+
+def test_more_than_one_reads_is_shortened_in_the_middle(tmp_path: Path) -> None:
+    capture = Capture()
+    for number in range(100):
+        Connection(capture, CLIENT, SERVER).syns(1 + number / 10)
+    found = read(tmp_path, capture.content()).packets[0]
+    events = wire.shorten(wire.tell(found, "C", "S", "backend-1", lambda *_: ()))
+
+    assert len(events) == 40
+    assert events[0].text.startswith("SYN 1 of 100")
+    assert events[20].text == "… 61 more such lines until 6,000.0 ms later"
+    assert events[-1].text.startswith("SYN 100 of 100")
+
+
+def test_only_the_connection_and_its_time_are_read(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.tcp(1, CLIENT, SERVER, SYN, seq=1)
+    capture.tcp(2, "10.0.0.2:40001", SERVER, SYN, seq=1)
+    capture.tcp(3, SERVER, CLIENT, RST, seq=1)
+    capture.tcp(101, CLIENT, SERVER, SYN, seq=1)
+    (found,) = read(tmp_path, capture.content()).packets
+
+    assert [(packet.number, packet.from_client) for packet in found] == [(1, True), (3, False)]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "cannot mmap an empty file"),
+        (b"garbage" * 10, "no pcap file"),
+        (struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 128, 113), "its link layer is of type 113, not Ethernet"),
+        (Capture().content() + b"\0" * 7, "the last packet is cut off"),
+        (Capture().content() + struct.pack("<IIII", 0, 0, 2**32 - 1, 60), "the last packet is cut off"),
+    ],
+)
+def test_what_is_no_capture_is_said(tmp_path: Path, content: bytes, problem: str) -> None:
+    assert read(tmp_path, content) == Extract(((),), problem)
+
+
+def test_a_missing_capture_is_said(tmp_path: Path) -> None:
+    assert packets.extract(tmp_path / "capture.pcap", [WANTED]).problem == "missing"
+
+
+def test_what_was_read_before_a_cut_is_kept(tmp_path: Path) -> None:
+    capture = Capture()
+    Connection(capture, CLIENT, SERVER).handshake(1)
+    found = read(tmp_path, capture.content()[:-1])
+
+    assert (len(found.packets[0]), found.problem) == (2, "the last packet is cut off")
+
+
+@given(st.binary(max_size=400))
+def test_no_content_raises(tmp_path_factory: pytest.TempPathFactory, garbage: bytes) -> None:
+    read(tmp_path_factory.mktemp("capture"), Capture().content() + garbage)
+
+
+@given(st.text())
+def test_what_is_printed_has_no_character_that_is_not(outside: str) -> None:
+    assert printable(outside).isprintable()
+    assert shown(outside).isprintable()

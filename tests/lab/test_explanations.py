@@ -1,0 +1,89 @@
+"""`connlab explain`: what it takes, what it refuses, and what it prints."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from lab import explanations
+from lab.cli import main
+from lab.errors import BadInput, ExitCode
+
+MANIFEST = {
+    "schema": "connlab.manifest/1",
+    "scenario": "told",
+    "run": "20251121T072640Z-default-r01",
+    "status": "complete",
+    "path": ["k6", "backend"],
+    "instances": {"k6": ["k6-1"], "backend": ["backend-1"]},
+    "phases": [],
+}
+REQUEST = {
+    "id": 3, "vu": 1, "iteration": 0, "scenario": "users", "name": "delay", "method": "GET",
+    "url": "http://backend-1:8080/\u001b[2J", "time_us": 1_763_710_000_000_000, "end_us": 1_763_710_000_010_000,
+    "blocked_us": 0, "connecting_us": 0, "tls_us": 0, "sending_us": 0, "waiting_us": 0, "receiving_us": 0,
+    "duration_us": 0, "status": 0, "error_code": 1212, "error": "dial: connection refused", "reused": False,
+    "remote": None, "dial": None,
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "raw" / "k6-1").mkdir(parents=True)
+    (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST))
+    (tmp_path / "raw" / "k6-1" / "requests.jsonl").write_text(json.dumps(REQUEST) + "\n")
+    return tmp_path
+
+
+def ended(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        main(["explain", *arguments])
+    return int(end.value.code or 0)
+
+
+def test_a_story_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(str(folder), "--request", "3") == ExitCode.REPRODUCED
+
+    out = capsys.readouterr().out
+    assert "Request k6-1/3 failed after 10.0 ms" in out
+    assert "k6's error 1212: dial: connection refused" in out
+    assert "\x1b" not in out
+
+
+def test_the_worst_are_printed_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(str(folder), "--worst=5", "--json") == ExitCode.REPRODUCED
+
+    (account,) = json.loads(capsys.readouterr().out)["accounts"]
+    assert (account["request"], account["outcome"]) == ("k6-1/3", "failed")
+    assert account["asked"] == r"GET http://backend-1:8080/\x1b[2J"
+
+
+@pytest.mark.parametrize(
+    ("request_", "worst", "message"),
+    [
+        (None, None, "takes either --request, such as k6-1/17, or --worst, such as 5"),
+        ("3", "5", "takes either --request"),
+        ("4", None, "there is no request k6-1/4; its ids go from 3 to 3, the nearest is k6-1/3"),
+        (None, "0", "--worst: '0' is no number of requests: give 1 to 100"),
+        (None, "101", "is no number of requests"),
+        (None, "-1", "is no number of requests"),
+        (None, "\u0663", "is no number of requests"),
+    ],
+)
+def test_bad_input_is_refused(folder: Path, request_: str | None, worst: str | None, message: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(message)):
+        explanations.of_run(folder, request_, worst)
+
+
+def test_an_unknown_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(str(tmp_path), "--worst=5") == ExitCode.BAD_INPUT
+    assert capsys.readouterr().err.startswith(f"connlab: no run at '{tmp_path}'")
+
+
+def test_a_broken_manifest_is_refused(folder: Path) -> None:
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(BadInput, match=r"manifest\.json"):
+        explanations.of_run(folder, "3", None)
