@@ -28,7 +28,11 @@ public final class Wire implements AutoCloseable {
     private final InputStream input;
 
     public Wire(int port) throws IOException {
-        socket = new Socket(InetAddress.getLoopbackAddress(), port);
+        this(InetAddress.getLoopbackAddress().getHostAddress(), port);
+    }
+
+    public Wire(String address, int port) throws IOException {
+        socket = new Socket(address, port);
         socket.setSoTimeout(Math.toIntExact(PATIENCE.toMillis()));
         input = new BufferedInputStream(socket.getInputStream());
     }
@@ -72,7 +76,12 @@ public final class Wire implements AutoCloseable {
         }
     }
 
-    private Response receive() throws IOException {
+    /**
+     * The answer to what was sent.
+     *
+     * @throws EOFException if the server hung up
+     */
+    public Response receive() throws IOException {
         int status = Integer.parseInt(line().split(" ")[1]);
         Map<String, String> headers = new HashMap<>();
         for (String line = line(); !line.isEmpty(); line = line()) {

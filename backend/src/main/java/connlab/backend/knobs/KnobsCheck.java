@@ -21,5 +21,16 @@ class KnobsCheck implements ApplicationContextInitializer<ConfigurableApplicatio
         if (!faults.isEmpty()) {
             throw new KnobsRefusedException(faults);
         }
+        requireRoomForSpareThreads(environment);
+    }
+
+    /** Tomcat would take the smaller number for both without a word. */
+    private static void requireRoomForSpareThreads(Environment environment) {
+        String spare = environment.getRequiredProperty(Knob.THREADS_MIN_SPARE.variable());
+        String max = environment.getRequiredProperty(Knob.THREADS_MAX.variable());
+        if (Integer.parseInt(spare) > Integer.parseInt(max)) {
+            throw new KnobsRefusedException(List.of(Knob.THREADS_MIN_SPARE.variable() + "=" + spare
+                    + " is refused: it must not exceed " + Knob.THREADS_MAX.variable() + "=" + max));
+        }
     }
 }

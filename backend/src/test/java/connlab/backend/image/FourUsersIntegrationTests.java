@@ -7,6 +7,7 @@ import java.net.InetSocketAddress;
 import java.net.Proxy;
 import java.net.SocketTimeoutException;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -44,9 +45,10 @@ class FourUsersIntegrationTests {
                 "CONNLAB_ACCEPT_COUNT", "1",
                 "CONNLAB_MAX_CONNECTIONS", "1",
                 "CONNLAB_KEEP_ALIVE_TIMEOUT", KEEP_ALIVE.toMillis() + "ms");
-        try (BackendContainer backend = new BackendContainer(knobs);
+        try (BackendContainer backend = start(knobs);
+                Neighbour neighbour = new Neighbour(backend);
                 ExecutorService crowd = Executors.newVirtualThreadPerTaskExecutor()) {
-            backend.start();
+            assertAcceptQueueHolds(0, neighbour);
             String url = "http://" + backend.address() + ":" + BackendContainer.TRAFFIC_PORT + "/api/delay?ms="
                     + HANDLER.toMillis();
 
@@ -54,18 +56,45 @@ class FourUsersIntegrationTests {
             Future<Outcome> first = arriveAndConnect(url, crowd);
             Future<Outcome> second = arriveAndConnect(url, crowd);
             Future<Outcome> third = arriveAndConnect(url, crowd);
+            assertAcceptQueueHolds(2, neighbour);
+            assertThat(refusals(neighbour)).isEqualTo(new Refusals(0, 0));
             Outcome fourth = new User().call(url);
 
             assertThat(fourth.failure())
                     .isInstanceOf(SocketTimeoutException.class)
                     .hasMessage("Connect timed out");
             assertThat(fourth.took()).isBetween(CONNECT_TIMEOUT, CONNECT_TIMEOUT.plusMillis(500));
+            assertAcceptQueueHolds(2, neighbour);
+            // One SYN, and the kernel's second one if its second is over before the user's is.
+            assertThat(refusals(neighbour)).isIn(new Refusals(1, 1), new Refusals(2, 2));
             // 1, 22 and 43 seconds.
             assertServedAfter(HANDLER, TOLERANCE, startNs, first);
             Duration turn = KEEP_ALIVE.plus(HANDLER);
             assertServedAfter(HANDLER.plus(turn), TOLERANCE.multipliedBy(2), startNs, second);
             assertServedAfter(HANDLER.plus(turn).plus(turn), TOLERANCE.multipliedBy(3), startNs, third);
         }
+    }
+
+    private static BackendContainer start(Map<String, String> knobs) {
+        BackendContainer backend = new BackendContainer(knobs);
+        backend.start();
+        return backend;
+    }
+
+    /** The kernel's own numbers: how many connections wait to be accepted, and the accept count as the backlog. */
+    private static void assertAcceptQueueHolds(int connections, Neighbour neighbour)
+            throws IOException, InterruptedException {
+        assertThat(neighbour.bash("ss --no-header -ltn 'sport = :8080'"))
+                .containsPattern("^LISTEN +" + connections + " +1 +0\\.0\\.0\\.0:8080 ");
+    }
+
+    private static Refusals refusals(Neighbour neighbour) throws IOException, InterruptedException {
+        List<Long> counters = neighbour
+                .bash("nstat -asz TcpExtListenOverflows TcpExtListenDrops | awk '/Listen/ {print $2}'")
+                .lines()
+                .map(Long::valueOf)
+                .toList();
+        return new Refusals(counters.get(0), counters.get(1));
     }
 
     private static Future<Outcome> arriveAndConnect(String url, ExecutorService crowd) throws InterruptedException {
@@ -113,6 +142,9 @@ class FourUsersIntegrationTests {
             return new Outcome(startNs, System.nanoTime(), failure);
         }
     }
+
+    /** The kernel's counters of a full accept queue, and of all SYNs that it dropped. */
+    private record Refusals(long overflows, long drops) {}
 
     /** When a call began and ended, and why it failed: null if it did not. */
     private record Outcome(long startNs, long endNs, IOException failure) {

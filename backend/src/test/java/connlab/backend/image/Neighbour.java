@@ -12,13 +12,28 @@ final class Neighbour implements AutoCloseable {
 
     private final GenericContainer<?> container;
 
+    /** A neighbour in a namespace of its own, which outlives the servers that {@link #takeIn} puts there. */
+    Neighbour() {
+        this("bridge");
+    }
+
+    /** A neighbour in the namespace of a server that runs. */
     Neighbour(BackendContainer backend) {
-        container = new GenericContainer<>("connlab/go")
-                .withNetworkMode("container:" + backend.getContainerId())
+        this("container:" + backend.getContainerId());
+    }
+
+    private Neighbour(String networkMode) {
+        container = new GenericContainer<>("connlab/go-check")
+                .withNetworkMode(networkMode)
                 .withCommand("sleep", "infinity")
                 .withCreateContainerCmdModifier(
                         command -> command.withName("connlab-backend-test-neighbour-" + UUID.randomUUID()));
         container.start();
+    }
+
+    /** Gives a server that has not started this neighbour's namespace. */
+    void takeIn(BackendContainer backend) {
+        backend.withNetworkMode("container:" + container.getContainerId());
     }
 
     /**

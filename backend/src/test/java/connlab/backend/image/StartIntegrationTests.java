@@ -1,9 +1,11 @@
 package connlab.backend.image;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import com.github.dockerjava.api.DockerClient;
 import com.github.dockerjava.api.command.InspectContainerResponse.ContainerState;
+import connlab.backend.Wire;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.Map;
@@ -51,16 +53,54 @@ class StartIntegrationTests {
     }
 
     @Test
-    void sigtermEndsTheServerAtOnce() {
+    void sigtermEndsTheServerWithinTwoSecondsAndLetsShortRequestsFinish() throws IOException {
         try (BackendContainer backend = new BackendContainer(Map.of())) {
             backend.start();
-            long startNs = System.nanoTime();
-            backend.getDockerClient().stopContainerCmd(backend.getContainerId()).exec();
+            try (Wire idle = new Wire(backend.address(), BackendContainer.TRAFFIC_PORT);
+                    Wire brief = new Wire(backend.address(), BackendContainer.TRAFFIC_PORT);
+                    Wire endless = new Wire(backend.address(), BackendContainer.TRAFFIC_PORT)) {
+                idle.get("/api/delay");
+                endless.send("GET /api/delay?ms=600000 HTTP/1.1\r\nHost: test\r\n\r\n");
+                brief.send("GET /api/delay?ms=500 HTTP/1.1\r\nHost: test\r\n\r\n");
+                long startNs = System.nanoTime();
+                backend.getDockerClient()
+                        .stopContainerCmd(backend.getContainerId())
+                        .exec();
 
-            assertThat(Duration.ofNanos(System.nanoTime() - startNs)).isLessThan(Duration.ofSeconds(5));
-            // 128 + 15: the JVM's own end by the signal, and not the kill that follows a deaf process.
-            assertThat(backend.getCurrentContainerInfo().getState().getExitCodeLong())
-                    .isEqualTo(143);
+                assertThat(Duration.ofNanos(System.nanoTime() - startNs)).isLessThan(Duration.ofSeconds(2));
+                // 128 + 15: the JVM's own end by the signal, and not the kill that follows a deaf process.
+                assertThat(backend.getCurrentContainerInfo().getState().getExitCodeLong())
+                        .isEqualTo(143);
+                assertThat(brief.receive().status()).isEqualTo(200);
+                assertThat(idle.isClosedWithin(Duration.ofMillis(100))).isTrue();
+            }
+        }
+    }
+
+    @Test
+    void aServerStartedAgainInItsNamespaceListensBesideTheTimeWaitOfTheOldOne()
+            throws IOException, InterruptedException {
+        try (Neighbour holder = new Neighbour();
+                BackendContainer backend = new BackendContainer(Map.of())) {
+            holder.takeIn(backend);
+            backend.start();
+            String request = """
+                    exec 3<>/dev/tcp/127.0.0.1/8080
+                    printf 'GET /api/delay HTTP/1.0\\r\\n\\r\\n' >&3
+                    cat <&3
+                    """;
+            assertThat(holder.bash(request)).startsWith("HTTP/1.1 200");
+            backend.getDockerClient()
+                    .restartContainerCmd(backend.getContainerId())
+                    .exec();
+
+            await().atMost(Duration.ofSeconds(30))
+                    .ignoreExceptions()
+                    .untilAsserted(() -> assertThat(holder.bash(request)).startsWith("HTTP/1.1 200"));
+            // The old server's, which closed first, and one more for the request just made.
+            assertThat(holder.bash("ss --no-header -tan state time-wait 'sport = :8080'")
+                            .lines())
+                    .hasSizeGreaterThanOrEqualTo(2);
         }
     }
 

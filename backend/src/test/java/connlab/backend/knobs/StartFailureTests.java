@@ -34,6 +34,17 @@ class StartFailureTests {
     }
 
     @Test
+    void moreSpareThreadsThanThreadsEndTheStartInOneLine(CapturedOutput output) throws IOException {
+        Properties knobs = knobs();
+        knobs.setProperty("CONNLAB_THREADS_MAX", "5");
+
+        assertThatExceptionOfType(KnobsRefusedException.class).isThrownBy(() -> start(knobs));
+        assertThat(output.getAll().lines())
+                .containsExactly("backend: CONNLAB_THREADS_MIN_SPARE=10 is refused: "
+                        + "it must not exceed CONNLAB_THREADS_MAX=5");
+    }
+
+    @Test
     void aTakenPortEndsTheStartInOneLineOnStandardError(CapturedOutput output) throws IOException {
         try (ServerSocket taken = new ServerSocket(0)) {
             assertThatExceptionOfType(ApplicationContextException.class)

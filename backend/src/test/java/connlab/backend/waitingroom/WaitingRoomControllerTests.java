@@ -5,8 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import connlab.backend.BackendTest;
 import connlab.backend.Wire;
 import java.io.IOException;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.test.web.server.LocalServerPort;
 import org.springframework.test.annotation.DirtiesContext;
 import org.springframework.test.context.TestPropertySource;
@@ -26,6 +29,11 @@ class WaitingRoomControllerTests {
     @BeforeEach
     void connect() throws IOException {
         wire = new Wire(port);
+    }
+
+    @AfterEach
+    void hangUp() {
+        wire.close();
     }
 
     @Test
@@ -49,17 +57,17 @@ class WaitingRoomControllerTests {
         Wire.Response response = wire.post("/api/entry", "{\"token\":\"unknown\"}");
 
         assertThat(response.status()).isEqualTo(404);
+        assertThat(response.headers()).containsEntry("content-type", "application/problem+json");
         assertThat(response.<String>json("$.detail")).isEqualTo("unknown or expired token");
     }
 
-    @Test
-    void aBodyWithoutATokenIsRefused() throws IOException {
-        assertThat(wire.post("/api/entry", "{}").status()).isEqualTo(400);
-    }
+    @ParameterizedTest
+    @ValueSource(strings = {"", "{}", "{\"token\":null}", "token", "[]"})
+    void aBodyWithoutATokenIsRefused(String body) throws IOException {
+        Wire.Response response = wire.post("/api/entry", body);
 
-    @Test
-    void aBodyThatIsNotJsonIsRefused() throws IOException {
-        assertThat(wire.post("/api/entry", "token").status()).isEqualTo(400);
+        assertThat(response.status()).isEqualTo(400);
+        assertThat(response.headers()).containsEntry("content-type", "application/problem+json");
     }
 
     @Test
