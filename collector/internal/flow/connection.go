@@ -9,6 +9,7 @@ type marks uint16
 const (
 	hasISN marks = 1 << iota
 	hasNext
+	wentOn // sent more than SYNs and RSTs
 	hasACK
 	hasData
 	hasFIN
@@ -71,7 +72,7 @@ func (s *side) setISN(isn uint32) {
 	}
 	s.isn = isn
 	s.marks |= hasISN
-	if !s.marks.has(hasData) {
+	if !s.marks.has(wentOn | hasData) {
 		s.begin(isn + 1)
 	}
 }
@@ -80,6 +81,12 @@ func (s *side) setISN(isn uint32) {
 // not sent.
 func (s *side) acknowledgedBy(ack uint32) bool {
 	return s.marks.has(hasISN) && !before(ack, s.isn+1) && !before(s.next, ack)
+}
+
+// isFar says whether a sequence number is further from those in use than any
+// window reaches.
+func (s *side) isFar(seq uint32) bool {
+	return seq-s.next+windowBytesMax > 2*windowBytesMax
 }
 
 // finCoveredBy says whether ack covers the side's FIN.
@@ -214,6 +221,19 @@ func (c *connection) owns(from Side, a *arrival) bool {
 		return true
 	}
 	return a.Flags.Has(packet.ACK) && from == Server && peer.acknowledgedBy(a.Ack)
+}
+
+// contradictedBy says whether a SYN or SYN-ACK gives a side another initial
+// sequence number than the one by which it has gone on since.
+func (c *connection) contradictedBy(from Side, a *arrival) bool {
+	s := &c.sides[from]
+	switch {
+	case s.marks.has(hasISN):
+		return s.isn != a.Seq && (c.marks.has(established) || s.marks.has(wentOn|hasData))
+	case s.marks.has(wentOn):
+		return s.isFar(a.Seq)
+	}
+	return false
 }
 
 // answers says whether a segment other than a SYN can be part of a connection

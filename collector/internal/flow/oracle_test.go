@@ -142,9 +142,7 @@ func (c *conversation) isn(side int) (isn uint32, known bool) {
 	for i, s := range c.fitting {
 		switch {
 		case s.isSYN() && c.side(s) == side:
-			if !c.establishedBy(i) || !known {
-				isn, known = s.seq, true
-			}
+			isn, known = s.seq, true
 		case s.isSYN() && s.acK && side == 0 && i == 0:
 			isn, known = s.ack-1, true
 		}
@@ -154,21 +152,21 @@ func (c *conversation) isn(side int) (isn uint32, known bool) {
 
 // highest returns what follows the highest sequence number that a side used.
 func (c *conversation) highest(side int) (next uint32, known bool) {
+	wentOn := false
 	for _, s := range c.fitting {
-		if s.rst {
+		if s.rst || c.side(s) != side {
 			continue
 		}
-		if c.side(s) == side {
-			end := s.seq + uint32(s.payload)
-			if s.syn || s.fin {
-				end++
-			}
-			if !known || int32(end-next) > 0 {
-				next, known = end, true
-			}
+		end := s.seq + uint32(s.payload)
+		if s.syn || s.fin {
+			end++
 		}
+		if !known || int32(end-next) > 0 || s.isSYN() && !wentOn {
+			next, known = end, true
+		}
+		wentOn = wentOn || !s.isSYN()
 	}
-	if isn, ok := c.isn(side); ok && !known {
+	if isn, ok := c.isn(side); ok && (!known || int32(isn+1-next) > 0) {
 		return isn + 1, true
 	}
 	return next, known
@@ -314,18 +312,36 @@ func (c *conversation) stray(s seen) {
 	c.strays++
 }
 
-// take takes a segment in, if its sequence number is anywhere near.
+// take takes a segment in, if its sequence number can be one of the connection.
 func (c *conversation) take(s seen) {
-	if !s.rst && !s.isSYN() && len(c.fitting) > 0 {
-		if next, known := c.highest(c.side(s)); known {
-			if distance := int64(int32(s.seq - next)); distance > 1<<30 || distance < -1<<30 {
-				c.stray(s)
-				return
-			}
-		}
+	if !s.rst && len(c.fitting) > 0 && !c.fits(s) {
+		c.stray(s)
+		return
 	}
 	c.segments = append(c.segments, s)
 	c.fitting = append(c.fitting, s)
+}
+
+func (c *conversation) fits(s seen) bool {
+	side := c.side(s)
+	near := true
+	if next, known := c.highest(side); known {
+		distance := int64(int32(s.seq - next))
+		near = distance <= 1<<30 && distance >= -1<<30
+	}
+	if !s.isSYN() {
+		return near
+	}
+	wentOn := c.wentOn(side)
+	if isn, known := c.isn(side); known {
+		return isn == s.seq || !wentOn && !c.establishedBy(len(c.fitting))
+	}
+	return near || !wentOn
+}
+
+// wentOn says whether a side sent more than SYNs and RSTs.
+func (c *conversation) wentOn(side int) bool {
+	return slices.ContainsFunc(c.fitting, func(s seen) bool { return !s.rst && !s.syn && c.side(s) == side })
 }
 
 // flow answers all questions about a connection.
@@ -485,8 +501,7 @@ func (c *conversation) end(side int) flow.End {
 		}
 		if s.isSYN() {
 			isn, known := c.upTo(i).isn(side)
-			isNew := !known || isn != s.seq && !c.establishedBy(i)
-			if !begun || isNew && !e.FirstData.Known {
+			if !begun || (!known || isn != s.seq) && !c.upTo(i).wentOn(side) {
 				next, begun = int64(s.seq)+1, true
 				base = next
 			}
@@ -500,6 +515,12 @@ func (c *conversation) end(side int) flow.End {
 		floor := int64(math.MinInt64) // no data can lie below it
 		if isn, known := c.upTo(i + 1).isn(side); known {
 			floor = next + int64(int32(isn+1-uint32(next)))
+		}
+		if floor != math.MinInt64 {
+			for b := floor; b < base; b++ {
+				bytes[b] = passed
+			}
+			base = min(base, floor)
 		}
 		start := s.seq
 		if s.syn {

@@ -136,12 +136,19 @@ func (t *tracker) update(index uint32, from Side, a *arrival) {
 		c.reset(from, a)
 		return
 	case a.isSYN():
-		t.synchronise(c, from, a)
+		if c.contradictedBy(from, a) {
+			c.strayPackets++
+			return
+		}
+		t.synchronise(c, gapsKey{index, from}, a)
 	case !s.marks.has(hasNext):
 		s.begin(a.Seq)
-	case a.Seq-s.next+windowBytesMax > 2*windowBytesMax:
+	case s.isFar(a.Seq):
 		c.strayPackets++
 		return
+	}
+	if !a.isSYN() {
+		s.marks |= wentOn
 	}
 	if from == Server || !a.isSYN() {
 		c.marks &^= synSent
@@ -181,8 +188,8 @@ func (c *connection) reset(from Side, a *arrival) {
 }
 
 // synchronise takes a SYN or SYN-ACK.
-func (t *tracker) synchronise(c *connection, from Side, a *arrival) {
-	withACK := a.Flags.Has(packet.ACK)
+func (t *tracker) synchronise(c *connection, key gapsKey, a *arrival) {
+	from, withACK := key.from, a.Flags.Has(packet.ACK)
 	switch {
 	case from == Client && !withACK:
 		t.times.add(&c.syn, a.timeNs)
@@ -193,8 +200,11 @@ func (t *tracker) synchronise(c *connection, from Side, a *arrival) {
 	}
 	// A server that forgot a half-open connection answers the next SYN with
 	// another initial sequence number.
-	if s := &c.sides[from]; !c.marks.has(established) || !s.marks.has(hasISN) {
-		s.setISN(a.Seq)
+	s := &c.sides[from]
+	s.setISN(a.Seq)
+	if s.marks.has(wentOn) && before(s.isn+1, s.base) {
+		t.openGap(s, key, s.isn+1, s.base) // data before the first seen
+		s.base = s.isn + 1
 	}
 }
 

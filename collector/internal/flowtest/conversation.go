@@ -39,6 +39,7 @@ type Conversation struct {
 	next  [2]uint32 // sequence number of each end's next byte
 	acks  [2]uint32 // what each end acknowledges
 	heard [2]bool   // whether each end has anything to acknowledge
+	jumps int       // of nextAtRandom
 }
 
 // NewConversation returns a conversation between two addresses ("host:port")

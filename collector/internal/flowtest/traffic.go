@@ -106,13 +106,13 @@ func (c *Conversation) converseBadly(random *rand.Rand, exchanges int) {
 // nextAtRandom begins another connection, in the sequence space either shortly
 // after this one, as Linux does, or further away than any window reaches.
 func (c *Conversation) nextAtRandom(random *rand.Rand) *Conversation {
-	isn := func(side int) uint32 {
-		if random.IntN(4) == 0 {
-			return c.next[side] + 1<<30 + 1<<20 + random.Uint32N(1<<29)
-		}
-		return c.next[side] + random.Uint32N(5000)
+	jump := random.Uint32N(5000)
+	// Two jumps at most: a third could come near the first connection again.
+	if c.jumps < 2 && random.IntN(4) == 0 {
+		c.jumps++
+		jump += 1<<30 + 1<<20 + random.Uint32N(1<<28)
 	}
-	return c.Next(isn(Client), isn(Server))
+	return c.Next(c.next[Client]+jump, c.next[Server]+jump)
 }
 
 // repeatPart sends some earlier segment again, or a part of it with more after.
