@@ -64,12 +64,9 @@ def _join(raw: RawRun) -> tuple[Health, Joined]:
 
 def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> Explanation:
     narrator = Narrator(raw)
-    proxy_keeps = _proxy_keeps(raw)
     stories = [story for key in keys if (story := joins.story(joined, *key)) is not None]
     nexts = [_next_us(joined, story.case) for story in stories]
-    carriers = [
-        carried.of_story(story, next_us, proxy_keeps=proxy_keeps) for story, next_us in zip(stories, nexts, strict=True)
-    ]
+    carriers = [carried.of_story(story, next_us) for story, next_us in zip(stories, nexts, strict=True)]
     unread = list(carried.read(raw.folder, [each for of_story in carriers for each in of_story]))
     accounts = [
         narrator.tell(story, of_story, _close(joined, story.case) if next_us is None else None, None)
@@ -82,11 +79,6 @@ def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> E
         hosts=narrator.hosts,
         problems=[printable(problem) for problem in (*_problems(raw, checked), *unread)],
     )
-
-
-def _proxy_keeps(raw: RawRun) -> bool:
-    knob = raw.manifest.knobs.get("nginx.upstream_keepalive")
-    return knob is None or knob.value != 0
 
 
 def _next_us(joined: Joined, case: Row) -> int | None:

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
 # A program reads the clock, then the kernel sends a packet, or the other way round.
 _CLOCK_SLACK_US = 5_000
-# How much later than its log says a proxy may close the connection of a try, and of one that it may keep for others.
+# How much later than its log says a proxy may close the connection of a try.
 _CLOSE_SLACK_US = 50_000
-_KEPT_SLACK_US = 2_000
 
 
 @dataclass(slots=True)
@@ -47,18 +46,17 @@ class Carrier:
         return str(self.flow["observer"])
 
 
-def of_story(story: Story, next_us: int | None, *, proxy_keeps: bool) -> list[Carrier]:
+def of_story(story: Story, next_us: int | None) -> list[Carrier]:
     """The connections that carried a request; their packets are still to be read.
 
     Args:
         story: of the request.
         next_us: when the next request over the client's connection began, None if there was none.
-        proxy_keeps: whether the proxy may keep a connection for further requests.
     """
     carriers: list[Carrier] = []
     for flow in story.flows:
         first_hop = _ends(flow) == _ends(story.case, "flow_")
-        span = _span(story, flow, next_us) if first_hop else _try_span(story, flow, proxy_keeps=proxy_keeps)
+        span = _span(story, flow, next_us) if first_hop else _try_span(story, flow)
         client = flow["client_address"], flow["client_port"]
         connection = packets.Connection(client, (flow["server_address"], flow["server_port"]), *span)
         repeated = any(carrier.connection == connection for carrier in carriers)
@@ -75,7 +73,7 @@ def _span(story: Story, flow: Row, next_us: int | None) -> tuple[int, int]:
     return start_us, flow["last_time_us"] if next_us is None else next_us - 1
 
 
-def _try_span(story: Story, flow: Row, *, proxy_keeps: bool) -> tuple[int, int]:
+def _try_span(story: Story, flow: Row) -> tuple[int, int]:
     """Only a connection that was made for a try is linked to it."""
     ends_us = [
         each["start_us"] + each["response_us"]
@@ -83,7 +81,7 @@ def _try_span(story: Story, flow: Row, *, proxy_keeps: bool) -> tuple[int, int]:
         if each["response_us"] is not None and each["server_address"] == flow["server_address"]
     ]
     end_us = max(ends_us, default=story.case["end_us"])
-    return flow["first_time_us"], end_us + (_KEPT_SLACK_US if proxy_keeps else _CLOSE_SLACK_US)
+    return flow["first_time_us"], end_us + _CLOSE_SLACK_US
 
 
 def read(folder: Path, carriers: Iterable[Carrier]) -> Iterator[str]:
@@ -99,6 +97,22 @@ def read(folder: Path, carriers: Iterable[Carrier]) -> Iterator[str]:
     for observer, found in of_observer.items():
         extract = packets.extract(folder / wire.file_of(observer), [carrier.connection for carrier in found])
         for carrier, of_carrier in zip(found, extract.packets, strict=True):
-            carrier.packets = of_carrier
+            carrier.packets = of_carrier if carrier.is_first_hop else _first_exchange(of_carrier)
         if extract.problem is not None:
             yield f"{wire.file_of(observer)}: {extract.problem}; what comes before it is told"
+
+
+def _first_exchange(found: tuple[Packet, ...]) -> tuple[Packet, ...]:
+    """The packets of a proxy's connection until it asks again: a kept one then carries another request."""
+    sent: Packet | None = None
+    answered = False
+    for number, packet in enumerate(found):
+        if not packet.data_bytes:
+            continue
+        if not packet.from_client:
+            answered = True
+        elif answered and sent is not None and 0 < (packet.seq - sent.seq) % 2**32 < 2**31:
+            return found[:number]
+        else:
+            sent = packet
+    return found

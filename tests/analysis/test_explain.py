@@ -13,7 +13,7 @@ from analysis import explain, manifest
 from analysis.explain import Account, Explanation, text
 from analysis.rawrun import RawRun
 from tests.analysis.packets import Capture, Connection
-from tests.analysis.support import MEASURE_S, SERVED_MS, SYNS_S, USERS, RunFolder, at_us, knob, make_access
+from tests.analysis.support import MEASURE_S, SERVED_MS, SYNS_S, USERS, RunFolder, at_us, make_access
 
 BACKEND = "172.18.0.2:8080"
 
@@ -308,7 +308,6 @@ class TestThroughNginx:
         run.manifest["addresses"] |= {"nginx": ["172.18.0.4"], "backend-2": ["172.18.0.5"]}
         run.manifest["instances"]["backend"] = ["backend-1", "backend-2"]
         run.samples["backend-2"] = run.samples["backend-1"]
-        run.manifest["knobs"]["nginx.upstream_keepalive"] = knob(0)
         client = run.clients["k6-1"]
         for record in (client.requests[0], client.dials[0]):
             record["remote"] = "172.18.0.4:8080"
@@ -324,7 +323,7 @@ class TestThroughNginx:
         hop = Connection(story.capture, port(1), "172.18.0.4:8080").handshake(10.0001).ask(10.0005)
         Connection(story.capture, "172.18.0.4:50001", "172.18.0.5:8080").refused(10.0012)
         upstream = Connection(story.capture, "172.18.0.4:50002", BACKEND).handshake(10.0022).ask(10.0025)
-        upstream.answer(11.003).close_by_server(11.0031)
+        upstream.answer(11.003)
         hop.answer(11.0038)
         return story
 
@@ -346,6 +345,15 @@ class TestThroughNginx:
             "nginx:50001 → backend-2:8080",
             "nginx:50002 → backend-1:8080",
         ]
+
+    def test_a_connection_that_nginx_keeps_tells_of_no_other_request(self, proxied: Story) -> None:
+        upstream = Connection(proxied.capture, "172.18.0.4:50002", BACKEND, sent=120, answered=200)
+        upstream.ask(11.0035, 77).answer(11.0037, 88)
+
+        told = " ".join(texts(proxied.account(), "wire@nginx"))
+        assert "sends 120 bytes" in told
+        assert "77 bytes" not in told
+        assert "88 bytes" not in told
 
     def test_the_handler_is_the_backends(self, proxied: Story) -> None:
         (event,) = [event for event in proxied.account().events if "begins to answer" in event.text]
