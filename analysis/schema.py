@@ -12,10 +12,15 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
+from analysis.compare.verdict import SeriesVerdict
 from analysis.figures.file import FiguresFile
 from analysis.verdict import Verdict
 
-MODELS: dict[str, type[BaseModel]] = {"figures": FiguresFile, "verdict": Verdict}
+MODELS: dict[str, type[BaseModel]] = {
+    "figures": FiguresFile,
+    "series-verdict": SeriesVerdict,
+    "verdict": Verdict,
+}
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

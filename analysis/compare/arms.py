@@ -1,0 +1,362 @@
+"""Judges predictions that compare the arms of a series, as `arms.on.client.latency_ms.mean < arms.off.…`.
+
+A figure of an arm is the mean over its runs. A comparison is true or false only where the bootstrap interval of its two
+sides' difference lies on one side of zero; else it is unknown, and says how many repetitions it would take.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import stats
+
+from analysis.compare import samples, statistics
+from analysis.compare.samples import Sample
+from analysis.compare.statistics import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval
+from analysis.expressions import Expression, ExpressionError, parse
+from analysis.expressions.tree import Arithmetic, Call, Comparison, Junction, Name, Node, Not, conjunction, disjunction
+from analysis.figures import UnknownFigure
+from analysis.figures.names import nearest
+from analysis.predictions import Status
+from analysis.values import Kind, Unknown, Value, is_number, merge, unknown
+
+if TYPE_CHECKING:
+    from analysis.compare.groups import Group
+    from analysis.figures import Scope
+
+_PREFIX = "arms"
+# Resamples of one arm alone, by which its share in the variance is known: to 3 %.
+_SHARE_RESAMPLES = 1_999
+
+
+@dataclass(frozen=True, slots=True)
+class ArmJudgement:
+    """What became of a prediction over arms.
+
+    Attributes:
+        status: whether it held; unknown where the runs do not say.
+        measured: each name in the expression, with its values by run and the interval of their mean.
+        needed: how many repetitions of each arm it would take; None where it is decided, or no number would do.
+        why: why the status is unknown, None where it is not.
+    """
+
+    status: Status
+    measured: dict[str, Sample]
+    needed: int | None
+    why: str | None
+
+
+def arm_word(arm: str) -> str:
+    """An arm's name as expressions write it."""
+    return arm.replace("-", "_")
+
+
+def check(text: str, arms: Mapping[str, Scope]) -> Expression:
+    """Return the expression of a prediction over arms, if a series can decide it; raise ExpressionError if not.
+
+    Args:
+        text: the expression.
+        arms: each arm's name, and what names can refer to in its runs.
+    """
+    expression = parse(text)
+    scopes = {arm_word(arm): scope for arm, scope in arms.items()}
+    kinds = {name: _kind(name, column, scopes) for name, column in expression.names_with_columns}
+    expression.check(kinds.__getitem__)
+    return expression
+
+
+def _kind(name: str, column: int, scopes: Mapping[str, Scope]) -> Kind:
+    prefix, _, rest = name.partition(".")
+    arm, _, figure = rest.partition(".")
+    if prefix != _PREFIX or not figure:
+        raise ExpressionError(f"{name}: of which arm? Write arms.<arm>.{name}; there are {', '.join(scopes)}", column)
+    if arm not in scopes:
+        near = nearest(arm, scopes)
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(scopes)}"
+        raise ExpressionError(f"there is no arm {arm}; {hint}", column)
+    try:
+        kind = scopes[arm].kind_of(figure)
+    except UnknownFigure as error:
+        raise ExpressionError(str(error), column) from error
+    if kind is not Kind.NUMBER:
+        raise ExpressionError(f"{figure} is {kind}; of an arm take a number, as a list's mean, p50 or max", column)
+    return kind
+
+
+def judge(groups: Mapping[str, Group], text: str) -> ArmJudgement:
+    """Find whether a prediction held in a series.
+
+    Args:
+        groups: each arm's name, and its runs.
+        text: the expression; one that is wrong leaves the prediction unknown.
+    """
+    try:
+        expression = parse(text)
+        expression.check(_number)
+    except ExpressionError as error:
+        return ArmJudgement("unknown", {}, None, f"the expression is wrong: {error}")
+    measurement = _Measurement({arm_word(arm): group for arm, group in groups.items()})
+    leaves = _Leaves(measurement)
+    value = leaves.truth(expression.tree)
+    measured = {name: measurement.sample(name) for name in expression.names}
+    if isinstance(value, bool):
+        return ArmJudgement("true" if value else "false", measured, None, None)
+    why = value.why if isinstance(value, Unknown) else "the expression is no truth value"
+    return ArmJudgement("unknown", measured, leaves.needed, why)
+
+
+class _Measurement:
+    """The runs of the arms, and their resamples."""
+
+    def __init__(self, groups: Mapping[str, Group]) -> None:
+        self._groups = groups
+
+    def arm(self, name: str) -> str:
+        return name.split(".")[1] if name.startswith(f"{_PREFIX}.") else ""
+
+    def sample(self, name: str) -> Sample:
+        """A figure of an arm, over the usable runs that know it."""
+        group = self._groups.get(self.arm(name))
+        values = samples.values(group.used, name.split(".", 2)[2]) if group else ()
+        return Sample(values, samples.mean_intervals([values]).get(values))
+
+    def missing(self, names: list[str]) -> Unknown | None:
+        """Why some of these figures have no value in any run; None if all have."""
+        for name in names:
+            arm = self.arm(name)
+            if arm not in self._groups:
+                return unknown(f"there is no arm {arm}" if arm else f"{name} names no arm")
+            used = self._groups[arm].used
+            if not used:
+                return unknown(f"no run of {arm} is evidence")
+            figure = name.split(".", 2)[2]
+            if not samples.values(used, figure):
+                return unknown(f"{name}: {used[0].why.get(figure, 'no run has it')}")
+        return None
+
+    def matrices(self, names: list[str]) -> dict[str, dict[str, Floats]]:
+        """By arm and name the values of the arm's runs, of those runs that know all the names of the arm."""
+        found: dict[str, dict[str, Floats]] = {}
+        for arm in dict.fromkeys(map(self.arm, names)):
+            figures = {name: name.split(".", 2)[2] for name in names if self.arm(name) == arm}
+            rows = [[samples.values([run], figure) for figure in figures.values()] for run in self._groups[arm].used]
+            whole = [[value[0] for value in row] for row in rows if all(row)]
+            columns = np.array(whole, dtype=np.float64).reshape(len(whole), len(figures)).T
+            found[arm] = dict(zip(figures, columns, strict=True))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """The difference of a comparison's sides, right less left."""
+
+    point: float
+    interval: Interval
+    variance: float
+
+
+class _Leaves:
+    """Finds the truth of an expression from that of its comparisons; keeps how many repetitions they would take."""
+
+    def __init__(self, measurement: _Measurement) -> None:
+        self._measurement = measurement
+        self._needed: list[int] = []
+
+    @cached_property
+    def needed(self) -> int | None:
+        """The repetitions that the most demanding comparison needs; None if none says."""
+        return max(self._needed, default=None)
+
+    def truth(self, node: Node) -> Value:
+        if isinstance(node, Junction):
+            values = [self.truth(operand) for operand in node.operands]
+            return conjunction(values) if node.word == "and" else disjunction(values)
+        if isinstance(node, Not):
+            value = self.truth(node.operand)
+            return value if isinstance(value, Unknown) else not value
+        if isinstance(node, Comparison) and node.operands[0].kind(_number) is Kind.TRUTH:
+            return self._agree(node)
+        if isinstance(node, Comparison | Call):
+            return conjunction([self._compare(*each) for each in _comparisons(node)])
+        return node.value(_no_value)
+
+    def _agree(self, node: Comparison) -> Value:
+        """Compare truth values, which know but == and !=."""
+        values = [self.truth(operand) for operand in node.operands]
+        missing = [value for value in values if isinstance(value, Unknown)]
+        if missing:
+            return merge(*missing)
+        pairs = zip(pairwise(values), node.signs, strict=True)
+        return all((left == right) == (sign == "==") for (left, right), sign in pairs)
+
+    def _compare(self, left: Node, sign: str, right: Node) -> Value:
+        names = list(
+            dict.fromkeys(each.text for side in (left, right) for each in side.walk() if isinstance(each, Name))
+        )
+        missing = self._measurement.missing(names)
+        if missing:
+            return missing
+        arms = self._measurement.matrices(names)
+        sizes = {arm: len(next(iter(columns.values()))) for arm, columns in arms.items()}
+        if not all(sizes.values()):
+            return unknown(f"no run of {min(sizes, key=lambda arm: sizes[arm])} has all figures of the comparison")
+        if min(sizes.values(), default=2) == 1:
+            self._needed.append(_fewest(len(sizes)))
+            return unknown("one run of an arm does not tell how far its repetitions lie apart")
+        estimate = _estimate(left, right, arms, sizes)
+        if isinstance(estimate, Unknown):
+            return estimate
+        return self._decide(sign, estimate, sizes)
+
+    def _decide(self, sign: str, estimate: _Estimate, sizes: Mapping[str, int]) -> Value:
+        interval = estimate.interval
+        truth = _SIGNS[sign](interval)
+        # Where every run came out the same, there is no chance for more of them to average out.
+        if interval.width > 0 and not _enough(list(sizes.values())):
+            truth = None
+        if truth is not None:
+            return truth
+        shown = f"the difference is {estimate.point:.4g}, from {interval.low:.4g} to {interval.high:.4g}"
+        counts = " and ".join(f"{size} of {arm}" for arm, size in sizes.items())
+        if sign in ("==", "!=") and interval.has(0):
+            return unknown(f"{shown}: runs that differ never show equality; near() allows for a difference")
+        needed = _needed(estimate, min(sizes.values()), len(sizes))
+        if needed is None:
+            return unknown(f"{shown} with {counts} runs: no number of runs tells it from none")
+        self._needed.append(needed)
+        more = f"more than {needed}" if needed == statistics.REPETITIONS_MAX else f"about {needed}"
+        return unknown(f"{shown} with {counts} runs; it would take {more} of each")
+
+
+def _number(_name: str) -> Kind:
+    """Names are numbers here, as `check` sees to it."""
+    return Kind.NUMBER
+
+
+def _no_value(name: str) -> Value:
+    return unknown(f"{name} is no truth value")
+
+
+def _comparisons(node: Node) -> Iterator[tuple[Node, str, Node]]:
+    """The comparisons of two numbers that a comparison, `near` or `between` consists of."""
+    if isinstance(node, Comparison):
+        for (left, right), sign in zip(pairwise(node.operands), node.signs, strict=True):
+            yield left, sign, right
+    elif isinstance(node, Call) and node.function == "between":
+        number, low, high = node.arguments
+        yield low, "<=", number
+        yield number, "<=", high
+    elif isinstance(node, Call) and node.function == "near":
+        number, other, tolerance = node.arguments
+        yield Arithmetic(node.column, "-", number, other), "<=", tolerance
+        yield Arithmetic(node.column, "-", other, number), "<=", tolerance
+
+
+def _at_least(interval: Interval) -> bool | None:
+    return True if interval.low >= 0 else False if interval.high < 0 else None
+
+
+def _above(interval: Interval) -> bool | None:
+    return True if interval.low > 0 else False if interval.high <= 0 else None
+
+
+def _zero(interval: Interval) -> bool | None:
+    return True if interval.low == interval.high == 0 else None if interval.has(0) else False
+
+
+def _mirrored(decide: Callable[[Interval], bool | None]) -> Callable[[Interval], bool | None]:
+    return lambda interval: decide(Interval(-interval.high, -interval.low))
+
+
+def _denied(interval: Interval) -> bool | None:
+    zero = _zero(interval)
+    return None if zero is None else not zero
+
+
+# What the interval of right less left says of a comparison; None: it does not.
+_SIGNS: dict[str, Callable[[Interval], bool | None]] = {
+    "<": _above,
+    "<=": _at_least,
+    ">": _mirrored(_above),
+    ">=": _mirrored(_at_least),
+    "==": _zero,
+    "!=": _denied,
+}
+
+
+def _estimate(
+    left: Node, right: Node, arms: Mapping[str, Mapping[str, Floats]], sizes: Mapping[str, int]
+) -> _Estimate | Unknown:
+    """The difference of two sides and its interval, by resampling the runs of each arm."""
+    means = {name: float(values.mean()) for columns in arms.values() for name, values in columns.items()}
+
+    def difference(values: Mapping[str, float]) -> Value:
+        sides = [side.value(values.__getitem__) for side in (right, left)]
+        missing = [side for side in sides if isinstance(side, Unknown)]
+        if missing:
+            return missing[0]
+        numbers = [side for side in sides if is_number(side)]
+        return numbers[0] - numbers[1] if len(numbers) == len(sides) else unknown("a comparison of truth values")
+
+    point = difference(means)
+    drawn = {
+        arm: {name: values[statistics.resamples(sizes[arm], stream)].mean(axis=1) for name, values in columns.items()}
+        for stream, (arm, columns) in enumerate(sorted(arms.items()))
+    }
+    if not is_number(point):
+        return point if isinstance(point, Unknown) else unknown("the sides are no numbers")
+    if all(np.ptp(values) == 0 for columns in arms.values() for values in columns.values()):
+        return _Estimate(float(point), Interval(float(point), float(point)), 0.0)
+    together = {name: values for columns in drawn.values() for name, values in columns.items()}
+    distribution = _distribution(difference, means, together, statistics.RESAMPLES)
+    if isinstance(distribution, Unknown):
+        return distribution
+    variances = []
+    for arm, columns in drawn.items():
+        alone = _distribution(difference, means, columns, _SHARE_RESAMPLES)
+        if isinstance(alone, Unknown):
+            return alone
+        variances.append(float(alone.var()) * sizes[arm] / (sizes[arm] - 1))
+    quantile = statistics.expanded_quantile(variances, [sizes[arm] for arm in drawn])
+    return _Estimate(float(point), statistics.interval_of(distribution, quantile), sum(variances))
+
+
+def _distribution(
+    difference: Callable[[Mapping[str, float]], Value],
+    means: Mapping[str, float],
+    drawn: Mapping[str, Floats],
+    count: int,
+) -> Floats | Unknown:
+    found = []
+    columns = {name: values.tolist() for name, values in drawn.items()}
+    for index in range(count):
+        value = difference({**means, **{name: values[index] for name, values in columns.items()}})
+        if not is_number(value):
+            return value if isinstance(value, Unknown) else unknown("the sides are no numbers")
+        found.append(value)
+    return np.array(found, dtype=np.float64)
+
+
+def _enough(sizes: list[int]) -> bool:
+    if len(sizes) == 1:
+        return statistics.suffices(sizes[0])
+    return all(statistics.suffice(a, b) for a, b in combinations(sizes, 2))
+
+
+def _fewest(arms: int) -> int:
+    return FEWEST_OF_ONE if arms == 1 else FEWEST_OF_TWO
+
+
+def _needed(estimate: _Estimate, size: int, arms: int) -> int | None:
+    """How many runs of each arm would tell the difference from none with the probability POWER: normal samples."""
+    if estimate.point == 0:
+        return None
+    reach = float(stats.norm.ppf((1 + statistics.CONFIDENCE) / 2) + stats.norm.ppf(statistics.POWER))
+    needed = math.ceil(size * estimate.variance * (reach / estimate.point) ** 2)
+    return min(max(needed, _fewest(arms)), statistics.REPETITIONS_MAX)

@@ -1,0 +1,167 @@
+"""What became different between two groups of runs: every figure, its interval, and whether it is but noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from analysis.compare import samples, statistics
+from analysis.compare.groups import Group
+from analysis.compare.runs import RunRecord
+from analysis.compare.samples import Pair, Sample, Values
+from analysis.compare.statistics import FEWEST_OF_TWO, Interval
+from analysis.figures.names import find
+
+
+class Stage(StrEnum):
+    """Where a figure stands on the way from the cause to the user."""
+
+    MODEL = "model"
+    COUNTERS = "counters"
+    PACKETS = "packets"
+    USERS = "users"
+
+
+class Status(StrEnum):
+    """What can be said of a difference."""
+
+    CHANGED = "changed"
+    UNCLEAR = "unclear"
+    NOISE = "noise"
+    EQUAL = "equal"
+    UNKNOWN = "unknown"
+
+
+_STAGES = {"model": Stage.MODEL, "flows": Stage.PACKETS, "ledger": Stage.USERS, "client": Stage.USERS}
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One figure in both groups.
+
+    Attributes:
+        figure: its name.
+        a, b: its values in each.
+        status: what can be said of the difference.
+        difference: mean of b less mean of a; None if either is unknown.
+        interval: the difference's; None with fewer than two runs in either group.
+        standardised: Hedges' g; None where there is no spread.
+        noise: by how much two groups of one cell, as large as these, differ at the most; None if not known.
+        needed: how many runs of each group would tell a difference as large as this one from none; None where it is
+            told, or where there is none.
+        why: why the status is unclear or unknown.
+    """
+
+    figure: str
+    a: Sample
+    b: Sample
+    status: Status
+    difference: float | None = None
+    interval: Interval | None = None
+    standardised: float | None = None
+    noise: float | None = None
+    needed: int | None = None
+    why: str | None = None
+
+    @property
+    def stage(self) -> Stage:
+        """Where it stands on the way from the cause to the user."""
+        return _STAGES.get(self.figure.partition(".")[0], Stage.COUNTERS)
+
+    @property
+    def unit(self) -> str:
+        """The figure's unit, empty for a count."""
+        found = find(self.figure)
+        return found[0].unit if found else ""
+
+    @property
+    def relative(self) -> float:
+        """The difference in parts of the greater mean: 0 none, 1 all of it."""
+        greater = max(abs(self.a.mean or 0), abs(self.b.mean or 0))
+        return abs(self.difference or 0) / greater if greater else 0.0
+
+
+def effects(
+    a: Group, b: Group, more_of_a: Sequence[RunRecord] = (), more_of_b: Sequence[RunRecord] = ()
+) -> list[Effect]:
+    """Compare every figure of two groups, ordered by stage, then by status, then by the size of the difference.
+
+    Args:
+        a: the group to compare with.
+        b: the other.
+        more_of_a: further repetitions with the settings of a, which tell of its noise alone.
+        more_of_b: the same of b.
+    """
+    pairs = {name: (samples.values(a.used, name), samples.values(b.used, name)) for name in samples.names((a, b))}
+    means = samples.mean_intervals(values for pair in pairs.values() for values in pair)
+    differences = samples.difference_intervals(pairs.values())
+    found = []
+    for name, pair in pairs.items():
+        of_a, of_b = (Sample(values, means.get(values)) for values in pair)
+        if not all(pair):
+            found.append(Effect(name, of_a, of_b, Status.UNKNOWN, why=_why_unknown(name, a, b)))
+            continue
+        more = (samples.values(more_of_a, name), samples.values(more_of_b, name))
+        found.append(_judge(Effect(name, of_a, of_b, Status.EQUAL), differences.get(pair), more))
+    stages, statuses = list(Stage), list(Status)
+    return sorted(
+        found,
+        key=lambda each: (
+            stages.index(each.stage), statuses.index(each.status), -each.relative, -abs(each.difference or 0),
+            each.figure,
+        ),
+    )  # fmt: skip
+
+
+def _why_unknown(name: str, a: Group, b: Group) -> str:
+    for group in (a, b):
+        if not group.used:
+            return f"{group.name} has no run that is evidence"
+        if not samples.values(group.used, name):
+            return group.used[0].why.get(name, f"{group.name} has no such figure")
+    raise AssertionError(name)  # pragma: no cover  called only where a group lacks the figure
+
+
+def _judge(effect: Effect, interval: Interval | None, more: Pair) -> Effect:
+    a, b = effect.a.values, effect.b.values
+    difference = (effect.b.mean or 0.0) - (effect.a.mean or 0.0)
+    if len({*a, *b}) == 1:
+        return Effect(effect.figure, effect.a, effect.b, Status.EQUAL, 0.0, interval)
+    spread = statistics.spread([a + more[0], b + more[1]])
+    noise = spread.noise(len(a), len(b)) if spread else None
+    status, why = _status(a, b, difference, interval, noise)
+    return Effect(
+        effect.figure,
+        effect.a,
+        effect.b,
+        status,
+        difference,
+        interval,
+        statistics.standardised(difference, a, b),
+        noise,
+        None if status is Status.CHANGED else _needed(difference, spread.deviation if spread else None),
+        why,
+    )
+
+
+def _status(
+    a: Values, b: Values, difference: float, interval: Interval | None, noise: float | None
+) -> tuple[Status, str | None]:
+    if noise is None:
+        return Status.UNCLEAR, "no repetition tells how far runs of one cell lie apart"
+    if abs(difference) <= noise:
+        return Status.NOISE, None
+    # Where every repetition came out the same, there is nothing that further ones would average out.
+    exact = min(len(a), len(b)) > 1 and len(set(a)) == len(set(b)) == 1
+    if interval is None or not (exact or statistics.suffice(len(a), len(b))):
+        return Status.UNCLEAR, f"{len(a)} and {len(b)} runs are too few for an interval"
+    if interval.has(0):
+        return Status.UNCLEAR, "the interval of the difference includes none"
+    return Status.CHANGED, None
+
+
+def _needed(difference: float, deviation: float | None) -> int | None:
+    if deviation is None:
+        return FEWEST_OF_TWO if difference else None
+    return statistics.repetitions_needed(difference, deviation)

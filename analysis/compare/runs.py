@@ -1,0 +1,107 @@
+"""Reads what a comparison needs of a run: its manifest, its figures and its verdict. Never its raw files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from analysis import manifest, verdict
+from analysis.compare.errors import CompareError
+from analysis.figures import file as figures_file
+from analysis.values import Number, is_number
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run.
+
+    Attributes:
+        folder: where it lies.
+        manifest: the whole of manifest.json.
+        verdict: the whole of derived/verdict.json.
+        figures: every figure, as derived/figures.json has it.
+        why: of each that is unknown, why.
+    """
+
+    folder: Path
+    manifest: Record
+    verdict: Record
+    figures: Record
+    why: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """Its scenario and id, as commands take them."""
+        return f"{self.scenario}/{self.manifest['run']}"
+
+    @property
+    def scenario(self) -> str:
+        """The scenario's name."""
+        return str(self.manifest["scenario"])
+
+    @cached_property
+    def unusable(self) -> str | None:
+        """Why the run is no evidence, None if it is.
+
+        A run that did not complete, or that is inconclusive about a prediction of its own, is shown and not counted.
+        """
+        if self.manifest["status"] != "complete":
+            reason = self.manifest.get("reason")
+            return f"{self.manifest['status']}{f': {reason}' if reason else ''}"
+        if self.verdict["verdict"] == "inconclusive" and self.verdict["predictions"]:
+            unknown = [each for each in self.verdict["predictions"] if each["status"] == "unknown"]
+            reasons = [f"{each['id']}: {each['why']}" for each in unknown[:1]]
+            return "; ".join(["inconclusive", *reasons])
+        return None
+
+    def number(self, name: str) -> Number | None:
+        """A figure or knob that is a number, None if it is unknown, or is none.
+
+        Figures of the only instance of a role stand under the role's name.
+        """
+        knob = self.manifest["knobs"].get(name)
+        value = self.figures.get(name, self.figures.get(_of_role(name))) if knob is None else knob["value"]
+        return value if is_number(value) else None
+
+
+def _of_role(name: str) -> str:
+    parts = name.split(".")
+    return ".".join(part.removesuffix("_1") if index == 1 else part for index, part in enumerate(parts))
+
+
+def read(folder: Path) -> RunRecord:
+    """Read a run; raise CompareError if it is none, has no verdict, or was written by another version."""
+    if not (folder / manifest.FILE).is_file():
+        raise CompareError(f"{folder}: no {manifest.FILE} here; give a run's folder")
+    recorded = _json(folder, Path(manifest.FILE), manifest.SCHEMA)
+    if recorded.get("status") == "running":
+        raise CompareError(f"{folder}: the run has not ended; wait for it, or, if it was killed, run it again")
+    figures = _json(folder, figures_file.FILE, figures_file.SCHEMA)
+    return RunRecord(
+        folder=folder,
+        manifest=recorded,
+        verdict=_json(folder, verdict.FILE, verdict.SCHEMA),
+        figures=figures["figures"],
+        why=figures["why"],
+    )
+
+
+def _json(folder: Path, file: Path, contract: str) -> Record:
+    path, again = folder / file, f"derive it again: make analyse RUN={folder}"
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise CompareError(f"{folder}: the run has no {file.name}; {again}") from None
+    except OSError as error:
+        raise CompareError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise CompareError(f"{path}: this is no JSON; {again}") from None
+    found = content.get("schema") if isinstance(content, dict) else None
+    if found != contract:
+        raise CompareError(f"{path}: its schema is {found}, and this version compares {contract}; {again}")
+    return dict(content)

@@ -1,0 +1,145 @@
+"""Reads a series: its plan, and the runs of each cell that came to their end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from analysis.compare import groups, runs
+from analysis.compare.errors import CompareError
+from analysis.compare.groups import Group
+from analysis.compare.runs import RunRecord
+from analysis.manifest import Prediction, Scalar
+
+FILE = "series.json"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Level(_Part):
+    """One point of an axis."""
+
+    name: str
+
+
+class Axis(_Part):
+    """What varies."""
+
+    name: str
+    levels: list[Level]
+
+
+class Cell(_Part):
+    """One combination of levels; `model` has the figures that the model gave before the runs."""
+
+    cell: str
+    scenario: str
+    levels: dict[str, str] = {}
+    knobs: dict[str, Scalar] = {}
+    model: dict[str, Scalar] = {}
+
+
+class Place(_Part):
+    """One repetition of a cell; `run` is a folder below results/, None before it begins."""
+
+    cell: str
+    repetition: int
+    status: str
+    run: str | None = None
+    reason: str | None = None
+
+
+class Fingerprint(_Part):
+    """What all runs of a series have in common."""
+
+    images: dict[str, str]
+    kernel: str
+
+
+class Plan(_Part):
+    """The part of series.json that the analysis reads; docs/data-format.md describes all of it."""
+
+    contract: Literal["connlab.series/1"] = Field(alias="schema")
+    series: str
+    kind: Literal["arms", "matrix", "search"]
+    name: str
+    title: str = ""
+    question: str = ""
+    status: str
+    repetitions: int
+    axes: list[Axis] = []
+    baseline: str | None = None
+    cells: list[Cell]
+    runs: list[Place]
+    predictions: list[Prediction] = []
+    fingerprint: Fingerprint
+
+
+@dataclass(frozen=True)
+class Series:
+    """A series with its runs.
+
+    Attributes:
+        folder: where series.json lies.
+        plan: what it says.
+        groups: each cell's name and its runs that completed; cells without any are missing.
+    """
+
+    folder: Path
+    plan: Plan
+    groups: dict[str, Group]
+
+    def places(self, cell: str) -> list[Place]:
+        """The repetitions of a cell, whatever became of them."""
+        return [place for place in self.plan.runs if place.cell == cell]
+
+
+def read(folder: Path) -> Series:
+    """Read a series and its runs; raise CompareError if there is none, or if its runs cannot be compared."""
+    plan = _plan(folder)
+    found: dict[str, list[RunRecord]] = {}
+    for place in plan.runs:
+        if place.status == "complete" and place.run is not None:
+            found.setdefault(place.cell, []).append(_run(folder, plan, place))
+    return Series(folder, plan, {cell: groups.of_runs(cell, records) for cell, records in found.items()})
+
+
+def _plan(folder: Path) -> Plan:
+    path = folder / FILE
+    try:
+        return Plan.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise CompareError(f"{folder}: no {FILE} here; give a series' folder") from None
+    except OSError as error:
+        raise CompareError(f"{path}: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise CompareError(f"{path}: {where}: {first['msg']}; run the series again with --new") from None
+
+
+def _run(folder: Path, plan: Plan, place: Place) -> RunRecord:
+    # A series lies in results/series/<id>, its runs in results/<scenario>/<run-id>.
+    path = folder.parent.parent / str(place.run)
+    if not path.is_dir():
+        raise CompareError(f"{path}: the series {plan.series} has this run, and it is not there; copy it too")
+    record = runs.read(path)
+    again = "a run of another series got in; run the series again with --new"
+    manifest = record.manifest
+    if (manifest.get("series"), manifest.get("cell")) != (plan.series, place.cell):
+        raise CompareError(
+            f"{path}: the run belongs to the cell {manifest.get('cell')} of the series {manifest.get('series')}, not to"
+            f" {place.cell} of {plan.series}; {again}"
+        )
+    kernel = manifest.get("host", {}).get("kernel")
+    if kernel != plan.fingerprint.kernel:
+        raise CompareError(f"{path}: its kernel is {kernel}, that of the series {plan.fingerprint.kernel}; {again}")
+    for role, image in manifest.get("images", {}).items():
+        if image != plan.fingerprint.images.get(role, image):
+            raise CompareError(f"{path}: its image of {role} is another than that of the series; {again}")
+    return record

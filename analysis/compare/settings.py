@@ -1,0 +1,100 @@
+"""What was set or stood differently in two groups of runs, told apart by whether anyone asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.compare.runs import RunRecord
+
+Setting = bool | int | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One setting that differs.
+
+    Attributes:
+        name: the knob, or where in the manifest it stands, as `host.kernel`.
+        a, b: the two values; None where there is none.
+        asked: whether a scenario, a matrix or the user set it; else it differs unasked.
+    """
+
+    name: str
+    a: Setting
+    b: Setting
+    asked: bool
+
+
+def changes(a: RunRecord, b: RunRecord) -> list[Change]:
+    """Every setting that differs between two runs, those that differ unasked first."""
+    settings_a, settings_b = settings(a), settings(b)
+    for name in settings_a.keys() ^ settings_b.keys():
+        # An instance that only one path has differs by the path alone.
+        if name.startswith("sysctl.") and not _in_both(name.split(".")[1], a, b):
+            settings_a.pop(name, None)
+            settings_b.pop(name, None)
+    found = [
+        Change(name, settings_a.get(name), settings_b.get(name), _asked(name, a, b))
+        for name in sorted(settings_a.keys() | settings_b.keys())
+        if settings_a.get(name) != settings_b.get(name)
+    ]
+    return sorted(found, key=lambda change: (change.asked, _is_sysctl(change.name), change.name))
+
+
+def _in_both(instance: str, a: RunRecord, b: RunRecord) -> bool:
+    return all(instance in run.manifest.get("sysctls", {}) for run in (a, b))
+
+
+def _is_sysctl(name: str) -> bool:
+    """Sysctls come after the rest: many differ at once when a kernel does."""
+    return name.startswith("sysctl.")
+
+
+def _asked(name: str, a: RunRecord, b: RunRecord) -> bool:
+    """Whether a difference is one that somebody set: a knob beyond its default, the sysctl of one, or the path."""
+    if name == "path":
+        return True
+    if name.startswith("sysctl."):
+        _, instance, sysctl = name.split(".", 2)
+        role = next((role for role, names in _instances(a, b) if instance in names), instance)
+        return any(f"kernel.{role}.{sysctl}" in run.manifest["knobs"] for run in (a, b))
+    knobs = [run.manifest["knobs"].get(name) for run in (a, b)]
+    return any(knob is not None and knob.get("source") != "default" for knob in knobs)
+
+
+def _instances(a: RunRecord, b: RunRecord) -> Iterator[tuple[str, list[str]]]:
+    for run in (a, b):
+        yield from run.manifest.get("instances", {}).items()
+
+
+def settings(run: RunRecord) -> dict[str, Setting]:
+    """Every setting of a run by name: knobs, sysctls of each instance, images, machine, versions."""
+    manifest = run.manifest
+    found: dict[str, Setting] = {name: knob["value"] for name, knob in manifest["knobs"].items()}
+    found["path"] = " ".join(manifest.get("path", []))
+    for group in ("host", "git", "lab"):
+        found |= _flat(group, manifest.get(group))
+    found |= _flat("image", manifest.get("images"))
+    for instance, sysctls in manifest.get("sysctls", {}).items():
+        found |= _flat(f"sysctl.{instance}", sysctls)
+    found["slow_ms"] = manifest.get("slow_ms")
+    return found
+
+
+def _flat(prefix: str, values: Any) -> dict[str, Setting]:  # noqa: ANN401  what a manifest has there
+    return {f"{prefix}.{name}": value for name, value in values.items()} if isinstance(values, Mapping) else {}
+
+
+# What may differ between repetitions of one cell: it says who ran it, not what was run.
+_OF_NO_EFFECT = ("git.", "lab.python")
+
+
+def mixed(a: RunRecord, b: RunRecord) -> Change | None:
+    """The first setting by which two runs are no repetitions of each other; None if they are."""
+    instances_a, instances_b = (run.manifest.get("instances") for run in (a, b))
+    found = [change for change in changes(a, b) if not change.name.startswith(_OF_NO_EFFECT)]
+    if not found and instances_a != instances_b:
+        return Change("instances", str(instances_a), str(instances_b), asked=True)
+    return found[0] if found else None

@@ -1,0 +1,229 @@
+"""Statistics over runs: intervals of means and of differences, the noise between repetitions, how many it takes.
+
+The unit is the run. Requests of one run share its servers, its machine and its minute, so ten thousand of them are no
+ten thousand witnesses. docs/compare.md gives the reasons and the measured coverage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+CONFIDENCE = 0.95
+POWER = 0.8
+RESAMPLES = 9_999
+# The same runs give the same bytes.
+SEED = 20_150_605
+
+# Beyond this a number of repetitions says no more than "very many".
+REPETITIONS_MAX = 1_000
+
+_TAIL = (1 - CONFIDENCE) / 2
+# The standard deviation of what rounding to a whole number cuts off.
+_ROUNDING = 1 / math.sqrt(12)
+# Elements that a batch of resamples may hold at once: 64 MB.
+_BATCH_ELEMENTS = 8_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """From `low` to `high`, with the confidence CONFIDENCE."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """How wide it is."""
+        return self.high - self.low
+
+    def has(self, value: float) -> bool:
+        """Whether a value lies in it, its ends included."""
+        return self.low <= value <= self.high
+
+
+def suffice(n_a: int, n_b: int) -> bool:
+    """Whether two groups are large enough for an interval of their difference to exclude zero honestly.
+
+    A resample never leaves the range of its sample. Two groups from the same source are wholly apart by chance in 2 of
+    the C(n_a + n_b, n_a) ways to deal the runs out; more often than the interval may err, and it cannot keep its word.
+    """
+    return min(n_a, n_b) >= 2 and 2 / math.comb(n_a + n_b, n_a) <= 2 * _TAIL  # noqa: PLR2004  one run has no spread
+
+
+def suffices(n: int) -> bool:
+    """The same of one group against a fixed value: all its runs lie on one side by chance in 2 of 2ⁿ ways."""
+    return 2 / (1 << n) <= 2 * _TAIL
+
+
+# The fewest repetitions: of each of two groups, and of one against a fixed value.
+FEWEST_OF_TWO = next(n for n in range(2, 100) if suffice(n, n))
+FEWEST_OF_ONE = next(n for n in range(2, 100) if suffices(n))
+
+
+def mean_intervals(samples: Floats) -> list[Interval]:
+    """The intervals of the means of many samples of the same size.
+
+    Args:
+        samples: one to a row, two runs or more each.
+    """
+    n = samples.shape[1]
+    distribution = _bootstrap((samples,))
+    quantile = float(stats.t.ppf(1 - _TAIL, n - 1)) * math.sqrt(n / (n - 1))
+    return _intervals(distribution, np.full(len(samples), quantile))
+
+
+def difference_intervals(a: Floats, b: Floats) -> list[Interval]:
+    """The intervals of mean(b) - mean(a) for many pairs of samples.
+
+    Args:
+        a: one sample to a row, two runs or more each.
+        b: the other of each pair; as many rows.
+    """
+    contributions = np.stack([a.var(axis=1, ddof=1) / a.shape[1], b.var(axis=1, ddof=1) / b.shape[1]], axis=1)
+    quantiles = [expanded_quantile(row, (a.shape[1], b.shape[1])) for row in contributions]
+    return _intervals(_bootstrap((a, b)), np.array(quantiles))
+
+
+def expanded_quantile(variances: Sequence[float] | Floats, sizes: Sequence[int]) -> float:
+    """How many standard deviations of the bootstrap distribution the interval must reach to each side.
+
+    Resampling n runs shows only (n - 1)/n of their variance, and says nothing of not knowing that variance: a plain
+    percentile interval of 5 + 5 runs covers 86 % instead of 95 %. Its percentiles are therefore moved out so that for
+    normal samples it is as wide as Welch's t interval (Hesterberg 2015, "What Teachers Should Know about the
+    bootstrap", The American Statistician 69).
+
+    Args:
+        variances: what each group contributes to the variance of the estimate, unbiased.
+        sizes: the number of runs in each.
+    """
+    total = sum(variances)
+    if total == 0:
+        return 0.0
+    freedom = total**2 / sum(v**2 / (n - 1) for v, n in zip(variances, sizes, strict=True))
+    shown = sum(v * (n - 1) / n for v, n in zip(variances, sizes, strict=True))
+    return float(stats.t.ppf(1 - _TAIL, freedom)) * math.sqrt(total / shown)
+
+
+def interval_of(distribution: Floats, quantile: float) -> Interval:
+    """The interval that a bootstrap distribution gives, so many standard deviations of a normal one to each side."""
+    return _intervals(distribution[np.newaxis, :], np.array([quantile]))[0]
+
+
+def resamples(n: int, stream: int) -> npt.NDArray[np.int64]:
+    """Which of n runs each resample takes, one resample to a row; each stream is independent of the others."""
+    return np.random.default_rng([SEED, stream]).integers(0, n, (RESAMPLES, n))
+
+
+def _bootstrap(samples: tuple[Floats, ...]) -> Floats:
+    elements = sum(sample.size for sample in samples)
+    result = stats.bootstrap(
+        samples,
+        _mean if len(samples) == 1 else _difference,
+        axis=1,
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        batch=max(1, _BATCH_ELEMENTS // max(1, elements)),
+        # Its own intervals are not used.
+        method="percentile",
+        rng=np.random.default_rng(SEED),
+    )
+    return np.asarray(result.bootstrap_distribution)
+
+
+def _mean(a: Floats, axis: int) -> Floats:
+    return np.asarray(a.mean(axis=axis))
+
+
+def _difference(a: Floats, b: Floats, axis: int) -> Floats:
+    return np.asarray(b.mean(axis=axis) - a.mean(axis=axis))
+
+
+def _intervals(distributions: Floats, quantiles: Floats) -> list[Interval]:
+    tails = stats.norm.cdf(-quantiles)
+    return [
+        Interval(*(float(end) for end in np.quantile(distribution, [tail, 1 - tail])))
+        for distribution, tail in zip(distributions, tails, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far repetitions of the same cell lie apart.
+
+    Attributes:
+        deviation: the standard deviation, pooled within the groups.
+        freedom: its degrees of freedom: the runs less the groups.
+    """
+
+    deviation: float
+    freedom: int
+
+    def noise(self, n_a: int, n_b: int) -> float:
+        """By how much the means of two groups of the same cell differ at the most, in CONFIDENCE of all cases."""
+        return float(stats.t.ppf(1 - _TAIL, self.freedom)) * self.deviation * math.sqrt(1 / n_a + 1 / n_b)
+
+
+def spread(groups: Sequence[Sequence[float]]) -> Spread | None:
+    """The spread within groups of repetitions; None if no group has two.
+
+    Whole numbers count with the spread of their rounding at least: what came out as 3 twice may come out as 4.
+    """
+    repeated = [np.asarray(group, dtype=np.float64) for group in groups if len(group) > 1]
+    freedom = sum(len(group) - 1 for group in repeated)
+    if freedom == 0:
+        return None
+    squares = sum(float(((group - group.mean()) ** 2).sum()) for group in repeated)
+    whole = all(float(value).is_integer() for group in groups for value in group)
+    return Spread(max(math.sqrt(squares / freedom), _ROUNDING if whole else 0.0), freedom)
+
+
+def standardised(difference: float, a: Sequence[float], b: Sequence[float]) -> float | None:
+    """Hedges' g: the difference in pooled standard deviations, without the bias of small groups; None without one."""
+    freedom = len(a) + len(b) - 2
+    if min(len(a), len(b)) < 2:  # noqa: PLR2004  one run has no spread
+        return None
+    squares = float(np.var(a)) * len(a) + float(np.var(b)) * len(b)
+    if squares == 0:
+        return None
+    return difference / math.sqrt(squares / freedom) * (1 - 3 / (4 * freedom - 1))
+
+
+def repetitions_needed(difference: float, deviation: float) -> int | None:
+    """How many runs each of two groups must have to tell this difference from none with the probability POWER.
+
+    By the power of the two-sided t test at the level 1 - CONFIDENCE; at most REPETITIONS_MAX, and None if the
+    difference is zero, which no number of runs tells from zero.
+
+    Args:
+        difference: as observed.
+        deviation: the standard deviation within each group.
+    """
+    if difference == 0:
+        return None
+    if deviation == 0:
+        return FEWEST_OF_TWO
+    effect = abs(difference) / deviation
+    low, high = FEWEST_OF_TWO, REPETITIONS_MAX
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if power(effect, middle) >= POWER else (middle + 1, high)
+    return low
+
+
+def power(effect: float, n: int) -> float:
+    """The probability that a t test of two groups of n runs sees a difference of so many standard deviations."""
+    freedom, shift = 2 * n - 2, effect * math.sqrt(n / 2)
+    critical = float(stats.t.ppf(1 - _TAIL, freedom))
+    if shift > 10 * critical:
+        return 1.0  # scipy's distributions give out so far from their middle
+    # The square of a noncentral t is a noncentral F, of whose distribution scipy's is the sounder.
+    return 1 - float(special.ncfdtr(1, freedom, shift**2, critical**2))

@@ -1,0 +1,193 @@
+"""The verdict on a series, derived/verdict.json: its predictions over arms, and what its runs said of their own."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from analysis.compare import arms
+from analysis.verdict import FILE
+
+if TYPE_CHECKING:
+    from analysis.compare.groups import Group
+    from analysis.compare.samples import Sample
+    from analysis.compare.series import Series
+    from analysis.manifest import Prediction
+
+SCHEMA: Literal["connlab.series-verdict/1"] = "connlab.series-verdict/1"
+
+Result = Literal["reproduced", "not-reproduced", "inconclusive"]
+
+__all__ = ["FILE", "SCHEMA", "SeriesVerdict", "of_series"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Measured(_Part):
+    """One figure of one arm."""
+
+    values: Annotated[list[int | float], Field(description="In each run that is evidence and knows it")]
+    mean: Annotated[float | None, Field(description="Of these; null without any")]
+    low: Annotated[float | None, Field(description="The interval of the mean; null with fewer than two runs")]
+    high: float | None
+
+
+class ArmPrediction(_Part):
+    """One prediction over arms, and what became of it."""
+
+    id: str
+    says: Annotated[str, Field(description="The prediction in words")]
+    expression: Annotated[str, Field(description="What decides it")]
+    status: Literal["true", "false", "unknown"]
+    measured: Annotated[dict[str, Measured], Field(description="Each name in the expression")]
+    repetitions_needed: Annotated[
+        int | None,
+        Field(
+            description="How many runs of each arm would decide it, if what was observed is the truth; null where it"
+            " is decided, or where no number would"
+        ),
+    ]
+    why: Annotated[str | None, Field(description="Why the status is unknown; null where it is not")]
+
+
+class OwnPrediction(_Part):
+    """One prediction of a cell's runs, each about itself."""
+
+    id: str
+    says: str
+    expression: str
+    true: Annotated[int, Field(description="In how many of the runs that are evidence it held")]
+    false: Annotated[int, Field(description="In how many it did not")]
+
+
+class CellVerdict(_Part):
+    """The runs of one cell."""
+
+    planned: Annotated[int, Field(description="Repetitions that the series has of it")]
+    used: Annotated[int, Field(description="Runs that are evidence: complete, and not inconclusive")]
+    not_used: Annotated[dict[str, str], Field(description="Each run that began and is no evidence, and why")]
+    verdict: Annotated[
+        Result | None,
+        Field(
+            description="not-reproduced if a prediction is false in any run that is evidence; reproduced if all are"
+            " true in all of them; inconclusive without such a run; null if the runs have no predictions of their own"
+        ),
+    ]
+    predictions: Annotated[list[OwnPrediction], Field(description="What the runs say each about itself")]
+
+
+class SeriesVerdict(_Part):
+    """The verdict on one series."""
+
+    contract: Annotated[Literal["connlab.series-verdict/1"], Field(alias="schema")]
+    series: str
+    kind: Literal["arms", "matrix", "search"]
+    name: str
+    verdict: Annotated[
+        Result,
+        Field(
+            description="not-reproduced if any prediction is false, of the series or of a run; else inconclusive if"
+            " any is unknown, a cell inconclusive, or there is none; else reproduced"
+        ),
+    ]
+    predictions: Annotated[list[ArmPrediction], Field(description="Of the series as a whole")]
+    cells: dict[str, CellVerdict]
+
+    def to_json(self) -> str:
+        """The content of verdict.json."""
+        content = self.model_dump(mode="json", by_alias=True)
+        return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def of_series(series: Series) -> SeriesVerdict:
+    """Judge a series."""
+    by_arm = {cell.levels.get("arm", cell.cell): cell.cell for cell in series.plan.cells}
+    groups = {arm: series.groups[cell] for arm, cell in by_arm.items() if cell in series.groups}
+    predictions = [_judge(groups, prediction) for prediction in series.plan.predictions]
+    cells = {cell.cell: _cell(series, cell.cell) for cell in series.plan.cells}
+    return SeriesVerdict(
+        contract=SCHEMA,
+        series=series.plan.series,
+        kind=series.plan.kind,
+        name=series.plan.name,
+        verdict=_result(
+            [
+                *(each.status for each in predictions),
+                *(_STATUSES[cell.verdict] for cell in cells.values() if cell.verdict),
+            ]
+        ),
+        predictions=predictions,
+        cells=cells,
+    )
+
+
+_STATUSES = {"reproduced": "true", "not-reproduced": "false", "inconclusive": "unknown"}
+
+
+def _result(statuses: Iterable[str]) -> Result:
+    found = set(statuses)
+    if "false" in found:
+        return "not-reproduced"
+    return "reproduced" if found == {"true"} else "inconclusive"
+
+
+def _judge(groups: Mapping[str, Group], prediction: Prediction) -> ArmPrediction:
+    judgement = arms.judge(groups, prediction.expression)
+    return ArmPrediction(
+        id=prediction.id,
+        says=prediction.says,
+        expression=prediction.expression,
+        status=judgement.status,
+        measured={name: _measured(sample) for name, sample in judgement.measured.items()},
+        repetitions_needed=judgement.needed,
+        why=judgement.why,
+    )
+
+
+def _measured(sample: Sample) -> Measured:
+    low, high = (sample.interval.low, sample.interval.high) if sample.interval else (None, None)
+    return Measured(values=list(sample.values), mean=sample.mean, low=low, high=high)
+
+
+def _cell(series: Series, cell: str) -> CellVerdict:
+    places = series.places(cell)
+    group = series.groups.get(cell)
+    not_used = {
+        place.run: f"{place.status}{f': {place.reason}' if place.reason else ''}"
+        for place in places
+        if place.run is not None and place.status != "complete"
+    }
+    if group:
+        not_used |= {run.name: run.unusable for run in group.runs if run.unusable is not None}
+    own = _own(group) if group else []
+    begun = bool(group and any(run.verdict["predictions"] for run in group.runs))
+    return CellVerdict(
+        planned=len(places),
+        used=len(group.used) if group else 0,
+        not_used=not_used,
+        verdict=_own_verdict(own) if begun else None,
+        predictions=own,
+    )
+
+
+def _own(group: Group) -> list[OwnPrediction]:
+    statuses: dict[tuple[str, str, str], Counter[str]] = {}
+    for run in group.used:
+        for each in run.verdict["predictions"]:
+            statuses.setdefault((each["id"], each["says"], each["expression"]), Counter())[each["status"]] += 1
+    return [
+        OwnPrediction(id=id_, says=says, expression=expression, true=counts["true"], false=counts["false"])
+        for (id_, says, expression), counts in statuses.items()
+    ]
+
+
+def _own_verdict(own: list[OwnPrediction]) -> Result:
+    if not own:
+        return "inconclusive"
+    return "not-reproduced" if any(each.false for each in own) else "reproduced"

@@ -1,0 +1,118 @@
+"""Results as comparisons read them: manifests and derived files of runs, and series of them, without any raw file."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.analysis.support import Record, knob, make_manifest
+
+FIGURES: Record = {
+    "client.requests.total": 103,
+    "client.requests.failed": 100,
+    "client.requests.error.1211": 100,
+    "client.users.failed": 100,
+    "client.latency_ms.list": [1.0, 2.0],
+    "client.latency_ms.mean": 1500.0,
+    "kernel.backend.TcpExt.ListenOverflows": 500,
+    "model.users_failed": 100,
+}
+
+
+@dataclass
+class Results:
+    """A folder of results that grows by runs and series."""
+
+    root: Path
+    count: int = 0
+    places: dict[str, list[Record]] = field(default_factory=dict)
+
+    def run(
+        self,
+        figures: Record | None = None,
+        knobs: Record | None = None,
+        *,
+        scenario: str = "queue",
+        predictions: dict[str, str] | None = None,
+        series: str | None = None,
+        cell: str = "default",
+        why: dict[str, str] | None = None,
+        **manifest: Any,  # noqa: ANN401  whatever a manifest has
+    ) -> Path:
+        """Write a run with these figures beside FIGURES and knobs beside the usual ones.
+
+        Predictions are by id and status.
+        """
+        self.count += 1
+        run_id = f"20261121T0800{self.count:02d}Z-{cell}-r01"
+        folder = self.root / scenario / run_id
+        content = make_manifest() | {"scenario": scenario, "run": run_id, "series": series, "cell": cell}
+        content["knobs"] = deepcopy(content["knobs"])
+        for name, value in (knobs or {}).items():
+            content["knobs"][name] = knob(value) | {"source": "scenario"}
+        found = FIGURES | (figures or {})
+        statuses = predictions or {"p": "true"}
+        write(folder / "manifest.json", content | manifest)
+        write(
+            folder / "derived" / "figures.json",
+            {"schema": "connlab.figures/1", "scenario": scenario, "run": run_id}
+            | {"figures": found, "why": {name: "lost" for name, value in found.items() if value is None} | (why or {})},
+        )
+        result = "not-reproduced" if "false" in statuses.values() else "reproduced"
+        write(
+            folder / "derived" / "verdict.json",
+            {"schema": "connlab.verdict/1", "scenario": scenario, "run": run_id}
+            | {"verdict": "inconclusive" if "unknown" in statuses.values() else result}
+            | {
+                "predictions": [
+                    {"id": id_, "says": "It is so.", "expression": "1 == 1", "status": status}
+                    | {"measured": {}, "why": "lost" if status == "unknown" else None}
+                    for id_, status in statuses.items()
+                ]
+            },
+        )
+        return folder
+
+    def series(
+        self,
+        cells: dict[str, list[Record]],
+        predictions: dict[str, str] | None = None,
+        **content: Any,  # noqa: ANN401  whatever a series has
+    ) -> Path:
+        """Write a series of arms: to each cell the keyword arguments of its runs."""
+        name = "20261121T080000Z-arms-queue"
+        places = [
+            {"cell": cell, "repetition": number, "status": "complete", "reason": None, "lost": []}
+            | {"run": "/".join(self.run(**{"series": name, "cell": cell, **arguments}).parts[-2:])}
+            for cell, runs in cells.items()
+            for number, arguments in enumerate(runs, start=1)
+        ]
+        described = [
+            {"cell": cell, "scenario": "queue", "levels": {"arm": cell}, "path": ["k6", "backend"], "knobs": {}}
+            | {"load_s": 1.0, "model": {}}
+            for cell in cells
+        ]
+        folder = self.root / "series" / name
+        write(
+            folder / "series.json",
+            {"schema": "connlab.series/1", "series": name, "kind": "arms", "name": "queue", "title": "A queue"}
+            | {"question": "How long?", "status": "complete", "repetitions": 4, "baseline": next(iter(cells))}
+            | {"axes": [{"name": "arm", "levels": [{"name": cell} for cell in cells]}], "cells": described}
+            | {"runs": places, "fingerprint": {"kernel": "6.12.0", "images": {}}}
+            | {
+                "predictions": [
+                    {"id": id_, "says": "It is so.", "expression": expression}
+                    for id_, expression in (predictions or {}).items()
+                ]
+            }
+            | content,
+        )
+        return folder
+
+
+def write(path: Path, content: Record) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))

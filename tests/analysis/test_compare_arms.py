@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from analysis.compare import CompareError, arms, series_verdict
+from analysis.expressions import ExpressionError
+from analysis.figures import Scope
+from analysis.schema import schema
+from tests.analysis.results import Results
+from tests.analysis.support import KNOBS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analysis.compare import SeriesVerdict
+    from analysis.compare.verdict import ArmPrediction
+    from tests.analysis.support import Record
+
+SLOW = (10.0, 12.0, 11.0, 13.0)
+FAST = (1.0, 3.0, 2.0, 4.0)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    return Results(tmp_path / "results")
+
+
+def latencies(*values: float | None) -> list[Record]:
+    return [{"figures": {"client.latency_ms.mean": value}} for value in values]
+
+
+def judged(results: Results, expression: str, *, off: list[Record], on: list[Record]) -> ArmPrediction:
+    return verdict(results.series({"keepalive-off": off, "keepalive-on": on}, {"order": expression})).predictions[0]
+
+
+def verdict(folder: Path) -> SeriesVerdict:
+    found = series_verdict(folder)
+    content = json.loads((folder / "derived" / "verdict.json").read_text())
+    Draft202012Validator(json.loads(schema("series-verdict"))).validate(content)
+    assert found.to_json() == (folder / "derived" / "verdict.json").read_text()
+    return found
+
+
+ON_IS_FASTER = "arms.keepalive_on.client.latency_ms.mean < arms.keepalive_off.client.latency_ms.mean"
+
+
+def test_arms_whose_interval_lies_apart_are_told(results: Results) -> None:
+    found = judged(results, ON_IS_FASTER, off=latencies(*SLOW), on=latencies(*FAST))
+
+    assert (found.status, found.why, found.repetitions_needed) == ("true", None, None)
+    measured = found.measured["arms.keepalive_on.client.latency_ms.mean"]
+    assert (measured.mean, measured.values) == (2.5, list(FAST))
+    assert measured.low is not None
+    assert measured.high is not None
+    assert 1.0 <= measured.low < 2.5 < measured.high <= 4.0
+
+
+def test_the_contrary_is_false(results: Results) -> None:
+    assert judged(results, ON_IS_FASTER, off=latencies(*FAST), on=latencies(*SLOW)).status == "false"
+
+
+def test_arms_within_their_spread_are_unknown_and_say_how_many_runs_it_would_take(results: Results) -> None:
+    found = judged(results, ON_IS_FASTER, off=latencies(10, 12, 11, 13), on=latencies(9, 12, 10, 12))
+
+    assert found.status == "unknown"
+    assert found.repetitions_needed is not None
+    assert 10 < found.repetitions_needed < 100
+    assert found.why is not None
+    assert f"about {found.repetitions_needed} of each" in found.why
+
+
+def test_three_runs_of_each_are_too_few_however_far_apart(results: Results) -> None:
+    found = judged(results, ON_IS_FASTER, off=latencies(*SLOW[:3]), on=latencies(*FAST[:3]))
+
+    assert (found.status, found.repetitions_needed) == ("unknown", 4)
+
+
+def test_one_run_of_each_tells_nothing(results: Results) -> None:
+    found = judged(results, ON_IS_FASTER, off=latencies(11), on=latencies(1))
+
+    assert (found.status, found.repetitions_needed) == ("unknown", 4)
+    assert found.why == "one run of an arm does not tell how far its repetitions lie apart"
+
+
+def test_counts_that_came_out_the_same_every_time_are_compared_as_they_are(results: Results) -> None:
+    runs = [{"figures": {"client.requests.failed": 0}}] * 2
+    expression = (
+        "arms.keepalive_on.client.requests.failed == 0"
+        " and arms.keepalive_off.client.requests.failed == arms.keepalive_off.model.users_failed"
+    )
+
+    assert judged(results, expression, off=[{}, {}], on=runs).status == "true"
+
+
+def test_runs_that_differ_never_show_equality(results: Results) -> None:
+    expression = "arms.keepalive_on.client.latency_ms.mean == arms.keepalive_off.client.latency_ms.mean"
+    found = judged(results, expression, off=latencies(1, 2, 3, 4), on=latencies(4, 3, 2, 1))
+
+    assert (found.status, found.repetitions_needed) == ("unknown", None)
+    assert "near()" in str(found.why)
+
+
+@pytest.mark.parametrize(
+    ("expression", "status"),
+    [
+        ("near(arms.keepalive_on.client.latency_ms.mean, arms.keepalive_off.client.latency_ms.mean, 20)", "true"),
+        ("near(arms.keepalive_on.client.latency_ms.mean, arms.keepalive_off.client.latency_ms.mean, 1)", "false"),
+        (
+            "between(arms.keepalive_off.client.latency_ms.mean / arms.keepalive_on.client.latency_ms.mean, 1, 20)",
+            "true",
+        ),
+        ("not arms.keepalive_on.client.latency_ms.mean > arms.keepalive_off.client.latency_ms.mean", "true"),
+        ("arms.keepalive_on.client.latency_ms.mean >= arms.keepalive_off.client.latency_ms.mean or true", "true"),
+        ("0 < arms.keepalive_on.client.latency_ms.mean + 3 < arms.keepalive_off.client.latency_ms.mean", "true"),
+        ("(arms.keepalive_on.client.latency_ms.mean < arms.keepalive_off.client.latency_ms.mean) == true", "true"),
+        ("arms.keepalive_on.client.latency_ms.mean != arms.keepalive_off.client.latency_ms.mean", "true"),
+        ("arms.keepalive_on.client.latency_ms.mean / 0 < 1", "unknown"),
+        ("arms.keepalive_of.client.latency_ms.mean < 1", "unknown"),
+        ("client.latency_ms.mean < 1", "unknown"),
+        ("arms.keepalive_on.client.latency_ms.p77 < 1", "unknown"),
+        ("arms.keepalive_on.client.latency_ms.mean <", "unknown"),
+        ("arms.keepalive_on.client.latency_ms.mean", "unknown"),
+    ],
+)
+def test_the_language_holds_for_arms(results: Results, expression: str, status: str) -> None:
+    six = {"off": latencies(*SLOW, 11.5, 12.5), "on": latencies(*FAST, 2.5, 3.5)}
+    found = judged(results, expression, **six)
+
+    assert (found.status, found.why is None) == (status, status != "unknown"), found.why
+
+
+def test_against_a_fixed_value_six_runs_are_needed(results: Results) -> None:
+    found = judged(results, "arms.keepalive_on.client.latency_ms.mean < 9", off=latencies(*SLOW), on=latencies(*FAST))
+
+    assert (found.status, found.repetitions_needed) == ("unknown", 6)
+
+
+def test_a_run_that_lacks_a_figure_is_left_out_of_it(results: Results) -> None:
+    found = judged(results, ON_IS_FASTER, off=latencies(*SLOW), on=latencies(*FAST, None))
+
+    assert found.status == "true"
+    assert found.measured["arms.keepalive_on.client.latency_ms.mean"].values == list(FAST)
+
+
+def test_an_inconclusive_run_is_shown_and_never_averaged_in(results: Results) -> None:
+    spoilt = latencies(99.0)[0] | {"predictions": {"p": "unknown"}}
+    folder = results.series(
+        {"keepalive-off": latencies(*SLOW), "keepalive-on": [*latencies(*FAST), spoilt]}, {"order": ON_IS_FASTER}
+    )
+    found = verdict(folder)
+
+    assert found.predictions[0].status == "true"
+    cell = found.cells["keepalive-on"]
+    assert (cell.planned, cell.used) == (5, 4)
+    assert list(cell.not_used.values()) == ["inconclusive; p: lost"]
+    assert found.verdict == "reproduced"
+
+
+def test_a_cell_without_any_run_that_is_evidence_leaves_the_series_inconclusive(results: Results) -> None:
+    spoilt = [{"predictions": {"p": "unknown"}}] * 4
+    found = verdict(results.series({"keepalive-off": latencies(*SLOW), "keepalive-on": spoilt}, {"o": ON_IS_FASTER}))
+
+    assert found.verdict == "inconclusive"
+    assert found.predictions[0].why == "no run of keepalive_on is evidence"
+    assert found.cells["keepalive-on"].verdict == "inconclusive"
+
+
+def test_a_run_that_failed_its_own_prediction_decides_the_series(results: Results) -> None:
+    failed = latencies(2.5)[0] | {"predictions": {"p": "false"}}
+    found = verdict(
+        results.series(
+            {"keepalive-off": latencies(*SLOW), "keepalive-on": [*latencies(*FAST), failed]}, {"o": ON_IS_FASTER}
+        )
+    )
+
+    assert found.predictions[0].status == "true"
+    assert found.verdict == "not-reproduced"
+    assert [(own.true, own.false) for own in found.cells["keepalive-on"].predictions] == [(4, 1)]
+
+
+def test_places_that_did_not_complete_are_named(results: Results) -> None:
+    folder = results.series({"keepalive-off": latencies(*SLOW), "keepalive-on": latencies(*FAST)})
+    content = json.loads((folder / "series.json").read_text())
+    content["runs"][0] |= {"status": "failed", "reason": "k6 did not start"}
+    content["runs"].append({"cell": "keepalive-off", "repetition": 5, "status": "planned", "run": None})
+    (folder / "series.json").write_text(json.dumps(content))
+    cell = verdict(folder).cells["keepalive-off"]
+
+    assert (cell.planned, cell.used) == (5, 3)
+    assert list(cell.not_used.values()) == ["failed: k6 did not start"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"series": "20261121T070000Z-arms-other"}, "belongs to the cell on of the series 20261121T070000Z-arms-other"),
+        ({"cell": "third"}, "belongs to the cell third"),
+        ({"host": {"kernel": "6.13.0", "cpus": 2}}, "its kernel is 6.13.0, that of the series 6.12.0"),
+        ({"images": {"backend": "sha256:1"}}, "its image of backend is another than that of the series"),
+        ({"schema": "connlab.manifest/2"}, "its schema is connlab.manifest/2, and this version compares"),
+    ],
+)
+def test_a_mixed_series_is_refused(results: Results, change: Record, message: str) -> None:
+    folder = results.series(
+        {"on": [{}, change]}, fingerprint={"kernel": "6.12.0", "images": {"backend": "sha256:" + "0" * 64}}
+    )
+
+    with pytest.raises(CompareError) as refused:
+        series_verdict(folder)
+
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_series_without_its_runs_or_its_file_is_refused(results: Results, tmp_path: Path) -> None:
+    with pytest.raises(CompareError, match="give a series' folder"):
+        series_verdict(tmp_path)
+
+    folder = results.series({"on": [{}]})
+    (results.root / "queue").rename(results.root / "gone")
+    with pytest.raises(CompareError, match="copy it too"):
+        series_verdict(folder)
+
+    (folder / "series.json").write_text('{"schema": "connlab.series/2"}')
+    with pytest.raises(CompareError, match=r"schema: Input should be 'connlab\.series/1'"):
+        series_verdict(folder)
+
+
+SCOPE = Scope(["k6", "backend"], KNOBS, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("client.latency_ms.mean < 3", "column 1: client.latency_ms.mean: of which arm? Write arms.<arm>.client"),
+        ("arms.keepalive_onn.client.latency_ms.mean < 3", "column 1: there is no arm keepalive_onn; did you mean"),
+        ("3 > arms.keepalive_on.client.latency_ms.men", "did you mean client.latency_ms.mean?"),
+        ("count(arms.keepalive_on.client.latency_ms.list) > 3", "is a list; of an arm take a number"),
+        ("arms.keepalive_on.load.keep_alive == true", "is a truth value; of an arm take a number"),
+        ("arms.keepalive_on.load.users", "a prediction must compare something"),
+    ],
+)
+def test_a_wrong_prediction_is_refused_before_the_series(expression: str, message: str) -> None:
+    with pytest.raises(ExpressionError) as refused:
+        arms.check(expression, {"keepalive-on": SCOPE, "keepalive-off": SCOPE})
+
+    assert message in str(refused.value)
+
+
+def test_a_right_prediction_passes() -> None:
+    expression = arms.check(ON_IS_FASTER, {"keepalive-on": SCOPE, "keepalive-off": SCOPE})
+
+    assert len(expression.names) == 2
