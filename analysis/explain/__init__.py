@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis import health, joins
-from analysis.explain import carried, select
+from analysis.explain import carried, causes, select
 from analysis.explain.account import Account, Cause, Event, Explanation, View
 from analysis.explain.narrator import Narrator
 from analysis.explain.select import UnknownRequest
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from analysis.explain.select import Key
     from analysis.health import Health
-    from analysis.joins import Joined, Row
+    from analysis.joins import Joined, Row, Story
     from analysis.rawrun import RawRun
 
 __all__ = ["Account", "Cause", "Event", "Explanation", "UnknownRequest", "View", "named", "worst"]
@@ -68,17 +68,30 @@ def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> E
     nexts = [_next_us(joined, story.case) for story in stories]
     carriers = [carried.of_story(story, next_us) for story, next_us in zip(stories, nexts, strict=True)]
     unread = list(carried.read(raw.folder, [each for of_story in carriers for each in of_story]))
+    known = causes.read(raw.folder)
     accounts = [
-        narrator.tell(story, of_story, _close(joined, story.case) if next_us is None else None, None)
+        narrator.tell(
+            story, of_story, _close(joined, story.case) if next_us is None else None, (known or {}).get(_key(story))
+        )
         for story, of_story, next_us in zip(stories, carriers, nexts, strict=True)
     ]
+    wanting = any(account.outcome != "ok" for account in accounts)
+    lacks = (
+        [f"{causes.FILE} is missing or broken, so no causes are told: analyse the run"]
+        if wanting and known is None
+        else []
+    )
     return Explanation(
         run=printable(f"{raw.manifest.scenario}/{raw.manifest.run}"),
         outcomes=_outcomes(joined),
         accounts=accounts,
         hosts=narrator.hosts,
-        problems=[printable(problem) for problem in (*_problems(raw, checked), *unread)],
+        problems=[printable(problem) for problem in (*_problems(raw, checked), *unread, *lacks)],
     )
+
+
+def _key(story: Story) -> Key:
+    return story.case["instance"], story.case["id"]
 
 
 def _next_us(joined: Joined, case: Row) -> int | None:

@@ -65,13 +65,11 @@ class Cause:
     """Why a request failed or was slow, as the ledger has it.
 
     Attributes:
-        name: of the closed list, or `unexplained`.
-        meaning: what that is, in a sentence; empty for `unexplained`.
-        evidence: what proves it of this request; what is missing, if it is unexplained.
+        name: of the closed list of docs/causes.md, or `unexplained`.
+        evidence: the records that prove it; what is missing, if it is unexplained.
     """
 
     name: str
-    meaning: str
     evidence: str
 
 
@@ -86,7 +84,7 @@ class Account:
         total_us: from its beginning to its end.
         start_us: when it began, Unix epoch.
         measure_us: when the measurement began, None if that is not known.
-        cause: None for a request that was neither slow nor failed.
+        cause: None for a request that was neither slow nor failed, or if the run was not analysed.
         events: in the order of time.
         missing: what the evidence lacks of this request, one sentence each.
         views: one for each connection and capture.

@@ -42,9 +42,8 @@ def _account(account: Account) -> Iterator[str]:
     yield f"Request {account.request} {_OUTCOMES[account.outcome]} {ms(account.total_us)}{cause}"
     yield from _wrapped(account.asked, "  ", "    ")
     yield f"  began {_when(account)}"
-    if account.cause:
-        for text in filter(None, (account.cause.meaning, account.cause.evidence)):
-            yield from _wrapped(text, "  ", "  ")
+    if account.cause and account.cause.evidence:
+        yield from _wrapped(account.cause.evidence, "  because ", "    ")
     yield ""
     yield from _events(account)
     for missing in account.missing:

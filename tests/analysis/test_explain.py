@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from analysis import explain, manifest
@@ -124,6 +125,36 @@ def test_a_slow_request_is_told_from_its_dial_over_the_accept_queue_to_its_answe
     ]
     assert [told.find(place) for place in places] == sorted(told.find(place) for place in places)
     assert all(place in told for place in places)
+
+
+class TestCauses:
+    @staticmethod
+    def analysed(story: Story, evidence: str) -> Story:
+        story.run.write()
+        (story.run.folder / "derived").mkdir()
+        query = "COPY (SELECT 'k6-1' AS instance, 50 AS id, 'accept-queue-drop' AS cause, $evidence AS evidence)"
+        with duckdb.connect() as database:
+            path = story.run.folder / "derived" / "requests.parquet"
+            database.execute(f"{query} TO '{path}' (FORMAT parquet)", {"evidence": evidence})
+        return story
+
+    def test_the_story_begins_with_the_cause_and_its_evidence(self, story: Story) -> None:
+        lines = self.analysed(story, "5 SYNs at 0.490 s").lines("50")
+        first = lines.index("Request k6-1/50 failed after 30,000.0 ms: accept-queue-drop")
+        assert lines[first + 3] == "  because 5 SYNs at 0.490 s"
+
+    def test_a_cause_cannot_steer_a_terminal(self, story: Story) -> None:
+        assert r"because \x1b[2J" in self.analysed(story, "\x1b[2J").text("50")
+
+    def test_that_a_run_was_not_analysed_is_said_where_a_cause_is_wanting(self, story: Story) -> None:
+        said = "derived/requests.parquet is missing or broken, so no causes are told"
+        assert said in story.text("50")
+        assert said not in story.text("1")
+
+    def test_a_broken_file_is_as_none(self, story: Story) -> None:
+        self.analysed(story, "")
+        (story.run.folder / "derived" / "requests.parquet").write_text("PAR1 and no more")
+        assert "missing or broken" in story.text("50")
 
 
 def test_events_stand_in_the_order_of_time(story: Story) -> None:
