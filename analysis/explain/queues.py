@@ -42,7 +42,7 @@ def accept_queue(samples: Samples | None, server: str, time_us: int) -> Note | N
         return None
     before_ms, after_ms = (abs(times_us[tick] - time_us) / 1000 for tick in (before, after))
     held = (
-        f"held {depths[0]} from {before_ms:.0f} ms before to {after_ms:.0f} ms after"
+        f"held {depths[0]} {before_ms:.0f} ms before and {after_ms:.0f} ms after"
         if depths[0] == depths[1]
         else f"held {depths[0]} {before_ms:.0f} ms before, {depths[1]} {after_ms:.0f} ms after"
     )

@@ -97,7 +97,7 @@ def test_a_failed_dial_is_told_with_each_of_its_syns_and_the_queue_at_that_momen
     for syn in syns[1:]:
         (queue,) = [note.text for note in syn.notes if note.text.startswith("accept queue")]
         assert re.match(
-            r"accept queue of backend-1 held 2 \(limit 1, full\) from \d+ ms before to \d+ ms after;", queue
+            r"accept queue of backend-1 held 2 \(limit 1, full\) \d+ ms before and \d+ ms after;", queue
         )
         assert re.search(r"TcpExt.ListenOverflows and TcpExt.ListenDrops \+\d+ \(\d+ → \d+\)$", queue)
     assert "gives the dial up after 30,000.4 ms: dial tcp 172.18.0.2:8080: i/o timeout" in texts(account, "k6-1")
