@@ -96,9 +96,7 @@ def test_a_failed_dial_is_told_with_each_of_its_syns_and_the_queue_at_that_momen
     assert [round((syn.time_us - account.start_us) / 1_000_000) for syn in syns] == list(SYNS_S)
     for syn in syns[1:]:
         (queue,) = [note.text for note in syn.notes if note.text.startswith("accept queue")]
-        assert re.match(
-            r"accept queue of backend-1 held 2 \(limit 1, full\) \d+ ms before and \d+ ms after;", queue
-        )
+        assert re.match(r"accept queue of backend-1 held 2 \(limit 1, full\) \d+ ms before and \d+ ms after;", queue)
         assert re.search(r"TcpExt.ListenOverflows and TcpExt.ListenDrops \+\d+ \(\d+ → \d+\)$", queue)
     assert "gives the dial up after 30,000.4 ms: dial tcp 172.18.0.2:8080: i/o timeout" in texts(account, "k6-1")
     assert "ends the request 30,000.0 ms after it began: k6's error 1211: dial: i/o timeout" in texts(account, "k6-1")
