@@ -1,4 +1,4 @@
-"""The command line: `connlab run|list|show|analyse|explain|estimate|doctor|clean|schema|check-compose`.
+"""The command line: `connlab run|matrix|search|list|show|analyse|explain|estimate|doctor|clean|schema|check-compose`.
 
 Results go to stdout; progress, problems and errors to stderr. Modules that only one command needs are loaded by it.
 """
@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -31,6 +31,8 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KNOB=VALUE", help="Set a knob, such as backend.accept_count=10; repeatable."),
 ]
+NewOption = Annotated[bool, typer.Option("--new", help="Begin a new series, though one could be gone on with.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List cells, order and expected time; run nothing.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for a program.")]
 
 
@@ -55,14 +57,107 @@ def _stderr() -> Console:
 
 
 @app.command()
-def run(scenario: ScenarioArgument, sets: SetOption = None, *, as_json: JsonOption = False) -> None:
-    """Run a scenario and print its verdict; the exit code is the verdict's."""
+def run(
+    scenario: ScenarioArgument,
+    sets: SetOption = None,
+    *,
+    new: NewOption = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
     from lab import effective, verdicts  # noqa: PLC0415
     from lab.run import run as run_scenario  # noqa: PLC0415
 
     resolved = effective.resolve(scenario, sets or [])
+    if resolved.scenario.arms:
+        from lab.series import arms  # noqa: PLC0415
+
+        _run_series(arms.plan(resolved, sets or []), new=new, dry_run=dry_run, as_json=as_json)
+    if new or dry_run:
+        raise BadInput(Problem(f"{scenario} has no arms: there is no series to plan or to begin anew"))
     folder = run_scenario(resolved, ["connlab", *sys.argv[1:]], _stderr())
     _judge(folder, verdicts.derive(folder), as_json=as_json)
+
+
+@app.command()
+def matrix(
+    name: Annotated[str, typer.Argument(help="The matrix's name; without one they are listed.")] = "",
+    sets: SetOption = None,
+    *,
+    new: NewOption = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run every cell of a matrix, or what is left of it; the exit code is the series' verdict."""
+    from lab.series import matrices, printing  # noqa: PLC0415
+    from lab.series.matrix_file import names  # noqa: PLC0415
+
+    if name:
+        _run_series(matrices.plan(name, sets or []), new=new, dry_run=dry_run, as_json=as_json)
+    plans = [matrices.plan(one) for one in names()]
+    if as_json:
+        _print_json([printing.plan_summary(plan) for plan in plans])
+    else:
+        printing.print_plans(_stdout(), plans)
+
+
+def _run_series(plan: Any, *, new: bool, dry_run: bool, as_json: bool) -> NoReturn:  # noqa: ANN401 # a Plan
+    from lab import verdicts  # noqa: PLC0415
+    from lab.series import command, printing, record  # noqa: PLC0415
+
+    if dry_run:
+        command.check(plan)
+        if as_json:
+            _print_json(printing.plan_details(plan))
+        else:
+            printing.print_plan(_stdout(), plan)
+        raise typer.Exit
+    folder = command.run_plan(plan, ["connlab", *sys.argv[1:]], _stderr(), new=new)
+    series, verdict = record.load(folder), verdicts.derive_series(folder)
+    # Where runs are missing the lab or the machine failed, whatever the others say.
+    code = verdicts.exit_code(verdict) if series.status in ("complete", "stopped") else ExitCode.LAB_FAILED
+    if as_json:
+        _print_json({**verdict, "status": series.status, "folder": str(folder), "exit_code": int(code)})
+    else:
+        printing.print_series(_stdout(), series, verdict, folder)
+    raise typer.Exit(code)
+
+
+@app.command()
+def search(
+    scenario: ScenarioArgument,
+    sets: SetOption = None,
+    *,
+    knob: Annotated[str, typer.Option(help="What is moved, such as backend.max_connections.")] = "",
+    until: Annotated[str, typer.Option(help="What is to hold, such as 'client.requests.failed == 0'.")] = "",
+    low: Annotated[str | None, typer.Option("--from", help="The least value; by default half the model's.")] = None,
+    high: Annotated[str | None, typer.Option("--to", help="The greatest value; by default twice the model's.")] = None,
+    step: Annotated[str | None, typer.Option(help="How near the two sides must come; 1, or 100ms.")] = None,
+    confirm: Annotated[int, typer.Option(help="Runs at each of the two values beside the border.")] = 2,
+    new: NewOption = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the smallest, or largest, value of a knob for which an expression holds; exit code 3 if there is none."""
+    from lab.series import command, printing, record, searches  # noqa: PLC0415
+
+    planned = searches.plan(searches.Asked(scenario, knob, until, low, high, step, confirm), sets or [])
+    folder, found = None, planned.plan.search
+    if dry_run:
+        command.check(planned.plan)
+    else:
+        arguments = ["connlab", *sys.argv[1:]]
+        folder = command.run_plan(planned.plan, arguments, _stderr(), new=new, places=planned.places)
+        found = record.load(folder).search
+    if found is None:
+        raise LabError(f"{folder} is no search's")
+    code = ExitCode.REPRODUCED if dry_run or found.outcome == "found" else ExitCode.INCONCLUSIVE
+    if as_json:
+        _print_json({**found.model_dump(), "folder": folder and str(folder), "exit_code": int(code)})
+    else:
+        printing.print_search(_stdout(), found, folder)
+    raise typer.Exit(code)
 
 
 @app.command()

@@ -17,11 +17,39 @@ from lab.errors import BadInput, Problem
 from lab.knobs import ROLES, KnobValue
 from lab.nearest import did_you_mean
 from lab.overrides import Override, knob_location, parse_overrides
-from lab.scenario import Scenario
+from lab.scenario import Claim, Scenario
 
-Source = Literal["scenario", "set", "default"]
+Source = Literal["scenario", "set", "cell", "default"]
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A prediction, and the place to cite for it."""
+
+    prediction: Claim
+    where: str
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What an arm, or a cell of a matrix, makes of a scenario.
+
+    Attributes:
+        overrides: the knobs that it sets.
+        path: its path, if it has one of its own, with the place to cite.
+        arm: the arm's name.
+        predictions: those that stand in place of the scenario's.
+    """
+
+    overrides: tuple[Override, ...] = ()
+    path: tuple[list[str], str] | None = None
+    arm: str | None = None
+    predictions: tuple[Stated, ...] | None = None
+
+
+_AS_WRITTEN = Variant()
 
 
 @dataclass(frozen=True)
@@ -30,6 +58,7 @@ class Effective:
 
     Attributes:
         values: every knob's value under its full name; durations in milliseconds.
+        overrides: the user's and the variant's.
     """
 
     slug: str
@@ -37,12 +66,25 @@ class Effective:
     values: Mapping[str, KnobValue]
     document: Document
     overrides: tuple[Override, ...]
+    variant: Variant = _AS_WRITTEN
 
     def source(self, knob: str) -> Source:
         """Tell who set a knob."""
-        if any(override.knob == knob for override in self.overrides):
-            return "set"
+        for override in self.overrides:
+            if override.knob == knob:
+                return override.source
         return "scenario" if knob_location(knob) in self.document.lines else "default"
+
+    @property
+    def predictions(self) -> list[Stated]:
+        """What is predicted of one run of this."""
+        if self.variant.predictions is not None:
+            return list(self.variant.predictions)
+        return [
+            Stated(one.claim(), self.where("predictions", index, "expression"))
+            for index, one in enumerate(self.scenario.predictions)
+            if not one.compares_arms and (one.arms is None or self.variant.arm in one.arms)
+        ]
 
     def asked(self) -> list[str]:
         """Give the knobs that the scenario or the user set."""
@@ -59,6 +101,8 @@ class Effective:
 
     def where(self, *location: str | int) -> str:
         """Give the place to cite for another part of the scenario."""
+        if location == ("path",) and self.variant.path:
+            return self.variant.path[1]
         return self.document.where(location)
 
 
@@ -67,8 +111,10 @@ def slugs(folder: Path = paths.SCENARIOS) -> list[str]:
     return sorted(file.parent.name for file in folder.glob("*/scenario.yaml"))
 
 
-def resolve(slug: str, overrides: Iterable[str] = (), folder: Path = paths.SCENARIOS) -> Effective:
-    """Read a scenario, apply overrides (`knob=value`) and check that the whole makes sense.
+def resolve(
+    slug: str, overrides: Iterable[str] = (), folder: Path | None = None, variant: Variant = _AS_WRITTEN
+) -> Effective:
+    """Read a scenario, apply overrides (`knob=value`) and a variant, and check that the whole makes sense.
 
     Raises:
         BadInput: anything is wrong; all that was found is listed, with file, line and the nearest valid name.
@@ -76,9 +122,9 @@ def resolve(slug: str, overrides: Iterable[str] = (), folder: Path = paths.SCENA
     # Checks need Effective, which stands here.
     from lab.checks import problems_of  # noqa: PLC0415
 
-    file = _file(slug, folder)
+    file = _file(slug, folder or paths.SCENARIOS)
     parsed = document.parse(file.read_bytes(), paths.shown(file))
-    effective = _validate(slug, parsed, tuple(parse_overrides(overrides)))
+    effective = _validate(slug, parsed, (*parse_overrides(overrides), *variant.overrides), variant)
     problems = list(problems_of(effective))
     if problems:
         raise BadInput(problems)
@@ -98,15 +144,18 @@ def _file(slug: str, folder: Path) -> Path:
     return folder / slug / "scenario.yaml"
 
 
-def _validate(slug: str, parsed: Document, overrides: tuple[Override, ...]) -> Effective:
+def _validate(slug: str, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> Effective:
     if not isinstance(parsed.content, Mapping):
         raise BadInput(Problem("a scenario is a mapping of keys to values", parsed.where(())))
     content = _with_overrides(parsed.content, overrides)
+    if variant.path:
+        content["path"] = variant.path[0]
     try:
         scenario = Scenario.model_validate(content)
     except ValidationError as error:
-        raise BadInput([_problem(finding, parsed, overrides) for finding in error.errors()]) from None
-    return Effective(slug, scenario, flat(scenario.knobs), parsed, overrides)
+        found = error.errors()
+        raise BadInput([_problem(finding, parsed, overrides, variant) for finding in found]) from None
+    return Effective(slug, scenario, flat(scenario.knobs), parsed, overrides, variant)
 
 
 def _with_overrides(content: Mapping[str, Any], overrides: tuple[Override, ...]) -> dict[str, Any]:
@@ -123,9 +172,11 @@ def _with_overrides(content: Mapping[str, Any], overrides: tuple[Override, ...])
     return changed
 
 
-def _problem(finding: Any, parsed: Document, overrides: tuple[Override, ...]) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
+def _problem(finding: Any, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
     location = tuple(part for part in finding["loc"] if part != "[key]")
-    what, way_on = messages.sentence(finding, _siblings(location))
+    what, way_on = messages.sentence(finding, siblings(Scenario, location))
+    if variant.path and location[:1] == ("path",):
+        return Problem(what, variant.path[1], way_on)
     return Problem(what, _where(location, parsed, overrides), way_on)
 
 
@@ -138,9 +189,8 @@ def _where(location: Location, parsed: Document, overrides: tuple[Override, ...]
     return parsed.where(location)
 
 
-def _siblings(location: Location) -> list[str]:
-    """Give the keys that are valid beside the one at `location`."""
-    model: type[BaseModel] = Scenario
+def siblings(model: type[BaseModel], location: Location) -> list[str]:
+    """Give the keys that are valid beside the one at `location` in a file of this model."""
     for part in location[:-1]:
         inner = _model_of(model, part)
         if inner is None:

@@ -60,3 +60,7 @@ class LabError(ConnlabError):
         self.what = what
         self.way_on = way_on
         super().__init__(f"{what}\nway on: {way_on}" if way_on else what)
+
+
+class Interruption(LabError):
+    """The user, or a signal, ended the run before its end."""

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lab.effective import Effective, Source
-from lab.scenario import Prediction, Tolerance
+from lab.scenario import Claim, Tolerance
 from lab.topology import Topology
 
 FILE = "manifest.json"
@@ -112,7 +112,7 @@ class Manifest(_Part):
     exits: dict[str, int | None] = {}
     slow_ms: int | None = None
     tolerance: Tolerance
-    predictions: list[Prediction]
+    predictions: list[Claim]
 
     def begin(self, name: PhaseName) -> Phase:
         """Open a phase now, and close the one before it."""

@@ -1,10 +1,11 @@
-"""Overrides: `group.knob=value`, as `--set` and make's SET take them."""
+"""Overrides: `group.knob=value`, as `--set` and make's SET take them, and the settings of arms and matrices."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from lab.catalogue import CATALOGUE
 from lab.document import Location
@@ -17,22 +18,18 @@ _SYSCTL_EXAMPLE = "write it as kernel.backend.net.ipv4.tcp_syn_retries=6"
 
 @dataclass(frozen=True)
 class Override:
-    """One knob set by the user.
+    """One knob set beyond the scenario: by the user, or by the cell of a series.
 
     Attributes:
         knob: its full name.
         value: text, number or truth value, as the text reads.
-        text: what the user wrote.
+        where: what to cite in a message.
     """
 
     knob: str
-    value: int | bool | str
-    text: str
-
-    @property
-    def where(self) -> str:
-        """What to cite in a message."""
-        return f"--set {self.text}"
+    value: float | bool | str
+    where: str
+    source: Literal["set", "cell"] = "set"
 
     @property
     def location(self) -> Location:
@@ -75,7 +72,34 @@ def _parse(text: str) -> Override:
         name = _sysctl_knob(name, where)
     elif name not in CATALOGUE:
         raise BadInput(Problem(f"unknown knob '{name}'", where, nearest_knob(name)))
-    return Override(name, _scalar(value.strip()), text)
+    return Override(name, _scalar(value.strip()), where)
+
+
+def settings(values: Mapping[str, float | bool | str], where: Mapping[str, str]) -> list[Override]:
+    """Read the settings of an arm or of a matrix's cell: knobs by their full names, as YAML has them.
+
+    Args:
+        values: each knob's value.
+        where: each knob's place, to cite.
+
+    Raises:
+        BadInput: an unknown knob.
+    """
+    overrides: list[Override] = []
+    problems: list[Problem] = []
+    for name, value in values.items():
+        if name.startswith("kernel.") or name in CATALOGUE:
+            try:
+                knob = _sysctl_knob(name, where[name]) if name.startswith("kernel.") else name
+            except BadInput as error:
+                problems += error.problems
+            else:
+                overrides.append(Override(knob, value, where[name], "cell"))
+        else:
+            problems.append(Problem(f"unknown knob '{name}'", where[name], nearest_knob(name)))
+    if problems:
+        raise BadInput(problems)
+    return overrides
 
 
 def _sysctl_knob(name: str, where: str) -> str:

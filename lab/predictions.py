@@ -20,8 +20,8 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
         if prediction.id in seen:
             yield Problem(f"two predictions are named '{prediction.id}'", effective.where("predictions", index, "id"))
         seen.add(prediction.id)
+    for stated in effective.predictions:
         try:
-            predictions.check(prediction.expression, effective.scenario.path, knobs)
+            predictions.check(stated.prediction.expression, effective.scenario.path, knobs)
         except ExpressionError as error:
-            where = effective.where("predictions", index, "expression")
-            yield Problem(f"prediction '{prediction.id}': {error}", where)
+            yield Problem(f"prediction '{stated.prediction.id}': {error}", stated.where)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from lab import containers, limits, manifest, measure, models, paths, prepare
 from lab.effective import Effective
-from lab.errors import BadInput, LabError
+from lab.errors import BadInput, Interruption, LabError
 from lab.gauges import Gauges
 from lab.live import Display
 from lab.lock import Lock, machine_lock
@@ -23,7 +23,7 @@ _STOP_GRACE_ABORTED_S = 5
 
 
 def run(effective: Effective, command: Sequence[str], console: Console) -> Path:
-    """Run a scenario and give the folder with everything recorded; containers are gone when this returns.
+    """Run a scenario once and give the folder with everything recorded; containers are gone when this returns.
 
     Raises:
         BadInput: this machine or its kernel cannot do what is asked.
@@ -31,15 +31,24 @@ def run(effective: Effective, command: Sequence[str], console: Console) -> Path:
     """
     limits.check(effective)
     with machine_lock(f"the run of {effective.slug}") as lock, interruptible():
-        _clear_up_after(lock)
+        clear_up_after(lock)
         session = open_session(effective, command)
-        lock.note(f"the run of {effective.slug}", session.folder)
-        with _brought_to_an_end(session, lock):
-            _phases(session, console)
+        record(session, console, lock, effective.slug)
         return session.folder
 
 
-def _clear_up_after(lock: Lock) -> None:
+def record(session: Session, console: Console, lock: Lock, title: str) -> None:
+    """Take a run from its opened session to its end; whoever calls this holds the machine's lock.
+
+    Raises:
+        BadInput, LabError: as `run`.
+    """
+    lock.note(f"the run of {title}", session.folder)
+    with _brought_to_an_end(session, lock):
+        _phases(session, console, title)
+
+
+def clear_up_after(lock: Lock) -> None:
     """Remove what a run left behind that could not clear up after itself, and let its manifest say so."""
     containers.remove_all()
     if lock.dead is None or lock.dead.folder is None:
@@ -69,7 +78,8 @@ def _brought_to_an_end(session: Session, lock: Lock) -> Iterator[None]:
         if isinstance(error, BadInput):
             raise
         if isinstance(error, Interrupted | LabError | OSError):
-            raise LabError("\n".join(filter(None, (f"the run was aborted: {reason}", left, recorded)))) from error
+            kind = Interruption if isinstance(error, Interrupted) else LabError
+            raise kind("\n".join(filter(None, (f"the run was aborted: {reason}", left, recorded)))) from error
         raise
 
 
@@ -90,9 +100,9 @@ def _abandon(session: Session) -> str | None:
     return containers.remove_all_or_say()
 
 
-def _phases(session: Session, console: Console) -> None:
+def _phases(session: Session, console: Console, title: str) -> None:
     scenario, topology = session.effective.scenario, session.topology
-    with Display(console, session.effective.slug) as display, Watch(session.manifest.run) as watch:
+    with Display(console, title) as display, Watch(session.manifest.run) as watch:
         _begin(session, display, "prepare")
         prepare.start(session, watch)
         measure.await_start_line(session, watch)

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from lab.knob_types import Duration
-from lab.knobs import Group, Knobs, Role
+from lab.knobs import ROLES, Group, Knobs, Role
 
 Text = Annotated[str, Field(min_length=1)]
+
+NAME_PATTERN = r"^[a-z0-9]+(-[a-z0-9]+)*$"
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+
+_OF_ARMS = re.compile(r"\barms\.")
+
+Value = bool | int | float | str
+# Knobs by their full names, and `path`. What a value may be is the knob's to say, once it stands in its scenario.
+Settings = Annotated[
+    dict[str, Value | list[str]],
+    Field(description="Knobs by their full names, such as load.keep_alive: false; and path, if it differs"),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {"path": {"type": "array", "items": {"enum": list(ROLES)}, "minItems": 2}},
+            "propertyNames": {"pattern": r"^(path|[a-z0-9]+\..+)$"},
+            "additionalProperties": {"type": ["integer", "boolean", "string", "number"]},
+        }
+    ),
+]
 
 
 class Warmup(Group):
@@ -24,12 +45,64 @@ class Tolerance(Group):
     unexplained: Annotated[int, Field(ge=0, description="Failed or slow requests without a known cause")] = 0
 
 
-class Prediction(Group):
-    """What the scenario says will be measured, fixed before the run."""
+class Claim(Group):
+    """What is said will be measured, fixed before the run."""
 
-    id: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description="Small letters, digits, hyphens; unique")]
+    id: Annotated[Name, Field(description="Small letters, digits, hyphens; unique")]
     says: Annotated[Text, Field(description="The prediction in words")]
     expression: Annotated[Text, Field(description="The prediction over figures, model and knobs; see docs/figures.md")]
+
+
+class Prediction(Claim):
+    """A scenario's prediction: about each run, about the runs of some arms, or about the arms beside each other."""
+
+    arms: Annotated[
+        Annotated[list[str], Field(min_length=1)] | None, Field(description="The arms whose runs it is about; all")
+    ] = None
+
+    @property
+    def compares_arms(self) -> bool:
+        """Whether it is about the series as a whole, and not about each run."""
+        return bool(_OF_ARMS.search(self.expression))
+
+    def claim(self) -> Claim:
+        """Give what the records of a run and of a series keep of it."""
+        return Claim(id=self.id, says=self.says, expression=self.expression)
+
+
+class Budget(Group):
+    """What a series may take at most; more is refused before anything starts."""
+
+    cells: Annotated[int, Field(ge=1, le=10_000, description="Cells")] = 100
+    duration: Annotated[Duration, Field(ge=1, description="Expected time of all runs")] = 4 * 3_600_000
+
+
+class Stop(Group):
+    """When a series ends before its last run."""
+
+    failed_in_a_row: Annotated[
+        int, Field(ge=1, le=1000, description="After so many runs in succession that the lab could not complete")
+    ] = 3
+    when: Annotated[
+        Text | None, Field(description="After a run in which this expression holds, such as client.requests.failed > 0")
+    ] = None
+
+
+class Series(Group):
+    """How often and in which order the runs of a series go."""
+
+    repetitions: Annotated[int, Field(ge=1, le=99, description="Runs of each cell, or arm")] = 1
+    seed: Annotated[int, Field(ge=0, le=2**31, description="What the order is shuffled by")] = 1
+    cooldown: Annotated[Duration, Field(ge=0, le=600_000, description="Pause before each run but the first")] = 0
+    stop: Stop = Stop()
+    budget: Budget = Budget()
+
+
+class Arms(Series):
+    """Named variants of the scenario, each repeated, in one series."""
+
+    baseline: Annotated[str | None, Field(description="The arm with which others are compared; the first")] = None
+    variants: Annotated[dict[Name, Settings], Field(min_length=2, description="What differs in each arm, by its name")]
 
 
 class Scenario(Group):
@@ -54,4 +127,5 @@ class Scenario(Group):
         Annotated[Duration, Field(ge=1)] | None, Field(description="A request slower than this must have a cause")
     ] = None
     tolerance: Tolerance = Tolerance()
+    arms: Annotated[Arms | None, Field(description="Variants to be compared: a run is then a series of runs")] = None
     predictions: Annotated[list[Prediction], Field(min_length=1, description="Each gives true, false or unknown")]

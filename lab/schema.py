@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lab import paths
-from lab.catalogue import CATALOGUE, show_value
 from lab.manifest import Manifest
 from lab.scenario import Scenario
+from lab.series.matrix_file import Matrix
 from lab.series.record import Series
+from lab.units import DURATION_PATTERN, format_duration
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -20,22 +20,23 @@ def schemas() -> dict[str, dict[str, Any]]:
     """Give each schema by its file's name."""
     return {
         "scenario.schema.json": {"$schema": _DIALECT, **_with_units(Scenario.model_json_schema())},
+        "matrix.schema.json": {"$schema": _DIALECT, **_with_units(Matrix.model_json_schema())},
         "manifest.schema.json": {"$schema": _DIALECT, **Manifest.model_json_schema(mode="serialization")},
         "series.schema.json": {"$schema": _DIALECT, **Series.model_json_schema(mode="serialization")},
     }
 
 
 def _with_units(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write the defaults of durations as a scenario would: inside the lab they are milliseconds."""
-    groups: Mapping[str, Any] = schema["$defs"]
-    for knob in CATALOGUE.values():
-        field = groups[knob.group.capitalize()]["properties"][knob.field]
-        field["default"] = show_value(knob.name, knob.default) if knob.is_duration else knob.default
-    schema["properties"]["drain"]["default"] = show_value("load.duration", schema["properties"]["drain"]["default"])
-    for name in ("knobs", "warmup", "tolerance"):
-        schema["properties"][name].pop("default")  # the defaults inside say the same, in the units of a scenario
-    for group in groups["Knobs"]["properties"].values():
-        group.pop("default", None)
+    """Write the defaults of durations as a user would: inside the lab they are milliseconds.
+
+    The default of a whole group is left out: the defaults inside it say the same, in units.
+    """
+    for model in (schema, *schema["$defs"].values()):
+        for field in model.get("properties", {}).values():
+            if field.get("pattern") == DURATION_PATTERN and "default" in field:
+                field["default"] = format_duration(field["default"])
+            elif isinstance(field.get("default"), dict):
+                field.pop("default")
     return schema
 
 

@@ -16,7 +16,20 @@ from lab.errors import LabError
 from lab.manifest import Manifest, Status, instances_of, knob_records, utc_now
 from lab.topology import Topology, topology_of
 
+_SAME_SECOND_S = 0.1
 _RAW_MODE = 0o777  # containers write there as users of their own, without root's way round permissions
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """Which run this is: of which series, which cell of it, which repetition."""
+
+    series: str | None = None
+    cell: str = "default"
+    repetition: int = 1
+
+
+_ALONE = Occasion()
 
 
 @dataclass(frozen=True)
@@ -48,7 +61,7 @@ class Session:
         self.save()
 
 
-def open_session(effective: Effective, command: Sequence[str]) -> Session:
+def open_session(effective: Effective, command: Sequence[str], occasion: Occasion = _ALONE) -> Session:
     """Make the run's folders and its first manifest.
 
     Raises:
@@ -56,11 +69,14 @@ def open_session(effective: Effective, command: Sequence[str]) -> Session:
     """
     topology = topology_of(effective)
     host, git, version = facts.host(), facts.git_state(), facts.lab_version()
-    folder = _make_folders(paths.RESULTS / effective.slug, topology)
+    folder = _make_folders(paths.RESULTS / effective.slug, topology, occasion)
     scenario = effective.scenario
     first = Manifest(
         scenario=effective.slug,
         run=folder.name,
+        series=occasion.series,
+        cell=occasion.cell,
+        repetition=occasion.repetition,
         command=list(command),
         started=utc_now(),
         git=git,
@@ -71,7 +87,7 @@ def open_session(effective: Effective, command: Sequence[str]) -> Session:
         knobs=knob_records(effective, {knob.name: knob.default for knob in CATALOGUE.values()}),
         slow_ms=scenario.slow,
         tolerance=scenario.tolerance,
-        predictions=scenario.predictions,
+        predictions=[stated.prediction for stated in effective.predictions],
     )
     manifest.reserve(folder)
     session = Session(effective, topology, folder, first)
@@ -79,19 +95,10 @@ def open_session(effective: Effective, command: Sequence[str]) -> Session:
     return session
 
 
-def _make_folders(parent: Path, topology: Topology) -> Path:
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+def _make_folders(parent: Path, topology: Topology, occasion: Occasion) -> Path:
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        for repetition in range(1, 100):
-            folder = parent / f"{stamp}-default-r{repetition:02}"
-            try:
-                folder.mkdir()
-            except FileExistsError:
-                continue  # a run that was over within the second
-            break
-        else:
-            raise LabError(f"{parent}: a hundred runs began within one second")
+        folder = make_folder(parent, f"{occasion.cell}-r{occasion.repetition:02}")
         for instance in topology.all:
             raw = folder / "raw" / instance
             raw.mkdir(parents=True)
@@ -103,8 +110,20 @@ def _make_folders(parent: Path, topology: Topology) -> Path:
     return folder
 
 
+def make_folder(parent: Path, name: str) -> Path:
+    """Make a folder named after this second; where it exists, the next second will do."""
+    while True:
+        folder = parent / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{name}"
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            time.sleep(_SAME_SECOND_S)
+        else:
+            return folder
+
+
 def point_latest(folder: Path) -> None:
-    """Let results/<scenario>/latest point at a run; relative, so that results/ can be moved."""
+    """Let `latest` beside a run or a series point at it; relative, so that results/ can be moved."""
     link = folder.parent / "latest"
     temporary = folder.parent / f".latest.{os.getpid()}"
     temporary.unlink(missing_ok=True)

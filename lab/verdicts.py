@@ -22,7 +22,7 @@ _EXIT_CODES = {
     "not-reproduced": ExitCode.NOT_REPRODUCED,
     "inconclusive": ExitCode.INCONCLUSIVE,
 }
-_STYLES = {
+STYLES = {
     "reproduced": "bold green",
     "not-reproduced": "bold red",
     "inconclusive": "bold yellow",
@@ -53,6 +53,21 @@ def derive(folder: Path) -> dict[str, Any]:
     return dict(verdict)
 
 
+def derive_series(folder: Path) -> dict[str, Any]:
+    """Judge a series by its runs' derived files and give its verdict, as its own derived/verdict.json has it.
+
+    Raises:
+        LabError: its runs cannot be compared.
+    """
+    from analysis import compare  # noqa: PLC0415 # as in `derive`
+
+    try:
+        compare.series_verdict(folder)
+    except compare.CompareError as error:
+        raise LabError(str(error)) from None
+    return dict(json.loads((folder / VERDICT_FILE).read_bytes()))
+
+
 def exit_code(verdict: Mapping[str, Any]) -> ExitCode:
     """Give the exit code that a verdict stands for."""
     return _EXIT_CODES[verdict["verdict"]]
@@ -76,7 +91,7 @@ def find_run(name: str) -> Path:
 def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) -> None:
     """Print what came out: each prediction with what was measured, what the instruments lack, and where it all lies."""
     for one in verdict["predictions"]:
-        status = (f"{one['status']:<8}", _STYLES[one["status"]])
+        status = (f"{one['status']:<8}", STYLES[one["status"]])
         console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)
         for name, value in one["measured"].items():
             console.print(f"        {name} = {show(value)}", style="dim", soft_wrap=True)
@@ -84,7 +99,7 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
             console.print(f"        why: {one['why']}", style="yellow", soft_wrap=True)
     for problem in verdict.get("problems", []):
         console.print(Text(f"evidence: {problem['instrument']}: {problem['message']}", "yellow"), soft_wrap=True)
-    console.print(Text.assemble("verdict: ", (verdict["verdict"], _STYLES[verdict["verdict"]])))
+    console.print(Text.assemble("verdict: ", (verdict["verdict"], STYLES[verdict["verdict"]])))
     console.print(f"result: {paths.shown(folder)}", soft_wrap=True)
 
 

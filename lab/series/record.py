@@ -12,6 +12,7 @@ from lab import paths
 from lab.knobs import Role
 from lab.manifest import Scalar
 from lab.manifest import Status as RunStatus
+from lab.scenario import Claim
 
 FILE = "series.json"
 Kind = Literal["arms", "matrix", "search"]
@@ -66,6 +67,9 @@ class Run(_Part):
     verdict: Annotated[
         Verdict | None, Field(description="The run's own; null if it has none, or no prediction about it alone")
     ] = None
+    holds: Annotated[
+        Literal["true", "false", "unknown"] | None, Field(description="In a search: whether search.until held")
+    ] = None
     reason: Annotated[str | None, Field(description="Why it was aborted or failed")] = None
     lost: Annotated[list[str], Field(description="Earlier runs of this place that did not complete")] = []
 
@@ -102,14 +106,6 @@ class Fingerprint(_Part):
     kernel: str
 
 
-class Prediction(_Part):
-    """What is said of the series as a whole, over `arms.<arm>.<figure>`, `_` for `-` in an arm's name."""
-
-    id: str
-    says: str
-    expression: str
-
-
 class Search(_Part):
     """What a search looks for, and what it found."""
 
@@ -141,6 +137,9 @@ class Series(_Part):
     question: str
     scenarios: list[str]
     overrides: Annotated[list[str], Field(description="What the user set for every cell, as knob=value")]
+    request: Annotated[
+        dict[str, Scalar], Field(description="What else the command asked for; another request is another series")
+    ] = {}
     command: list[str]
     started: str
     ended: Annotated[str | None, Field(description="null while it runs, and after it was killed")] = None
@@ -148,7 +147,8 @@ class Series(_Part):
         Status,
         Field(
             description="running (or killed); complete: every place has a run that completed; partial: some runs did"
-            " not; stopped by its stop rule; interrupted. The same command goes on with all but a complete one"
+            " not; stopped: stop.when held; interrupted. The same command goes on where it is none of complete"
+            " and stopped"
         ),
     ] = "running"
     reason: str | None = None
@@ -161,7 +161,9 @@ class Series(_Part):
     baseline: Annotated[str | None, Field(description="The cell that others are compared with")]
     cells: list[Cell]
     runs: Annotated[list[Run], Field(description="In the order in which they are run")]
-    predictions: list[Prediction] = []
+    predictions: Annotated[
+        list[Claim], Field(description="Those about the series as a whole, over arms.<arm>.<figure>")
+    ] = []
     search: Annotated[Search | None, Field(description="Of the kind search alone")] = None
     fingerprint: Fingerprint
 

@@ -26,7 +26,7 @@ def running(effective: Make) -> Manifest:
         instances=instances_of(topology_of(scenario)),
         knobs=knob_records(scenario, {knob.name: knob.default for knob in CATALOGUE.values()}),
         tolerance=scenario.scenario.tolerance,
-        predictions=scenario.scenario.predictions,
+        predictions=[stated.prediction for stated in scenario.predictions],
     )
 
 

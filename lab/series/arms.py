@@ -1,0 +1,106 @@
+"""The arms of a scenario as a plan: one axis named `arm`, whose levels are the scenario's variants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from lab import effective as effectives
+from lab.effective import Effective, Variant
+from lab.errors import BadInput, Problem
+from lab.nearest import did_you_mean
+from lab.scenario import Arms
+from lab.series import settings
+from lab.series.gather import Gathered, refuse_user_settings, same_cells
+from lab.series.plan import Plan, Planned, cell_of, within_duration
+from lab.series.record import Axis, Level
+
+AXIS = "arm"
+
+
+def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) -> Plan:
+    """Plan the series of a scenario that has arms.
+
+    Args:
+        base: the scenario with the user's overrides.
+        overrides: these, as `knob=value`.
+        folder: where scenarios lie.
+
+    Raises:
+        BadInput: an arm is wrong, does nothing, or contradicts what the user set; or a prediction is.
+    """
+    arms = base.scenario.arms
+    if arms is None:
+        raise BadInput(Problem(f"{base.slug} has no arms", base.where("title")))
+    user = tuple(overrides)
+    gathered = Gathered()
+    resolved: dict[str, Effective] = {}
+    for name, values in arms.variants.items():
+        with gathered:
+            places = settings.places(values, base.document, ("arms", "variants", name))
+            change = settings.read(values, places)
+            refuse_user_settings(user, change.touched, f"the arm '{name}'")
+            variant = Variant(change.overrides, change.path, arm=name)
+            resolved[name] = effectives.resolve(base.slug, user, folder, variant)
+    gathered.extend(_names(base, arms))
+    gathered.refuse()
+    gathered.extend(same_cells(resolved, lambda name: base.where("arms", "variants", name)))
+    gathered.extend(_comparisons(base, resolved))
+    gathered.refuse()
+    levels = [
+        Level(
+            name=name,
+            path=one.variant.path and list(one.scenario.path),
+            knobs={override.knob: one.values[override.knob] for override in one.variant.overrides},
+        )
+        for name, one in resolved.items()
+    ]
+    planned = Plan(
+        kind="arms",
+        name=base.slug,
+        title=base.scenario.title,
+        question=base.scenario.question,
+        overrides=user,
+        rules=arms,
+        axes=(Axis(name=AXIS, levels=levels),),
+        cells={name: Planned(cell_of(name, one, {AXIS: name}), one) for name, one in resolved.items()},
+        baseline=arms.baseline or next(iter(resolved)),
+        predictions=tuple(one.claim() for one in base.scenario.predictions if one.compares_arms),
+    )
+    within_duration(planned, base.where("arms"))
+    return planned
+
+
+def _names(base: Effective, arms: Arms) -> Iterator[Problem]:
+    """Check that what names an arm names one of them."""
+    if arms.baseline is not None and arms.baseline not in arms.variants:
+        yield _unknown(arms.baseline, arms.variants, base.where("arms", "baseline"))
+    for index, one in enumerate(base.scenario.predictions):
+        where = base.where("predictions", index, "arms")
+        if one.arms and one.compares_arms:
+            yield Problem(f"prediction '{one.id}' compares arms, so it is not about the runs of some", where)
+        for name in one.arms or []:
+            if name not in arms.variants:
+                yield _unknown(name, arms.variants, where)
+
+
+def _unknown(name: str, known: Iterable[str], where: str) -> Problem:
+    names = list(known)
+    return Problem(f"there is no arm '{name}'", where, did_you_mean(name, names) or f"the arms are {', '.join(names)}")
+
+
+def _comparisons(base: Effective, resolved: Mapping[str, Effective]) -> Iterator[Problem]:
+    """Check that predictions over arms name arms, and figures that these have."""
+    # analysis is loaded only by the commands that read predictions.
+    from analysis import figures  # noqa: PLC0415
+    from analysis.compare import arms  # noqa: PLC0415
+    from analysis.expressions import ExpressionError  # noqa: PLC0415
+
+    scopes = {name: figures.scope(one.scenario.path, one.on_path()) for name, one in resolved.items()}
+    for index, one in enumerate(base.scenario.predictions):
+        if not one.compares_arms:
+            continue
+        try:
+            arms.check(one.expression, scopes)
+        except ExpressionError as error:
+            yield Problem(f"prediction '{one.id}': {error}", base.where("predictions", index, "expression"))

@@ -1,0 +1,100 @@
+"""From a plan to a series that has been run: checks, lock, fingerprint, engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from lab import limits, paths
+from lab.effective import Effective
+from lab.errors import Problem
+from lab.lock import machine_lock
+from lab.run import clear_up_after
+from lab.series import fingerprint, store
+from lab.series.engine import Engine
+from lab.series.gather import Gathered
+from lab.series.plan import Plan
+from lab.series.progress import Progress
+from lab.series.record import Fingerprint, Run
+from lab.series.runner import RealRunner
+from lab.signals import interruptible
+
+
+def run_plan(
+    plan: Plan,
+    command: Sequence[str],
+    console: Console,
+    *,
+    new: bool,
+    places: Callable[[Engine], Iterable[Run]] | None = None,
+) -> Path:
+    """Run a series, or what is left of it, and give its folder.
+
+    Args:
+        plan: what is asked for.
+        command: the command line.
+        console: where progress is printed.
+        new: whether to begin a new series although there is one to go on with.
+        places: what is to be run; by default every place of the plan that has no complete run.
+
+    Raises:
+        BadInput: this machine cannot do what a cell asks, or an unfinished series must not be mixed with this one.
+        LabError: the lab or the machine failed as a whole, or the user interrupted the series.
+    """
+    check(plan)
+    with machine_lock(f"the series of {plan.name}") as lock, interruptible():
+        clear_up_after(lock)
+        taken = fingerprint.now(plan.digest(), plan.roles)
+        series, folder, resumed = store.open_series(plan, taken, command, new=new)
+        cells: dict[str, Effective] = {name: planned.effective for name, planned in plan.cells.items()}
+        engine = Engine(series, folder, cells, RealRunner(command, console, lock), Progress(series, cells, console))
+        if resumed:
+            _resume(engine, taken, console)
+        engine.go((places or open_places)(engine))
+        return folder
+
+
+def _resume(engine: Engine, taken: Fingerprint, console: Console) -> None:
+    series = engine.series
+    derive_again = series.fingerprint.analysis != taken.analysis
+    series.fingerprint = taken
+    engine.take_over(derive_again=derive_again)
+    done = sum(place.status == "complete" for place in series.runs)
+    again = "; the analysis changed, so these were derived again" if derive_again and done else ""
+    where = paths.shown(engine.folder)
+    console.print(f"going on with {where}: {done} of {len(series.runs)} runs are complete{again}", soft_wrap=True)
+
+
+def open_places(engine: Engine) -> Iterator[Run]:
+    """Give every place that has no complete run yet, in the order of the plan."""
+    yield from [place for place in engine.series.runs if place.status != "complete"]
+
+
+def check(plan: Plan) -> None:
+    """Refuse what this machine cannot hold in any of the cells, and a stop rule that cannot be judged.
+
+    Raises:
+        BadInput: with the numbers, for all cells at once.
+    """
+    gathered = Gathered()
+    for planned in plan.cells.values():
+        with gathered:
+            limits.check(planned.effective)
+    gathered.extend(_stop_rule(plan))
+    gathered.refuse()
+
+
+def _stop_rule(plan: Plan) -> Iterator[Problem]:
+    from analysis import predictions  # noqa: PLC0415 # as in lab.predictions
+    from analysis.expressions import ExpressionError  # noqa: PLC0415
+
+    if plan.rules.stop.when is None:
+        return
+    for planned in plan.cells.values():
+        effective = planned.effective
+        try:
+            predictions.check(plan.rules.stop.when, effective.scenario.path, effective.on_path())
+        except ExpressionError as error:
+            yield Problem(f"stop.when: {error}")

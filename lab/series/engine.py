@@ -1,0 +1,174 @@
+"""The one engine of arms, matrices and searches: runs place after place, and records each step before and after."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Literal, Protocol
+
+from lab import manifest, paths
+from lab.effective import Effective
+from lab.errors import ConnlabError, Interruption, LabError
+from lab.manifest import utc_now
+from lab.series.progress import Progress
+from lab.series.record import Run, Series, Status, Verdict
+from lab.session import Occasion
+from lab.signals import Interrupted
+from lab.verdicts import VERDICT_FILE
+
+_LOST = "the lab's process ended without a word (killed, or the machine went down)"
+
+
+class Runner(Protocol):
+    """Runs and judges one place."""
+
+    def run(self, effective: Effective, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
+        """Run it once; `opened` is called with the run's folder before anything of it starts.
+
+        Raises:
+            ConnlabError: it did not come to its end; Interruption if that was the user's wish.
+        """
+
+    def derive(self, folder: Path) -> Verdict | None:
+        """Derive everything from a run and give its verdict; None if nothing was predicted of it alone."""
+
+    def holds(self, folder: Path, expression: str) -> Literal["true", "false", "unknown"]:
+        """Judge an expression in a run."""
+
+
+class Engine:
+    """A series at work.
+
+    Attributes:
+        series: the state, saved at each step.
+        folder: where series.json lies.
+        cells: what each cell runs; a search adds to it as it goes.
+    """
+
+    def __init__(
+        self, series: Series, folder: Path, cells: dict[str, Effective], runner: Runner, progress: Progress
+    ) -> None:
+        self.series = series
+        self.cells = cells
+        self.folder = folder
+        self._runner = runner
+        self._progress = progress
+
+    def save(self) -> None:
+        """Write series.json as it stands."""
+        self.series.save(self.folder)
+
+    def take_over(self, *, derive_again: bool) -> None:
+        """Put right what a killed process left: a run that had ended counts, one that had not is lost.
+
+        Args:
+            derive_again: whether the analysis is another than that which derived the recorded runs.
+        """
+        for place in self.series.runs:
+            if place.status not in ("running", "complete", "failed") or place.run is None:
+                continue
+            _take_status(place)
+            folder = paths.RESULTS / place.run
+            if place.status == "complete" and (derive_again or not (folder / VERDICT_FILE).is_file()):
+                self._judge(place, folder)
+        self.save()
+
+    def go(self, places: Iterable[Run]) -> None:
+        """Run place after place until all are through, the stop rule ends it, or the user does.
+
+        Raises:
+            Interruption: the user ended it; series.json says how far it came.
+        """
+        try:
+            self._go(places)
+        except (Interrupted, Interruption) as error:
+            self._finish("interrupted", str(error).splitlines()[0])
+            done, whole = self._done(), len(self.series.runs)
+            kept = f"{done} of {whole} runs are complete; the same command goes on with the others"
+            raise Interruption(f"the series was interrupted: {kept}") from error
+
+    def _go(self, places: Iterable[Run]) -> None:
+        failed_in_a_row = 0
+        for number, place in enumerate(places):
+            if number:
+                time.sleep(self.series.cooldown_ms / 1000)
+            self._run(place)
+            failed_in_a_row = 0 if place.status == "complete" else failed_in_a_row + 1
+            if failed_in_a_row >= self.series.stop.failed_in_a_row:
+                why = f"{failed_in_a_row} runs in succession did not complete; the last: {place.reason}"
+                self._finish("partial", why)
+                return
+            if place.status == "complete" and self._stops(place):
+                self._finish("stopped", f"in {place.run} it held that {self.series.stop.when}")
+                return
+        whole = self._done() == len(self.series.runs)
+        self._finish("complete" if whole else "partial", None if whole else "some runs did not complete")
+
+    def _stops(self, place: Run) -> bool:
+        when = self.series.stop.when
+        return when is not None and self.holds(place, when) == "true"
+
+    def holds(self, place: Run, expression: str) -> Literal["true", "false", "unknown"]:
+        """Judge an expression in a place's run; unknown where the run gives no evidence."""
+        if place.status != "complete":
+            return "unknown"
+        return self._runner.holds(paths.RESULTS / str(place.run), expression)
+
+    def _done(self) -> int:
+        return sum(place.status == "complete" for place in self.series.runs)
+
+    def _finish(self, status: Status, reason: str | None) -> None:
+        self.series.status, self.series.reason, self.series.ended = status, reason, utc_now()
+        self.save()
+
+    def _run(self, place: Run) -> None:
+        if place.run is not None:
+            place.lost.append(place.run)
+        place.run, place.status = None, "planned"
+        place.verdict, place.holds, place.reason = None, None, None
+        effective = self.cells[place.cell]
+
+        def opened(folder: Path) -> None:
+            place.run, place.status = f"{effective.slug}/{folder.name}", "running"
+            self.save()
+
+        occasion = Occasion(self.series.series, place.cell, place.repetition)
+        began = time.monotonic()
+        try:
+            self._runner.run(effective, occasion, self._progress.title(place), opened)
+        except ConnlabError as error:
+            place.status, place.reason = "aborted", _first_line(error)
+            self.save()
+            if isinstance(error, Interruption):
+                raise
+        else:
+            _take_status(place)
+            self.save()
+            self._judge(place, paths.RESULTS / str(place.run))
+        self._progress.done(place, time.monotonic() - began)
+
+    def _judge(self, place: Run, folder: Path) -> None:
+        try:
+            place.verdict = self._runner.derive(folder)
+        except Exception as error:  # noqa: BLE001 # whatever one run's files make of the analysis, the others go on
+            place.verdict, place.reason = "inconclusive", f"the analysis failed: {type(error).__name__}: {error}"
+        self.save()
+
+
+def _take_status(place: Run) -> None:
+    """Let a place say what its run's manifest says."""
+    try:
+        found = manifest.load(paths.RESULTS / str(place.run))
+    except (OSError, ValueError):
+        place.status, place.reason = "aborted", "its folder has no manifest that can be read"
+        return
+    if found.status == "running":
+        place.status, place.reason = "aborted", _LOST
+    else:
+        place.status, place.reason = found.status, found.reason
+
+
+def _first_line(error: ConnlabError) -> str:
+    what = error.what if isinstance(error, LabError) else str(error)
+    return what.splitlines()[0].removeprefix("the run was aborted: ")

@@ -1,0 +1,64 @@
+"""What must be the same for two runs to be compared: plan, code, images and kernel."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from lab import facts, machine, paths
+from lab.series.record import Fingerprint
+
+_FLOWS = paths.ROOT / ".cache" / "bin" / "flows"
+_SHOWN = 12
+
+
+def now(plan: str, roles: Iterable[str]) -> Fingerprint:
+    """Take the fingerprint of this moment; images that are missing are built first.
+
+    Args:
+        plan: the digest of what is to be run.
+        roles: those that take part.
+
+    Raises:
+        LabError: an image cannot be had, or no engine answers.
+    """
+    wanted = ["collector", *sorted(set(roles))]
+    return Fingerprint(
+        plan=plan,
+        code=_digest([*_sources("lab"), paths.COMPOSE_FILE]),
+        analysis=_digest([*_sources("analysis"), _FLOWS]),
+        images=facts.images(wanted, facts.build_images),
+        kernel=machine.kernel(),
+    )
+
+
+def _sources(package: str) -> list[Path]:
+    return sorted((paths.ROOT / package).rglob("*.py"))
+
+
+def _digest(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        content = file.read_bytes() if file.is_file() else b""
+        digest.update(f"{file.relative_to(paths.ROOT)}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def differences(before: Fingerprint, after: Fingerprint) -> Iterator[str]:
+    """Say in words what changed between two fingerprints, so that their runs must not stand side by side."""
+    if before.plan != after.plan:
+        yield "the scenario, or the cells and their order"
+    if before.code != after.code:
+        yield "the lab's own program (lab/ or compose.yaml)"
+    for name in sorted(before.images.keys() | after.images.keys()):
+        if before.images.get(name) != after.images.get(name):
+            was, is_now = (_short(images.get(name)) for images in (before.images, after.images))
+            yield f"the image connlab/{name} ({was}, now {is_now})"
+    if before.kernel != after.kernel:
+        yield f"the kernel ({before.kernel}, now {after.kernel})"
+
+
+def _short(image: str | None) -> str:
+    return image.removeprefix("sha256:")[:_SHOWN] if image else "none"

@@ -1,0 +1,152 @@
+"""The plan of a matrix: every combination of its axes' levels is a cell, and every cell is checked."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from lab import effective as effectives
+from lab import paths
+from lab.document import Document
+from lab.effective import Effective, Stated, Variant
+from lab.errors import BadInput, Problem
+from lab.nearest import did_you_mean
+from lab.series import settings
+from lab.series.gather import Gathered, refuse_user_settings, same_cells
+from lab.series.matrix_file import Matrix, read
+from lab.series.plan import Plan, Planned, cell_of, short_names, slug, within_duration
+from lab.series.record import Axis, Level
+from lab.series.settings import Change
+from lab.series.sides import Side, contradictions, read_sides, spelled
+
+# The longest name of a folder, less the time and the repetition in a run's id, with room to spare.
+_CELL_NAME_MAX = 200
+
+
+def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -> Plan:
+    """Read a matrix and plan its series.
+
+    Args:
+        name: the file's, without `.yaml`.
+        overrides: the user's own, for every cell, as `knob=value`.
+        folder: where scenarios lie, and matrices below.
+
+    Raises:
+        BadInput: anything is wrong with it or with one of its cells; all is listed, with file and line.
+    """
+    user = tuple(overrides)
+    matrix, document = read(name, folder or paths.SCENARIOS)
+    gathered = Gathered()
+    sides = read_sides(matrix, document, gathered)
+    fixed = Change()
+    with gathered:
+        fixed = settings.read(matrix.knobs, settings.places(matrix.knobs, document, ("knobs",)))
+    gathered.extend(contradictions(sides, fixed))
+    for one in (fixed, *(change for side in sides for change in side.levels.values())):
+        with gathered:
+            refuse_user_settings(user, one.touched, f"the matrix '{name}'")
+    gathered.refuse()
+    _within_cells(matrix, sides, document)
+    stated = _stated(matrix, document)
+    resolved: dict[str, tuple[Effective, dict[str, str]]] = {}
+    for cell, levels in _combinations(document, sides).items():
+        change = _change(levels, sides, fixed)
+        variant = Variant(change.overrides, change.path, predictions=stated)
+        with gathered:
+            resolved[cell] = (effectives.resolve(change.scenario or matrix.scenarios[0], user, folder, variant), levels)
+    gathered.refuse()
+    gathered.extend(same_cells({cell: one for cell, (one, _) in resolved.items()}, lambda _: document.where(("axes",))))
+    gathered.refuse()
+    planned = Plan(
+        kind="matrix",
+        name=name,
+        title=matrix.title,
+        question=matrix.question,
+        overrides=user,
+        rules=matrix,
+        axes=tuple(_axis(side, resolved.values()) for side in sides),
+        cells={cell: Planned(cell_of(cell, one, levels), one) for cell, (one, levels) in resolved.items()},
+        baseline=_baseline(matrix, document, sides),
+    )
+    within_duration(planned, document.where(("axes",)))
+    return planned
+
+
+def _within_cells(matrix: Matrix, sides: Sequence[Side], document: Document) -> None:
+    count = math.prod(len(side.levels) for side in sides)
+    if count > matrix.budget.cells:
+        shape = " x ".join(str(len(side.levels)) for side in sides)
+        what = f"the matrix has {shape} = {count:,} cells, and its budget is {matrix.budget.cells:,}"
+        raise BadInput(Problem(what, document.where(("axes",)), "take values away, or raise budget.cells"))
+
+
+def _combinations(document: Document, sides: Sequence[Side]) -> dict[str, dict[str, str]]:
+    """Name every cell, and give its level on each axis."""
+    short = short_names([side.name for side in sides])
+    cells: dict[str, dict[str, str]] = {}
+    for combination in itertools.product(*(side.levels for side in sides)):
+        levels = {side.name: level for side, level in zip(sides, combination, strict=True)}
+        name = "-".join(_part(side, short[side.name], levels[side.name]) for side in sides)
+        if name in cells or not name or len(name) > _CELL_NAME_MAX:
+            fault = "two cells would both be called" if name in cells else "a cell would be called"
+            way_on = "use named variants, with short names that differ in letters and digits"
+            raise BadInput(Problem(f"{fault} '{name}'", document.where(("axes",)), way_on))
+        cells[name] = levels
+    return cells
+
+
+def _change(levels: Mapping[str, str], sides: Sequence[Side], fixed: Change) -> Change:
+    """Put together what a cell changes: what is fixed, and its level on each axis. They touch different things."""
+    changes = [fixed, *(side.levels[levels[side.name]] for side in sides)]
+    return Change(
+        overrides=tuple(override for change in changes for override in change.overrides),
+        path=next((change.path for change in changes if change.path), None),
+        scenario=next((change.scenario for change in changes if change.scenario), None),
+    )
+
+
+def _stated(matrix: Matrix, document: Document) -> tuple[Stated, ...] | None:
+    if matrix.predictions is None:
+        return None
+    return tuple(
+        Stated(one, document.where(("predictions", index, "expression")))
+        for index, one in enumerate(matrix.predictions)
+    )
+
+
+def _part(side: Side, short: str, level: str) -> str:
+    return f"{short}-{slug(level)}" if side.is_knob else slug(level)
+
+
+def _axis(side: Side, cells: Iterable[tuple[Effective, dict[str, str]]]) -> Axis:
+    """Describe an axis; a level's values are read off a cell that has it."""
+    sample = {levels[side.name]: one for one, levels in cells}
+    return Axis(
+        name=side.name,
+        levels=[
+            Level(
+                name=level,
+                scenario=change.scenario,
+                path=list(sample[level].scenario.path) if change.path else None,
+                knobs={override.knob: sample[level].values[override.knob] for override in change.overrides},
+            )
+            for level, change in side.levels.items()
+        ],
+    )
+
+
+def _baseline(matrix: Matrix, document: Document, sides: Sequence[Side]) -> str:
+    short = short_names([side.name for side in sides])
+    asked = {axis: spelled(level) for axis, level in matrix.baseline.items()}
+    by_name = {side.name: side for side in sides}
+    for axis, level in asked.items():
+        where = document.where(("baseline", axis))
+        if axis not in by_name:
+            raise BadInput(Problem(f"the baseline names no axis '{axis}'", where, did_you_mean(axis, by_name)))
+        if level not in by_name[axis].levels:
+            known = ", ".join(by_name[axis].levels)
+            raise BadInput(Problem(f"the axis '{axis}' has no level '{level}'", where, f"it has {known}"))
+    chosen = {side.name: asked.get(side.name, next(iter(side.levels))) for side in sides}
+    return "-".join(_part(side, short[side.name], chosen[side.name]) for side in sides)

@@ -1,0 +1,141 @@
+"""The plan of a series: its axes, its cells and the order of its runs, all checked before anything starts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lab import models
+from lab.effective import Effective
+from lab.errors import BadInput, Problem
+from lab.scenario import Claim
+from lab.scenario import Series as Rules
+from lab.series.order import order
+from lab.series.record import Axis, Cell, Kind, Search
+from lab.units import format_duration
+
+# What a run takes besides its load and drain, until the series has measured it: start, stop and analysis.
+BESIDES_S = 12.0
+
+_MODEL_FIGURES = (
+    *("accept_capacity", "listen_backlog", "syns_per_failed_dial"),
+    *("users_served", "users_failed", "listen_drops"),
+)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A cell, and what it makes of its scenario."""
+
+    cell: Cell
+    effective: Effective
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a series will do.
+
+    Attributes:
+        overrides: the user's own, for every cell, as `knob=value`.
+        cells: by name.
+        baseline: the cell with which others are compared.
+        predictions: those about the series as a whole.
+        request: what makes this command the same as another one, besides kind, name and overrides.
+        search: what a search looks for; its cells are the two ends, and grow.
+    """
+
+    kind: Kind
+    name: str
+    title: str
+    question: str
+    overrides: tuple[str, ...]
+    rules: Rules
+    axes: tuple[Axis, ...]
+    cells: Mapping[str, Planned]
+    baseline: str | None
+    predictions: tuple[Claim, ...] = ()
+    request: Mapping[str, Any] = field(default_factory=dict)
+    search: Search | None = None
+
+    @property
+    def scenarios(self) -> list[str]:
+        """The scenarios, each once."""
+        return list(dict.fromkeys(planned.cell.scenario for planned in self.cells.values()))
+
+    @property
+    def roles(self) -> set[str]:
+        """The roles that take part in some cell."""
+        return {role for planned in self.cells.values() for role in planned.cell.path}
+
+    def order(self) -> list[tuple[str, int]]:
+        """Give each cell and repetition in the order in which they are run; a search's is not known beforehand."""
+        return [] if self.kind == "search" else order(self.cells, self.rules.repetitions, self.rules.seed)
+
+    def run_s(self, cell: str, besides_s: float = BESIDES_S) -> float:
+        """Estimate how long a run of a cell takes, its pause included; seconds."""
+        planned = self.cells[cell]
+        own_s = planned.cell.load_s + (planned.effective.scenario.drain + self.rules.cooldown) / 1000
+        return own_s + besides_s
+
+    def expected_s(self) -> float:
+        """Estimate how long the whole takes; seconds."""
+        return sum(self.run_s(cell) for cell, _ in self.order())
+
+    def digest(self) -> str:
+        """Give the fingerprint of all that the runs depend on: scenarios, cells, rules and order."""
+        cells = {
+            name: {
+                "scenario": planned.cell.scenario,
+                "document": planned.effective.document.content,
+                "path": planned.cell.path,
+                "values": dict(planned.effective.values),
+                "predictions": [stated.prediction.model_dump() for stated in planned.effective.predictions],
+            }
+            for name, planned in self.cells.items()
+        }
+        whole = {"cells": cells, "order": self.order(), "predictions": [one.model_dump() for one in self.predictions]}
+        return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def within_duration(plan: Plan, where: str) -> None:
+    """Refuse a plan that is expected to take longer than its budget.
+
+    Raises:
+        BadInput: with both times.
+    """
+    budget_ms, expected_s = plan.rules.budget.duration, plan.expected_s()
+    if expected_s * 1000 > budget_ms:
+        runs = len(plan.order())
+        what = f"{runs:,} runs are expected to take {expected_s / 60:,.0f} min, and the budget is"
+        way_on = "take cells or repetitions away, or raise budget.duration"
+        raise BadInput(Problem(f"{what} {format_duration(budget_ms)}", where, way_on))
+
+
+def cell_of(name: str, effective: Effective, levels: Mapping[str, str]) -> Cell:
+    """Describe a cell as series.json has it."""
+    known = models.known_before_run(effective, [f"model.{figure}" for figure in _MODEL_FIGURES])
+    return Cell(
+        cell=name,
+        scenario=effective.slug,
+        levels=dict(levels),
+        path=list(effective.scenario.path),
+        knobs={one.knob: effective.values[one.knob] for one in effective.overrides},
+        load_s=models.expected_s(effective),
+        model={figure.removeprefix("model."): value for figure, value in known.items()},
+    )
+
+
+def slug(text: str) -> str:
+    """Write a level's or an axis's name as part of a cell's: small letters, digits and hyphens."""
+    spelled = {'""': "empty", "-1": "unlimited"}.get(text, text)
+    return re.sub(r"[^a-z0-9]+", "-", spelled.lower()).strip("-")
+
+
+def short_names(axes: Sequence[str]) -> dict[str, str]:
+    """Give each axis the shortest name that tells it from the others: a knob's last part, or the whole."""
+    last = {axis: slug(axis.rpartition(".")[2]) for axis in axes}
+    return {axis: last[axis] if list(last.values()).count(last[axis]) == 1 else slug(axis) for axis in axes}

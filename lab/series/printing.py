@@ -1,0 +1,149 @@
+"""What the commands of series print: a plan before it runs, and what became of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lab import paths
+from lab.catalogue import show_value
+from lab.series.plan import Plan
+from lab.series.record import Search, Series
+from lab.verdicts import STYLES, show
+
+_MINUTE_S = 60
+
+
+def plan_details(plan: Plan) -> dict[str, Any]:
+    """Give a plan as a program reads it: cells, order and expected time."""
+    return {
+        "kind": plan.kind,
+        "name": plan.name,
+        "title": plan.title,
+        "question": plan.question,
+        "seed": plan.rules.seed,
+        "repetitions": plan.rules.repetitions,
+        "axes": [axis.model_dump() for axis in plan.axes],
+        "baseline": plan.baseline,
+        "cells": [planned.cell.model_dump() for planned in plan.cells.values()],
+        "order": [{"cell": cell, "repetition": repetition} for cell, repetition in plan.order()],
+        "expected_s": round(plan.expected_s()),
+    }
+
+
+def print_plan(console: Console, plan: Plan) -> None:
+    """Print what a series would do: its cells, the order, and how long it is expected to take."""
+    console.print(Text(plan.title, "bold"))
+    console.print(plan.question)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    failing = any("users_failed" in planned.cell.model for planned in plan.cells.values())
+    for column in ("cell", "sets", "load", *(("users failed, by the model",) if failing else ())):
+        table.add_column(column, overflow="fold")
+    for name, planned in plan.cells.items():
+        sets = ", ".join(f"{knob} = {show_value(knob, value)}" for knob, value in planned.cell.knobs.items())
+        way = f"path {' '.join(planned.cell.path)}" if planned.effective.variant.path else ""
+        predicted = planned.cell.model.get("users_failed", "?")
+        mark = " (baseline)" if name == plan.baseline else ""
+        last = (str(predicted),) if failing else ()
+        table.add_row(name + mark, ", ".join(filter(None, (way, sets))), f"{planned.cell.load_s:.0f} s", *last)
+    console.print(table)
+    order = plan.order()
+    console.print(f"order, by the seed {plan.rules.seed}:")
+    for number, (cell, repetition) in enumerate(order, start=1):
+        console.print(f"  {number:>3}  {cell} r{repetition:02}", soft_wrap=True)
+    runs = f"{len(plan.cells)} cells x {plan.rules.repetitions} = {len(order)} runs"
+    console.print(f"{runs}, expected to take {span(plan.expected_s())}")
+
+
+def span(seconds: float) -> str:
+    """Write how long something takes, for a reader."""
+    return f"{seconds:.0f} s" if seconds < 2 * _MINUTE_S else f"{seconds / _MINUTE_S:.0f} min"
+
+
+def plan_summary(plan: Plan) -> dict[str, Any]:
+    """Give one line about a matrix: what `connlab matrix` lists."""
+    return {
+        "matrix": plan.name,
+        "title": plan.title,
+        "scenarios": plan.scenarios,
+        "cells": len(plan.cells),
+        "runs": len(plan.order()),
+        "expected_s": round(plan.expected_s()),
+    }
+
+
+def print_plans(console: Console, plans: Iterable[Plan]) -> None:
+    """Print the matrices."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("matrix", "cells", "runs", "about", "title"):
+        table.add_column(column, no_wrap=column != "title", overflow="fold")
+    for one in map(plan_summary, plans):
+        counts = (str(one["cells"]), str(one["runs"]), span(one["expected_s"]))
+        table.add_row(one["matrix"], *counts, one["title"])
+    console.print(table)
+
+
+def print_series(console: Console, series: Series, verdict: Mapping[str, Any], folder: Path) -> None:
+    """Print what became of each cell and of each prediction over the whole, the verdict, and where it all lies."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("cell", "runs", "evidence", "verdict", "predictions that did not hold"):
+        table.add_column(column, overflow="fold")
+    for cell in series.cells:
+        judged = verdict["cells"].get(cell.cell, {})
+        planned = sum(place.cell == cell.cell for place in series.runs)
+        found = judged.get("verdict") or "-"
+        failed = [f"{one['id']} ({one['false']} of {judged['used']})" for one in _failed(judged)]
+        counts = (str(planned), str(judged.get("used", 0)))
+        table.add_row(cell.cell, *counts, Text(found, STYLES.get(found, "")), ", ".join(failed))
+    console.print(table)
+    for one in verdict["predictions"]:
+        _print_prediction(console, one)
+    ended = f"the series is {series.status}" + (f": {series.reason}" if series.reason else "")
+    console.print(ended, soft_wrap=True)
+    console.print(Text.assemble("verdict: ", (verdict["verdict"], STYLES[verdict["verdict"]])))
+    console.print(f"result: {paths.shown(folder)}", soft_wrap=True)
+
+
+def _failed(judged: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in judged.get("predictions", []) if one["false"]]
+
+
+def _print_prediction(console: Console, one: Mapping[str, Any]) -> None:
+    status = (f"{one['status']:<8}", STYLES[one["status"]])
+    console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)
+    for name, value in one["measured"].items():
+        interval = "" if value["low"] is None else f", {show(value['low'])} to {show(value['high'])}"
+        line = f"        {name} = {show(value['mean'])}{interval} ({len(value['values'])} runs)"
+        console.print(line, style="dim", soft_wrap=True)
+    if one["why"]:
+        needed = one["repetitions_needed"]
+        more = f"; about {needed} repetitions of each arm would decide it" if needed else ""
+        console.print(f"        why: {one['why']}{more}", style="yellow", soft_wrap=True)
+
+
+def print_search(console: Console, search: Search, folder: Path | None = None) -> None:
+    """Print what a search would do, or what it found, with the model's prediction beside it."""
+    knob = search.knob
+
+    def shown(value: int) -> str:
+        return show_value(knob, value)
+
+    if search.outcome == "found" and search.found is not None:
+        console.print(Text(f"{search.goal} {knob} for which {search.until}: {shown(search.found)}", "bold"))
+    elif search.outcome:
+        console.print(Text(f"{search.outcome}: {search.until} over {knob}", "bold"))
+    else:
+        where = f"from {shown(search.low)} to {shown(search.high)}, to within {shown(search.step)}"
+        console.print(f"{knob} {where}, {search.confirm} runs at each side of the border, until {search.until}")
+    if search.why:
+        console.print(search.why, soft_wrap=True)
+    model = "the model does not say" if search.predicted is None else f"the model says {shown(search.predicted)}"
+    console.print(model)
+    if folder:
+        console.print(f"result: {paths.shown(folder)}", soft_wrap=True)

@@ -1,0 +1,48 @@
+"""Runs a series' places on real containers, under the machine's lock that the series holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+
+from lab import verdicts
+from lab.effective import Effective
+from lab.lock import Lock
+from lab.run import record
+from lab.series.record import Verdict
+from lab.session import Occasion, open_session
+
+
+class RealRunner:
+    """The lab's own way to run and judge one place; see lab.series.engine.Runner."""
+
+    def __init__(self, command: Sequence[str], console: Console, lock: Lock) -> None:
+        self._command = command
+        self._console = console
+        self._lock = lock
+
+    def run(self, effective: Effective, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
+        """Run it once."""
+        session = open_session(effective, self._command, occasion)
+        opened(session.folder)
+        record(session, self._console, self._lock, title)
+
+    def derive(self, folder: Path) -> Verdict | None:
+        """Derive everything and give the verdict; None if nothing was predicted of this run alone."""
+        verdict = verdicts.derive(folder)
+        if not verdict["predictions"]:
+            return None
+        found: Verdict = verdict["verdict"]
+        return found
+
+    def holds(self, folder: Path, expression: str) -> Literal["true", "false", "unknown"]:
+        """Judge an expression in a run."""
+        # As in verdicts: what only the end of a run needs.
+        from analysis import manifest, predictions  # noqa: PLC0415
+        from analysis.figures import Run  # noqa: PLC0415
+        from analysis.rawrun import RawRun  # noqa: PLC0415
+
+        return predictions.judge(Run(RawRun(folder, manifest.read(folder))), expression).status

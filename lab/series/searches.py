@@ -1,0 +1,226 @@
+"""Searches: for the smallest or largest value of a knob for which an expression holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import effective as effectives
+from lab.catalogue import CATALOGUE, show_value
+from lab.effective import Effective
+from lab.errors import BadInput, Problem
+from lab.overrides import nearest_knob, parse_overrides
+from lab.scenario import Series as Rules
+from lab.series.bisect import Next, Range, Status, decide
+from lab.series.engine import Engine
+from lab.series.foresight import Border, border
+from lab.series.gather import Gathered
+from lab.series.plan import Plan, Planned, cell_of, short_names, slug
+from lab.series.record import Axis, Level, Run, Search
+from lab.units import parse_duration
+
+_STEP_MS = 100
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asks for; the numbers are text, because the knob says how they are read.
+
+    Attributes:
+        low, high: the range; None: around what the model says.
+        step: how near the two sides of the border must come; None: 1, or 100 ms for a duration.
+        confirm: runs at each of the two.
+    """
+
+    scenario: str
+    knob: str
+    until: str
+    low: str | None = None
+    high: str | None = None
+    step: str | None = None
+    confirm: int = 2
+
+
+class _Knob:
+    """The knob that is moved: its values as whole numbers, durations in ms."""
+
+    def __init__(self, asked: Asked, user: tuple[str, ...], folder: Path | None) -> None:
+        self.name = asked.knob
+        self._scenario, self._user, self._folder = asked.scenario, user, folder
+        self.is_duration = self.name in CATALOGUE and CATALOGUE[self.name].is_duration
+        self.base = effectives.resolve(asked.scenario, user, folder)
+        value = self.base.values.get(self.name)
+        self.value = value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def at(self, value: int) -> Effective:
+        """Give the scenario with a value of the knob; BadInput if it cannot have it."""
+        return effectives.resolve(self._scenario, (*self._user, f"{self.name}={self.text(value)}"), self._folder)
+
+    def text(self, value: int) -> str:
+        """Write a value as an override takes it."""
+        return f"{value}ms" if self.is_duration else str(value)
+
+    def read(self, option: str, text: str) -> int:
+        """Read a value that the user gave."""
+        try:
+            return parse_duration(text) if self.is_duration else int(text)
+        except ValueError as error:
+            what = str(error) if self.is_duration else f"'{text}' is no whole number"
+            raise BadInput(Problem(what, f"--{option} {text}")) from None
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """A search that is ready to run."""
+
+    plan: Plan
+    within: Range
+    knob: _Knob
+    until: str
+
+    def places(self, engine: Engine) -> Iterator[Run]:
+        """Give what to run next until the search is at its end; what came out is then in series.json."""
+        series = engine.series
+        for place in [place for place in series.runs if place.status != "complete"]:
+            engine.cells[place.cell] = self._at(engine, place)
+            yield place
+        decision = decide(self.within, self._seen(engine))
+        while isinstance(decision, Next):
+            yield self._place(engine, decision.value)
+            decision = decide(self.within, self._seen(engine))
+        if series.search:
+            series.search.outcome, series.search.goal = decision.outcome, decision.goal
+            series.search.found, series.search.why = decision.found, decision.why
+
+    def _at(self, engine: Engine, place: Run) -> Effective:
+        (cell,) = [cell for cell in engine.series.cells if cell.cell == place.cell]
+        return self.knob.at(int(cell.knobs[self.knob.name]))
+
+    def _seen(self, engine: Engine) -> dict[int, list[Status]]:
+        values = {cell.cell: int(cell.knobs[self.knob.name]) for cell in engine.series.cells}
+        seen: dict[int, list[Status]] = {}
+        for place in engine.series.runs:
+            if place.holds is None:
+                place.holds = engine.holds(place, self.until)
+            seen.setdefault(values[place.cell], []).append(place.holds)
+        return seen
+
+    def _place(self, engine: Engine, value: int) -> Run:
+        """Append a run of a value, and its cell if it is the first."""
+        series = engine.series
+        planned = _planned(self.knob, value)
+        name = planned.cell.cell
+        engine.cells[name] = planned.effective
+        if name not in [cell.cell for cell in series.cells]:
+            series.cells.append(planned.cell)
+            series.axes[0].levels.append(_level(planned, self.knob))
+        repetition = 1 + sum(place.cell == name for place in series.runs)
+        series.runs.append(Run(cell=name, repetition=repetition))
+        return series.runs[-1]
+
+
+def plan(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None) -> SearchPlan:
+    """Plan a search.
+
+    Args:
+        asked: what is looked for.
+        overrides: the user's own, for every run, as `knob=value`.
+        folder: where scenarios lie.
+
+    Raises:
+        BadInput: the knob is none that can be searched, the expression cannot be judged, an end of the range cannot be
+            run, or there is no range and the model knows none.
+    """
+    user = tuple(overrides)
+    knob = _knob(asked, user, folder)
+    step = knob.read("step", asked.step) if asked.step else (_STEP_MS if knob.is_duration else 1)
+    if step < 1 or asked.confirm < 1:
+        raise BadInput(Problem("a search needs a step and a number of confirming runs of at least 1"))
+    _check_expression(asked.until, knob)
+    foreseen = border(asked.until, knob.at, knob.value or 1, step)
+    low, high = _ends(asked, knob, foreseen)
+    gathered = Gathered()
+    cells: dict[str, Planned] = {}
+    for value in (low, high):
+        with gathered:
+            planned = _planned(knob, value)
+            cells[planned.cell.cell] = planned
+    gathered.refuse()
+    base = knob.at(low).scenario
+    search = Search(
+        knob=knob.name,
+        until=asked.until,
+        low=low,
+        high=high,
+        step=step,
+        confirm=asked.confirm,
+        predicted=foreseen.value if foreseen else None,
+    )
+    hints = (foreseen.value, foreseen.next) if foreseen else ()
+    whole = Plan(
+        kind="search",
+        name=asked.scenario,
+        title=base.title,
+        question=f"At which {knob.name} does it begin, or cease, to hold that {asked.until}?",
+        overrides=user,
+        rules=Rules(),
+        axes=(Axis(name=knob.name, levels=[_level(planned, knob) for planned in cells.values()]),),
+        cells=cells,
+        baseline=None,
+        request=search.model_dump(include={"knob", "until", "low", "high", "step", "confirm"}),
+        search=search,
+    )
+    return SearchPlan(whole, Range(low, high, step, asked.confirm, hints), knob, asked.until)
+
+
+def _knob(asked: Asked, user: tuple[str, ...], folder: Path | None) -> _Knob:
+    where = f"--knob {asked.knob}" if asked.knob else None
+    if not asked.knob or not asked.until:
+        raise BadInput(Problem("a search takes a knob and an expression", way_on="such as KNOB=load.users UNTIL='…'"))
+    if asked.knob not in CATALOGUE and not asked.knob.startswith("kernel."):
+        raise BadInput(Problem(f"unknown knob '{asked.knob}'", where, nearest_knob(asked.knob)))
+    for one in parse_overrides(user):
+        if one.knob == asked.knob:
+            raise BadInput(Problem(f"{asked.knob} is what the search moves", one.where, "leave it out"))
+    knob = _Knob(asked, user, folder)
+    if knob.value is None and not (asked.knob.startswith("kernel.") and asked.low and asked.high):
+        needs = "a sysctl needs FROM and TO" if asked.knob.startswith("kernel.") else "it has no numbers to search"
+        raise BadInput(Problem(f"{asked.knob} cannot be searched so: {needs}", where))
+    return knob
+
+
+def _check_expression(until: str, knob: _Knob) -> None:
+    from analysis import predictions  # noqa: PLC0415 # as in lab.predictions
+    from analysis.expressions import ExpressionError  # noqa: PLC0415
+
+    effective = knob.base
+    try:
+        predictions.check(until, effective.scenario.path, effective.on_path())
+    except ExpressionError as error:
+        raise BadInput(Problem(str(error), f"--until '{until}'")) from None
+
+
+def _ends(asked: Asked, knob: _Knob, foreseen: Border | None) -> tuple[int, int]:
+    low = knob.read("from", asked.low) if asked.low else None
+    high = knob.read("to", asked.high) if asked.high else None
+    if (low is None or high is None) and foreseen is None:
+        what = f"the model does not say where to look for the border of '{asked.until}'"
+        raise BadInput(Problem(what, way_on="give the range: FROM=<least> TO=<greatest> (--from, --to)"))
+    if foreseen is not None:
+        low = max(1, foreseen.value // 2) if low is None else low
+        high = foreseen.value * 2 if high is None else high
+    if low is None or high is None or low >= high:
+        raise BadInput(Problem(f"the range from {low} to {high} holds nothing to search"))
+    return low, high
+
+
+def _planned(knob: _Knob, value: int) -> Planned:
+    effective = knob.at(value)
+    shown = show_value(knob.name, effective.values[knob.name])
+    name = f"{short_names([knob.name])[knob.name]}-{slug(shown)}"
+    return Planned(cell_of(name, effective, {knob.name: shown}), effective)
+
+
+def _level(planned: Planned, knob: _Knob) -> Level:
+    return Level(name=planned.cell.levels[knob.name], knobs={knob.name: planned.effective.values[knob.name]})
