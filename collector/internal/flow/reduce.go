@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"math/bits"
-	"math/rand/v2"
 	"runtime"
 	"sync"
 
@@ -59,12 +58,12 @@ func Reduce(files []*pcapfile.File) (*Result, error) {
 }
 
 func reduce(files []*pcapfile.File, shards int) (*Result, error) {
-	hasher := hasher{rand.Uint64(), rand.Uint64()}
+	hasher := newHasher()
 	result := &Result{shards: make([]*shard, shards)}
 	failures := make([]error, shards)
 	var all sync.WaitGroup
 	for i := range shards {
-		s := &shard{tracker: newTracker(hasher), number: uint64(i), of: uint64(shards)}
+		s := newShard(hasher, i, shards)
 		result.shards[i] = s
 		all.Go(func() { failures[i] = s.readAll(files) })
 	}
@@ -72,12 +71,39 @@ func reduce(files []*pcapfile.File, shards int) (*Result, error) {
 	if err := errors.Join(failures...); err != nil {
 		return nil, err
 	}
-	result.Summary = result.shards[0].summary // all read the same
-	result.order = newOrder(result.shards)
-	result.Summary.Flows = uint64(result.Len())
-	for _, s := range result.shards {
-		result.Summary.MissingBytes += s.tracker.missingBytes
+	result.finish()
+	return result, nil
+}
+
+// finish puts together what the shards found.
+func (r *Result) finish() {
+	r.Summary = r.shards[0].summary // all read the same
+	r.order = newOrder(r.shards)
+	r.Summary.Flows = uint64(r.Len())
+	for _, s := range r.shards {
+		r.Summary.MissingBytes += s.tracker.missingBytes
 	}
+}
+
+// ReduceDecoded reduces packets that another reader and decoder found: next
+// fills in both arguments and returns io.EOF after the last packet. The benchmark
+// measures the package's own readers against others this way.
+func ReduceDecoded(next func(*pcapfile.Record, *packet.Segment) (packet.Kind, error)) (*Result, error) {
+	s := newShard(newHasher(), 0, 1)
+	var rec pcapfile.Record
+	var a arrival
+	for {
+		kind, err := next(&rec, &a.Segment)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.take(&rec, kind, &a)
+	}
+	result := &Result{shards: []*shard{s}}
+	result.finish()
 	return result, nil
 }
 
@@ -86,6 +112,10 @@ type shard struct {
 	tracker    *tracker
 	summary    Summary
 	number, of uint64
+}
+
+func newShard(h hasher, number, of int) *shard {
+	return &shard{tracker: newTracker(h), number: uint64(number), of: uint64(of)}
 }
 
 func (s *shard) readAll(files []*pcapfile.File) error {
@@ -118,30 +148,35 @@ func (s *shard) read(r *pcapfile.Reader) error {
 		if err := r.Next(&rec); err != nil {
 			return err
 		}
-		s.summary.Packets++
-		if rec.Untimed {
-			s.summary.Untimed++
-			continue
-		}
-		s.noteTime(rec.TimeNs)
 		kind := packet.Decode(rec.LinkType, rec.Data, rec.WireLen, &a.Segment)
-		s.summary.Kinds[kind]++
-		if kind != packet.TCP {
-			if kind == packet.UnsupportedLink && s.summary.Kinds[kind] == 1 {
-				s.summary.UnknownLink = rec.LinkType
-			}
-			continue
-		}
-		if uint32(len(rec.Data)) < rec.WireLen {
-			s.summary.Snapped++
-		}
-		a.hash = s.tracker.hasher.hash(&a.Segment)
-		if owner, _ := bits.Mul64(a.hash, s.of); owner != s.number {
-			continue
-		}
-		a.number, a.timeNs, a.fine = s.summary.Packets, rec.TimeNs, rec.FineClock
-		s.tracker.add(&a)
+		s.take(&rec, kind, &a)
 	}
+}
+
+// take takes the next packet of the capture, decoded.
+func (s *shard) take(rec *pcapfile.Record, kind packet.Kind, a *arrival) {
+	s.summary.Packets++
+	if rec.Untimed {
+		s.summary.Untimed++
+		return
+	}
+	s.noteTime(rec.TimeNs)
+	s.summary.Kinds[kind]++
+	if kind != packet.TCP {
+		if kind == packet.UnsupportedLink && s.summary.Kinds[kind] == 1 {
+			s.summary.UnknownLink = rec.LinkType
+		}
+		return
+	}
+	if uint32(len(rec.Data)) < rec.WireLen {
+		s.summary.Snapped++
+	}
+	a.hash = s.tracker.hasher.hash(&a.Segment)
+	if owner, _ := bits.Mul64(a.hash, s.of); owner != s.number {
+		return
+	}
+	a.number, a.timeNs, a.fine = s.summary.Packets, rec.TimeNs, rec.FineClock
+	s.tracker.add(a)
 }
 
 // noteTime watches the clock of the capture.

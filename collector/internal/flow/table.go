@@ -2,6 +2,7 @@ package flow
 
 import (
 	"math/bits"
+	"math/rand/v2"
 
 	"connlab/collector/internal/packet"
 )
@@ -9,6 +10,8 @@ import (
 // hasher hashes four-tuples so that both directions of a connection get the
 // same value. It is seeded: nobody can send packets that all collide.
 type hasher struct{ seed1, seed2 uint64 }
+
+func newHasher() hasher { return hasher{rand.Uint64(), rand.Uint64()} }
 
 func (h *hasher) hash(seg *packet.Segment) uint64 {
 	sum := h.end(seg.Source, seg.SourcePort) + h.end(seg.Destination, seg.DestinationPort)
