@@ -12,11 +12,13 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
+from analysis.compare.document import Comparison
 from analysis.compare.verdict import SeriesVerdict
 from analysis.figures.file import FiguresFile
 from analysis.verdict import Verdict
 
 MODELS: dict[str, type[BaseModel]] = {
+    "comparison": Comparison,
     "figures": FiguresFile,
     "series-verdict": SeriesVerdict,
     "verdict": Verdict,

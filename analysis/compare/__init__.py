@@ -7,16 +7,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.compare import build, groups, verdict
 from analysis.compare import series as series_file
-from analysis.compare import verdict
+from analysis.compare.document import Comparison
 from analysis.compare.errors import CompareError
 from analysis.compare.verdict import SeriesVerdict
 from analysis.output import write
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["CompareError", "SeriesVerdict", "series_verdict"]
+__all__ = ["CompareError", "Comparison", "SeriesVerdict", "compare", "compare_series", "series_verdict"]
+
+
+def compare(a: Sequence[Path], b: Sequence[Path], others: Iterable[Path] = ()) -> Comparison:
+    """Compare two groups of runs.
+
+    Args:
+        a: the folders of the runs to compare with, repetitions of one another.
+        b: those of the others.
+        others: folders of any runs: those that are further repetitions of a or b tell of the noise.
+
+    Raises:
+        CompareError: something that is no run, or runs that cannot be compared.
+    """
+    return build.of_groups(groups.group("A", a), groups.group("B", b), others)
+
+
+def compare_series(folder: Path) -> Comparison:
+    """Compare the cells of a series.
+
+    Args:
+        folder: the folder with series.json, at its place below the results with the runs that it names.
+
+    Raises:
+        CompareError: there is no series, or its runs cannot be compared.
+    """
+    return build.of_series(series_file.read(folder))
 
 
 def series_verdict(folder: Path) -> SeriesVerdict:

@@ -9,8 +9,8 @@ from enum import StrEnum
 from analysis.compare import samples, statistics
 from analysis.compare.groups import Group
 from analysis.compare.runs import RunRecord
-from analysis.compare.samples import Pair, Sample, Values
-from analysis.compare.statistics import FEWEST_OF_TWO, Interval
+from analysis.compare.samples import Sample, Values
+from analysis.compare.statistics import FEWEST_OF_TWO, Interval, Spread
 from analysis.figures.names import find
 
 
@@ -34,6 +34,11 @@ class Status(StrEnum):
 
 
 _STAGES = {"model": Stage.MODEL, "flows": Stage.PACKETS, "ledger": Stage.USERS, "client": Stage.USERS}
+
+
+def stage_of(figure: str) -> Stage:
+    """Where a figure stands on that way."""
+    return _STAGES.get(figure.partition(".")[0], Stage.COUNTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class Effect:
     @property
     def stage(self) -> Stage:
         """Where it stands on the way from the cause to the user."""
-        return _STAGES.get(self.figure.partition(".")[0], Stage.COUNTERS)
+        return stage_of(self.figure)
 
     @property
     def unit(self) -> str:
@@ -82,16 +87,13 @@ class Effect:
         return abs(self.difference or 0) / greater if greater else 0.0
 
 
-def effects(
-    a: Group, b: Group, more_of_a: Sequence[RunRecord] = (), more_of_b: Sequence[RunRecord] = ()
-) -> list[Effect]:
+def effects(a: Group, b: Group, repetitions: Sequence[Sequence[RunRecord]]) -> list[Effect]:
     """Compare every figure of two groups, ordered by stage, then by status, then by the size of the difference.
 
     Args:
         a: the group to compare with.
         b: the other.
-        more_of_a: further repetitions with the settings of a, which tell of its noise alone.
-        more_of_b: the same of b.
+        repetitions: groups of runs of one cell each, which tell how far such runs lie apart.
     """
     pairs = {name: (samples.values(a.used, name), samples.values(b.used, name)) for name in samples.names((a, b))}
     means = samples.mean_intervals(values for pair in pairs.values() for values in pair)
@@ -102,8 +104,8 @@ def effects(
         if not all(pair):
             found.append(Effect(name, of_a, of_b, Status.UNKNOWN, why=_why_unknown(name, a, b)))
             continue
-        more = (samples.values(more_of_a, name), samples.values(more_of_b, name))
-        found.append(_judge(Effect(name, of_a, of_b, Status.EQUAL), differences.get(pair), more))
+        spread = statistics.spread([samples.values(runs, name) for runs in repetitions])
+        found.append(_judge(Effect(name, of_a, of_b, Status.EQUAL), differences.get(pair), spread))
     stages, statuses = list(Stage), list(Status)
     return sorted(
         found,
@@ -123,12 +125,14 @@ def _why_unknown(name: str, a: Group, b: Group) -> str:
     raise AssertionError(name)  # pragma: no cover  called only where a group lacks the figure
 
 
-def _judge(effect: Effect, interval: Interval | None, more: Pair) -> Effect:
+def _judge(effect: Effect, interval: Interval | None, spread: Spread | None) -> Effect:
     a, b = effect.a.values, effect.b.values
     difference = (effect.b.mean or 0.0) - (effect.a.mean or 0.0)
     if len({*a, *b}) == 1:
         return Effect(effect.figure, effect.a, effect.b, Status.EQUAL, 0.0, interval)
-    spread = statistics.spread([a + more[0], b + more[1]])
+    if effect.stage is Stage.MODEL and len(set(a)) == len(set(b)) == 1:
+        # Computed from the settings, so it has no noise.
+        return Effect(effect.figure, effect.a, effect.b, Status.CHANGED, difference, interval)
     noise = spread.noise(len(a), len(b)) if spread else None
     status, why = _status(a, b, difference, interval, noise)
     return Effect(

@@ -78,7 +78,7 @@ class Results:
 
     def series(
         self,
-        cells: dict[str, list[Record]],
+        runs_of: dict[str, list[Record]],
         predictions: dict[str, str] | None = None,
         **content: Any,  # noqa: ANN401  whatever a series has
     ) -> Path:
@@ -87,20 +87,20 @@ class Results:
         places = [
             {"cell": cell, "repetition": number, "status": "complete", "reason": None, "lost": []}
             | {"run": "/".join(self.run(**{"series": name, "cell": cell, **arguments}).parts[-2:])}
-            for cell, runs in cells.items()
+            for cell, runs in runs_of.items()
             for number, arguments in enumerate(runs, start=1)
         ]
         described = [
             {"cell": cell, "scenario": "queue", "levels": {"arm": cell}, "path": ["k6", "backend"], "knobs": {}}
             | {"load_s": 1.0, "model": {}}
-            for cell in cells
+            for cell in runs_of
         ]
         folder = self.root / "series" / name
         write(
             folder / "series.json",
             {"schema": "connlab.series/1", "series": name, "kind": "arms", "name": "queue", "title": "A queue"}
-            | {"question": "How long?", "status": "complete", "repetitions": 4, "baseline": next(iter(cells))}
-            | {"axes": [{"name": "arm", "levels": [{"name": cell} for cell in cells]}], "cells": described}
+            | {"question": "How long?", "status": "complete", "repetitions": 4, "baseline": next(iter(runs_of))}
+            | {"axes": [{"name": "arm", "levels": [{"name": cell} for cell in runs_of]}], "cells": described}
             | {"runs": places, "fingerprint": {"kernel": "6.12.0", "images": {}}}
             | {
                 "predictions": [

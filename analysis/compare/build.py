@@ -1,0 +1,235 @@
+"""Makes a comparison of two groups of runs, or of a series."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from pathlib import Path
+
+from analysis.compare import groups, runs, samples, statistics
+from analysis.compare.document import (
+    SCHEMA,
+    AxisEntry,
+    CellEntry,
+    Comparison,
+    Counts,
+    EffectEntry,
+    GroupEntry,
+    MatrixEntry,
+    PairEntry,
+    RunEntry,
+    SampleEntry,
+    SettingEntry,
+    State,
+)
+from analysis.compare.effects import Effect, Stage, Status, effects, stage_of
+from analysis.compare.errors import CompareError
+from analysis.compare.groups import Group
+from analysis.compare.runs import RunRecord
+from analysis.compare.samples import Sample
+from analysis.compare.series import Cell, Series
+from analysis.compare.settings import changes, mixed
+
+# Of few arms each is compared with each; of more cells, each with the baseline.
+_ALL_PAIRS_MAX = 4
+
+_FAILED = "client.requests.failed"
+_USERS_FAILED = "model.users_failed"
+
+_DIGITS = 6
+
+
+def of_groups(a: Group, b: Group, others: Iterable[Path] = ()) -> Comparison:
+    """Compare two groups of runs.
+
+    Args:
+        a: the group to compare with.
+        b: the other.
+        others: folders of runs among which may be further repetitions of a or b, which tell of the noise.
+    """
+    groups.require_comparable(a, b)
+    compared = {run.folder.resolve() for run in (*a.runs, *b.runs)}
+    found = [_read(folder) for folder in others if folder.resolve() not in compared]
+    usable = [run for run in found if run is not None and run.unusable is None]
+    more = [[run for run in usable if _repeats(group.example, run)] for group in (a, b)]
+    # With one cell on both sides the difference in question must not count as its noise.
+    one_cell = _repeats(a.example, b.example)
+    repetitions = [a.used, b.used, more[0]] if one_cell else [a.used + more[0], b.used + more[1]]
+    return Comparison(
+        contract=SCHEMA,
+        kind="runs",
+        title=f"{a.example.scenario}: {_named(a)} and {_named(b)}",
+        confidence=statistics.CONFIDENCE,
+        groups=[_group(a), _group(b)],
+        pairs=[_pair(a, b, repetitions)],
+        matrix=None,
+    )
+
+
+def _repeats(run: RunRecord, other: RunRecord) -> bool:
+    return run.scenario == other.scenario and mixed(run, other) is None
+
+
+def _read(folder: Path) -> RunRecord | None:
+    """A run that nobody asked for: one that cannot be read is none."""
+    try:
+        return runs.read(folder)
+    except CompareError:
+        return None
+
+
+def _named(group: Group) -> str:
+    first, *rest = (run.manifest["run"] for run in group.runs)
+    return f"{group.name} = {first}{f' and {len(rest)} more' if rest else ''}"
+
+
+def of_series(series: Series) -> Comparison:
+    """Compare the cells of a series: each of few arms with each, else each cell with the baseline."""
+    cells = [cell.cell for cell in series.plan.cells if cell.cell in series.groups]
+    baseline = series.plan.baseline
+    ordered = sorted(cells, key=lambda cell: cell != baseline)
+    if len(ordered) <= _ALL_PAIRS_MAX:
+        pairs = list(combinations(ordered, 2))
+    else:
+        pairs = [(ordered[0], cell) for cell in ordered[1:]] if ordered[0] == baseline else []
+    for a, b in pairs:
+        groups.require_comparable(series.groups[a], series.groups[b], scenarios_differ=True)
+    return Comparison(
+        contract=SCHEMA,
+        kind=series.plan.kind,
+        title=series.plan.title or series.plan.name,
+        confidence=statistics.CONFIDENCE,
+        groups=[_group(series.groups[cell]) for cell in cells],
+        pairs=[
+            _pair(series.groups[a], series.groups[b], [series.groups[each].used for each in (a, b)]) for a, b in pairs
+        ],
+        matrix=_matrix(series),
+    )
+
+
+def _group(group: Group) -> GroupEntry:
+    return GroupEntry(
+        name=group.name,
+        runs=[RunEntry(run=run.name, used=run.unusable is None, why=run.unusable) for run in group.runs],
+    )
+
+
+def _pair(a: Group, b: Group, repetitions: Sequence[Sequence[RunRecord]]) -> PairEntry:
+    # Without a run that is evidence every figure is unknown, for a reason that stands beside the run.
+    found = effects(a, b, repetitions) if a.used and b.used else []
+    counted = {stage: Counter(effect.status.value for effect in found if effect.stage is stage) for stage in Stage}
+    noisy = sum(effect.noise is not None for effect in found)
+    return PairEntry(
+        a=a.name,
+        b=b.name,
+        settings=[
+            SettingEntry(name=each.name, a=each.a, b=each.b, asked=each.asked) for each in changes(a.example, b.example)
+        ],
+        counts={
+            stage: Counts(**{status.value: counts[status.value] for status in Status})
+            for stage, counts in counted.items()
+        },
+        by_chance=_rounded(noisy * (1 - statistics.CONFIDENCE)),
+        references=sum(map(len, repetitions)) - len(a.used) - len(b.used),
+        effects=[_effect(effect) for effect in found if effect.status is not Status.EQUAL],
+    )
+
+
+def _effect(effect: Effect) -> EffectEntry:
+    return EffectEntry(
+        figure=effect.figure,
+        stage=effect.stage,
+        unit=effect.unit,
+        status=effect.status,
+        a=_sample(effect.a),
+        b=_sample(effect.b),
+        difference=_rounded_or_none(effect.difference),
+        low=_rounded_or_none(effect.interval.low if effect.interval else None),
+        high=_rounded_or_none(effect.interval.high if effect.interval else None),
+        standardised=_rounded_or_none(effect.standardised),
+        noise=_rounded_or_none(effect.noise),
+        repetitions_needed=effect.needed,
+        why=effect.why,
+    )
+
+
+def _sample(sample: Sample) -> SampleEntry:
+    return SampleEntry(
+        values=list(sample.values),
+        mean=_rounded_or_none(sample.mean),
+        low=_rounded_or_none(sample.interval.low if sample.interval else None),
+        high=_rounded_or_none(sample.interval.high if sample.interval else None),
+    )
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def _rounded_or_none(value: float | None) -> float | None:
+    return None if value is None else _rounded(value)
+
+
+def _matrix(series: Series) -> MatrixEntry:
+    found = list(series.groups.values())
+    values = {name: {group.name: samples.values(group.used, name) for group in found} for name in samples.names(found)}
+    varying = {
+        name: by_cell
+        for name, by_cell in values.items()
+        if len({each for cell in by_cell.values() for each in cell}) > 1
+    }
+    intervals = samples.mean_intervals(each for by_cell in varying.values() for each in by_cell.values())
+    stages = list(Stage)
+    names = sorted(varying, key=lambda name: (-stages.index(stage_of(name)), list(varying).index(name)))
+    return MatrixEntry(
+        axes=[AxisEntry(name=axis.name, levels=[level.name for level in axis.levels]) for axis in series.plan.axes],
+        baseline=series.plan.baseline,
+        figures=names,
+        cells=[
+            _cell(
+                series,
+                cell,
+                {
+                    name: _sample(Sample(sample, intervals.get(sample)))
+                    for name in names
+                    if (sample := varying[name].get(cell.cell))
+                },
+            )
+            for cell in series.plan.cells
+        ],
+    )
+
+
+def _cell(series: Series, cell: Cell, figures: dict[str, SampleEntry]) -> CellEntry:
+    group, places = series.groups.get(cell.cell), series.places(cell.cell)
+    used = group.used if group else []
+    state = _state(used, begun=any(place.run is not None for place in places))
+    predicted = _predicted(cell, used)
+    told = predicted is not None and state in ("clean", "failing")
+    return CellEntry(
+        cell=cell.cell,
+        levels=cell.levels,
+        planned=len(places),
+        used=len(used),
+        state=state,
+        predicted_users_failed=predicted,
+        agrees=(state == "failing") == (predicted != 0) if told else None,
+        figures=figures,
+    )
+
+
+def _state(used: Sequence[RunRecord], *, begun: bool) -> State:
+    failed = samples.values(used, _FAILED)
+    if not failed:
+        return "inconclusive" if begun else "missing"
+    if all(failed):
+        return "failing"
+    return "mixed" if any(failed) else "clean"
+
+
+def _predicted(cell: Cell, used: Sequence[RunRecord]) -> int | None:
+    """The users who fail by the model: as a run has it, else as the series had it beforehand."""
+    measured = samples.values(used, _USERS_FAILED)
+    known = measured[0] if measured else cell.model.get(_USERS_FAILED, cell.model.get(_USERS_FAILED.split(".")[1]))
+    return known if isinstance(known, int) else None

@@ -1,0 +1,160 @@
+"""The content of comparison.json: what was compared, what was set, what moved, and for a matrix each of its cells."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from analysis.compare.effects import Stage, Status
+
+FILE = Path("derived") / "comparison.json"
+SCHEMA: Literal["connlab.comparison/1"] = "connlab.comparison/1"
+
+State = Literal["clean", "failing", "mixed", "inconclusive", "missing"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class SampleEntry(_Part):
+    """One figure in one group of runs."""
+
+    values: Annotated[list[int | float], Field(description="In each run that is evidence and knows it")]
+    mean: Annotated[float | None, Field(description="Of these; null without any")]
+    low: Annotated[float | None, Field(description="The interval of the mean; null with fewer than two runs")]
+    high: float | None
+
+
+class RunEntry(_Part):
+    """One run."""
+
+    run: Annotated[str, Field(description="<scenario>/<run-id>")]
+    used: Annotated[bool, Field(description="Whether it is evidence")]
+    why: Annotated[str | None, Field(description="Why it is not")]
+
+
+class GroupEntry(_Part):
+    """Runs that are repetitions of one another."""
+
+    name: Annotated[str, Field(description="A, B, or the cell")]
+    runs: list[RunEntry]
+
+
+class SettingEntry(_Part):
+    """One setting that differs."""
+
+    name: Annotated[str, Field(description="A knob, or its place in the manifest, as host.kernel")]
+    a: bool | int | float | str | None
+    b: bool | int | float | str | None
+    asked: Annotated[bool, Field(description="Whether somebody set it; else it differs unasked")]
+
+
+class EffectEntry(_Part):
+    """One figure in both groups."""
+
+    figure: str
+    stage: Stage
+    unit: str
+    status: Annotated[
+        Status,
+        Field(
+            description="changed: the interval excludes zero, and the difference exceeds the noise; unclear: it exceeds"
+            " the noise, or that is not known, and the runs are too few; noise: it does not; unknown: a group has no"
+            " value. Figures that are equal in all runs are left out"
+        ),
+    ]
+    a: SampleEntry
+    b: SampleEntry
+    difference: Annotated[float | None, Field(description="Mean of b less mean of a")]
+    low: Annotated[float | None, Field(description="The difference's interval; null with fewer than two runs a group")]
+    high: float | None
+    standardised: Annotated[float | None, Field(description="Hedges' g; null where there is no spread")]
+    noise: Annotated[
+        float | None, Field(description="What two groups of one cell, as large as these, differ by at the most")
+    ]
+    repetitions_needed: Annotated[
+        int | None, Field(description="Runs of each group that would tell such a difference from none")
+    ]
+    why: Annotated[str | None, Field(description="Why it is unclear or unknown")]
+
+
+class Counts(_Part):
+    """How many figures of a stage have each status."""
+
+    changed: int
+    unclear: int
+    noise: int
+    equal: int
+    unknown: int
+
+
+class PairEntry(_Part):
+    """One group beside another."""
+
+    a: Annotated[str, Field(description="The group that is compared with")]
+    b: str
+    settings: Annotated[list[SettingEntry], Field(description="What differs, what nobody asked for first")]
+    counts: dict[Stage, Counts]
+    by_chance: Annotated[
+        float, Field(description="How many figures would exceed the noise if nothing differed: 5 % of those with noise")
+    ]
+    references: Annotated[int, Field(description="Further runs of the same settings that told of the noise alone")]
+    effects: list[EffectEntry]
+
+
+class AxisEntry(_Part):
+    """What varies in a matrix."""
+
+    name: str
+    levels: list[str]
+
+
+class CellEntry(_Part):
+    """One cell of a matrix."""
+
+    cell: str
+    levels: dict[str, str]
+    planned: Annotated[int, Field(description="Repetitions that the series has of it")]
+    used: Annotated[int, Field(description="Runs that are evidence")]
+    state: Annotated[
+        State,
+        Field(
+            description="clean: no request failed in any run that is evidence; failing: some did in each; mixed: in"
+            " some of them; inconclusive: there is no such run; missing: none was run"
+        ),
+    ]
+    predicted_users_failed: Annotated[int | None, Field(description="By the model; null where it does not hold")]
+    agrees: Annotated[
+        bool | None, Field(description="Whether the cell fails where the model says so; null if either is not known")
+    ]
+    figures: Annotated[dict[str, SampleEntry], Field(description="Each figure that differs between cells")]
+
+
+class MatrixEntry(_Part):
+    """The cells of a series."""
+
+    axes: list[AxisEntry]
+    baseline: str | None
+    figures: Annotated[list[str], Field(description="Figures that differ between cells, those of users first")]
+    cells: list[CellEntry]
+
+
+class Comparison(_Part):
+    """What became different between groups of runs."""
+
+    contract: Annotated[Literal["connlab.comparison/1"], Field(alias="schema")]
+    kind: Literal["runs", "arms", "matrix", "search"]
+    title: str
+    confidence: Annotated[float, Field(description="Of all intervals, and of the noise")]
+    groups: list[GroupEntry]
+    pairs: list[PairEntry]
+    matrix: MatrixEntry | None
+
+    def to_json(self) -> str:
+        """The content of comparison.json."""
+        content = self.model_dump(mode="json", by_alias=True)
+        return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from analysis.compare import CompareError, Comparison, compare, compare_series
+from analysis.schema import schema
+from tests.analysis.results import Results
+from tests.analysis.support import make_manifest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analysis.compare.document import EffectEntry
+    from tests.analysis.support import Record
+
+MEAN = "client.latency_ms.mean"
+OVERFLOWS = "kernel.backend.TcpExt.ListenOverflows"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    return Results(tmp_path / "results")
+
+
+def checked(found: Comparison) -> Comparison:
+    Draft202012Validator(json.loads(schema("comparison"))).validate(json.loads(found.to_json()))
+    return found
+
+
+def effects(found: Comparison) -> dict[str, EffectEntry]:
+    return {effect.figure: effect for effect in checked(found).pairs[0].effects}
+
+
+def group(results: Results, *means: float, knobs: Record | None = None, **figures: Any) -> list[Path]:  # noqa: ANN401
+    given = {name.replace("__", "."): value for name, value in figures.items()}
+    return [results.run({MEAN: mean, **given}, knobs) for mean in means]
+
+
+def test_what_differs_unasked_stands_first(results: Results) -> None:
+    host = make_manifest()["host"] | {"kernel": "6.13.0"}
+    b = results.run(
+        knobs={"backend.accept_count": 9, "kernel.backend.net.core.somaxconn": 8},
+        host=host,
+        sysctls=make_manifest()["sysctls"]
+        | {"backend-1": {"net.core.somaxconn": "8", "net.ipv4.tcp_syn_retries": "5"}},
+    )
+    settings = compare([results.run()], [b]).pairs[0].settings
+
+    asked = {setting.name: setting.asked for setting in settings}
+    assert list(asked.values()) == sorted(asked.values())
+    assert asked["host.kernel"] is False
+    assert asked["sysctl.backend-1.net.ipv4.tcp_syn_retries"] is False
+    assert asked["sysctl.backend-1.net.core.somaxconn"] is True
+    assert [(each.a, each.b) for each in settings if each.name == "backend.accept_count"] == [(1, 9)]
+    assert settings[0].name == "host.kernel"
+
+
+def test_four_runs_of_each_tell_a_change_from_noise(results: Results) -> None:
+    a = group(results, 10.0, 12.0, 11.0, 13.0, kernel__backend__TcpExt__ListenOverflows=0)
+    found = effects(compare(a, group(results, 21.0, 23.0, 22.0, 24.0)))
+
+    assert found[MEAN].status == "changed"
+    assert (found[MEAN].difference, found[MEAN].repetitions_needed) == (11.0, None)
+    assert 8 < (found[MEAN].low or 0) < 11
+    assert found[MEAN].standardised == pytest.approx(7.41, abs=0.05)
+    assert found[OVERFLOWS].status == "changed"
+    # What is equal in all runs is counted and not listed.
+    assert "client.requests.failed" not in found
+
+
+def test_a_difference_as_repetitions_have_it_is_noise(results: Results) -> None:
+    found = effects(compare(group(results, 10.0, 14.0, 11.0, 13.0), group(results, 11.0, 15.0, 12.0, 13.5)))
+
+    assert (found[MEAN].status, found[MEAN].why) == ("noise", None)
+    assert 3 < (found[MEAN].noise or 0) < 4
+    assert (found[MEAN].repetitions_needed or 0) > 20
+
+
+def test_single_runs_have_no_interval_and_say_how_many_it_takes(results: Results) -> None:
+    found = effects(compare(group(results, 10.0), group(results, 20.0)))
+
+    assert (found[MEAN].status, found[MEAN].low, found[MEAN].noise) == ("unclear", None, None)
+    assert found[MEAN].repetitions_needed == 4
+    assert found[MEAN].why == "no repetition tells how far runs of one cell lie apart"
+
+
+def test_further_runs_of_the_same_settings_tell_the_noise_of_single_ones(results: Results) -> None:
+    a, b = group(results, 10.0), group(results, 10.5)
+    others = [*group(results, 9.0, 11.0, 10.0), *group(results, 500.0, knobs={"load.users": 7}), results.root]
+    others.append(results.run({MEAN: 900.0}, predictions={"p": "unknown"}))
+    found = compare(a, b, others)
+
+    # That of other knobs and the inconclusive one do not count.
+    assert found.pairs[0].references == 3
+    assert effects(found)[MEAN].status == "noise"
+    assert effects(compare(a, group(results, 30.0), others))[MEAN].status == "unclear"
+    assert effects(found)[MEAN].a.values == [10.0]
+
+
+def test_inconclusive_runs_are_shown_and_not_counted(results: Results) -> None:
+    spoilt = results.run({MEAN: 900.0}, predictions={"p": "unknown"})
+    found = compare([*group(results, 10.0, 11.0), spoilt], group(results, 10.0, 11.0))
+
+    assert [run.used for run in found.groups[0].runs] == [True, True, False]
+    assert found.groups[0].runs[2].why == "inconclusive; p: lost"
+    assert effects(found)[MEAN].a.values == [10.0, 11.0]
+
+
+def test_groups_without_any_evidence_have_no_effects(results: Results) -> None:
+    found = checked(compare([results.run(predictions={"p": "unknown"})], [results.run()]))
+
+    assert found.pairs[0].effects == []
+
+
+def test_figures_follow_the_way_from_the_cause_to_the_user(results: Results) -> None:
+    changed = {OVERFLOWS: 0, MEAN: 9.0, "model.users_failed": 1, "flows.backend.resets": 3}
+    a = [results.run({"flows.backend.resets": 0}) for _ in range(2)]
+    found = compare(a, [results.run(changed) for _ in range(2)])
+
+    stages = [effect.stage for effect in found.pairs[0].effects]
+    assert [stage.value for stage in dict.fromkeys(stages)] == ["model", "counters", "packets", "users"]
+    assert [effect.status for effect in found.pairs[0].effects] == ["changed"] * 4
+
+
+def test_a_code_that_did_not_occur_counts_zero(results: Results) -> None:
+    b = [results.run({"client.requests.error.1220": 40}) for _ in range(2)]
+    found = effects(compare([results.run(), results.run()], b))
+
+    assert found["client.requests.error.1220"].a.values == [0, 0]
+    assert found["client.requests.error.1220"].status == "changed"
+
+
+def test_a_figure_that_one_side_lacks_is_unknown_with_its_reason(results: Results) -> None:
+    found = effects(compare([results.run({OVERFLOWS: None})], [results.run({"tomcat.backend.requests": 3})]))
+
+    assert (found[OVERFLOWS].status, found[OVERFLOWS].why) == ("unknown", "lost")
+    assert found["tomcat.backend.requests"].why == "A has no such figure"
+
+
+def test_the_same_runs_give_the_same_bytes(results: Results) -> None:
+    a, b = group(results, 10.0, 12.0, 11.0, 13.0), group(results, 11.0, 15.0, 12.0, 13.5)
+
+    assert compare(a, b).to_json() == compare(a, b).to_json()
+
+
+def refused(a: list[Path], b: list[Path]) -> str:
+    with pytest.raises(CompareError) as error:
+        compare(a, b)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_what_cannot_be_compared_is_refused_with_what_to_do(results: Results, tmp_path: Path) -> None:
+    one, other = results.run(), results.run()
+    foreign = results.run(scenario="spike")
+    running = results.run(status="running")
+    knob = results.run(knobs={"load.users": 7})
+
+    assert refused([], [one]) == "A names no run; give at least one run's folder"
+    assert refused([tmp_path / "nothing"], [one]).endswith("no manifest.json here; give a run's folder")
+    assert "different scenarios" in refused([one], [foreign])
+    assert "A mixes the scenarios queue and spike" in refused([one, foreign], [other])
+    assert "load.users is 103 in" in refused([one, knob], [other])
+    assert "twice; leave one out" in refused([one, one], [other])
+    assert "stands on both sides" in refused([one], [one])
+    assert "has not ended" in refused([running], [one])
+
+
+@pytest.mark.parametrize("file", ["verdict.json", "figures.json"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "the run has no"),
+        ("[]", "its schema is None"),
+        ("{", "this is no JSON"),
+        ('{"schema": "connlab.old/7"}', "its schema is connlab.old/7, and this version compares connlab."),
+    ],
+)
+def test_a_run_without_a_usable_verdict_is_refused(
+    results: Results, file: str, content: str | None, message: str
+) -> None:
+    one, other = results.run(), results.run()
+    path = one / "derived" / file
+    path.unlink() if content is None else path.write_text(content)
+
+    assert message in refused([one], [other])
+    assert f"derive it again: make analyse RUN={one}" in refused([one], [other])
+
+
+def matrix(results: Results, failed: dict[str, list[int | None]], predicted: dict[str, int]) -> Comparison:
+    """Two axes, users and places; cells as `<users>-<places>`."""
+    cells: dict[str, list[Record]] = {
+        cell: [
+            {"figures": {"client.requests.failed": count, "client.users.failed": count, "model.users_failed": None}}
+            for count in counts
+        ]
+        for cell, counts in failed.items()
+    }
+    users, places = (list(dict.fromkeys(cell.split("-")[side] for cell in failed)) for side in (0, 1))
+    folder = results.series(
+        cells,
+        kind="matrix",
+        axes=[
+            {"name": "load.users", "levels": [{"name": name} for name in users]},
+            {"name": "backend.max_connections", "levels": [{"name": name} for name in places]},
+        ],
+        cells=[
+            {"cell": cell, "scenario": "queue", "knobs": {}, "path": [], "load_s": 1.0}
+            | {"levels": dict(zip(("load.users", "backend.max_connections"), cell.split("-"), strict=True))}
+            | {"model": {"model.users_failed": predicted[cell]} if cell in predicted else {}}
+            for cell in failed
+        ],
+    )
+    return checked(compare_series(folder))
+
+
+def test_a_matrix_says_of_each_cell_whether_it_fails_and_whether_the_model_said_so(results: Results) -> None:
+    found = matrix(
+        results,
+        {"3-1": [0, 0], "9-1": [6, 6], "3-7": [0, 0], "9-7": [0, 2], "20-7": [None], "20-1": []},
+        {"3-1": 0, "9-1": 6, "3-7": 1, "9-7": 0, "20-7": 11},
+    ).matrix
+
+    assert found is not None
+    assert {cell.cell: (cell.state, cell.predicted_users_failed, cell.agrees) for cell in found.cells} == {
+        "3-1": ("clean", 0, True),
+        "9-1": ("failing", 6, True),
+        "3-7": ("clean", 1, False),
+        "9-7": ("mixed", 0, None),
+        "20-7": ("inconclusive", 11, None),
+        "20-1": ("missing", None, None),
+    }
+    assert [(axis.name, axis.levels) for axis in found.axes] == [
+        ("load.users", ["3", "9", "20"]),
+        ("backend.max_connections", ["1", "7"]),
+    ]
+    assert "client.requests.failed" in found.figures
+    assert found.cells[1].figures["client.requests.failed"].mean == 6
+
+
+def test_cells_are_compared_with_the_baseline(results: Results) -> None:
+    found = matrix(results, {f"{users}-1": [users - 3] * 2 for users in (3, 5, 7, 9, 11)}, {})
+
+    assert [(pair.a, pair.b) for pair in found.pairs] == [("3-1", cell) for cell in ("5-1", "7-1", "9-1", "11-1")]
+
+
+def test_few_arms_are_compared_each_with_each(results: Results) -> None:
+    found = checked(compare_series(results.series({"off": [{}], "on": [{}], "direct": [{}]}, baseline="on")))
+
+    assert [(pair.a, pair.b) for pair in found.pairs] == [("on", "off"), ("on", "direct"), ("off", "direct")]
+
+
+@pytest.mark.parametrize("name", ["comparison", "series-verdict"])
+def test_every_field_is_described(pytestconfig: pytest.Config, name: str) -> None:
+    described = set(re.findall(r"\w+", (pytestconfig.rootpath / "docs" / "compare.md").read_text()))
+    content: Record = json.loads((pytestconfig.rootpath / "schemas" / f"{name}.schema.json").read_text())
+    parts = [content, *content["$defs"].values()]
+
+    assert {field for part in parts for field in part.get("properties", {})} - described == set()
