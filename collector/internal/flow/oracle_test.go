@@ -608,8 +608,12 @@ func isDuplicateACK(s seen, acks []seen, before *conversation, peer int) bool {
 // whether the capture's clock is finer than a microsecond.
 func compareWithOracle(t testing.TB, what, path string, fine bool) {
 	t.Helper()
+	compareWithConversations(t, what, path, assemble(readSegments(t, path, fine)))
+}
+
+func compareWithConversations(t testing.TB, what, path string, conversations []*conversation) {
+	t.Helper()
 	got, _ := reduceFile(t, path)
-	conversations := assemble(readSegments(t, path, fine))
 	if len(got) != len(conversations) {
 		t.Errorf("%s: %d flows, want %d", what, len(got), len(conversations))
 	}
