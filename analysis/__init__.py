@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from analysis import manifest, verdict
 from analysis.figures import Run
 from analysis.figures import file as figures_file
+from analysis.ledger import document, records
 from analysis.manifest import ManifestError
 from analysis.output import write
 from analysis.rawrun import RawRun
@@ -23,7 +24,7 @@ __all__ = ["ManifestError", "Verdict", "analyse"]
 
 
 def analyse(run_dir: Path) -> Verdict:
-    """Judge a run and write derived/figures.json and derived/verdict.json into its folder.
+    """Judge a run and write derived/ into its folder: verdict, ledger, figures, and the records behind them.
 
     Args:
         run_dir: the folder with manifest.json and raw/.
@@ -33,11 +34,14 @@ def analyse(run_dir: Path) -> Verdict:
 
     Raises:
         ManifestError: the folder is not a run's, or its manifest cannot be read.
-        OSError: a file cannot be written.
+        OSError: derived/ cannot be written.
     """
     run = Run(RawRun(run_dir, manifest.read(run_dir)))
+    account = document.of_run(run)
+    found = verdict.of_run(run, account)
+    write(run_dir / document.FILE, account.to_json())
+    records.write(run, run_dir / document.FILE.parent)
     write(run_dir / figures_file.FILE, figures_file.of_run(run).to_json())
-    found = verdict.of_run(run)
     # The verdict comes last: where it stands, so do all other derived files.
     write(run_dir / verdict.FILE, found.to_json())
     return found

@@ -15,11 +15,13 @@ from pydantic.json_schema import GenerateJsonSchema
 from analysis.compare.document import Comparison
 from analysis.compare.verdict import SeriesVerdict
 from analysis.figures.file import FiguresFile
+from analysis.ledger.document import Ledger
 from analysis.verdict import Verdict
 
 MODELS: dict[str, type[BaseModel]] = {
     "comparison": Comparison,
     "figures": FiguresFile,
+    "ledger": Ledger,
     "series-verdict": SeriesVerdict,
     "verdict": Verdict,
 }

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.figures import Run
 from analysis.health import Evidence
+from analysis.ledger.identities import Status
 from analysis.measured import MeasuredValue, measured
 from analysis.predictions import judge
 
 if TYPE_CHECKING:
     from analysis.health import Health, Report
+    from analysis.ledger.document import Ledger
     from analysis.manifest import Manifest, Prediction
 
 FILE = Path("derived") / "verdict.json"
@@ -58,6 +60,14 @@ class ProblemEntry(_Part):
     spoils: Annotated[list[Evidence], Field(description="Evidence that cannot be used; empty if all can")]
 
 
+class LedgerSummary(_Part):
+    """The ledger in short; ledger.json has it whole."""
+
+    unexplained: Annotated[int | None, Field(description="As in ledger.json")]
+    causes: Annotated[dict[str, int], Field(description="As in ledger.json")]
+    identities: Annotated[dict[Literal["true", "false", "unknown"], int], Field(description="How many hold")]
+
+
 class Verdict(_Part):
     """The verdict on one run."""
 
@@ -72,6 +82,7 @@ class Verdict(_Part):
         ),
     ]
     predictions: list[PredictionResult]
+    ledger: LedgerSummary
     health: Annotated[dict[str, InstrumentHealth], Field(description="Every instrument, as sampler/backend-1")]
     problems: Annotated[list[ProblemEntry], Field(description="Everything that is wrong, ordered by instrument")]
 
@@ -81,8 +92,13 @@ class Verdict(_Part):
         return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def of_run(run: Run) -> Verdict:
-    """Judge a run by its scenario's predictions."""
+def of_run(run: Run, account: Ledger) -> Verdict:
+    """Judge a run by its scenario's predictions.
+
+    Args:
+        run: the run.
+        account: its ledger.
+    """
     manifest = run.raw.manifest
     predictions = [_judge(run, prediction) for prediction in manifest.predictions]
     return Verdict(
@@ -91,9 +107,16 @@ def of_run(run: Run) -> Verdict:
         run=manifest.run,
         verdict=_result(predictions),
         predictions=predictions,
+        ledger=_summary(account),
         health={name: _health(report) for name, report in run.health.reports.items()},
         problems=_problems(run.health, manifest),
     )
+
+
+def _summary(account: Ledger) -> LedgerSummary:
+    statuses = [identity.holds for hop in account.hops for identity in hop.identities]
+    counts = {status: statuses.count(status) for status in get_args(Status)}
+    return LedgerSummary(unexplained=account.unexplained, causes=account.causes, identities=counts)
 
 
 def _judge(run: Run, prediction: Prediction) -> PredictionResult:

@@ -34,6 +34,11 @@ def of_run(manifest: Manifest) -> Window | Unknown:
     if manifest.status != "complete":
         reason = f": {manifest.reason}" if manifest.reason else ""
         return unknown(f"the run is {manifest.status}, not complete{reason}")
+    return of_phases(manifest)
+
+
+def of_phases(manifest: Manifest) -> Window | Unknown:
+    """The same, of whatever run: an account of one that broke off is still worth having."""
     measure = _phase(manifest, "measure")
     if measure is None or measure.end_us is None:
         return unknown("the manifest does not say when the measurement began and ended")

@@ -19,9 +19,12 @@ _ROLE = r"[a-z0-9]+(?:_[a-z0-9]+)*"
 _PARAMETERS = {
     "role": _ROLE,
     "backend": _ROLE,
+    "server": _ROLE,
+    "cause": _ROLE,
     "Counter": r"[A-Za-z0-9]+\.[A-Za-z0-9]+",
     "state": r"[a-z0-9_]+",
     "code": r"[0-9]+",
+    "status": r"[0-9]+|[1-5]xx",
     "kind": r"[a-z_]+",
     "statistic": r"[a-z0-9]+",
 }

@@ -9,11 +9,11 @@ import numpy as np
 
 from analysis.client import ERROR_KINDS
 from analysis.figures.catalogue import Compute, Figure
-from analysis.figures.run import Run, total
+from analysis.figures.run import Run, status_bounds, total
 from analysis.figures.statistics import milliseconds, statistic
 from analysis.health import Evidence
 from analysis.jsonl import integer
-from analysis.values import Kind, Value, unknown
+from analysis.values import Kind, Unknown, Value, unknown
 
 if TYPE_CHECKING:
     from analysis.bulk import Integers
@@ -53,6 +53,16 @@ def _gathered(
         )
 
     return compute
+
+
+def _answered(run: Run, found: Mapping[str, str]) -> Value:
+    """How many requests were answered with a status, or with one of a class such as 4xx."""
+    joined = run.joined
+    if isinstance(joined, Unknown):
+        return joined
+    low, high = status_bounds(found["status"])
+    count = "SELECT count(*) AS value FROM requests WHERE status BETWEEN $low AND $high"
+    return run.resting_on(run.k6, _REQUESTS, lambda _: int(joined.rows(count, low=low, high=high)[0]["value"]))
 
 
 def _latencies(client: Client) -> Integers:
@@ -118,7 +128,7 @@ def _dropped(run: Run, _found: Mapping[str, str]) -> Value:
     return run.resting_on(run.k6, {}, lambda _: sum(known))
 
 
-FIGURES = (
+FIGURES: tuple[Figure, ...] = (
     Figure(
         "client.requests.total",
         Kind.NUMBER,
@@ -152,6 +162,14 @@ FIGURES = (
         _counted(
             _REQUESTS, lambda client, found: int((client.requests.columns["error_code"] == int(found["code"])).sum())
         ),
+    ),
+    Figure(
+        "client.requests.status.<status>",
+        Kind.NUMBER,
+        "",
+        "Requests answered with this status, or with one of this class.",
+        _REQUESTS_FILE,
+        _answered,
     ),
     Figure(
         "client.latency_ms.list",

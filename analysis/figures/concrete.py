@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures.names import FIGURES, Scope
+from analysis.values import Unknown
 
 if TYPE_CHECKING:
     from analysis.figures.catalogue import Figure
@@ -65,8 +66,23 @@ def _statuses(run: Run) -> list[int]:
     return [int(status) for status in np.unique(np.concatenate(statuses)) if status > 0] if statuses else []
 
 
+def _answers(run: Run) -> list[int]:
+    return _occurring(run, "SELECT DISTINCT status AS value FROM requests WHERE status > 0 ORDER BY 1")
+
+
+def _system_errors(run: Run) -> list[int]:
+    number = r"try_cast(regexp_extract(text, '\(([0-9]+): ', 1) AS BIGINT)"
+    return _occurring(run, f"SELECT DISTINCT {number} AS value FROM errors WHERE value IS NOT NULL ORDER BY 1")  # noqa: S608  a text of our own
+
+
+def _occurring(run: Run, query: str) -> list[int]:
+    return [] if isinstance(run.joined, Unknown) else [row["value"] for row in run.joined.rows(query)]
+
+
 # Figures with a parameter that any number fits → the numbers that occurred.
 _CODES: dict[str, Callable[[Run], list[int]]] = {
     "client.requests.error.<code>": _error_codes,
-    "access.nginx.status.<code>": _statuses,
+    "client.requests.status.<status>": _answers,
+    "access.nginx.status.<status>": _statuses,
+    "access.nginx.errors.<code>": _system_errors,
 }

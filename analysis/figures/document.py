@@ -8,6 +8,7 @@ from analysis.figures.kernel import STATES
 from analysis.figures.names import FIGURES
 from analysis.figures.statistics import STATISTICS
 from analysis.health import Evidence
+from analysis.ledger.causes import CAUSES
 
 _HEADINGS = {
     "client": "The client",
@@ -16,7 +17,9 @@ _HEADINGS = {
     "sockets": "Sockets by state",
     "process": "Processes",
     "tomcat": "Tomcat",
-    "access": "nginx's access log",
+    "access": "nginx's logs",
+    "flows": "Connections, by the captures",
+    "ledger": "The ledger",
     "model": "The model",
 }
 
@@ -36,6 +39,7 @@ What a prediction can name: the figures below, and every knob under its own name
 - `<role>`: `k6`, `nginx` or `backend`, or one instance with `_` for `-`, as `backend_1`. A role's counts are the sums
   over its instances; its maxima are the greatest of any one instance.
 - `<backend>`: `backend` or one of its instances.
+- `<server>`: a role or an instance that others connect to: all of them but `k6`.
 - `<Counter>`: a counter of /proc/net/netstat or /proc/net/snmp in the kernel's spelling, as `TcpExt.ListenOverflows`.
 """
 
@@ -88,6 +92,8 @@ def _parameters() -> str:
         f"- `<state>`: {', '.join(states)}.\n"
         f"- `<kind>`: {', '.join(kinds)}.\n"
         f"- `<statistic>`: {', '.join(statistics)}.\n"
+        f"- `<cause>`: {', '.join(f'`{cause.figure}`' for cause in CAUSES)}.\n"
+        "- `<status>`: a status such as `404`, or a class such as `4xx`.\n"
         "- `<code>`: a number; one that did not occur counts 0.\n"
     )
 

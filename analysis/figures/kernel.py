@@ -139,7 +139,7 @@ def _state_counts(sockets: list[Record], window: Window, state: str) -> list[int
     return [_in_state(sockets[index], state) for index in timeline.within(times_us, window.start_us, window.end_us)]
 
 
-FIGURES = (
+FIGURES: tuple[Figure, ...] = (
     Figure(
         "kernel.<role>.<Counter>",
         Kind.NUMBER,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from analysis.client import ERROR_KINDS
 from analysis.figures.catalogue import Compute, Figure
 from analysis.health import Evidence
 from analysis.model import outcomes
@@ -44,7 +47,24 @@ def _syn_ladder_ms(settings: Settings) -> tuple[int, ...]:
     return tuple(syn.earliest_ms for syn in outcomes.syns_of_failed_dial(settings))
 
 
-FIGURES = (
+def _failed_dials_syns(edge: str) -> Compute:
+    """The SYNs of all dials that nothing answered, by how long each lasted."""
+
+    def of_run(run: Run, _found: Mapping[str, str]) -> Value:
+        failures = [1 + ERROR_KINDS.index(kind) for kind in ("timeout", "canceled")]
+
+        def of_dials(settings: Settings) -> Value:
+            due_us = 1000 * np.sort(np.array([getattr(syn, edge) for syn in outcomes.syn_ladder(settings)]))
+            columns = [run.raw.clients[each].dials.columns for each in run.k6]
+            lasted_us = [each["duration_us"][np.isin(each["failure"], failures)] for each in columns]
+            return int(np.searchsorted(due_us, np.concatenate(lasted_us)).sum())
+
+        return run.resting_on(run.k6, {Evidence.DIALS: "k6"}, lambda _: _compute(run, of_dials))
+
+    return of_run
+
+
+FIGURES: tuple[Figure, ...] = (
     Figure(
         "model.accept_capacity",
         Kind.NUMBER,
@@ -76,6 +96,23 @@ FIGURES = (
         "How many these are.",
         "analysis.model.ladder",
         _of_settings(lambda settings: len(_syn_ladder_ms(settings))),
+    ),
+    Figure(
+        "model.failed_dials_syns.min",
+        Kind.NUMBER,
+        "SYNs",
+        "The SYNs that the dials without an answer had to send, by how long each lasted, at the least: the kernel's"
+        " timers may be late.",
+        "analysis.model.ladder; k6: dials.jsonl",
+        _failed_dials_syns("latest_ms"),
+    ),
+    Figure(
+        "model.failed_dials_syns.max",
+        Kind.NUMBER,
+        "SYNs",
+        "The same at the most.",
+        "analysis.model.ladder; k6: dials.jsonl",
+        _failed_dials_syns("earliest_ms"),
     ),
     Figure(
         "model.users_served",

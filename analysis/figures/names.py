@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.client import ERROR_KINDS
-from analysis.figures import client, kernel, model, servers
+from analysis.figures import client, flows, kernel, ledger, model, servers
 from analysis.figures.statistics import STATISTICS
+from analysis.ledger.causes import CAUSES
 from analysis.values import Kind
 
 if TYPE_CHECKING:
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
 
     from analysis.figures.catalogue import Figure
 
-FIGURES: tuple[Figure, ...] = (*client.FIGURES, *kernel.FIGURES, *servers.FIGURES, *model.FIGURES)
+FIGURES: tuple[Figure, ...] = (
+    *client.FIGURES,
+    *kernel.FIGURES,
+    *servers.FIGURES,
+    *flows.FIGURES,
+    *ledger.FIGURES,
+    *model.FIGURES,
+)
 
 # Roles that can have several instances → the knob that says how many; the others have one, of the role's own name.
 _INSTANCES_KNOBS = {"k6": "load.instances", "backend": "backend.instances"}
@@ -92,11 +100,14 @@ class Scope:
         choices = {
             "role": roles,
             "backend": [role for role in roles if role.split("_")[0] == "backend"],
+            "server": [role for role in roles if role.split("_")[0] != "k6"],
+            "cause": [cause.figure for cause in CAUSES],
             "Counter": sorted(self.counters - _NO_COUNTERS),
             "state": sorted(kernel.STATES),
             "kind": [kind.replace("-", "_") for kind in ERROR_KINDS],
             "statistic": list(STATISTICS),
             "code": [],
+            "status": [],
         }
         return choices[parameter]
 
@@ -165,7 +176,7 @@ def _kind_of_knob(name: str, value: object) -> Kind:
 
 
 def _explain(name: str, parameter: str, value: str, choices: list[str]) -> str:
-    if parameter in ("role", "backend"):
+    if parameter in ("role", "backend", "server"):
         return f"{name}: {value} is none of {', '.join(choices)}"
     if parameter == "Counter" and value in _NO_COUNTERS:
         return f"{name}: {value} is a setting or a level, not a counter that grows"

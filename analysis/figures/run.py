@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from analysis import health, limits, timeline
+from analysis import health, joins, limits, timeline, window
 from analysis.health import Evidence, Health
+from analysis.ledger import attribution, identities
 from analysis.values import Number, Unknown, Value, is_number, merge, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from analysis.joins import Joined
+    from analysis.ledger.identities import HopAccount
     from analysis.rawrun import RawRun
     from analysis.timeline import Span
     from analysis.window import Window
@@ -20,9 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class Run:
-    """A run: what was read, and how far it can be trusted."""
+    """A run: what was read, and how far it can be trusted.
+
+    Attributes:
+        raw: what was read.
+        set_aside: evidence that is not asked for.
+    """
 
     raw: RawRun
+    set_aside: frozenset[Evidence] = frozenset()
 
     @cached_property
     def health(self) -> Health:
@@ -39,6 +49,55 @@ class Run:
             instance: timeline.enclose(samples.ticks, window, limits.edge_gap_ms(samples.rate_hz))
             for instance, samples in self.raw.samples.items()
         }
+
+    @property
+    def joined_window(self) -> Window | Unknown:
+        """The window of what is joined: unlike that of the figures, also of a run that broke off."""
+        return window.of_phases(self.raw.manifest)
+
+    @cached_property
+    def joined(self) -> Joined | Unknown:
+        """What its observers saw, joined, with the causes of its requests; also of a run that broke off."""
+        found = self.joined_window
+        if isinstance(found, Unknown):
+            return found
+        joined = joins.join(self.raw, self.health, found)
+        observers = joined.hops[0].observers if joined.hops else ()
+        captured = bool(observers) and not any(
+            self.health.spoilt(Evidence.PACKETS, f"capture/{each}") for each in observers
+        )
+        attribution.build(joined.database, self.raw.manifest, found.start_us, captured=captured)
+        return joined
+
+    @cached_property
+    def hops(self) -> tuple[HopAccount, ...]:
+        """What must be equal on each hop, and whether it is."""
+        return identities.of_run(self)
+
+    def without(self, evidence: frozenset[Evidence]) -> Run:
+        """The same run, for figures that do not need some evidence."""
+        run = copy(self)
+        run.set_aside = evidence
+        return run
+
+    def observers_to(self, servers: list[str]) -> list[str] | Unknown:
+        """Whose captures count the connections to instances of a server role; unknown if nobody's do."""
+        role = next((role for role, of in self.raw.manifest.instances.items() if set(servers) & set(of)), None)
+        hops = () if isinstance(self.joined, Unknown) else self.joined.hops
+        found = [observer for hop in hops if hop.server == role for observer in hop.observers]
+        # At the server's end each instance captures its own connections.
+        own = [observer for observer in found if observer in servers]
+        return own or found or unknown(f"nothing captured the connections to {' and '.join(servers) or 'no instance'}")
+
+    def observers_of(self, instance: str) -> list[str] | Unknown:
+        """Whose captures count all connections of an instance, to it and from it; unknown if nobody's do."""
+        role = next((role for role, of in self.raw.manifest.instances.items() if instance in of), None)
+        hops = () if isinstance(self.joined, Unknown) else self.joined.hops
+        own = [hop for hop in hops if role in (hop.client, hop.server)]
+        missing = [hop for hop in own if not hop.observers]
+        if missing or not own:
+            return unknown(f"nothing captured {' and '.join(map(str, missing)) or instance}")
+        return list(dict.fromkeys(observer for hop in own for observer in hop.observers))
 
     @property
     def k6(self) -> list[str]:
@@ -68,10 +127,16 @@ class Run:
         spoilt = [
             self.health.spoilt(each, f"{instrument}/{instance}" if instrument else None)
             for each, instrument in evidence.items()
+            if each not in self.set_aside
             for instance in instances
         ]
         missing = [each for each in spoilt if each is not None]
         return merge(*missing) if missing else compute(self.raw.window)
+
+
+def status_bounds(status: str) -> tuple[int, int]:
+    """The lowest and the highest status that a name means: `404`, or a class such as `4xx`."""
+    return int(status.replace("x", "0")), int(status.replace("x", "9"))
 
 
 def total(values: Iterable[Value]) -> Value:

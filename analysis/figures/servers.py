@@ -10,10 +10,10 @@ import numpy as np
 
 from analysis import processes, timeline
 from analysis.figures.catalogue import Compute, Figure
-from analysis.figures.run import Run, greatest, total
+from analysis.figures.run import Run, greatest, status_bounds, total
 from analysis.health import Evidence
 from analysis.jsonl import Record, integer
-from analysis.values import Kind, Value, unknown
+from analysis.values import Kind, Unknown, Value, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -135,13 +135,56 @@ def _lines(count: Callable[[Log, Window, Mapping[str, str]], int]) -> Compute:
     return compute
 
 
+def _in_window(table: str, condition: str) -> Compute:
+    """How many rows of a table of analysis.joins began in the window and meet a condition."""
+    time = "start_us" if table == "tries" else "time_us"
+    sql = f"""
+        SELECT count(*) AS value FROM {table}
+         WHERE {time} BETWEEN $from_us AND $to_us AND {condition} AND $code IS NOT NULL
+    """  # noqa: S608  names of our own
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        joined = run.joined
+        if isinstance(joined, Unknown):
+            return joined
+
+        def count(window: Window) -> Value:
+            # nginx has milliseconds in one log and seconds in the other, both rounded down.
+            resolution_us = 1_000 if table == "tries" else 1_000_000
+            from_us = window.start_us // resolution_us * resolution_us
+            return int(joined.rows(sql, from_us=from_us, to_us=window.end_us, code=found.get("code", ""))[0]["value"])
+
+        return run.resting_on(list(run.raw.access), _ACCESS, count)
+
+    return compute
+
+
 def _count_lines(log: Log, window: Window, found: Mapping[str, str]) -> int:
     times_ms, statuses = log.columns["time_ms"], log.columns["status"]
     inside = (times_ms >= window.start_us // 1000) & (times_ms <= -(-window.end_us // 1000))
-    if "code" in found:
-        inside &= statuses == int(found["code"])
+    if "status" in found:
+        low, high = status_bounds(found["status"])
+        inside &= (statuses >= low) & (statuses <= high)
     return int(np.count_nonzero(inside))
 
+
+# nginx writes no connect time for a try that was never connected, and no status for one that it gave up itself.
+_TRIES = {
+    "total": ("Servers that nginx tried for its requests.", "server_port IS NOT NULL"),
+    "connected": ("Tries that had a connection, new or kept.", "server_port IS NOT NULL AND connect_us IS NOT NULL"),
+    "connect_timeout": (
+        "Tries that timed out before they were connected.",
+        "server_port IS NOT NULL AND connect_us IS NULL AND status = 504",
+    ),
+    "connect_failed": (
+        "Tries that failed before they were connected.",
+        "server_port IS NOT NULL AND connect_us IS NULL AND status = 502",
+    ),
+    "aborted": (
+        "Tries given up before they were connected because the client went.",
+        "server_port IS NOT NULL AND connect_us IS NULL AND status IS NULL",
+    ),
+}
 
 _TOMCAT_MEANINGS = {
     "connections": "connections that Tomcat held",
@@ -156,7 +199,7 @@ _TOMCAT_MEANINGS = {
     "abandoned": "tokens that the waiting room gave up",
 }
 
-FIGURES = (
+FIGURES: tuple[Figure, ...] = (
     Figure(
         "process.<role>.cpu_percent.mean",
         Kind.NUMBER,
@@ -228,11 +271,23 @@ FIGURES = (
         _lines(_count_lines),
     ),
     Figure(
-        "access.nginx.status.<code>",
+        "access.nginx.status.<status>",
         Kind.NUMBER,
         "",
-        "Those of them that nginx answered with this status.",
+        "Those of them that nginx answered with this status, or with one of this class.",
         _ACCESS_FILE,
         _lines(_count_lines),
+    ),
+    *(
+        Figure(f"access.nginx.tries.{name}", Kind.NUMBER, "", meaning, _ACCESS_FILE, _in_window("tries", condition))
+        for name, (meaning, condition) in _TRIES.items()
+    ),
+    Figure(
+        "access.nginx.errors.<code>",
+        Kind.NUMBER,
+        "",
+        "Lines of its error log with this error number of the system, such as 111 for a refused connection.",
+        "nginx: error.log",
+        _in_window("errors", "contains(text, '(' || $code || ': ')"),
     ),
 )

@@ -129,6 +129,7 @@ _REQUEST_LINES = """
            LEFT JOIN sessions ON sessions.dial_instance = sent.instance AND sessions.dial = sent.dial
            LEFT JOIN access ON access.instance = sessions.instance AND access.connection = sessions.connection
                            AND access.connection_requests = sent.place
+    QUALIFY row_number() OVER (PARTITION BY requests.instance, requests.id ORDER BY access.line) = 1
      ORDER BY requests.instance, requests.id
 """
 

@@ -157,13 +157,15 @@ def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, path: Path) -> None:
     """Append the whole records of a file of JSON Lines; `line` is the number of a line, blank ones not counted."""
     columns, whole = _RECORDS[table]
+    # An id that comes again, in a damaged file, is no second record: joins count on one.
+    once = "" if table == "access" else "QUALIFY row_number() OVER (PARTITION BY id ORDER BY line) = 1 ORDER BY line"
     fields = ", ".join(f"{name}: '{type_}'" for name, type_ in {"kind": "VARCHAR", **columns}.items())
     line = "line, " if table == "access" else ""
     query = f"""
         INSERT INTO {table} BY NAME SELECT $instance AS instance, {line}{", ".join(columns)}
           FROM (SELECT *, row_number() OVER () AS line
                   FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{{fields}}}))
-         WHERE {whole}
+         WHERE {whole} {once}
     """  # noqa: S608  names of our own
     # A file that is not there or cannot be read at all: its instrument's health says so.
     if path.is_file():

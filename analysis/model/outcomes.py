@@ -25,7 +25,7 @@ _SOMAXCONN = "net.core.somaxconn"
 
 def syns_of_failed_dial(settings: Settings) -> tuple[Syn, ...]:
     """The SYNs of a user's dial that nothing answers, until its connect time-out."""
-    syns, connect_timeout_ms = _ladder(settings), settings.integer("load.connect_timeout")
+    syns, connect_timeout_ms = syn_ladder(settings), settings.integer("load.connect_timeout")
     require(
         ladder.is_certain(syns, connect_timeout_ms),
         f"a SYN is due so shortly before load.connect_timeout ({connect_timeout_ms} ms) that the kernel's timer, which"
@@ -34,7 +34,8 @@ def syns_of_failed_dial(settings: Settings) -> tuple[Syn, ...]:
     return ladder.before(syns, connect_timeout_ms)
 
 
-def _ladder(settings: Settings) -> tuple[Syn, ...]:
+def syn_ladder(settings: Settings) -> tuple[Syn, ...]:
+    """The SYNs of a user's dial that nothing answers and nothing ends."""
     ladders = {_ladder_of(settings, instance) for instance in settings.instances("k6")}
     require(len(ladders) == 1, "the instances of k6 have different sysctls")
     return ladders.pop()
@@ -126,7 +127,7 @@ def _outcome(settings: Settings) -> Outcome:
         think_ms=settings.integer("load.think_time"),
         handler_ms=settings.integer("load.handler_delay"),
         connect_timeout_ms=settings.integer("load.connect_timeout"),
-        ladder=_ladder(settings),
+        ladder=syn_ladder(settings),
     )
     keep_alive_timeout_ms = settings.integer("backend.keep_alive_timeout")
     outcome = simulate(Server(slots, listen_backlog(settings), keep_alive_timeout_ms), load)

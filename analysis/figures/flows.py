@@ -1,0 +1,223 @@
+"""What the captures say of the connections between two roles, each counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.figures.catalogue import Compute, Figure
+from analysis.figures.run import Run, total
+from analysis.figures.statistics import milliseconds, statistic
+from analysis.health import Evidence
+from analysis.model.ladder import timer_lateness_ms
+from analysis.values import Kind, Unknown, Value, unknown
+
+if TYPE_CHECKING:
+    from analysis.bulk import Integers
+    from analysis.joins import Joined
+
+_SOURCE = "capture.pcap of one end"
+
+# The kernel keeps a socket in TIME_WAIT for TCP_TIMEWAIT_LEN (include/net/tcp.h), by a timer that may be late.
+_TIME_WAIT_MS = 60_000
+# A sampler that is ready to read may have to wait for a processor first.
+_TICK_SLACK_MS = 50
+
+# Figure → its meaning, and SQL that counts the connections of a server in the window (analysis.joins.connections).
+_COUNTS = {
+    "total": ("Connections begun.", "count(*)"),
+    "established": ("Connections that came about.", "count(*) FILTER (established)"),
+    "refused": ("Connections that the server answered with RST.", "count(*) FILTER (refused)"),
+    "unanswered": ("Connections whose SYNs nothing answered.", "count(*) FILTER (NOT answered AND NOT refused)"),
+    "half_open": (
+        "Connections that the server answered and the client did not complete.",
+        "count(*) FILTER (answered AND NOT established)",
+    ),
+    "healed": (
+        "Connections that came about although SYNs got lost: latency, and no error.",
+        "count(*) FILTER (established AND syns_lost > 0)",
+    ),
+    "syns": ("SYNs, repeated ones included.", "coalesce(sum(syn_count), 0)"),
+    "syn_unanswered": ("SYNs that nothing answered.", "coalesce(sum(syns_lost), 0)"),
+    "syn_healed": (
+        "Those of them after which a later one was answered.",
+        "coalesce(sum(syns_lost) FILTER (answered_us IS NOT NULL), 0)",
+    ),
+    "syn_failed": (
+        "Those of connections that nothing ever answered.",
+        "coalesce(sum(syns_lost) FILTER (answered_us IS NULL), 0)",
+    ),
+    "syn_retransmissions": ("SYNs sent again.", "coalesce(sum(syn_retransmissions), 0)"),
+    "synack_retransmissions": (
+        "SYN-ACKs sent again.",
+        "coalesce(sum(synack_count - 1) FILTER (synack_count > 0), 0)",
+    ),
+    "ack_dropped.min": (
+        "ACKs that completed a handshake and met a full accept queue, at the least: one if the SYN-ACK was sent again.",
+        "count(*) FILTER (repeated_synacks > 0)",
+    ),
+    "ack_dropped.max": (
+        "The same at the most: all packets of these connections' clients after their SYNs.",
+        "coalesce(sum(client_packets - syn_count) FILTER (repeated_synacks > 0), 0)",
+    ),
+    "closed_by_client": ("Connections that the client closed first.", "count(*) FILTER (closed_by = 'client')"),
+    "closed_by_server": ("Connections that the server closed first.", "count(*) FILTER (closed_by = 'server')"),
+    "reset_by_client": (
+        "Connections of which the client sent the first RST.",
+        "count(*) FILTER (first_rst_by = 'client')",
+    ),
+    "reset_by_server": (
+        "Connections of which the server sent the first RST, refused ones included.",
+        "count(*) FILTER (first_rst_by = 'server')",
+    ),
+    "retransmissions": (
+        "Packets with data sent again, by either side.",
+        "coalesce(sum(client_retransmissions + server_retransmissions), 0)",
+    ),
+    "port_reuses": (
+        "Connections between the same two addresses and ports as one before.",
+        "count(*) FILTER (reused_port_of IS NOT NULL)",
+    ),
+}  # fmt: skip
+
+_OF_SERVER = "in_window AND to_instance = $instance"
+
+
+def _of_connections(value: Callable[[Run, Joined, list[str], Mapping[str, str]], Value]) -> Compute:
+    """A value of the connections to a server role, or to one of its instances."""
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        joined = run.joined
+        if isinstance(joined, Unknown):
+            return joined
+        servers = run.instances(found["server"])
+        observers = run.observers_to(servers)
+        if isinstance(observers, Unknown):
+            return observers
+        evidence = {Evidence.PACKETS: "capture", Evidence.CLOCK: ""}
+        return run.resting_on(observers, evidence, lambda _: value(run, joined, servers, found))
+
+    return compute
+
+
+def _count(name: str) -> Compute:
+    sql = f"SELECT ({_COUNTS[name][1]})::BIGINT AS value FROM connections WHERE {_OF_SERVER}"  # noqa: S608  names of our own
+
+    def count(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
+        return total(joined.rows(sql, instance=each)[0]["value"] for each in servers)
+
+    return _of_connections(count)
+
+
+def _listed(joined: Joined, servers: list[str], sql: str) -> Integers:
+    query = f"SELECT {sql} AS value FROM connections WHERE {_OF_SERVER} AND value IS NOT NULL"  # noqa: S608  names of our own
+    return np.array([row["value"] for each in servers for row in joined.rows(query, instance=each)], dtype=np.int64)
+
+
+def _syns_of_unanswered(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
+    return tuple(np.sort(_listed(joined, servers, "if(NOT answered AND NOT refused, syn_count, NULL)")).tolist())
+
+
+def _handshakes(_run: Run, joined: Joined, servers: list[str], found: Mapping[str, str]) -> Value:
+    times_us = _listed(joined, servers, "handshake_us")
+    return statistic(times_us, found["statistic"]) if "statistic" in found else milliseconds(times_us)
+
+
+# By everything captured, the warm-up included: a socket in TIME_WAIT outlasts it. A later connection between the same
+# addresses and ports has taken the socket's place.
+_TIME_WAIT = """
+    SELECT count(*) FILTER (last_time_us <= $tick_us - $slack_us AND last_time_us > $tick_us - $short_us) AS least,
+           count(*) FILTER (last_time_us <= $tick_us + $slack_us AND last_time_us > $tick_us - $long_us) AS most
+      FROM connections AS closed
+           ANTI JOIN connections AS later
+                ON later.observer = closed.observer AND later.reused_port_of = closed.id
+               AND later.first_time_us <= $tick_us
+     WHERE (from_instance = $instance AND time_wait_owner IN ('client', 'both'))
+        OR (to_instance = $instance AND time_wait_owner IN ('server', 'both'))
+"""
+_EARLY_ENDS = "TcpExt.TCPTimeWaitOverflow"
+
+
+def _time_wait(bound: str) -> Compute:
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        joined, instances = run.joined, run.instances(found["role"])
+        if isinstance(joined, Unknown):
+            return joined
+        if len(instances) != 1:
+            return unknown("TIME_WAIT is counted by instance")
+        observers = run.observers_of(instances[0])
+        if isinstance(observers, Unknown):
+            return observers
+        evidence = {Evidence.PACKETS: "capture", Evidence.CLOCK: ""}
+        return run.resting_on(observers, evidence, lambda _: _waiting(run, joined, instances[0], bound))
+
+    return compute
+
+
+def _waiting(run: Run, joined: Joined, instance: str, bound: str) -> Value:
+    span, samples = run.spans[instance], run.raw.samples[instance]
+    if isinstance(span, Unknown):
+        return span
+    early = samples.counters.get(_EARLY_ENDS)
+    if early is not None and early.at(span.last) != early.at(0):
+        return unknown(f"{instance} ended sockets in TIME_WAIT before their time: {_EARLY_ENDS} grew")
+    late_ms = timer_lateness_ms(_TIME_WAIT_MS)
+    row = joined.rows(
+        _TIME_WAIT,
+        instance=instance,
+        tick_us=samples.ticks[span.last].time_us,
+        slack_us=1000 * _TICK_SLACK_MS,
+        short_us=1000 * (_TIME_WAIT_MS - _TICK_SLACK_MS),
+        long_us=1000 * (_TIME_WAIT_MS + late_ms + _TICK_SLACK_MS),
+    )[0]
+    return int(row[bound])
+
+
+FIGURES: tuple[Figure, ...] = (
+    *(
+        Figure(f"flows.<server>.{name}", Kind.NUMBER, "", meaning, _SOURCE, _count(name))
+        for name, (meaning, _) in _COUNTS.items()
+    ),
+    Figure(
+        "flows.<server>.syns_of_unanswered.list",
+        Kind.LIST,
+        "SYNs",
+        "How many each connection had that nothing answered.",
+        _SOURCE,
+        _of_connections(_syns_of_unanswered),
+    ),
+    Figure(
+        "flows.<server>.handshake_ms.list",
+        Kind.LIST,
+        "ms",
+        "From the first SYN of each connection to the packet that completed its handshake.",
+        _SOURCE,
+        _of_connections(_handshakes),
+    ),
+    Figure(
+        "flows.<server>.handshake_ms.<statistic>",
+        Kind.NUMBER,
+        "ms",
+        "A statistic of that list.",
+        _SOURCE,
+        _of_connections(_handshakes),
+    ),
+    Figure(
+        "flows.<role>.time_wait.min",
+        Kind.NUMBER,
+        "sockets",
+        "Of one instance: sockets that must be in TIME_WAIT at the window's end, by who closed first, and when.",
+        _SOURCE,
+        _time_wait("least"),
+    ),
+    Figure(
+        "flows.<role>.time_wait.max",
+        Kind.NUMBER,
+        "sockets",
+        "Those that may be: the kernel's timer, and the reading of the samples, may be late.",
+        _SOURCE,
+        _time_wait("most"),
+    ),
+)

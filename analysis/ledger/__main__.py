@@ -1,0 +1,32 @@
+"""Prints docs/causes.md: `python -m analysis.ledger > docs/causes.md`."""
+
+from __future__ import annotations
+
+import sys
+
+from analysis.ledger.causes import CAUSES, UNEXPLAINED
+
+_INTRODUCTION = f"""\
+# Causes
+
+<!-- Made by `python -m analysis.ledger > docs/causes.md`; change the list in analysis/ledger/causes.py instead. -->
+
+The ledger gives each request that failed, or was slower than the scenario's bound, one cause of this list: the first
+whose proof is on record. What has none is `{UNEXPLAINED}`, printed first and counted against the scenario's tolerance.
+derived/requests.parquet has each request's `cause` and the `evidence` for it; of an unexplained one, what is missing.
+
+A part of a request's time explains all of it if it is the greatest part that is proven, and is half of the whole or
+leaves no more than the bound. Times in the evidence count from the beginning of the measurement.
+
+| cause | what happened | what proves it |
+|---|---|---|
+"""
+
+
+def markdown() -> str:
+    """The content of docs/causes.md."""
+    return _INTRODUCTION + "".join(f"| `{cause.name}` | {cause.meaning} | {cause.proof} |\n" for cause in CAUSES)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())

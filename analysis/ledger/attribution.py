@@ -1,0 +1,109 @@
+"""The table `attributed`: each request's cause, with the evidence for it, or what is missing for one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis import limits
+from analysis.ledger import ports, waits
+from analysis.ledger.causes import CAUSES, UNEXPLAINED
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from analysis.manifest import Manifest
+
+
+def build(database: duckdb.DuckDBPyConnection, manifest: Manifest, start_us: int, *, captured: bool) -> None:
+    """Make the tables `known` and `attributed`.
+
+    Args:
+        database: with the tables of analysis.joins.
+        manifest: the run's.
+        start_us: when the measurement began; evidence tells times from there.
+        captured: whether there is a sound capture of the client's connections, so that what is not in it was not there.
+    """
+    proxied = len(manifest.path) > 2  # noqa: PLR2004  client and server
+    database.execute(_MACROS.format(start_us=int(start_us)))
+    ports.build(database, manifest)
+    waits.build(database, proxied=proxied)
+    constants = {
+        "bound_us": None if manifest.slow_ms is None else 1000 * manifest.slow_ms,
+        "idle_percent_min": limits.HOST_IDLE_PERCENT_MIN,
+        "captured": captured,
+        "proxied": proxied,
+    }
+    database.execute(_KNOWN, constants)
+    database.execute(_ATTRIBUTED)
+
+
+# A moment, told from the start of the measurement; a duration.
+_MACROS = """
+    CREATE MACRO moment(time_us) AS format('{{:.3f}} s', (time_us - {start_us}) / 1000000);
+    CREATE MACRO took(span_us) AS
+        if(span_us < 1000000, format('{{:.1f}} ms', span_us / 1000), format('{{:.3f}} s', span_us / 1000000));
+"""
+
+# Of several complaints of nginx about one connection, the last within the request's time counts; its log has seconds.
+# Of those that name no connection, the one in the second in which the connection ended.
+_KNOWN = """
+    CREATE TABLE known AS
+    WITH complaints AS (
+        SELECT cases.instance, cases.id, max_by(errors.line, errors.line) AS error_line,
+               max_by(errors.text, errors.line) AS error_text
+          FROM cases
+               JOIN errors ON errors.instance = cases.line_instance AND errors.connection = cases.line_connection
+                          AND errors.time_us BETWEEN cases.time_us - 1000000 AND cases.end_us
+         WHERE cases.outcome <> 'ok'
+         GROUP BY ALL
+    ), exhausted AS (
+        SELECT instance, time_us AS second_us, min(line) AS line
+          FROM errors WHERE connection IS NULL AND text LIKE '%worker_connections are not enough%' GROUP BY ALL
+    )
+    SELECT cases.*, waits.* EXCLUDE (instance, id),
+           greatest(pool_us, syn_us, up_syn_us, queue_us, up_queue_us, thread_us, handler_us, lag_us) AS part_max_us,
+           complaints.error_line, complaints.error_text, exhausted.line AS exhausted_line,
+           port_shortages.held AS shortage_held, port_shortages.waiting AS shortage_waiting,
+           port_shortages.ports AS shortage_ports,
+           $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
+           $proxied AS proxied
+      FROM cases
+           LEFT JOIN waits USING (instance, id)
+           LEFT JOIN complaints USING (instance, id)
+           LEFT JOIN exhausted ON exhausted.instance = cases.flow_to_instance
+                              AND exhausted.second_us = cases.flow_last_time_us // 1000000 * 1000000
+           LEFT JOIN port_shortages
+                ON port_shortages.instance = cases.instance AND port_shortages.dial = cases.dial
+     WHERE cases.outcome <> 'ok'
+     ORDER BY cases.instance, cases.id
+"""
+
+# What to say where no cause is proven: what is missing, as far as that can be told.
+_WHY = """
+    CASE WHEN remote IS NULL AND dial IS NULL THEN 'no dial is recorded for it'
+         WHEN NOT captured THEN 'there is no sound capture of its connection'
+         WHEN flow_id IS NULL THEN 'its connection is not in the capture'
+         WHEN remote IS NULL AND flow_syns_unsampled > 0 THEN 'no samples of its server around its SYNs'
+         WHEN remote IS NULL THEN format('of its {} SYNs that got lost, {} met as many overflows as came there',
+                                         flow_syns_lost, coalesce(flow_syns_overflowed, 0))
+         WHEN proxied AND line_line IS NULL THEN 'no line of the access log belongs to it'
+         WHEN proxied AND try_server IS NOT NULL AND up_id IS NULL
+              THEN 'which connection to ' || try_server || ' was its own cannot be told'
+         WHEN part_max_us > 0 THEN format('nothing proven takes more than {} of its {}', took(part_max_us),
+                                          took(total_us))
+         ELSE 'no evidence says where its time went' END
+"""
+
+_ATTRIBUTED = f"""
+    CREATE TABLE attributed AS
+    WITH decided AS (
+        SELECT *, CASE {" ".join(f"WHEN {cause.when} THEN '{cause.name}'" for cause in CAUSES)}
+                       ELSE '{UNEXPLAINED}' END AS cause
+          FROM known
+    )
+    SELECT instance, id, cause,
+           CASE cause {" ".join(f"WHEN '{cause.name}' THEN {cause.says}" for cause in CAUSES)}
+                      ELSE {_WHY} END AS evidence
+      FROM decided
+     ORDER BY instance, id
+"""  # noqa: S608  names of our own

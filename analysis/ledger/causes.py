@@ -1,0 +1,270 @@
+"""The closed list of causes: what each means, what proves it, and how a request's evidence reads.
+
+A request has the first cause of the list whose proof its evidence gives, and is unexplained if it has none.
+docs/causes.md is made from this list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# What no cause explains.
+UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause.
+
+    Attributes:
+        name: as the ledger has it.
+        meaning: what happened, in a sentence.
+        proof: what must be on record, in sentences.
+        when: the same as SQL, over the table `known` (analysis.ledger.attribution).
+        says: SQL for the text that leads a reader to the records of one request.
+    """
+
+    name: str
+    meaning: str
+    proof: str
+    when: str
+    says: str
+
+    @property
+    def figure(self) -> str:
+        """The name as part of a figure's name."""
+        return self.name.replace("-", "_")
+
+
+# Texts that come again. `moment` and `took` are macros of analysis.ledger.attribution: a time from the start of the
+# measurement, and a duration.
+_DIAL = """format('dial {}/{} from {} to {} began at {}', instance, dial, coalesce(dial_local, 'an unknown port'),
+               coalesce(dial_remote, '?'), moment(dial_time_us))"""
+_DIAL_FAILED = f"{_DIAL} || format(' and failed after {{}} ({{}})', took(dial_duration_us), dial_error_kind)"
+_FLOW = "format('flow {}/{}', flow_observer, flow_id)"
+_UP = """format('the proxy turned to {} at {}', try_server, moment(try_start_us))"""
+_UP_FLOW = "format('flow {}/{}', up_observer, up_id)"
+_LINE = """format('{} line {}: status {} at {}', line_instance, line_line, line_status, moment(1000 * line_time_ms))
+           || coalesce(format(', {} answered {} (try {})', try_server, coalesce(try_status::VARCHAR, 'nothing'),
+                              try_tries), '')"""
+_ERROR = "coalesce('; error.log line ' || error_line::VARCHAR || ': ' || error_text, '')"
+
+
+def _syns(prefix: str) -> str:
+    return f"""format('{{}} {{}} at {{}}', {prefix}_syn_count, if({prefix}_syn_count = 1, 'SYN', 'SYNs'),
+        array_to_string(list_transform({prefix}_syn_times_us[1:12], lambda time: moment(time)), ', ')
+        || if({prefix}_syn_count > 12, ', …', ''))"""
+
+
+def _overflow(prefix: str) -> str:
+    """Each of a connection's SYNs met a full queue."""
+    return f"""(NOT {prefix}_established AND NOT {prefix}_refused AND {prefix}_syns_lost = {prefix}_syn_count
+                AND {prefix}_syns_overflowed = {prefix}_syns_lost)"""
+
+
+def _overflow_says(prefix: str) -> str:
+    return f"""{_syns(prefix)} || format(', none answered; around each, the accept queue of {{}} held {{}} (limit {{}})'
+               || ' and its kernel counted an overflow', {prefix}_to_instance,
+               if({prefix}_depth_min = {prefix}_depth_max, {prefix}_depth_max::VARCHAR,
+                  format('{{}} to {{}}', {prefix}_depth_min, {prefix}_depth_max)), {prefix}_queue_limit)"""
+
+
+def _silent(prefix: str) -> str:
+    """No SYN was answered, and the server's kernel dropped none at its listener."""
+    return f"""(NOT {prefix}_established AND NOT {prefix}_refused
+                AND {prefix}_syns_not_dropped = {prefix}_syns_lost)"""
+
+
+# The client gave up, or the proxy did, before there was a connection to the backend.
+_NO_UPSTREAM = "(line_line IS NOT NULL AND try_server IS NOT NULL AND try_connect_us IS NULL)"
+_NO_CONNECTION = "(remote IS NULL AND dial_error_kind = 'timeout')"
+
+# The server's data that the client had before it asked does not count.
+_UNANSWERED = """(coalesce(flow_server_last_data_time_us, 0) < time_us + blocked_us)"""
+_BROKEN = "(outcome = 'failed' AND status = 0 AND remote IS NOT NULL AND flow_id IS NOT NULL)"
+
+
+def _main(part: str) -> str:
+    """A part of the time that explains the whole: the greatest, and half of it or all that is above the bound."""
+    return f"""({part} > 0 AND {part} = part_max_us AND (2 * {part} >= total_us OR total_us - {part} <= bound_us))"""
+
+
+def _healed_says(prefix: str, part: str) -> str:
+    return f"""format('flow {{}}/{{}}: ', {prefix}_observer, {prefix}_id) || {_syns(prefix)}
+        || format(', answered at {{}} ({{}} of {{}})', moment({prefix}_answered_us), took({part}), took(total_us))"""
+
+
+def _queued_says(prefix: str, part: str) -> str:
+    return f"""format(
+        'flow {{}}/{{}}: complete at {{}}, in the accept queue of {{}} until {{}} or later ({{}} of {{}})',
+        {prefix}_observer, {prefix}_id, moment({prefix}_queued_us), {prefix}_to_instance,
+        moment({prefix}_accepted_after_us), took({part}), took(total_us))"""
+
+
+CAUSES = (
+    Cause(
+        "interrupted",
+        "k6 ended while the request was under way.",
+        "The dial ended as `canceled`, which only k6's end does; or k6's error says that its context was.",
+        "outcome = 'failed' AND status = 0 AND (dial_error_kind = 'canceled' OR error LIKE '%context canceled%')",
+        f"coalesce({_DIAL_FAILED}, 'k6: ' || error)",
+    ),
+    Cause(
+        "ephemeral-ports-exhausted",
+        "The client, or the proxy, had no port left for another connection to that server.",
+        "The dial failed with EADDRNOTAVAIL, and by the capture as many connections held a port as"
+        " `net.ipv4.ip_local_port_range` has, those in TIME_WAIT included. At a proxy: its error log says so.",
+        "outcome = 'failed' AND ((dial_error_kind = 'address-not-available' AND shortage_held >= shortage_ports)"
+        " OR error_text LIKE '%(99: %')",
+        f"""if(dial_error_kind = 'address-not-available', {_DIAL_FAILED}
+            || format('; {{}} of {{}} ports were held, {{}} in TIME_WAIT', shortage_held, shortage_ports,
+                      shortage_waiting), {_LINE}) || {_ERROR}""",
+    ),
+    Cause(
+        "connection-refused",
+        "Nothing listened where the client, or the proxy, wanted to connect.",
+        "The dial failed as `refused`, and the server answered its SYN with RST. At a proxy: its connection was"
+        " answered so, or its error log says so.",
+        "outcome = 'failed' AND ((dial_error_kind = 'refused' AND flow_refused)"
+        f" OR ({_NO_UPSTREAM} AND (up_refused OR error_text LIKE '%(111: %')))",
+        f"""if(dial_error_kind = 'refused', {_DIAL_FAILED} || '; ' || {_FLOW} || ': the server answered with RST at '
+            || moment(flow_answered_us), {_LINE}) || {_ERROR}""",
+    ),
+    Cause(
+        "accept-queue-drop",
+        "The server's accept queue was full each time the client, or the proxy, knocked.",
+        "The dial timed out; none of its SYNs was answered; and around each of them the server's kernel counted at"
+        " least as many `TcpExt.ListenOverflows` as SYNs got lost there. At a proxy: the same of its connection.",
+        f"outcome = 'failed' AND (({_NO_CONNECTION} AND {_overflow('flow')})"
+        f" OR ({_NO_UPSTREAM} AND {_overflow('up')}))",
+        f"""if({_NO_CONNECTION}, {_DIAL_FAILED} || '; ' || {_FLOW} || ': ' || {_overflow_says("flow")},
+            {_LINE} || '; ' || {_UP} || '; ' || {_UP_FLOW} || ': ' || {_overflow_says("up")})""",
+    ),
+    Cause(
+        "connect-timeout",
+        "The client, or the proxy, gave up connecting, and no accept queue was the reason: its SYNs were lost, or"
+        " their answers were.",
+        "The dial timed out, and around each of its SYNs the server's kernel dropped none; or none of them reached the"
+        " server's capture. At a proxy: the same of its connection.",
+        f"outcome = 'failed' AND (({_NO_CONNECTION} AND (flow_id IS NULL OR {_silent('flow')}) AND captured)"
+        f" OR ({_NO_UPSTREAM} AND {_silent('up')}))",
+        f"""if({_NO_CONNECTION}, {_DIAL_FAILED} || '; '
+            || coalesce({_FLOW} || ': ' || {_syns("flow")} || ', none answered, none dropped by the server''s kernel',
+                        'none of its SYNs is in the capture'),
+            {_LINE} || '; ' || {_UP} || '; ' || {_UP_FLOW} || ': ' || {_syns("up")}
+            || ', none answered, none dropped by the server''s kernel')""",
+    ),
+    Cause(
+        "proxy-connections-exhausted",
+        "The proxy had none of its `worker_connections` left, for the client or for the backend.",
+        "nginx's error log says so of this client's connection; or it says so without naming one in the second in which"
+        " it closed this connection without an answer and without a line in its access log.",
+        "outcome = 'failed' AND (error_text LIKE '%worker_connections are not enough%'"
+        " OR (status = 0 AND line_line IS NULL AND exhausted_line IS NOT NULL))",
+        f"""coalesce({_LINE} || {_ERROR}, {_FLOW} || ' ended at ' || moment(flow_last_time_us) || ' without an answer;'
+            || ' error.log line ' || exhausted_line::VARCHAR || ': worker_connections are not enough')""",
+    ),
+    Cause(
+        "stale-keepalive",
+        "The request went out on a kept connection that the server had just closed.",
+        "The connection was kept; the server's FIN or RST is not later in the capture than the client's last data; and"
+        " no answer follows.",
+        f"{_BROKEN} AND reused AND {_UNANSWERED} AND least(flow_server_fin_time_us, if(flow_first_rst_by = 'server',"
+        " flow_first_rst_time_us, NULL)) <= flow_client_last_data_time_us"
+        " AND flow_client_last_data_time_us BETWEEN time_us AND end_us",
+        f"""{_FLOW} || format(': {{}} closed the kept connection at {{}}, the request left at {{}}', flow_to_instance,
+            moment(least(flow_server_fin_time_us, flow_first_rst_time_us)), moment(flow_client_last_data_time_us))""",
+    ),
+    Cause(
+        "reset-by-peer",
+        "The server ended the connection with RST before it answered.",
+        "The connection had been made; the first RST in the capture is the server's, while the request waited.",
+        f"{_BROKEN} AND flow_established AND flow_first_rst_by = 'server'"
+        " AND flow_first_rst_time_us BETWEEN time_us AND end_us + 1000000",
+        f"""{_FLOW} || format(': RST from {{}} at {{}}', flow_to_instance, moment(flow_first_rst_time_us))
+            || coalesce('; k6: ' || error, '')""",
+    ),
+    Cause(
+        "closed-without-answer",
+        "The server closed the connection in an orderly way, but without an answer.",
+        "The server's FIN came while the request waited and before the client's, and no data of the server's after the"
+        " request began.",
+        f"{_BROKEN} AND flow_established AND {_UNANSWERED} AND flow_closed_by = 'server' AND flow_close_kind = 'fin'"
+        " AND flow_server_fin_time_us BETWEEN time_us AND end_us + 1000000",
+        f"""{_FLOW} || format(': FIN from {{}} at {{}} without an answer', flow_to_instance,
+            moment(flow_server_fin_time_us)) || coalesce('; k6: ' || error, '')""",
+    ),
+    Cause(
+        "upstream-timeout",
+        "The proxy waited for the backend as long as its time-outs allow, and answered 504.",
+        "The access line has status 504, and so has its last try.",
+        "outcome = 'failed' AND status = 504 AND line_status = 504 AND try_status = 504",
+        f"{_LINE} || {_ERROR}",
+    ),
+    Cause(
+        "upstream-failed",
+        "The backend, or the connection to it, broke while the proxy waited for an answer; it answered 502.",
+        "The access line has status 502, and so has its last try.",
+        "outcome = 'failed' AND status = 502 AND line_status = 502 AND try_status = 502",
+        f"{_LINE} || {_ERROR}",
+    ),
+    Cause(
+        "error-status",
+        "The server answered, and its answer is an error.",
+        "The client has the status; through a proxy, the access line has the same one.",
+        "outcome = 'failed' AND status >= 400 AND (line_line IS NULL AND NOT proxied OR line_status = status)",
+        f"""coalesce({_LINE}, {_FLOW} || ': answered at ' || moment(flow_server_last_data_time_us), 'the client')
+            || format('; the answer has status {{}}', status)""",
+    ),
+    Cause(
+        "waited-for-a-connection",
+        "The request waited for a connection of its client's pool to become free.",
+        "It went over a connection that was there already, and was blocked before it got that.",
+        _main("pool_us"),
+        "format('blocked for {} of {} before it got dial {}/{}', took(pool_us), took(total_us), instance, dial)",
+    ),
+    Cause(
+        "waited-for-syn-retry",
+        "Its connection came about with a later SYN; the earlier ones were lost. No error tells of it.",
+        "In the capture the connection has more than one SYN, and the answer is to a later one.",
+        f"{_main('syn_us')} OR {_main('up_syn_us')}",
+        f"""if(coalesce(syn_us, 0) >= coalesce(up_syn_us, 0), {_healed_says("flow", "syn_us")},
+               {_UP} || '; ' || {_healed_says("up", "up_syn_us")})""",
+    ),
+    Cause(
+        "waited-in-accept-queue",
+        "Its connection was complete, and lay in the accept queue until the server accepted it.",
+        "The queue is first in, first out: by the connections that came before it in the capture and by the queue's"
+        " depth at each tick, it was still there at the last tick that counts.",
+        f"{_main('queue_us')} OR {_main('up_queue_us')}",
+        f"""if(coalesce(queue_us, 0) >= coalesce(up_queue_us, 0), {_queued_says("flow", "queue_us")},
+               {_UP} || '; ' || {_queued_says("up", "up_queue_us")})""",
+    ),
+    Cause(
+        "waited-for-a-thread",
+        "It was accepted, and waited for one of the server's threads.",
+        "All threads were busy in every reading while the server had it; what the handler takes on average is not"
+        " counted as waiting.",
+        _main("thread_us"),
+        """format('all {} threads were busy in {} of {} readings while {} had it ({} of {})', threads_max, saturated,
+            scrapes, server, took(thread_us), took(total_us))""",
+    ),
+    Cause(
+        "slow-handler",
+        "The server worked on it for that long.",
+        "It was accepted and there were free threads in every reading meanwhile; the server's own account of its"
+        " processing time grew by at least half as much. Through a proxy, the proxy timed the backend's part.",
+        _main("handler_us"),
+        """format('{} had it for {} of {}, with free threads in all {} readings', server, took(handler_us),
+            took(total_us), scrapes)""",
+    ),
+    Cause(
+        "generator-starved",
+        "The answer was on its way or had arrived, and the client was late to take it.",
+        "The server's last data in the capture, or the proxy's line, is that much earlier than the request's end at the"
+        " client, and the machine's processors were not idle in between.",
+        f"{_main('lag_us')} AND idle_percent < idle_percent_min",
+        """format('the answer left at {}, the client had it {} later ({} of {}); the processors were idle for {:.1f} %',
+            moment(left_us), took(lag_us), took(lag_us), took(total_us), idle_percent)""",
+    ),
+)  # fmt: skip

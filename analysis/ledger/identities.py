@@ -1,0 +1,260 @@
+"""What one observer counted must equal what another did: the identities of each hop, over the figures of a run.
+
+Both sides of an identity are expressions in the language of predictions, so docs/figures.md says what each figure
+means, and what makes it unknown. Where a side is known within bounds only, it has two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from analysis import figures
+from analysis.expressions import parse
+from analysis.health import Evidence
+from analysis.values import Number, Unknown, is_number, merge, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from analysis.figures import Run
+    from analysis.joins import Hop
+
+Status = Literal["true", "false", "unknown"]
+
+# Less load than asked for, or a late one, is no fault of an account of the load that there was.
+_SET_ASIDE = frozenset({Evidence.LOAD})
+
+_ANSWERS = ("2xx", "3xx", "4xx", "5xx")
+# nginx's own status for a client that closed its connection first: no client ever reads it.
+_CLIENT_CLOSED = 499
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One identity.
+
+    Attributes:
+        id: its name, unique on the hop.
+        says: what it says, in a sentence.
+        left: an expression.
+        right: another.
+        right_max: where the right side is known within bounds only, the upper one; `right` is then the lower one.
+    """
+
+    id: str
+    says: str
+    left: str
+    right: str
+    right_max: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What became of an identity in a run.
+
+    Attributes:
+        identity: which.
+        left: the value of its left side, None if it is unknown.
+        right: that of its right side.
+        right_max: that of its upper bound, None if it has none.
+        difference: left - right, or from the nearest bound; None if a side is unknown.
+        why: why a side is unknown; None if none is.
+    """
+
+    identity: Identity
+    left: Number | None
+    right: Number | None
+    right_max: Number | None
+    difference: Number | None
+    why: str | None
+
+    @property
+    def holds(self) -> Status:
+        """Whether both sides are equal; unknown where one of them is."""
+        if self.difference is None:
+            return "unknown"
+        return "true" if self.difference == 0 else "false"
+
+
+@dataclass(frozen=True, slots=True)
+class HopAccount:
+    """One hop's identities in a run."""
+
+    hop: Hop
+    balances: tuple[Balance, ...]
+
+
+def of_run(run: Run) -> tuple[HopAccount, ...]:
+    """The identities of each hop of a run; none if it has no hops that are known."""
+    if isinstance(run.joined, Unknown):
+        return ()
+    within = run.without(_SET_ASIDE)
+    return tuple(
+        HopAccount(hop, tuple(_balance(within, identity) for identity in of_hop(within, hop)))
+        for hop in run.joined.hops
+    )
+
+
+def of_hop(run: Run, hop: Hop) -> Iterator[Identity]:
+    """The identities of one hop."""
+    yield from (_of_users(hop.server) if hop.client == "k6" else _of_proxy(run, hop.client, hop.server))
+    path = run.raw.manifest.path
+    yield from _of_kernels(hop, path[hop.number + 1] if hop.number + 1 < len(path) else None)
+    if hop.client == "k6" and hop.server == "nginx":
+        yield from _of_answers()
+    # Each instance once: as a server, and the client at the path's beginning.
+    roles = (hop.client, hop.server) if hop.client == "k6" else (hop.server,)
+    for role in roles:
+        for instance in run.instances(role):
+            yield _of_time_wait(instance)
+
+
+def _of_users(server: str) -> Iterator[Identity]:
+    yield Identity(
+        "dials-made",
+        "Each dial that made a connection is one that was established in the capture.",
+        "client.dials.ok",
+        f"flows.{server}.established",
+    )
+    yield Identity(
+        "dials-unanswered",
+        "Each dial that timed out, or that k6's end cut short, is a connection whose SYNs nothing answered.",
+        "client.dials.failed_timeout + client.dials.failed_canceled",
+        f"flows.{server}.unanswered",
+    )
+    yield Identity(
+        "dials-refused",
+        "Each dial that was refused is a connection that was answered with RST.",
+        "client.dials.failed_refused",
+        f"flows.{server}.refused",
+    )
+    yield Identity(
+        "dials-without-port",
+        "Each dial that found no port began when, by the capture, connections and TIME_WAIT held the whole port range.",
+        "client.dials.failed_address_not_available",
+        "ledger.dials_without_port",
+    )
+    yield Identity(
+        "syns-of-failed-dials",
+        "The SYNs of the connections that nothing answered are those that the client's kernel had to send, by its"
+        " sysctls and by how long each dial lasted.",
+        f"flows.{server}.syn_failed",
+        "model.failed_dials_syns.min",
+        "model.failed_dials_syns.max",
+    )
+
+
+def _of_proxy(run: Run, client: str, server: str) -> Iterator[Identity]:
+    aborted = f"access.{client}.tries.aborted"
+    yield Identity(
+        "tries-unanswered",
+        "Each try that timed out before it was connected is a connection whose SYNs nothing answered; a try that was"
+        " given up because the client went may be one.",
+        f"flows.{server}.unanswered",
+        f"access.{client}.tries.connect_timeout",
+        f"access.{client}.tries.connect_timeout + {aborted}",
+    )
+    yield Identity(
+        "tries-refused",
+        "Each try that failed to connect at once is a connection that was answered with RST, or found no port, which"
+        " the error log tells (99).",
+        f"access.{client}.tries.connect_failed",
+        f"flows.{server}.refused + access.{client}.errors.99",
+    )
+    keepalive = run.raw.manifest.knobs.get("nginx.upstream_keepalive")
+    if keepalive is not None and keepalive.value == 0:
+        yield Identity(
+            "tries-connected",
+            "Each try that was connected has a connection of its own; one that was given up because the client went"
+            " may have.",
+            f"flows.{server}.established",
+            f"access.{client}.tries.connected",
+            f"access.{client}.tries.connected + {aborted}",
+        )
+
+
+def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
+    client, server = hop.client, hop.server
+    # Connections within a namespace, those of the management ports, count once as opened and once as accepted: the
+    # difference of the two counters is that of connections with others.
+    if client == "k6":
+        yield Identity(
+            "opened",
+            "The connections that the client's kernel opened are those in the capture. Those within its own namespace,"
+            " which it also accepted, are taken off.",
+            f"kernel.{client}.Tcp.ActiveOpens - kernel.{client}.Tcp.PassiveOpens",
+            f"flows.{server}.total",
+        )
+    onwards = f" - flows.{next_server}.total" if next_server else ""
+    yield Identity(
+        "accepted",
+        "The connections that the server's kernel accepted"
+        + (", less those that it opened, " if next_server else " ")
+        + "are those in the capture. Those within its own namespace count as both, and are taken off.",
+        f"kernel.{server}.Tcp.PassiveOpens - kernel.{server}.Tcp.ActiveOpens",
+        f"flows.{server}.established{onwards}",
+    )
+    # A proxy's kernel counts the SYN-ACKs that it repeats as a server in the same place.
+    as_server = f" + flows.{client}.synack_retransmissions" if client != "k6" else ""
+    yield Identity(
+        "syns-repeated",
+        "The SYNs that the client's kernel sent again are those in the capture."
+        + (" Its counter has the SYN-ACKs, too, that it repeated as a server." if as_server else ""),
+        f"kernel.{client}.TcpExt.TCPSynRetrans",
+        f"flows.{server}.syn_retransmissions{as_server}",
+    )
+    yield Identity(
+        "syns-dropped",
+        "The server's kernel dropped the SYNs that nothing answered, and the last ACKs that met a full queue.",
+        f"kernel.{server}.TcpExt.ListenDrops",
+        f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.min",
+        f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.max",
+    )
+    yield Identity(
+        "drops-by-overflow",
+        "A full accept queue was the only reason to drop.",
+        f"kernel.{server}.TcpExt.ListenDrops",
+        f"kernel.{server}.TcpExt.ListenOverflows",
+    )
+
+
+def _of_answers() -> Iterator[Identity]:
+    for status in _ANSWERS:
+        less = f" - access.nginx.status.{_CLIENT_CLOSED}" if status == "4xx" else ""
+        yield Identity(
+            f"answers-{status}",
+            f"The answers {status} that the client read are nginx's lines of that class"
+            + (f", but for {_CLIENT_CLOSED}, its word for a client that went." if less else "."),
+            f"client.requests.status.{status}",
+            f"access.nginx.status.{status}{less}",
+        )
+
+
+def _of_time_wait(instance: str) -> Identity:
+    name = instance.replace("-", "_")
+    return Identity(
+        f"time-wait-{instance}",
+        f"The sockets in TIME_WAIT on {instance} at the end are the connections that it closed first less than a minute"
+        " before.",
+        f"sockets.{name}.time_wait.end",
+        f"flows.{name}.time_wait.min",
+        f"flows.{name}.time_wait.max",
+    )
+
+
+def _balance(run: Run, identity: Identity) -> Balance:
+    sides = [_value(run, text) for text in (identity.left, identity.right, identity.right_max) if text is not None]
+    numbers = [side if is_number(side) else None for side in sides]
+    missing = [side for side in sides if isinstance(side, Unknown)]
+    left, right, right_max = (*numbers, None)[:3]
+    if missing or left is None or right is None:
+        return Balance(identity, left, right, right_max, None, merge(*missing).why)
+    most = right if right_max is None else right_max
+    # An upper bound that is none the wiser is not shown.
+    return Balance(identity, left, right, None if most == right else most, left - min(max(left, right), most), None)
+
+
+def _value(run: Run, text: str) -> Number | Unknown:
+    value = parse(text).evaluate(lambda name: figures.value(run, name))
+    return value if is_number(value) or isinstance(value, Unknown) else unknown(f"{text} is no number")
