@@ -8,7 +8,7 @@ connlab := .venv/bin/connlab
 docker_socket := --volume /var/run/docker.sock:/var/run/docker.sock
 
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself.
-export SCENARIO SET RUN REQUEST WORST OVERFLOWS CONNECT_TIMEOUT SYSCTLS
+export SCENARIO SET RUN REQUEST WORST A B MATRIX OVERFLOWS CONNECT_TIMEOUT SYSCTLS
 sets = read -ra sets <<<"$$SET"; sets=("$${sets[@]/\#/--set=}")
 
 .PHONY: help
@@ -17,7 +17,7 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run list show analyse explain estimate doctor clean
+.PHONY: run list show analyse explain compare estimate doctor clean
 run: setup ## SCENARIO=<slug> [SET="backend.accept_count=10 …"]: one experiment, from set-up to verdict
 	@$(sets); $(connlab) run "$$SCENARIO" "$${sets[@]}"
 
@@ -32,6 +32,10 @@ analyse: python ## RUN=<folder>: everything derived again from the raw files
 
 explain: python ## RUN=<folder> with REQUEST=<id> or WORST=<n>: a request's story across all observers
 	@$(connlab) explain $${REQUEST:+--request="$$REQUEST"} $${WORST:+--worst="$$WORST"} -- "$$RUN"
+
+compare: python ## A=<run> B=<run> or A="<run> …" B="<run> …" or MATRIX=<name>: settings, counters, packets, users
+	@read -ra a <<<"$$A"; read -ra b <<<"$$B"; $(connlab) compare "$${a[@]/#/--a=}" "$${b[@]/#/--b=}" \
+		$${MATRIX:+--matrix="$$MATRIX"}
 
 estimate: python ## OVERFLOWS=<n> CONNECT_TIMEOUT=5s [SYSCTLS="…"] or RUN=<folder>: failed connections behind a counter
 	@read -ra sysctls <<<"$$SYSCTLS"; $(connlab) estimate $${OVERFLOWS:+--overflows="$$OVERFLOWS"} \

@@ -1,4 +1,4 @@
-"""The command line: `connlab run|matrix|search|list|show|analyse|explain|estimate|doctor|clean|schema|check-compose`.
+"""The command line: `connlab run|matrix|search|list|show|analyse|explain|compare|estimate|doctor|clean|…`.
 
 Results go to stdout; progress, problems and errors to stderr. Modules that only one command needs are loaded by it.
 """
@@ -200,6 +200,32 @@ def explain(
         _print_json(explanations.as_json(explanation))
     else:
         _print_lines(explanations.lines(explanation))
+
+
+@app.command()
+def compare(
+    *,
+    a: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN", help="A run to compare with, or <series>:<cell>; repeatable: its repetitions."),
+    ] = None,
+    b: Annotated[list[str] | None, typer.Option(metavar="RUN", help="A run that is compared; repeatable.")] = None,
+    matrix: Annotated[
+        str | None, typer.Option(help="Instead: a matrix, or a scenario with arms, whose newest series is compared.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two runs, two groups of runs, or the cells of a series: settings, counters, packets, users."""
+    from lab import comparisons  # noqa: PLC0415
+    from lab.comparison_printing import print_comparison  # noqa: PLC0415
+
+    if matrix is not None and (a or b):
+        raise BadInput(Problem("a comparison takes runs as A and B, or a MATRIX, not both"))
+    compared = comparisons.of_runs(a or [], b or []) if matrix is None else comparisons.of_series(matrix)
+    if as_json:
+        _print_json({**json.loads(compared.comparison.to_json()), "folder": str(compared.folder)})
+    else:
+        print_comparison(_stdout(), compared)
 
 
 @app.command()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.compare import build, groups, verdict
+from analysis.compare import build, document, groups, verdict
 from analysis.compare import series as series_file
 from analysis.compare.document import Comparison
 from analysis.compare.errors import CompareError
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["CompareError", "Comparison", "SeriesVerdict", "compare", "compare_series", "series_verdict"]
+__all__ = [
+    "CompareError",
+    "Comparison",
+    "SeriesVerdict",
+    "compare",
+    "compare_series",
+    "series_verdict",
+    "write_comparison",
+]
 
 
 def compare(a: Sequence[Path], b: Sequence[Path], others: Iterable[Path] = ()) -> Comparison:
@@ -45,6 +53,11 @@ def compare_series(folder: Path) -> Comparison:
         CompareError: there is no series, or its runs cannot be compared.
     """
     return build.of_series(series_file.read(folder))
+
+
+def write_comparison(comparison: Comparison, folder: Path) -> None:
+    """Write comparison.json into a folder; raise OSError where that cannot be."""
+    write(folder / document.FILE, comparison.to_json())
 
 
 def series_verdict(folder: Path) -> SeriesVerdict:

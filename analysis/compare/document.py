@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.compare.effects import Stage, Status
 
-FILE = Path("derived") / "comparison.json"
+FILE = "comparison.json"
 SCHEMA: Literal["connlab.comparison/1"] = "connlab.comparison/1"
 
 State = Literal["clean", "failing", "mixed", "inconclusive", "missing"]

@@ -101,7 +101,9 @@ class Results:
             {"schema": "connlab.series/1", "series": name, "kind": "arms", "name": "queue", "title": "A queue"}
             | {"question": "How long?", "status": "complete", "repetitions": 4, "baseline": next(iter(runs_of))}
             | {"axes": [{"name": "arm", "levels": [{"name": cell} for cell in runs_of]}], "cells": described}
-            | {"runs": places, "fingerprint": {"kernel": "6.12.0", "images": {}}}
+            | {"scenarios": ["queue"], "overrides": [], "request": {}, "command": ["connlab", "run", "queue"]}
+            | {"started": "2026-11-21T08:00:00Z", "seed": 1, "cooldown_ms": 0, "stop": {"failed_in_a_row": 3}}
+            | {"budget": {"cells": 9, "duration_ms": 60_000}, "runs": places, "fingerprint": fingerprint()}
             | {
                 "predictions": [
                     {"id": id_, "says": "It is so.", "expression": expression}
@@ -111,6 +113,10 @@ class Results:
             | content,
         )
         return folder
+
+
+def fingerprint(**images: str) -> Record:
+    return {"plan": "p", "code": "c", "analysis": "a", "images": images, "kernel": "6.12.0"}
 
 
 def write(path: Path, content: Record) -> None:

@@ -10,7 +10,7 @@ from analysis.compare import CompareError, arms, series_verdict
 from analysis.expressions import ExpressionError
 from analysis.figures import Scope
 from analysis.schema import schema
-from tests.analysis.results import Results
+from tests.analysis.results import Results, fingerprint
 from tests.analysis.support import KNOBS
 
 if TYPE_CHECKING:
@@ -205,9 +205,7 @@ def test_places_that_did_not_complete_are_named(results: Results) -> None:
     ],
 )
 def test_a_mixed_series_is_refused(results: Results, change: Record, message: str) -> None:
-    folder = results.series(
-        {"on": [{}, change]}, fingerprint={"kernel": "6.12.0", "images": {"backend": "sha256:" + "0" * 64}}
-    )
+    folder = results.series({"on": [{}, change]}, fingerprint=fingerprint(backend="sha256:" + "0" * 64))
 
     with pytest.raises(CompareError) as refused:
         series_verdict(folder)

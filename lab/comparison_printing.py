@@ -1,0 +1,153 @@
+"""A comparison in the terminal: from what was set to what users felt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lab import paths
+from lab.catalogue import CATALOGUE, show_value
+from lab.matrix_printing import print_matrix
+from lab.number_texts import number_text, sample_text
+from lab.verdicts import show
+
+if TYPE_CHECKING:
+    from analysis.compare.document import EffectEntry, PairEntry
+    from lab.comparisons import Compared
+
+# So many rows tell the story; comparison.json and the page have all.
+_ROWS_MAX = 12
+_NOISE_ROWS_MAX = 4
+# Digits of an id that tell images apart.
+_ID_SHOWN = 19
+
+_STAGES = {
+    "model": "what the model makes of it",
+    "counters": "counters that moved",
+    "packets": "packets",
+    "users": "what users felt",
+}
+_STYLES = {"changed": "bold", "unclear": "yellow", "noise": "dim", "unknown": "yellow"}
+# As the analysis counts, at most.
+_VERY_MANY = 1_000
+
+
+def print_comparison(console: Console, compared: Compared) -> None:
+    """Print a comparison, and where it lies."""
+    comparison = compared.comparison
+    console.print(Text(comparison.title, "bold"), soft_wrap=True)
+    for group in comparison.groups:
+        used = [run for run in group.runs if run.used]
+        console.print(
+            f"{group.name}: {_runs(len(used))}: {', '.join(run.run for run in used) or 'none'}", soft_wrap=True
+        )
+        for run in group.runs:
+            if not run.used:
+                console.print(Text(f"    not counted: {run.run}: {run.why}", "yellow"), soft_wrap=True)
+    if comparison.matrix:
+        print_matrix(console, comparison.matrix)
+    if comparison.kind == "matrix":
+        console.print(_pairs(comparison.pairs))
+    else:
+        for pair in comparison.pairs:
+            _print_pair(console, pair, comparison.confidence)
+    console.print(f"result: {paths.shown(compared.folder)}/comparison.html, comparison.json", soft_wrap=True)
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+def _print_pair(console: Console, pair: PairEntry, confidence: float) -> None:
+    console.print()
+    console.print(Text.assemble((f"{pair.b} beside {pair.a}", "bold underline")))
+    unasked = [setting for setting in pair.settings if not setting.asked]
+    asked = [setting for setting in pair.settings if setting.asked]
+    if unasked:
+        console.print(Text("differs though nobody asked for it:", "bold yellow"))
+        for setting in unasked:
+            line = f"    {setting.name}: {_setting(setting.name, setting.a)} → {_setting(setting.name, setting.b)}"
+            console.print(Text(line, "yellow"), soft_wrap=True)
+    console.print(Text("set differently:" if asked else "nothing was set differently", "bold"))
+    for setting in asked:
+        line = f"    {setting.name}: {_setting(setting.name, setting.a)} → {_setting(setting.name, setting.b)}"
+        console.print(line, soft_wrap=True)
+    for stage, heading in _STAGES.items():
+        _print_stage(console, pair, stage, heading)
+    beyond = sum(effect.noise is not None and effect.status in ("changed", "unclear") for effect in pair.effects)
+    chance = f"{beyond} figures differ by more than the noise; {pair.by_chance:.0f} would by chance"
+    references = f"; {_runs(pair.references)} of the same settings told of the noise" if pair.references else ""
+    console.print(
+        f"{chance}{references}. Intervals: {confidence:.0%}, bootstrap over runs", style="dim", soft_wrap=True
+    )
+
+
+def _setting(name: str, value: object) -> str:
+    if value is None:
+        return "none"
+    if name in CATALOGUE and isinstance(value, bool | int | str):
+        return show_value(name, value)
+    return str(value)[:_ID_SHOWN] if str(value).startswith("sha256:") else show(value)
+
+
+def _print_stage(console: Console, pair: PairEntry, stage: str, heading: str) -> None:
+    effects = [effect for effect in pair.effects if effect.stage == stage]
+    counts = next(counts for each, counts in pair.counts.items() if each == stage)
+    told = [effect for effect in effects if effect.status in ("changed", "unclear")]
+    noise = [effect for effect in effects if effect.status == "noise"]
+    shown = told[:_ROWS_MAX] + (noise[:_NOISE_ROWS_MAX] if stage == "users" else [])
+    if shown:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=heading, title_justify="left", title_style="bold")
+        for column in ("figure", pair.a, pair.b, "difference", ""):
+            table.add_column(column, overflow="fold")
+        for effect in shown:
+            table.add_row(*_row(effect), style=_STYLES[effect.status])
+        console.print(table)
+    rest = [f"{len(told) - _ROWS_MAX} more that differ"] if len(told) > _ROWS_MAX else []
+    for name, count in (("within the noise", counts.noise), ("equal", counts.equal), ("unknown", counts.unknown)):
+        if count:
+            rest.append(f"{count} {name}")
+    if rest:
+        console.print(f"{'' if shown else f'{heading}: '}{', '.join(rest)}", style="dim", soft_wrap=True)
+
+
+def _row(effect: EffectEntry) -> Iterator[str]:
+    yield effect.figure
+    yield sample_text(effect.a, effect.unit)
+    yield sample_text(effect.b, effect.unit)
+    interval = f" [{number_text(effect.low)}, {number_text(effect.high)}]" if effect.low is not None else ""
+    yield ("" if effect.difference is None else f"{number_text(effect.difference, signed=True)}{interval}")
+    yield _remark(effect)
+
+
+def _remark(effect: EffectEntry) -> str:
+    if effect.status == "changed":
+        return ""
+    if effect.status == "noise":
+        return "within the noise"
+    needed = effect.repetitions_needed
+    takes = f"; it takes {'more than ' if needed == _VERY_MANY else ''}{needed} of each" if needed else ""
+    return f"{effect.why}{takes}"
+
+
+def _pairs(pairs: Iterable[PairEntry]) -> Table:
+    """One line for each cell beside the baseline."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="beside the baseline", title_justify="left")
+    for column in ("cell", "set differently", "unasked", "counters", "packets", "users", "most felt"):
+        table.add_column(column, overflow="fold")
+    for pair in pairs:
+        changed = {stage: counts.changed for stage, counts in pair.counts.items()}
+        felt = next(
+            (one for one in pair.effects if one.stage == "users" and one.status in ("changed", "unclear")), None
+        )
+        most = f"{felt.figure}: {number_text(felt.a.mean)} → {number_text(felt.b.mean)}" if felt else ""
+        asked = ", ".join(f"{one.name} = {_setting(one.name, one.b)}" for one in pair.settings if one.asked)
+        unasked = str(sum(not one.asked for one in pair.settings) or "")
+        told = [str(count) for stage, count in changed.items() if stage != "model"]
+        table.add_row(pair.b, asked, unasked, *told, most)
+    return table

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lab import paths
+from lab.series import record
+from tests.analysis.results import Results
+from tests.lab.test_cli import Run, connlab  # noqa: F401  a fixture
+
+MEAN = "client.latency_ms.mean"
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Results:
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    return Results(tmp_path / "results")
+
+
+def runs(results: Results, *means: float, **knobs: object) -> list[str]:
+    given = {name.replace("__", "."): value for name, value in knobs.items()}
+    return [str(results.run({MEAN: mean}, given).relative_to(results.root)) for mean in means]
+
+
+def test_two_groups_are_compared_from_settings_to_users(connlab: Run, results: Results) -> None:  # noqa: F811  as above
+    a, b = runs(results, 10.0, 11.0, 12.0, 13.0), runs(results, 20.0, 21.0, 22.0, 23.0, load__users=7)
+    code, out, _ = connlab("compare", *(f"--a={run}" for run in a), *(f"--b={run}" for run in b))
+
+    assert code == 0
+    assert "load.users: 103 → 7" in out
+    assert out.index("set differently") < out.index("counters that moved") < out.index("what users felt")
+    line = next(line for line in out.splitlines() if MEAN in line)
+    assert "+10 [" in line
+    folder = results.root / "comparisons" / f"queue-{Path(a[0]).name}-and-{Path(b[0]).name}"
+    assert json.loads((folder / "comparison.json").read_text())["schema"] == "connlab.comparison/1"
+    assert f"result: results/comparisons/{folder.name}/comparison.html" in out
+
+
+def test_too_few_runs_say_how_many_it_takes(connlab: Run, results: Results) -> None:  # noqa: F811  as above
+    code, out, _ = connlab("compare", f"--a={runs(results, 10.0)[0]}", f"--b={runs(results, 20.0)[0]}")
+
+    assert code == 0
+    assert "it takes 4 of each" in next(line for line in out.splitlines() if MEAN in line)
+
+
+def test_what_differs_unasked_is_said_first(connlab: Run, results: Results) -> None:  # noqa: F811  as above
+    other = results.run({MEAN: 3.0}, {"load.users": 7}, images={"backend": "sha256:" + "1" * 64})
+    out = connlab("compare", f"--a={runs(results, 10.0)[0]}", f"--b={other}")[1]
+
+    assert out.index("image.backend: sha256:000000000000 → sha256:111111111111") < out.index("load.users: 103 → 7")
+
+
+def test_the_cells_of_a_series_are_compared_by_name_id_or_folder(connlab: Run, results: Results) -> None:  # noqa: F811
+    cells = {arm: [{"figures": {MEAN: mean + number}} for number in range(4)] for arm, mean in (("on", 1), ("off", 9))}
+    folder = results.series(cells)
+    record.load(folder)
+
+    for name in ("queue", folder.name, str(folder)):
+        code, out, _ = connlab("compare", f"--matrix={name}")
+        assert (code, "off beside on" in out) == (0, True)
+        assert "clean" not in out
+    assert (folder / "derived" / "comparison.json").is_file()
+
+    code, out, _ = connlab("compare", f"--a={folder.name}:on", "--b=queue:off", "--json")
+    assert code == 0
+    assert [len(group["runs"]) for group in json.loads(out)["groups"]] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give A=<run> B=<run>, or MATRIX=<name>"),
+        (["--a=nowhere", "--b=nowhere"], "no run at 'nowhere'"),
+        (["--matrix=nowhere"], "no series of 'nowhere' below results/series; valid: queue"),
+        (["--matrix=queu"], "did you mean 'queue'?"),
+        (["--matrix="], "no series is named"),
+        (["--matrix=queue", "--a=queue"], "a comparison takes runs as A and B, or a MATRIX, not both"),
+        (["--a=queue:onn", "--b=queue:on"], "has no cell 'onn'; did you mean 'on'?"),
+        (["--a=queue:off", "--b=queue:on"], "no run of the cell 'off' completed in"),
+        (["--a=queue:on", "--b=queue:on"], "stands on both sides"),
+        (["--a=spike/20261121T080003Z-default-r01", "--b=queue:on"], "are of different scenarios"),
+        (["--a=spike/20261121T080004Z-default-r01", "--b=queue:on"], "the run has no verdict.json; derive it again"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    connlab: Run,  # noqa: F811  as above
+    results: Results,
+    arguments: list[str],
+    message: str,
+) -> None:
+    folder = results.series({"on": [{}, {}], "off": []})
+    results.run(scenario="spike")
+    (results.run(scenario="spike") / "derived" / "verdict.json").unlink()
+    code, out, err = connlab("compare", *arguments)
+
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert not (folder / "derived").exists()
+
+
+def test_a_matrix_is_shown_cell_by_cell_with_the_model_beside_it(connlab: Run, results: Results) -> None:  # noqa: F811
+    failed = {(users, places): max(users - places - 2, 0) for users in (3, 9, 20) for places in (1, 7)}
+    results.series(
+        {
+            f"{users}-{places}": [{"figures": {"client.requests.failed": count, "model.users_failed": count}}] * 2
+            for (users, places), count in failed.items()
+        },
+        kind="matrix",
+        axes=[
+            {"name": "load.users", "levels": [{"name": "3"}, {"name": "9"}, {"name": "20"}]},
+            {"name": "backend.max_connections", "levels": [{"name": "1"}, {"name": "7"}]},
+        ],
+        cells=[
+            {"cell": f"{users}-{places}", "scenario": "queue", "path": ["k6", "backend"], "knobs": {}, "load_s": 1.0}
+            | {"levels": {"load.users": str(users), "backend.max_connections": str(places)}, "model": {}}
+            for users, places in failed
+        ],
+    )
+    code, out, _ = connlab("compare", "--matrix=queue")
+
+    assert code == 0
+    assert "clean, model 0" in out
+    assert "failing, model 11" in out
+    assert "6 of 6 cells fail, or do not, as the model says" in out
+    assert "beside the baseline" in out
