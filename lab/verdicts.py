@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from lab import paths
+from lab import ledger, paths
 from lab.errors import BadInput, ExitCode, LabError, Problem
 from lab.manifest import FILE
 from lab.nearest import did_you_mean
@@ -89,7 +89,11 @@ def find_run(name: str) -> Path:
 
 
 def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) -> None:
-    """Print what came out: each prediction with what was measured, what the instruments lack, and where it all lies."""
+    """Print what came out.
+
+    The ledger, each prediction with what was measured, what the instruments lack, the verdict, and where it all lies.
+    """
+    ledger.print_ledger(console, folder)
     for one in verdict["predictions"]:
         status = (f"{one['status']:<8}", STYLES[one["status"]])
         console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)

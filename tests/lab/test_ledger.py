@@ -1,0 +1,84 @@
+"""What a reader sees of a ledger first: what nothing explains."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lab.ledger import LEDGER_FILE, print_ledger
+
+Record = dict[str, Any]
+
+
+def identity(id_: str, left: int, right: int | None, most: int | None = None, why: str | None = None) -> Record:
+    difference = None if right is None else left - (most or right)
+    holds = "unknown" if difference is None else "true" if difference == 0 else "false"
+    sides = {"left": {"name": "a", "value": left, "value_max": None}}
+    sides |= {"right": {"name": "b", "value": right, "value_max": most}}
+    return {"id": id_, "says": "Both are equal.", **sides, "difference": difference, "holds": holds, "why": why}
+
+
+def make_ledger(**changes: object) -> Record:
+    hop: Record = {
+        "from": "k6",
+        "to": "backend",
+        "observers": ["backend-1"],
+        "dropped_syns": {"healed": 35, "fatal": 1500},
+    }
+    hop["identities"] = [
+        identity("opened", 103, 103),
+        identity("accepted", 5, 3, 4),
+        identity("syns-dropped", 1535, None, why="capture/backend-1: the kernel dropped 3 packets"),
+    ]
+    return {
+        "schema": "connlab.ledger/1",
+        "lacks": ["the run is aborted, not complete"],
+        "requests": {"total": 1200, "ok": 899, "failed": 301, "slow": 0},
+        "unexplained": 1,
+        "unexplained_requests": [{"request": "k6-1/17", "outcome": "failed", "why": "no dial is recorded for it"}],
+        "causes": {"accept-queue-drop": 300},
+        "hops": [hop],
+        **changes,
+    }
+
+
+def printed(folder: Path, ledger: Record) -> list[str]:
+    (folder / LEDGER_FILE).parent.mkdir()
+    (folder / LEDGER_FILE).write_text(json.dumps(ledger))
+    console = Console(width=40, record=True)
+    print_ledger(console, folder)
+    return console.export_text().splitlines()
+
+
+def test_the_unexplained_come_first_then_the_causes_then_what_does_not_agree(tmp_path: Path) -> None:
+    assert printed(tmp_path, make_ledger()) == [
+        "ledger: 1 unexplained of 301 failed and 0 slow; 1,200 requests in all",
+        "        k6-1/17 failed: no dial is recorded for it",
+        "     300 accept-queue-drop",
+        "        k6 → backend: 1 of 3 identities hold; dropped SYNs: 1,500 fatal, 35 healed by a later one",
+        "false   accepted: a = 5, b = 3 to 4: +1",
+        "unknown syns-dropped: capture/backend-1: the kernel dropped 3 packets",
+    ]
+
+
+def test_without_a_capture_the_dropped_syns_are_unknown(tmp_path: Path) -> None:
+    ledger = make_ledger(unexplained=0, unexplained_requests=[], causes={})
+    ledger["hops"][0] |= {"dropped_syns": {"healed": None, "fatal": None}, "identities": []}
+
+    assert printed(tmp_path, ledger)[1:] == ["        k6 → backend: 0 of 0 identities hold; dropped SYNs unknown"]
+
+
+def test_a_run_that_did_not_come_to_its_load_has_none(tmp_path: Path) -> None:
+    ledger = make_ledger(requests=None, unexplained=None, unexplained_requests=[], causes={}, hops=[])
+
+    assert printed(tmp_path, ledger) == ["ledger: none: the run is aborted, not complete"]
+
+
+def test_a_folder_without_a_ledger_prints_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    print_ledger(Console(), tmp_path)
+
+    assert capsys.readouterr().out == ""
