@@ -10,9 +10,9 @@ import (
 
 func TestRandomTrafficGivesTheFlowsOfTheOracle(t *testing.T) {
 	const batches = 20
-	seeds := 4000
+	seeds := 2000
 	if testing.Short() {
-		seeds = 400
+		seeds = 200
 	}
 	for batch := range batches {
 		t.Run(fmt.Sprintf("Batch%02d", batch), func(t *testing.T) {

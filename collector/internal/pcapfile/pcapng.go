@@ -69,8 +69,9 @@ func (p *pcapng) next(r *Reader, rec *Record) error {
 		switch kind {
 		case interfaceDescriptionType, packetType, simplePacketType, enhancedPacketType:
 		default:
+			begin := r.offset()
 			if !r.skip(int64(length)) {
-				return r.cutBlock(kind, length)
+				return r.cutBlock(begin, kind, length)
 			}
 			continue
 		}
@@ -128,7 +129,7 @@ func (p *pcapng) body(r *Reader, kind, length uint32) ([]byte, error) {
 		return nil, r.damaged(fmt.Sprintf("a block of type %#x claims a length of %d bytes", kind, length))
 	}
 	if !r.need(int(length)) {
-		return nil, r.cutBlock(kind, length)
+		return nil, r.cutBlock(r.offset(), kind, length)
 	}
 	block := r.data[r.pos:][:length]
 	if again := p.order.uint32(block[length-4:]); again != length {

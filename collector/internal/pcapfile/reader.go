@@ -125,17 +125,23 @@ func (r *Reader) Close() error {
 	return close()
 }
 
-// cut reports that the file ends inside what, which has length bytes.
+// cut reports that the file ends inside what stands at hand, which has length
+// bytes.
 func (r *Reader) cut(what string, length int64) error {
-	if r.failed != nil {
-		return r.damaged(r.failed.Error())
-	}
-	return r.damaged(fmt.Sprintf("the file ends inside %s: %d of its %d bytes are there", what, r.left(), length))
+	return r.cutFrom(r.offset(), what, length)
 }
 
-// cutBlock is cut for a block of pcapng.
-func (r *Reader) cutBlock(kind, length uint32) error {
-	return r.cut(fmt.Sprintf("a block of type %#x", kind), int64(length))
+// cutBlock is cut for a block of pcapng that begins at an offset.
+func (r *Reader) cutBlock(begin int64, kind, length uint32) error {
+	return r.cutFrom(begin, fmt.Sprintf("a block of type %#x", kind), int64(length))
+}
+
+func (r *Reader) cutFrom(begin int64, what string, length int64) error {
+	why := fmt.Sprintf("the file ends inside %s: %d of its %d bytes are there", what, r.offset()+int64(r.left())-begin, length)
+	if r.failed != nil {
+		why = r.failed.Error()
+	}
+	return &DamageError{Name: r.name, Offset: begin, PacketsRead: r.packets, Why: why}
 }
 
 func (r *Reader) damaged(why string) error {
