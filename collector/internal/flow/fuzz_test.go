@@ -1,0 +1,111 @@
+package flow
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"connlab/collector/internal/flowtest"
+	"connlab/collector/internal/packet"
+	"connlab/collector/internal/pcapfile"
+)
+
+// FuzzReduce reduces anything that begins like a capture: in one shard, in
+// four, and as a stream, which must all give the same.
+func FuzzReduce(f *testing.F) {
+	c := flowtest.NewConversation("10.0.0.1:40000", "10.0.0.2:8080", 0xffffffff, 5).
+		Open().Data(flowtest.Client, 100).Again(flowtest.Client).Data(flowtest.Server, 300).Close(flowtest.Server)
+	c.Next(77, 88).SYN().Again(flowtest.Client).RST(flowtest.Server)
+	for _, format := range flowtest.Formats {
+		for _, link := range flowtest.Links {
+			f.Add(flowtest.Capture(format, link.Type, 96, flowtest.Packets(link, c.Segments)))
+		}
+	}
+	own, err := filepath.Glob("testdata/*.pcap")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range own {
+		capture, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(capture[:2000])
+	}
+	f.Fuzz(func(t *testing.T, capture []byte) {
+		file, err := pcapfile.Open(flowtest.Save(t, capture))
+		if err != nil {
+			var foreign *pcapfile.ForeignError
+			if !errors.As(err, &foreign) {
+				t.Fatal(err)
+			}
+			return
+		}
+		defer file.Close()
+		one, oneSummary := allOf(t, file, 1)
+		four, fourSummary := allOf(t, file, 4)
+		if !reflect.DeepEqual(one, four) || !reflect.DeepEqual(oneSummary, fourSummary) {
+			t.Errorf("one shard gives %+v %+v\nfour give %+v %+v", oneSummary, one, fourSummary, four)
+		}
+		streamed := newShard(newHasher(), 0, 1)
+		r, err := pcapfile.NewReader("stream", bytes.NewReader(capture))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := streamed.read(r); err != io.EOF && len(oneSummary.Damage) == 0 {
+			t.Errorf("a stream ends with %v, a file does not", err)
+		}
+		if got := uint64(streamed.tracker.count); got != oneSummary.Flows {
+			t.Errorf("a stream gives %d flows, a file %d", got, oneSummary.Flows)
+		}
+
+		var packets uint64
+		for _, flow := range one {
+			packets += flow.Client.Packets + flow.Server.Packets
+			for _, end := range []End{flow.Client, flow.Server} {
+				if end.UniqueBytes > end.PayloadBytes || end.FirstData.Known != (end.PayloadBytes > 0) {
+					t.Errorf("%+v", flow)
+				}
+			}
+		}
+		if packets != oneSummary.Kinds[packet.TCP] {
+			t.Errorf("the flows have %d packets, the capture %d", packets, oneSummary.Kinds[packet.TCP])
+		}
+	})
+}
+
+func allOf(t *testing.T, file *pcapfile.File, shards int) ([]Flow, Summary) {
+	t.Helper()
+	result, err := reduce([]*pcapfile.File{file}, shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flows := make([]Flow, result.Len())
+	for i := range flows {
+		result.Read(i, &flows[i])
+	}
+	return flows, result.Summary
+}
+
+func TestMemoryGrowsWithConnectionsNotWithPackets(t *testing.T) {
+	s := newShard(newHasher(), 0, 1)
+	rec := pcapfile.Record{Data: make([]byte, 54), WireLen: 54}
+	var a arrival
+	a.SourcePort, a.DestinationPort, a.Flags = 40000, 8080, packet.ACK
+	add := func() {
+		for i := range 10_000 {
+			rec.TimeNs++
+			a.Seq += uint32(i % 3) // gaps open and close
+			a.Payload = 2
+			s.take(&rec, packet.TCP, &a)
+		}
+	}
+	add()
+	if perPacket := testing.AllocsPerRun(10, add) / 10_000; perPacket > 0.001 {
+		t.Errorf("%v allocations for each packet", perPacket)
+	}
+}
