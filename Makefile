@@ -94,3 +94,21 @@ test-integration: ## the backend's real image, its kernel settings and a real Ok
 
 test-e2e: ## real runs through the commands a user types
 	@.venv/bin/pytest tests/e2e
+
+# --- the lab's own speed --------------------------------------------------------------------------------------
+
+.PHONY: bench bench-k6 bench-collector bench-flows bench-backend
+bench: setup-test ## what the lab itself costs and how fast it is; wants a quiet machine
+	@$(MAKE) bench-k6 bench-collector bench-flows bench-backend
+
+bench-k6: ## what the dial and request records cost k6
+	@setup/check.sh go k6 ./bench
+
+bench-collector: ## what the sampler costs beside 28,000 TIME_WAIT sockets
+	@CONNLAB_DOCKER_ARGUMENTS="--privileged" setup/check.sh go-check collector ./bench
+
+bench-flows: ## flows beside tshark and gopacket on the same capture
+	@setup/check.sh go-check collector ./bench-flows
+
+bench-backend: ## the backend's start-up with its AOT cache and without
+	@backend/bench-startup

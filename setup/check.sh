@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a room's own checks inside the image that holds its tools, on a copy, so that the tree stays clean.
+# Runs a room's own checks and benchmarks inside the image that holds its tools, on a copy, so that the tree stays clean.
 #   check.sh <toolchain> <room> [command …]     the command defaults to ./check
 # CONNLAB_DOCKER_ARGUMENTS adds arguments to `docker run`, for the checks that need an engine or privileges.
 set -euo pipefail
@@ -13,10 +13,10 @@ shift 2
 
 read -ra extra <<<"${CONNLAB_DOCKER_ARGUMENTS:-}"
 settings=()
-[[ -r ${HOME:-/root}/.m2/settings.xml ]] && settings=(--volume "${HOME:-/root}/.m2/settings.xml:/root/.m2/settings.xml:ro")
+[[ -f ${HOME:-/root}/.m2/settings.xml && -r ${HOME:-/root}/.m2/settings.xml ]] && settings=(--volume "${HOME:-/root}/.m2/settings.xml:/root/.m2/settings.xml:ro")
 [[ -n ${GOPROXY:-} ]] && settings+=(--env GOPROXY)
 
-say "checking $room: $*"
+say "in $room: $*"
 # shellcheck disable=SC2016 # the inner shell expands them
 exec docker run --rm --init --network host --volume "$PWD:/repo:ro" --volume connlab-cache:/cache --label connlab.check="$room" \
   --env GOMODCACHE=/cache/go/mod --env GOCACHE=/cache/go/build --env STATICCHECK_CACHE=/cache/staticcheck \

@@ -30,7 +30,7 @@ build() {
   local arguments=(--load --network host --provenance=false --label "connlab.source=$wanted" --tag "connlab/$image")
   # A mirror of the user's own reaches the builds the way it reaches the user's tools.
   [[ -n ${GOPROXY:-} ]] && arguments+=(--build-arg "GOPROXY=$GOPROXY")
-  [[ -r ${HOME:-/root}/.m2/settings.xml ]] && arguments+=(--secret "id=maven-settings,src=${HOME:-/root}/.m2/settings.xml")
+  [[ -f ${HOME:-/root}/.m2/settings.xml && -r ${HOME:-/root}/.m2/settings.xml ]] && arguments+=(--secret "id=maven-settings,src=${HOME:-/root}/.m2/settings.xml")
   quietly "building connlab/$image" docker buildx build --progress plain "${arguments[@]}" "$@" "$context"
 }
 

@@ -6,9 +6,9 @@ ARG GOPROXY
 ENV GOTOOLCHAIN=go1.25.12 GOFLAGS=-buildvcs=false GOPATH=/go PATH=/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 RUN ${GOPROXY:+env GOPROXY="$GOPROXY"} go version
 
-# What only the tests need: the linter, network namespaces, a capture and a second opinion on captures.
+# What only tests and benchmarks need: the linter, network namespaces, a capture, and what others read both with.
 FROM go AS go-check
-RUN apt-get update && apt-get install -y iproute2 tcpdump tshark && apt-get clean
+RUN apt-get update && apt-get install -y iproute2 net-tools tcpdump tshark && apt-get clean
 ARG GOPROXY
 RUN ${GOPROXY:+env GOPROXY="$GOPROXY"} go install honnef.co/go/tools/cmd/staticcheck@v0.7.0 \
  && rm -rf /root/.cache/go-build
