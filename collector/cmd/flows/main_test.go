@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"connlab/collector/internal/flowtest"
+)
+
+// capture returns a capture of one connection with an answer.
+func capture() []byte {
+	c := flowtest.NewConversation("10.0.0.1:40000", "10.0.0.2:8080", 1, 2).
+		Open().Data(flowtest.Client, 100).Data(flowtest.Server, 200).Close(flowtest.Client)
+	return flowtest.Capture(flowtest.Pcap, flowtest.Ethernet.Type, 128, flowtest.Packets(flowtest.Ethernet, c.Segments))
+}
+
+// flows runs the program.
+func flows(arguments ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = run(arguments, &out, &err)
+	return code, out.String(), err.String()
+}
+
+func write(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestACaptureBecomesParquetAndLines(t *testing.T) {
+	path := write(t, "capture.pcap", capture())
+	out := filepath.Join(filepath.Dir(path), "flows.parquet")
+	code, stdout, stderr := flows("--json", "--out", out, path)
+	if code != exitOK || stderr != "" {
+		t.Fatalf("code %d, %s", code, stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if len(lines) != 3 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	var connection struct {
+		Established   bool   `json:"established"`
+		TimeWaitOwner string `json:"time_wait_owner"`
+		ServerBytes   int    `json:"server_unique_bytes"`
+	}
+	if err := json.Unmarshal([]byte(lines[1]), &connection); err != nil || !connection.Established ||
+		connection.TimeWaitOwner != "client" || connection.ServerBytes != 200 {
+		t.Errorf("%v, %s", err, lines[1])
+	}
+	written, err := os.ReadFile(out)
+	if err != nil || !bytes.HasPrefix(written, []byte("PAR1")) || !bytes.HasSuffix(written, []byte("PAR1")) {
+		t.Errorf("no Parquet: %v", err)
+	}
+	if left, _ := filepath.Glob(out + ".part"); left != nil {
+		t.Errorf("%v is left over", left)
+	}
+}
+
+func TestSeveralCapturesAreReadAsOne(t *testing.T) {
+	whole := capture()
+	const header, half = 24, 24 + 2*(16+74) // after the SYN and the SYN-ACK
+	first := write(t, "1.pcap", whole[:half])
+	second := write(t, "2.pcap", append(bytes.Clone(whole[:header]), whole[half:]...))
+	_, together, _ := flows("--json", first, second)
+	_, alone, _ := flows("--json", write(t, "all.pcap", whole))
+	if together != alone {
+		t.Errorf("together:\n%s\nalone:\n%s", together, alone)
+	}
+}
+
+func TestACutCaptureGivesWhatWasReadAndSaysWhatIsLost(t *testing.T) {
+	whole := capture()
+	path := write(t, "capture.pcap", whole[:len(whole)-10])
+	code, stdout, stderr := flows("--json", path)
+	want := "flows: " + path + ": unreadable from byte "
+	if code != exitPartial || !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 1 ||
+		!strings.Contains(stderr, "the file ends inside a record") || !strings.Contains(stderr, "packets before it were read") {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+	if !strings.Contains(stdout, `"complete":false`) || !strings.Contains(stdout, `"kind":"flow"`) {
+		t.Errorf("%s", stdout)
+	}
+}
+
+func TestWhatCannotBeReadIsOneLineAndWritesNothing(t *testing.T) {
+	good := write(t, "good.pcap", capture())
+	garbage := write(t, "garbage.pcap", []byte("this is no capture"))
+	wireless := write(t, "wireless.pcap", flowtest.Capture(flowtest.Pcap, 105, 128, []flowtest.Packet{{Data: make([]byte, 60)}}))
+	for _, c := range []struct {
+		arguments []string
+		stderr    string
+	}{
+		{nil, "flows: no capture is named (flows --help says more)"},
+		{[]string{"--fast", good}, "flows: flag provided but not defined: -fast (flows --help says more)"},
+		{[]string{garbage}, "flows: " + garbage + ": not a capture that can be read: it begins with the bytes 74 68 69 73, neither pcap nor pcapng"},
+		{[]string{good, garbage}, "flows: " + garbage + ": not a capture that can be read: it begins with the bytes 74 68 69 73, neither pcap nor pcapng"},
+		{[]string{"none.pcap"}, "flows: none.pcap: not a capture that can be read: no such file or directory"},
+		{[]string{write(t, "empty.pcap", nil)}, "it is empty"},
+		{[]string{wireless}, "flows: " + wireless + ": packets of link-layer type 105, which is not supported"},
+		{[]string{"--out", good, good}, "flows: --out " + good + " would overwrite a capture"},
+	} {
+		out := filepath.Join(t.TempDir(), "flows.parquet")
+		code, stdout, stderr := flows(append([]string{"--out", out}, c.arguments...)...)
+		if code != exitUsage || stdout != "" || !strings.HasSuffix(stderr, c.stderr+"\n") || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%v: code %d, %q, want %q", c.arguments, code, stderr, c.stderr)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%v: a file was written", c.arguments)
+		}
+	}
+	if now, err := os.ReadFile(good); err != nil || !bytes.Equal(now, capture()) {
+		t.Errorf("the capture was changed: %v", err)
+	}
+}
+
+func TestWhatCannotBeWrittenIsAFailure(t *testing.T) {
+	path := write(t, "capture.pcap", capture())
+	out := filepath.Join(t.TempDir(), "none", "flows.parquet")
+	code, _, stderr := flows("--out", out, path)
+	if code != exitFailed || !strings.Contains(stderr, "no such file or directory") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+}
+
+func TestSkippedPacketsAreSaid(t *testing.T) {
+	frame := make([]byte, 60)
+	frame[12], frame[13], frame[14] = 0x08, 0x00, 0x55 // IPv4 of version 5
+	bad := flowtest.Capture(flowtest.Pcap, flowtest.Ethernet.Type, 128, []flowtest.Packet{{Data: frame}})[24:]
+	code, _, stderr := flows("--json", write(t, "capture.pcap", append(capture(), bad...)))
+	if code != exitOK || !strings.Contains(stderr, "flows: 1 of 10 packets have headers that contradict themselves and were skipped\n") {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+}
+
+func TestHelpIsNoError(t *testing.T) {
+	if code, stdout, _ := flows("--help"); code != exitOK || stdout != usage {
+		t.Errorf("code %d, %s", code, stdout)
+	}
+}
