@@ -41,12 +41,15 @@ class Reduction:
     Attributes:
         rows: the Parquet file with a row for each connection, None if there is none.
         packets: how many packets were read, None if that is not known.
+        first_us, last_us: when the first and the last packet of a connection came, Unix epoch; None if there is none.
         losses: what the rows lack, one sentence each; none if they hold all of the capture.
     """
 
     rows: Path | None
     packets: int | None
     losses: tuple[str, ...]
+    first_us: int | None = None
+    last_us: int | None = None
 
 
 def reduce(folder: Path, out: Path) -> Reduction:
@@ -95,13 +98,17 @@ def _read(rows: Path) -> Reduction:
             pairs = database.execute(
                 "SELECT key, value FROM parquet_kv_metadata($path)", {"path": str(rows)}
             ).fetchall()
+            times_us = database.execute(
+                "SELECT min(first_time_us), max(last_time_us) FROM read_parquet($path)", {"path": str(rows)}
+            ).fetchone()
     except duckdb.Error as error:
         return Reduction(None, None, (f"flows wrote no Parquet: {str(error).splitlines()[0]}",))
     metadata = {bytes(key).decode(): bytes(value).decode() for key, value in pairs}
     if metadata.get("connlab.schema") != SCHEMA:
         return Reduction(None, None, (f"flows writes another version than {SCHEMA}; {_WAY_ON}",))
     summary: dict[str, Any] = json.loads(metadata["connlab.summary"])
-    return Reduction(rows, summary["packets"], tuple(_losses(summary)))
+    first_us, last_us = times_us or (None, None)
+    return Reduction(rows, summary["packets"], tuple(_losses(summary)), first_us, last_us)
 
 
 def _losses(summary: dict[str, Any]) -> list[str]:

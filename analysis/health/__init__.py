@@ -34,7 +34,10 @@ def examine(raw: RawRun) -> Health:
             for instance, scrape in raw.stub_status.items()
         ),
         *(servers.examine_access(instance, log, exits.get(instance)) for instance, log in raw.access.items()),
-        *(servers.examine_capture(instance, capture) for instance, capture in raw.captures.items()),
+        *(
+            servers.examine_capture(instance, capture, raw.reductions[instance])
+            for instance, capture in raw.captures.items()
+        ),
     ]
     return Health({report.instrument: report for report in reports})
 

@@ -80,7 +80,10 @@ _SPOILT_BY = {
     Evidence.CLOCK: f"a step of more than {limits.CLOCK_STEP_MS} ms against the monotonic clock",
     Evidence.SCRAPES: _HOLE,
     Evidence.ACCESS: "a missing file; a corrupt line; nginx's end by an exit code other than 0",
-    Evidence.PACKETS: "a missing file; an end before the run's; packets that the kernel dropped",
+    Evidence.PACKETS: (
+        "a missing, damaged or foreign file; an end before the run's; packets that the kernel dropped or nothing can"
+        " read"
+    ),
 }
 
 

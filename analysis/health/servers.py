@@ -11,6 +11,8 @@ from analysis.jsonl import integer
 if TYPE_CHECKING:
     from analysis.bulk import Log
     from analysis.captures import Capture
+    from analysis.flows import Reduction
+    from analysis.jsonl import Record
     from analysis.scrapes import Scrape
     from analysis.window import Window
 
@@ -44,8 +46,14 @@ def examine_access(instance: str, log: Log, exit_code: int | None) -> Report:
     return report
 
 
-def examine_capture(instance: str, capture: Capture) -> Report:
-    """Report on one capture."""
+def examine_capture(instance: str, capture: Capture, reduction: Reduction) -> Report:
+    """Report on one capture.
+
+    Args:
+        instance: whose it is.
+        capture: its own account.
+        reduction: what could be read of its packets.
+    """
     report = Report(f"capture/{instance}")
     account = capture.report or {}
     report.figures = {
@@ -56,6 +64,8 @@ def examine_capture(instance: str, capture: Capture) -> Report:
     }
     if not capture.packets:
         report.add("capture.pcap: missing", Evidence.PACKETS)
+    for loss in reduction.losses:
+        report.add(loss, Evidence.PACKETS)
     if capture.report is None:
         report.add("capture.json: missing or broken: the capture did not end in order", Evidence.PACKETS)
         return report
@@ -67,4 +77,18 @@ def examine_capture(instance: str, capture: Capture) -> Report:
         report.add("nothing says how many packets the kernel dropped", Evidence.PACKETS)
     elif capture.dropped_packets > 0:
         report.add(f"the kernel dropped {capture.dropped_packets} packets", Evidence.PACKETS)
+    _compare_accounts(report, account, reduction)
     return report
+
+
+def _compare_accounts(report: Report, account: Record, reduction: Reduction) -> None:
+    """The file must be the one that its account is about."""
+    written = integer(account, "packets_captured")
+    if written is not None and reduction.packets not in (None, written) and not reduction.losses:
+        report.add(f"capture.pcap holds {reduction.packets} packets, capture.json says {written}", Evidence.PACKETS)
+    started_us, ended_us = integer(account, "started_us"), integer(account, "ended_us")
+    slack_us = 1000 * limits.CLOCK_STEP_MS
+    early = started_us is not None and (reduction.first_us or started_us) < started_us - slack_us
+    late = ended_us is not None and (reduction.last_us or ended_us) > ended_us + slack_us
+    if early or late:
+        report.add("capture.pcap has packets of another time than capture.json", Evidence.PACKETS)

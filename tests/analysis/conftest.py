@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.analysis.packets import Capture, make_packets
 from tests.analysis.support import (
     END_S,
     SYSCTLS,
@@ -41,7 +42,8 @@ def whole_run() -> RunFolder:
         },
         clients={"k6-1": make_client()},
         lines={"backend-1/tomcat.jsonl": tomcat_scrapes(), "backend-1/capture.json": [make_capture()]},
-        texts={"backend-1/capture.pcap": "", "k6-1/k6.log": 'time="x" level=warning msg="Request Failed"\n'},
+        captures={"backend-1": make_packets()},
+        texts={"k6-1/k6.log": 'time="x" level=warning msg="Request Failed"\n'},
     )
 
 
@@ -68,6 +70,6 @@ def proxied_run(run: RunFolder) -> RunFolder:
     run.lines["nginx/stub_status.jsonl"] = [
         {"time_us": at_us(second), "status": 200, "body": status} for second in range(1, round(END_S))
     ]
-    run.lines["nginx/capture.json"] = [make_capture()]
-    run.texts["nginx/capture.pcap"] = ""
+    run.lines["nginx/capture.json"] = [make_capture(0)]
+    run.captures["nginx"] = Capture()
     return run

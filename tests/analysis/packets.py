@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
-from tests.analysis.support import at_us
+from tests.analysis.support import MEASURE_S, SERVED_MS, SYNS_S, USERS, at_us
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 
@@ -33,6 +33,20 @@ class Capture:
         length = 20 + len(tcp)
         ip = struct.pack(">BBHHHBBH", 0x45, 0, length, 0, 0, 64, 6, 0) + source_address.packed + target_address.packed
         self.packets.append((at_us(second), _ETHERNET + ip + tcp))
+
+
+def make_packets() -> Capture:
+    """What the backend's end saw of the tests' run: three connections, and the SYNs of all others."""
+    capture = Capture()
+    for number in range(1, USERS + 1):
+        second = MEASURE_S + 0.01 * (number - 1) + 0.0001
+        connection = Connection(capture, f"172.18.0.3:{40_000 + number}", "172.18.0.2:8080", isn=1_000 * number)
+        if number > len(SERVED_MS):
+            connection.syns(*(second + syn for syn in SYNS_S))
+        else:
+            answered = second + SERVED_MS[number - 1] / 1000 - 0.0004
+            connection.handshake(second).ask(second + 0.0003).answer(answered)
+    return capture
 
 
 def _parts(address: str) -> tuple[IPv4Address, int]:

@@ -10,7 +10,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.analysis.packets import Capture
 
 Record = dict[str, Any]
 
@@ -29,6 +32,8 @@ SERVED_MS = (1_004.2, 22_080.0, 43_210.5)
 OWN_END: Record = {"late_ticks": 2, "gaps": 0, "late_us_max": 61_000, "cpu_ms": 520}
 OTHERS = USERS - len(SERVED_MS)
 SYNS_S = (0, 1, 3, 7, 15)
+# Of tests.analysis.packets.make_packets: handshake, request and answer of those served, the SYNs of the others.
+PACKETS = 7 * len(SERVED_MS) + len(SYNS_S) * OTHERS
 
 
 def at_us(second: float) -> int:
@@ -113,7 +118,7 @@ class Client:
 
 @dataclass
 class RunFolder:
-    """A whole run; `lines` are files of JSON Lines and `texts` others, by their path below raw/."""
+    """A whole run: files of JSON Lines and others by their path below raw/, captures by instance."""
 
     folder: Path
     manifest: Record
@@ -121,6 +126,7 @@ class RunFolder:
     clients: dict[str, Client]
     lines: dict[str, list[Record]]
     texts: dict[str, str]
+    captures: dict[str, Capture] = field(default_factory=dict)
 
     def set_knobs(self, **values: object) -> None:
         """Change knobs, `__` for the dot."""
@@ -145,6 +151,10 @@ class RunFolder:
             path = self.raw(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
+        for instance, capture in self.captures.items():
+            name = f"{instance}/capture.pcap"
+            if name not in self.texts:
+                self.raw(name).write_bytes(capture.content())
         (self.folder / "manifest.json").write_text(json.dumps(self.manifest))
         return self.folder
 
@@ -254,14 +264,23 @@ def backend_tick(second: float) -> tuple[dict[str, int], int]:
     drops = dropped_until(second)
     waiting = sum(second < MEASURE_S + end for end in (21.0, 42.1)) if second >= MEASURE_S + 0.1 else 0
     # The backend answered one probe before the measurement, which must not count.
-    counters = {"TcpExt.ListenOverflows": 7 + drops, "TcpExt.ListenDrops": 7 + drops, "Tcp.PassiveOpens": 1}
+    opened = sum(second >= MEASURE_S + 0.01 * (number + 1) for number in range(len(SERVED_MS)))
+    counters = {"TcpExt.ListenOverflows": 7 + drops, "TcpExt.ListenDrops": 7 + drops}
+    # One of its own management port in each second.
+    counters |= {"Tcp.PassiveOpens": 1 + opened + round(second), "Tcp.ActiveOpens": round(second)}
     counters |= {"sockstat.TCP.tw": 2 if 55 < second < 57 else 0, "IpExt.InOctets": 1000 + round(second * 10)}
     return counters, waiting
 
 
 def k6_tick(second: float) -> tuple[dict[str, int], int]:
     retransmitted = max(dropped_until(second) - OTHERS, 0)
-    return {"TcpExt.TCPSynRetrans": retransmitted, "Tcp.ActiveOpens": USERS, "sockstat.TCP.tw": 0}, 0
+    opened = sum(second >= MEASURE_S + 0.01 * (number + 1) for number in range(USERS))
+    return {
+        "TcpExt.TCPSynRetrans": retransmitted,
+        "Tcp.ActiveOpens": opened,
+        "Tcp.PassiveOpens": 0,
+        "sockstat.TCP.tw": 0,
+    }, 0
 
 
 def quiet_tick(_second: float) -> tuple[dict[str, int], int]:
@@ -315,8 +334,8 @@ def make_request(number: int, latency_ms: float | None, start_s: float = MEASURE
         "blocked_us": 10, "connecting_us": connecting_us, "tls_us": 0, "sending_us": min(20, duration_us),
         "waiting_us": max(duration_us - 20, 0), "receiving_us": 0, "duration_us": duration_us,
         "status": 0 if latency_ms is None else 200, "error_code": 1211 if latency_ms is None else 0,
-        "error": "dial: i/o timeout" if latency_ms is None else None, "reused": False, "remote": "172.18.0.2:8080",
-        "dial": number,
+        "error": "dial: i/o timeout" if latency_ms is None else None, "reused": False,
+        "remote": None if latency_ms is None else "172.18.0.2:8080", "dial": number,
     }  # fmt: skip
 
 
@@ -367,7 +386,7 @@ def make_access(second: float, status: int) -> Record:
     }  # fmt: skip
 
 
-def make_capture(packets: int = 900) -> Record:
+def make_capture(packets: int = PACKETS) -> Record:
     return {
         "schema": "connlab.capture/1", "mode": "headers", "interface": "eth0", "filter": "not port 8081",
         "snaplen": 128, "started_us": at_us(0), "ended_us": at_us(END_S), "packets_captured": packets,

@@ -226,7 +226,7 @@ def test_a_run_without_any_request_has_nothing_to_explain(story: Story) -> None:
 
 def test_without_a_capture_the_story_is_told_without_the_wire_and_says_so(story: Story) -> None:
     story.run.set_knobs(capture__mode="off")
-    del story.run.texts["backend-1/capture.pcap"], story.run.lines["backend-1/capture.json"]
+    del story.run.captures["backend-1"], story.run.lines["backend-1/capture.json"]
     told = story.text("50")
 
     assert "nothing was captured, so no packets are told" in told

@@ -73,7 +73,7 @@ def why(run: RunFolder, name: str) -> str:
         ("client.admissions.out_of_order", 0),
         ("kernel.backend.TcpExt.ListenOverflows", 500),
         ("kernel.backend_1.TcpExt.ListenDrops", 500),
-        ("kernel.backend.Tcp.PassiveOpens", 0),
+        ("kernel.backend.Tcp.PassiveOpens", 55),
         ("kernel.k6.TcpExt.TCPSynRetrans", 400),
         ("listen.backend.depth.max", 2),
         ("listen.backend.limit", 1),

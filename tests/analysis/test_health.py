@@ -351,13 +351,13 @@ def test_each_instrument_gives_its_own_figures(run: RunFolder) -> None:
     assert health["clock"].figures == {"longest_step_ms": 0.0}
     assert health["tomcat/backend-1"].figures == {"readings": 63, "errors": 0, "longest_gap_ms": 1000.0}
     assert health["capture/backend-1"].figures == {
-        "packets": 900, "packets_dropped": 0, "bytes": 81_000, "truncated": False
+        "packets": 521, "packets_dropped": 0, "bytes": 46_890, "truncated": False
     }  # fmt: skip
     assert "capture/k6-1" not in health
 
 
 def test_a_proxy_captures_for_both_its_hops_and_logs_each_request(proxied_run: RunFolder) -> None:
-    del proxied_run.lines["backend-1/capture.json"], proxied_run.texts["backend-1/capture.pcap"]
+    del proxied_run.lines["backend-1/capture.json"], proxied_run.captures["backend-1"]
     health = analyse(proxied_run.write()).health
 
     assert "capture/nginx" in health
@@ -401,7 +401,7 @@ def test_a_capture_with_holes_is_told(run: RunFolder, change: Record, message: s
 
 def test_the_clients_own_capture_is_expected_where_it_is_asked_for(run: RunFolder) -> None:
     run.set_knobs(capture__mode="off", capture__client="handshakes")
-    del run.lines["backend-1/capture.json"], run.texts["backend-1/capture.pcap"]
+    del run.lines["backend-1/capture.json"], run.captures["backend-1"]
     verdict = analyse(run.write())
 
     assert [each.instrument for each in verdict.problems] == ["capture/k6-1"] * 2
