@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from analysis.compare import texts
 from lab import paths
 from lab.catalogue import CATALOGUE, show_value
 from lab.matrix_printing import print_matrix
-from lab.number_texts import number_text, sample_text
 from lab.verdicts import show
 
 if TYPE_CHECKING:
-    from analysis.compare.document import EffectEntry, PairEntry
+    from analysis.compare.document import PairEntry
     from lab.comparisons import Compared
 
 # So many rows tell the story; comparison.json and the page have all.
@@ -33,8 +33,6 @@ _STAGES = {
     "users": "what users felt",
 }
 _STYLES = {"changed": "bold", "unclear": "yellow", "noise": "dim", "unknown": "yellow"}
-# As the analysis counts, at most.
-_VERY_MANY = 1_000
 
 
 def print_comparison(console: Console, compared: Compared) -> None:
@@ -106,7 +104,8 @@ def _print_stage(console: Console, pair: PairEntry, stage: str, heading: str) ->
         for column in ("figure", pair.a, pair.b, "difference", ""):
             table.add_column(column, overflow="fold")
         for effect in shown:
-            table.add_row(*_row(effect), style=_STYLES[effect.status])
+            cells = (texts.sample(effect.a), texts.sample(effect.b), texts.difference(effect), texts.remark(effect))
+            table.add_row(f"{effect.figure}{_unit(effect.unit)}", *cells, style=_STYLES[effect.status])
         console.print(table)
     rest = [f"{len(told) - _ROWS_MAX} more that differ"] if len(told) > _ROWS_MAX else []
     for name, count in (("within the noise", counts.noise), ("equal", counts.equal), ("unknown", counts.unknown)):
@@ -116,23 +115,8 @@ def _print_stage(console: Console, pair: PairEntry, stage: str, heading: str) ->
         console.print(f"{'' if shown else f'{heading}: '}{', '.join(rest)}", style="dim", soft_wrap=True)
 
 
-def _row(effect: EffectEntry) -> Iterator[str]:
-    yield effect.figure
-    yield sample_text(effect.a, effect.unit)
-    yield sample_text(effect.b, effect.unit)
-    interval = f" [{number_text(effect.low)}, {number_text(effect.high)}]" if effect.low is not None else ""
-    yield ("" if effect.difference is None else f"{number_text(effect.difference, signed=True)}{interval}")
-    yield _remark(effect)
-
-
-def _remark(effect: EffectEntry) -> str:
-    if effect.status == "changed":
-        return ""
-    if effect.status == "noise":
-        return "within the noise"
-    needed = effect.repetitions_needed
-    takes = f"; it takes {'more than ' if needed == _VERY_MANY else ''}{needed} of each" if needed else ""
-    return f"{effect.why}{takes}"
+def _unit(unit: str) -> str:
+    return f" ({unit})" if unit else ""
 
 
 def _pairs(pairs: Iterable[PairEntry]) -> Table:
@@ -145,7 +129,7 @@ def _pairs(pairs: Iterable[PairEntry]) -> Table:
         felt = next(
             (one for one in pair.effects if one.stage == "users" and one.status in ("changed", "unclear")), None
         )
-        most = f"{felt.figure}: {number_text(felt.a.mean)} → {number_text(felt.b.mean)}" if felt else ""
+        most = f"{felt.figure}: {texts.number(felt.a.mean)} → {texts.number(felt.b.mean)}" if felt else ""
         asked = ", ".join(f"{one.name} = {_setting(one.name, one.b)}" for one in pair.settings if one.asked)
         unasked = str(sum(not one.asked for one in pair.settings) or "")
         told = [str(count) for stage, count in changed.items() if stage != "model"]

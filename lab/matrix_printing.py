@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lab.number_texts import sample_text
+from analysis.compare import texts
 
 if TYPE_CHECKING:
     from analysis.compare.document import CellEntry, MatrixEntry
@@ -75,6 +75,6 @@ def _state(cell: CellEntry) -> Text:
 def _figure(name: str) -> Callable[[CellEntry], Text]:
     def content(cell: CellEntry) -> Text:
         sample = cell.figures.get(name)
-        return Text(sample_text(sample), _STYLES[cell.state]) if sample and sample.values else Text("unknown", "dim")
+        return Text(texts.sample(sample), _STYLES[cell.state]) if sample and sample.values else Text("unknown", "dim")
 
     return content

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.compare import build, document, groups, verdict
+from analysis.compare import build, document, groups, page, verdict
 from analysis.compare import series as series_file
 from analysis.compare.document import Comparison
 from analysis.compare.errors import CompareError
@@ -56,8 +56,9 @@ def compare_series(folder: Path) -> Comparison:
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> None:
-    """Write comparison.json into a folder; raise OSError where that cannot be."""
+    """Write comparison.json and comparison.html into a folder; raise OSError where that cannot be."""
     write(folder / document.FILE, comparison.to_json())
+    write(folder / document.PAGE, page.html(comparison))
 
 
 def series_verdict(folder: Path) -> SeriesVerdict:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from analysis.compare.effects import Stage, Status
 
 FILE = "comparison.json"
+PAGE = "comparison.html"
 SCHEMA: Literal["connlab.comparison/1"] = "connlab.comparison/1"
 
 State = Literal["clean", "failing", "mixed", "inconclusive", "missing"]

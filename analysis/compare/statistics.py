@@ -77,7 +77,7 @@ def mean_intervals(samples: Floats) -> list[Interval]:
     """
     n = samples.shape[1]
     distribution = _bootstrap((samples,))
-    quantile = float(stats.t.ppf(1 - _TAIL, n - 1)) * math.sqrt(n / (n - 1))
+    quantile = _t(n - 1) * math.sqrt(n / (n - 1))
     return _intervals(distribution, np.full(len(samples), quantile))
 
 
@@ -110,7 +110,12 @@ def expanded_quantile(variances: Sequence[float] | Floats, sizes: Sequence[int])
         return 0.0
     freedom = total**2 / sum(v**2 / (n - 1) for v, n in zip(variances, sizes, strict=True))
     shown = sum(v * (n - 1) / n for v, n in zip(variances, sizes, strict=True))
-    return float(stats.t.ppf(1 - _TAIL, freedom)) * math.sqrt(total / shown)
+    return _t(freedom) * math.sqrt(total / shown)
+
+
+def _t(freedom: float) -> float:
+    """Where Student's distribution leaves _TAIL above it."""
+    return float(special.stdtrit(freedom, 1 - _TAIL))
 
 
 def interval_of(distribution: Floats, quantile: float) -> Interval:
@@ -148,7 +153,7 @@ def _difference(a: Floats, b: Floats, axis: int) -> Floats:
 
 
 def _intervals(distributions: Floats, quantiles: Floats) -> list[Interval]:
-    tails = stats.norm.cdf(-quantiles)
+    tails = special.ndtr(-quantiles)
     return [
         Interval(*(float(end) for end in np.quantile(distribution, [tail, 1 - tail])))
         for distribution, tail in zip(distributions, tails, strict=True)
@@ -169,7 +174,7 @@ class Spread:
 
     def noise(self, n_a: int, n_b: int) -> float:
         """By how much the means of two groups of the same cell differ at the most, in CONFIDENCE of all cases."""
-        return float(stats.t.ppf(1 - _TAIL, self.freedom)) * self.deviation * math.sqrt(1 / n_a + 1 / n_b)
+        return _t(self.freedom) * self.deviation * math.sqrt(1 / n_a + 1 / n_b)
 
 
 def spread(groups: Sequence[Sequence[float]]) -> Spread | None:
@@ -222,7 +227,7 @@ def repetitions_needed(difference: float, deviation: float) -> int | None:
 def power(effect: float, n: int) -> float:
     """The probability that a t test of two groups of n runs sees a difference of so many standard deviations."""
     freedom, shift = 2 * n - 2, effect * math.sqrt(n / 2)
-    critical = float(stats.t.ppf(1 - _TAIL, freedom))
+    critical = _t(freedom)
     if shift > 10 * critical:
         return 1.0  # scipy's distributions give out so far from their middle
     # The square of a noncentral t is a noncentral F, of whose distribution scipy's is the sounder.

@@ -1,0 +1,71 @@
+"""Pages of one file: HTML with its styles, its scripts and its data, under a policy that lets nothing else in.
+
+A page needs no network and reaches none. Whatever comes from a run is escaped: by Jinja in the text, as JSON in the
+data, which scripts read and never run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+_FOLDER = Path(__file__).parent
+_ECHARTS = "vendor/echarts.min.js"
+
+# Within a script element these could end it, begin a comment, or, in old browsers, a line.
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+def render(
+    name: str,
+    data: object,
+    context: Mapping[str, Any],
+    filters: Mapping[str, Callable[..., str]] | None = None,
+) -> str:
+    """Render templates/<name>.html with static/<name>.js.
+
+    Args:
+        name: of the page.
+        data: what its charts are drawn from; anything that JSON can hold.
+        context: what the template names.
+        filters: further filters of the template.
+    """
+    styles = _text("static/page.css")
+    scripts = [_text(_ECHARTS), _text("static/charts.js"), _text(f"static/{name}.js")]
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(filters or {})
+    return environment.get_template(f"{name}.html").render(
+        context,
+        policy=_policy(styles, scripts),
+        styles=styles,
+        scripts=scripts,
+        data=json.dumps(data, ensure_ascii=False, allow_nan=False).translate(_ESCAPES),
+    )
+
+
+def _policy(styles: str, scripts: list[str]) -> str:
+    """A Content-Security-Policy that knows the page's own scripts and styles by their hashes, and nothing else."""
+    hashes = " ".join(_hash(script) for script in scripts)
+    return f"default-src 'none'; script-src {hashes}; style-src {_hash(styles)}; base-uri 'none'; form-action 'none'"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _text(name: str) -> str:
+    return (_FOLDER / name).read_text("utf-8")

@@ -1,0 +1,34 @@
+// What the charts of every page share. Text in charts is drawn, never parsed: no markup can come from a run.
+"use strict";
+
+/** The page's data. */
+const data = JSON.parse(document.getElementById("data").textContent);
+
+/** A number with three digits, or as many as it has before the point. */
+function numberText(value) {
+  if (value === null || value === undefined) return "unknown";
+  if (Number.isInteger(value) || Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
+  return Number(value.toPrecision(3)).toString();
+}
+
+/** A mean with its interval. */
+function sampleText(sample) {
+  if (!sample || sample.mean === null) return "unknown";
+  const interval =
+    sample.low === null || sample.low === sample.high
+      ? ""
+      : ` [${numberText(sample.low)}, ${numberText(sample.high)}]`;
+  return `${numberText(sample.mean)}${interval}`;
+}
+
+/** Charts whose cursors move together, by their group's name. */
+function openChart(element, group) {
+  const chart = echarts.init(element, null, { renderer: "canvas" });
+  chart.group = group;
+  echarts.connect(group);
+  window.addEventListener("resize", () => chart.resize());
+  return chart;
+}
+
+/** What all charts have: tool tips that are drawn on the canvas, which the page's policy asks for. */
+const tooltip = { renderMode: "richText", confine: true };

@@ -1,0 +1,196 @@
+// The charts of a comparison: heat maps of a matrix, and the differences of two groups with their intervals.
+"use strict";
+
+const STATE_COLOURS = { clean: "#2e7d32", failing: "#c62828", mixed: "#b26a00", inconclusive: "#6b7280", missing: "#c4c9cf" };
+
+/** The cells by their levels on the first two axes, one list for each combination of the others. */
+function facets(matrix) {
+  const [rows, columns, ...others] = matrix.axes;
+  const found = new Map();
+  for (const cell of matrix.cells) {
+    const title = others.map((axis) => `${axis.name} = ${cell.levels[axis.name]}`).join(", ");
+    if (!found.has(title)) found.set(title, []);
+    found.get(title).push({ ...cell, x: columns.levels.indexOf(cell.levels[columns.name]), y: rows.levels.indexOf(cell.levels[rows.name]) });
+  }
+  return found;
+}
+
+/** The edges between neighbours of which `fails` says true of one and false of the other; null is neither. */
+function border(cells, fails) {
+  const at = (x, y) => cells.find((cell) => cell.x === x && cell.y === y);
+  const edges = [];
+  for (const cell of cells) {
+    for (const [dx, dy] of [[1, 0], [0, 1]]) {
+      const other = at(cell.x + dx, cell.y + dy);
+      const verdicts = [fails(cell), other ? fails(other) : null];
+      if (!verdicts.includes(null) && verdicts[0] !== verdicts[1]) edges.push([cell.x, cell.y, dx]);
+    }
+  }
+  return edges;
+}
+
+const failsMeasured = (cell) => ({ failing: true, clean: false })[cell.state] ?? null;
+const failsByModel = (cell) => (cell.predicted_users_failed === null ? null : cell.predicted_users_failed > 0);
+
+function borderSeries(name, edges, style) {
+  return {
+    name,
+    type: "custom",
+    z: 5,
+    silent: true,
+    data: edges,
+    itemStyle: { color: style.stroke },
+    renderItem: (_, api) => {
+      const [x, y] = api.coord([api.value(0), api.value(1)]);
+      const [width, height] = api.size([1, 1]);
+      const across = api.value(2) === 1;
+      const shape = across
+        ? { x1: x + width / 2, y1: y - height / 2, x2: x + width / 2, y2: y + height / 2 }
+        : { x1: x - width / 2, y1: y - height / 2, x2: x + width / 2, y2: y - height / 2 };
+      return { type: "line", shape, style: { ...style, fill: null } };
+    },
+  };
+}
+
+function cellText(cell, figure) {
+  const model = cell.predicted_users_failed === null ? "unknown" : cell.predicted_users_failed;
+  const levels = Object.entries(cell.levels).map(([name, level]) => `${name} = ${level}`);
+  return [...levels, `${cell.state}, ${cell.used} of ${cell.planned} runs`, `${figure}: ${sampleText(cell.figures[figure])}`, `users that fail by the model: ${model}`].join("\n");
+}
+
+function heatMap(matrix, cells, title, figure, range) {
+  const [rows, columns] = matrix.axes;
+  const known = cells.filter((cell) => cell.figures[figure]?.mean !== undefined);
+  const unknown = cells.filter((cell) => !known.includes(cell));
+  return {
+    animation: false,
+    title: { text: title, textStyle: { fontSize: 13, fontWeight: "normal" } },
+    tooltip: { ...tooltip, formatter: (item) => (item.data?.cell ? cellText(item.data.cell, figure) : "") },
+    legend: { right: 0, top: 0, data: ["measured border", "by the model"] },
+    grid: { left: 110, right: 90, top: 60, bottom: 50 },
+    xAxis: { type: "category", data: columns.levels, name: columns.name, nameLocation: "middle", nameGap: 30 },
+    yAxis: { type: "category", data: rows.levels, name: rows.name },
+    visualMap: { type: "continuous", seriesIndex: 0, ...range, right: 0, top: "middle", formatter: numberText, inRange: { color: ["#f2f7fc", "#74add1", "#14466b"] } },
+    series: [
+      {
+        type: "heatmap",
+        data: known.map((cell) => ({ value: [cell.x, cell.y, cell.figures[figure].mean], cell })),
+        label: { show: true, color: "#111", textBorderColor: "#fff", textBorderWidth: 3, formatter: (item) => numberText(item.data.value[2]) },
+      },
+      {
+        type: "scatter",
+        symbolSize: 0.1,
+        data: unknown.map((cell) => ({ value: [cell.x, cell.y], cell })),
+        label: { show: true, position: "inside", color: STATE_COLOURS.inconclusive, formatter: (item) => (item.data.cell.state === "missing" ? "missing" : item.data.cell.used ? "unknown" : "inconclusive") },
+      },
+      borderSeries("measured border", border(cells, failsMeasured), { stroke: "#c62828", lineWidth: 4 }),
+      borderSeries("by the model", border(cells, failsByModel), { stroke: "#111", lineWidth: 2, lineDash: [6, 4] }),
+    ],
+  };
+}
+
+/** Runs as points and the interval of their mean, cell by cell. */
+function points(matrix, figure) {
+  const cells = matrix.cells;
+  const names = cells.map((cell) => cell.cell);
+  const samples = cells.map((cell) => cell.figures[figure] ?? { values: [], mean: null, low: null, high: null });
+  return {
+    animation: false,
+    tooltip: { ...tooltip, trigger: "axis", formatter: (items) => cellText(cells[items[0].dataIndex], figure) },
+    grid: { left: 90, right: 30, top: 30, bottom: 40 },
+    xAxis: { type: "category", data: names },
+    yAxis: { type: "value", scale: true, name: figure, nameTextStyle: { align: "left" } },
+    series: [
+      { type: "scatter", name: "mean", symbol: "rect", symbolSize: [26, 3], itemStyle: { color: "#14466b" }, data: samples.map((sample) => sample.mean) },
+      {
+        type: "scatter",
+        name: "runs",
+        symbolSize: 8,
+        itemStyle: { color: "#74add1" },
+        data: samples.flatMap((sample, index) => sample.values.map((value) => [index, value])),
+      },
+      {
+        type: "custom",
+        name: "interval",
+        data: samples.map((sample, index) => [index, sample.low, sample.high]).filter(([, low]) => low !== null),
+        renderItem: (_, api) => {
+          const [x, low] = api.coord([api.value(0), api.value(1)]);
+          const high = api.coord([api.value(0), api.value(2)])[1];
+          const style = { stroke: "#14466b", lineWidth: 2 };
+          const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style });
+          return { type: "group", children: [line(x, low, x, high), line(x - 7, low, x + 7, low), line(x - 7, high, x + 7, high)] };
+        },
+      },
+    ],
+  };
+}
+
+function drawMatrix(matrix) {
+  const select = document.getElementById("figure");
+  const holder = document.getElementById("maps");
+  for (const figure of matrix.figures) select.add(new Option(figure, figure));
+  const flat = matrix.axes.length > 1 ? [...facets(matrix)] : [["", matrix.cells]];
+  const charts = flat.map(() => {
+    const element = document.createElement("div");
+    element.className = "chart";
+    holder.append(element);
+    return openChart(element, "matrix");
+  });
+  const draw = () => {
+    const figure = select.value;
+    const means = matrix.cells.map((cell) => cell.figures[figure]?.mean).filter((mean) => mean !== undefined);
+    const range = { min: Math.min(...means), max: Math.max(...means) };
+    flat.forEach(([title, cells], index) => {
+      charts[index].setOption(matrix.axes.length > 1 ? heatMap(matrix, cells, title, figure, range) : points(matrix, figure), true);
+    });
+  };
+  select.addEventListener("change", draw);
+  draw();
+}
+
+/** Differences in parts of the greater mean, with their intervals: of what one group lacks, all of it. */
+function drawDifferences(element, pair) {
+  const shown = [...pair.effects].reverse();
+  const greater = (effect) => Math.max(Math.abs(effect.a.mean), Math.abs(effect.b.mean)) || 1;
+  const percent = (effect, value) => (value === null ? null : (100 * value) / greater(effect));
+  const colour = (effect) => ({ changed: "#14466b", unclear: "#b26a00" })[effect.status] ?? "#a5acb5";
+  element.style.height = `${80 + 22 * shown.length}px`;
+  openChart(element, "differences").setOption({
+    animation: false,
+    tooltip: {
+      ...tooltip,
+      trigger: "axis",
+      axisPointer: { type: "shadow" },
+      formatter: (items) => {
+        const effect = shown[items[0].dataIndex];
+        return [effect.figure, `${pair.a}: ${sampleText(effect.a)}`, `${pair.b}: ${sampleText(effect.b)}`, `difference: ${sampleText({ mean: effect.difference, low: effect.low, high: effect.high })}`, `noise: ${numberText(effect.noise)}`, effect.status].join("\n");
+      },
+    },
+    grid: { left: 330, right: 30, top: 10, bottom: 40 },
+    xAxis: { type: "value", name: `difference of ${pair.b} from ${pair.a}, % of the greater`, nameLocation: "middle", nameGap: 26 },
+    yAxis: { type: "category", data: shown.map((effect) => effect.figure), axisLabel: { width: 310, overflow: "truncate" } },
+    series: [
+      { type: "scatter", symbolSize: 9, data: shown.map((effect) => ({ value: percent(effect, effect.difference), itemStyle: { color: colour(effect) } })) },
+      {
+        type: "custom",
+        data: shown.map((effect, index) => [index, percent(effect, effect.low), percent(effect, effect.high)]).filter(([, low]) => low !== null),
+        renderItem: (_, api) => {
+          const [low, y] = api.coord([api.value(1), api.value(0)]);
+          const high = api.coord([api.value(2), api.value(0)])[0];
+          const style = { stroke: colour(shown[api.value(0)]), lineWidth: 2 };
+          return { type: "line", shape: { x1: low, y1: y, x2: high, y2: y }, style };
+        },
+      },
+    ],
+  });
+}
+
+if (data.matrix?.figures.length) drawMatrix(data.matrix);
+for (const element of document.querySelectorAll("[data-pair]")) {
+  const details = element.closest("details");
+  const draw = () => {
+    if (!element.hasChildNodes()) drawDifferences(element, data.pairs[Number(element.dataset.pair)]);
+  };
+  if (!details || details.open) draw();
+  else details.addEventListener("toggle", draw);
+}

@@ -1,0 +1,138 @@
+"""The page of a comparison: one file that reaches nothing, and in which nothing of a run can act."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import analysis.page
+from analysis.compare import compare, compare_series, write_comparison
+from tests.analysis.results import Results
+
+if TYPE_CHECKING:
+    from tests.analysis.support import Record
+
+VENDOR = Path(analysis.page.__file__).parent / "vendor"
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028"
+
+
+class Page(HTMLParser):
+    """The elements of a page, and the text of its scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        tag, attributes = self.elements[-1] if self.elements else ("", {})
+        if tag in ("script", "style") and data.strip():
+            self.texts.append((attributes.get("type") or tag, data))
+
+    @property
+    def policy(self) -> str:
+        return next(str(attributes["content"]) for _, attributes in self.elements if "http-equiv" in attributes)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads(next(text for kind, text in self.texts if kind == "application/json"))
+        return content
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    return Results(tmp_path / "results")
+
+
+def page_of(results: Results, comparison: Any) -> str:  # noqa: ANN401  a Comparison
+    write_comparison(comparison, results.root)
+    return (results.root / "comparison.html").read_text()
+
+
+def hostile_page(results: Results) -> str:
+    figures = {f"kernel.backend.TcpExt.{HOSTILE}": 3}
+    a = results.run({f"kernel.backend.TcpExt.{HOSTILE}": 900}, {"load.path": HOSTILE})
+    spoilt = results.run(figures, {"load.path": "/x"}, status="aborted", reason=HOSTILE)
+    return page_of(results, compare([a], [results.run(figures, {"load.path": "/x"}), spoilt]))
+
+
+def test_nothing_of_a_run_becomes_markup(results: Results) -> None:
+    page = Page(hostile_page(results))
+
+    assert not [tag for tag, _ in page.elements if tag == "img"]
+    assert [tag for tag, _ in page.elements].count("script") == 4
+    assert any(HOSTILE in effect["figure"] for effect in page.data["pairs"][0]["effects"])
+
+
+def test_the_policy_lets_in_the_page_s_own_scripts_and_styles_by_hash_and_nothing_else(results: Results) -> None:
+    page = Page(hostile_page(results))
+    directives = dict(directive.strip().split(" ", 1) for directive in page.policy.split(";"))
+    hashes: dict[str, list[str]] = {"script": [], "style": []}
+    for kind, text in page.texts:
+        if kind in hashes:
+            digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+            hashes[kind].append(f"'sha256-{digest}'")
+
+    assert directives["default-src"] == "'none'"
+    assert directives["script-src"].split() == hashes["script"]
+    assert directives["style-src"].split() == hashes["style"]
+    assert len(hashes["script"]) == 3
+
+
+def test_the_page_refers_to_no_other_file_and_has_no_inline_style_or_handler(results: Results) -> None:
+    for tag, attributes in Page(hostile_page(results)).elements:
+        assert not {"src", "href", "style"} & attributes.keys(), tag
+        assert not [name for name in attributes if name.startswith("on")], tag
+
+
+def test_echarts_is_the_release_as_published(pytestconfig: pytest.Config) -> None:
+    record = (pytestconfig.rootpath / "docs" / "adr" / "0007-pages-are-one-file-with-echarts.md").read_text()
+    digest = hashlib.sha256((VENDOR / "echarts.min.js").read_bytes()).hexdigest()
+
+    assert digest in record
+    assert {path.name for path in VENDOR.iterdir()} == {
+        "echarts.min.js", "echarts.LICENSE", "echarts.LICENSE-d3", "echarts.NOTICE",
+    }  # fmt: skip
+
+
+def test_a_large_matrix_stays_below_two_megabytes(results: Results) -> None:
+    users, places = [str(number) for number in range(9)], [str(number) for number in range(8)]
+    cells = {f"{one}-{other}": int(one) * 8 + int(other) for one in users for other in places}
+    runs: dict[str, list[Record]] = {
+        cell: [{"figures": {f"kernel.backend.TcpExt.Counter{index}": number + index for index in range(200)}}] * 2
+        for cell, number in cells.items()
+    }
+    folder = results.series(
+        runs,
+        kind="matrix",
+        axes=[
+            {"name": "load.users", "levels": [{"name": name} for name in users]},
+            {"name": "backend.max_connections", "levels": [{"name": name} for name in places]},
+        ],
+        cells=[
+            {"cell": cell, "scenario": "queue"}
+            | {"levels": dict(zip(("load.users", "backend.max_connections"), cell.split("-"), strict=True))}
+            for cell in cells
+        ],
+    )
+    text = page_of(results, compare_series(folder))
+
+    assert len(text.encode()) < 2_000_000
+    assert len(Page(text).data["matrix"]["cells"]) == 72
+
+
+def test_what_differs_unasked_stands_above_what_was_set(results: Results) -> None:
+    b = results.run(knobs={"load.users": 7}, images={"backend": "sha256:" + "1" * 64})
+    text = page_of(results, compare([results.run()], [b]))
+
+    assert text.index("These differ though nobody asked for it") < text.index("load.users")
