@@ -1,0 +1,319 @@
+"""The account of whole runs: who counted what, what every failure is put down to, and what is missing for it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from jsonschema import Draft202012Validator
+
+from analysis import analyse
+from analysis.ledger.__main__ import markdown
+from analysis.schema import schema
+from tests.analysis.packets import ACK, Capture, Connection, make_packets
+from tests.analysis.support import MEASURE_S, OTHERS, USERS, RunFolder, at_us, make_access, make_capture
+
+Record = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+BACKEND = "172.18.0.2:8080"
+
+
+@pytest.fixture
+def run(run: RunFolder) -> RunFolder:
+    run.manifest["slow_ms"] = 5_000
+    run.predict("ledger.unexplained == 0", "ledger.cause.accept_queue_drop == 100", "ledger.identities.failed == 0")
+    return run
+
+
+def ledger(folder: Path) -> Record:
+    content: Record = json.loads((folder / "derived" / "ledger.json").read_bytes())
+    Draft202012Validator(json.loads(schema("ledger"))).validate(content)
+    return content
+
+
+def account(run: RunFolder) -> tuple[Record, list[str]]:
+    """The ledger of a run, and the status of its predictions."""
+    folder = run.write()
+    verdict = analyse(folder)
+    return ledger(folder), [each.status for each in verdict.predictions]
+
+
+def holds(found: Record) -> dict[str, str]:
+    return {each["id"]: each["holds"] for hop in found["hops"] for each in hop["identities"]}
+
+
+def test_every_failure_of_the_overflow_is_a_dropped_syn_and_all_observers_agree(run: RunFolder) -> None:
+    found, predictions = account(run)
+
+    assert found["lacks"] == []
+    assert found["requests"] == {"total": 103, "ok": 1, "failed": 100, "slow": 2}
+    assert (found["unexplained"], found["unexplained_requests"]) == (0, [])
+    assert found["causes"] == {"accept-queue-drop": 100, "waited-in-accept-queue": 2}
+    (hop,) = found["hops"]
+    assert (hop["from"], hop["to"], hop["observers"]) == ("k6", "backend", ["backend-1"])
+    assert hop["dropped_syns"] == {"healed": 0, "fatal": 500}
+    assert set(holds(found).values()) == {"true"}
+    assert predictions == ["true"] * 3
+
+
+def test_the_evidence_names_the_records(run: RunFolder) -> None:
+    folder = run.write()
+    analyse(folder)
+    requests = duckdb.read_parquet(str(folder / "derived" / "requests.parquet"))
+    found = requests.filter("id IN (1, 2, 50)").project("cause, evidence, flow_id, flow_syn_count").fetchall()
+
+    assert found[0] == (None, None, 1, 1)
+    assert found[1][0] == "waited-in-accept-queue"
+    assert found[1][1].startswith("flow backend-1/2: complete at 0.010 s, in the accept queue of backend-1 until 20.9")
+    assert found[2][0::2] == ("accept-queue-drop", 50)
+    assert found[2][1] == (
+        "dial k6-1/50 from 172.18.0.3:40050 to 172.18.0.2:8080 began at 0.490 s and failed after 30.000 s (timeout);"
+        " flow backend-1/50: 5 SYNs at 0.490 s, 1.490 s, 3.490 s, 7.490 s, 15.490 s, none answered; around each, the"
+        " accept queue of backend-1 held 2 (limit 1) and its kernel counted an overflow"
+    )
+
+
+def test_the_same_raw_files_give_the_same_bytes_wherever_they_lie(run: RunFolder, tmp_path: Path) -> None:
+    folder = run.write()
+    analyse(folder)
+    names = {"ledger.json", "requests.parquet", "flows.parquet", "timeline.parquet", "verdict.json", "figures.json"}
+    first = {path.name: path.read_bytes() for path in (folder / "derived").iterdir()}
+    assert set(first) == names
+
+    elsewhere = tmp_path / "it's another place"
+    elsewhere.mkdir()
+    for name in ("manifest.json", "raw"):
+        (shutil.copytree if name == "raw" else shutil.copy)(folder / name, elsewhere / name)
+    for each in (folder, elsewhere):
+        analyse(each)
+        assert {path.name: path.read_bytes() for path in (each / "derived").iterdir()} == first
+
+
+def test_the_timeline_adds_up_to_the_counters(run: RunFolder) -> None:
+    folder = run.write()
+    analyse(folder)
+    found = duckdb.read_parquet(str(folder / "derived" / "timeline.parquet")).aggregate(
+        'instance, sum("TcpExt.ListenDrops") AS drops, max(listen_depth) AS depth, sum(requests_begun) AS begun,'
+        " sum(requests_failed) AS failed, count(*) AS steps, min(ticks) AS ticks"
+    )
+
+    assert sorted(found.fetchall()) == [
+        ("backend-1", 500, 2, 0, 0, 520, 1),
+        ("k6-1", 0, None, USERS, OTHERS, 520, 1),
+    ]
+
+
+def test_a_lost_syn_that_a_later_one_healed_is_told_apart_from_a_fatal_one(run: RunFolder) -> None:
+    # User 2 came in with its second SYN: a second late, and no failure.
+    capture = Capture()
+    second = MEASURE_S + 0.0101
+    Connection(capture, "172.18.0.3:40002", BACKEND, isn=2_000).syns(second).handshake(second + 1).ask(
+        second + 1.001
+    ).answer(second + 22.07)
+    packets = make_packets().packets
+    run.captures["backend-1"] = Capture(
+        [each for each in packets if b"\x9c\x42\x1f\x90" not in each[1] and b"\x1f\x90\x9c\x42" not in each[1]]
+        + capture.packets
+    )
+    run.lines["backend-1/capture.json"] = [make_capture(len(run.captures["backend-1"].packets))]
+    found, _ = account(run)
+
+    assert found["hops"][0]["dropped_syns"] == {"healed": 1, "fatal": 500}
+    # The kernels of this run know of 500 drops and 400 SYNs sent again.
+    assert {id_ for id_, status in holds(found).items() if status == "false"} == {"syns-dropped", "syns-repeated"}
+
+
+def test_the_last_ack_that_met_a_full_queue_is_within_the_bounds_of_the_drops(run: RunFolder) -> None:
+    connection = Connection(run.captures["backend-1"], "172.18.0.3:49000", BACKEND, isn=90_000)
+    connection.handshake(MEASURE_S + 5)
+    isn = connection.isn
+    # The server's SYN-ACK comes again after a second, and the client's ACK with it.
+    connection.capture.tcp(MEASURE_S + 6, BACKEND, connection.client, 2 | ACK, seq=isn + 5_000, ack=isn + 1)
+    connection.capture.tcp(MEASURE_S + 6.0001, connection.client, BACKEND, ACK, seq=isn + 1, ack=isn + 5_001)
+    run.lines["backend-1/capture.json"] = [make_capture(len(run.captures["backend-1"].packets))]
+    found, _ = account(run)
+    drops = next(each for each in found["hops"][0]["identities"] if each["id"] == "syns-dropped")
+
+    assert (drops["left"]["value"], drops["right"]["value"], drops["right"]["value_max"]) == (500, 501, 502)
+    assert (drops["difference"], drops["holds"]) == (-1, "false")
+
+
+def foreign() -> bytes:
+    """A capture of another run: the same packets, a day earlier."""
+    capture = make_packets()
+    return Capture([(time_us - 86_400_000_000, frame) for time_us, frame in capture.packets]).content()
+
+
+PCAPS: dict[str, tuple[bytes | None, str]] = {
+    "missing": (None, "capture/backend-1: capture.pcap: missing"),
+    "empty": (b"", "it is empty"),
+    "without packets": (Capture().content(), "capture.pcap holds 0 packets, capture.json says 521"),
+    "cut": (make_packets().content()[:-30], "capture.pcap is unreadable from byte"),
+    "no capture": (b"GET / HTTP/1.1\r\n" * 20, "not a capture that can be read"),
+    "of another time": (foreign(), "capture.pcap has packets of another time than capture.json"),
+}
+
+
+@pytest.mark.parametrize("what", PCAPS)
+def test_a_bad_capture_is_told_and_leaves_unknown_what_rests_on_it(run: RunFolder, what: str) -> None:
+    content, message = PCAPS[what]
+    folder = run.write()
+    path = folder / "raw" / "backend-1" / "capture.pcap"
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    verdict = analyse(folder)
+    found = ledger(folder)
+
+    assert any(message in each for each in found["lacks"]), found["lacks"]
+    assert [each.status for each in verdict.predictions] == ["unknown"] * 3
+    unknown = {id_ for id_, status in holds(found).items() if status == "unknown"}
+    assert unknown == set(holds(found)) - {"drops-by-overflow", "dials-without-port"}
+    assert holds(found)["drops-by-overflow"] == "true"
+    assert found["hops"][0]["dropped_syns"] == {"healed": None, "fatal": None}
+
+
+def test_a_capture_with_kernel_drops_proves_what_it_holds_and_nothing_is_predicted_on_it(run: RunFolder) -> None:
+    run.lines["backend-1/capture.json"][0]["packets_dropped_by_kernel"] = 3
+    found, predictions = account(run)
+
+    assert found["lacks"] == ["capture/backend-1: the kernel dropped 3 packets"]
+    assert predictions == ["unknown"] * 3
+    assert holds(found)["syns-dropped"] == "unknown"
+
+
+def test_without_a_capture_no_failure_is_explained(run: RunFolder) -> None:
+    run.set_knobs(capture__mode="off")
+    del run.captures["backend-1"], run.lines["backend-1/capture.json"]
+    found, predictions = account(run)
+
+    assert found["lacks"] == ["nothing captured k6 → backend"]
+    assert found["unexplained"] == 102
+    assert found["unexplained_requests"][1] == {
+        "request": "k6-1/3",
+        "outcome": "slow",
+        "why": "there is no sound capture of its connection",
+    }
+    assert predictions == ["unknown"] * 3
+
+
+def test_where_nothing_failed_there_is_nothing_to_explain_even_without_a_capture(run: RunFolder) -> None:
+    run.manifest["slow_ms"] = None
+    run.clients["k6-1"].requests = run.clients["k6-1"].requests[:3]
+    run.predict("ledger.unexplained == 0 and ledger.requests.failed == 0 and ledger.cause.slow_handler == 0")
+    run.set_knobs(capture__mode="off")
+    del run.captures["backend-1"], run.lines["backend-1/capture.json"]
+
+    assert account(run)[1] == ["true"]
+
+
+def test_without_samples_around_its_syns_a_failure_is_unexplained(run: RunFolder) -> None:
+    run.samples["backend-1"].lose_ticks(MEASURE_S + 2, MEASURE_S + 60)
+    found, predictions = account(run)
+
+    assert found["causes"] == {}
+    assert found["unexplained_requests"][2]["why"] == "no samples of its server around its SYNs"
+    assert predictions == ["unknown"] * 3
+
+
+def test_syns_that_met_no_overflow_are_no_accept_queue_drop(run: RunFolder) -> None:
+    for tick in run.samples["backend-1"].ticks:
+        tick["counters"] |= {"TcpExt.ListenOverflows": 7, "TcpExt.ListenDrops": 7}
+    found, predictions = account(run)
+
+    assert found["causes"] == {"connect-timeout": 100, "waited-in-accept-queue": 2}
+    assert holds(found)["syns-dropped"] == "false"
+    assert predictions == ["true", "false", "false"]
+
+
+def test_drops_for_another_reason_are_no_overflow(run: RunFolder) -> None:
+    for tick in run.samples["backend-1"].ticks:
+        tick["counters"]["TcpExt.ListenOverflows"] = 7
+    found, _ = account(run)
+
+    assert found["unexplained"] == 100
+    assert (
+        found["unexplained_requests"][0]["why"] == "of its 5 SYNs that got lost, 0 met as many overflows as came there"
+    )
+    assert holds(found)["drops-by-overflow"] == "false"
+
+
+def test_a_step_of_the_clock_leaves_unknown_what_rests_on_time(run: RunFolder) -> None:
+    for samples in run.samples.values():
+        samples.step_clock(MEASURE_S + 12, 900)
+    found, predictions = account(run)
+
+    assert "clock: was set by 900 ms in the window (limit 100 ms)" in found["lacks"]
+    assert predictions == ["unknown"] * 3
+    assert holds(found)["syns-dropped"] == "unknown"
+
+
+def test_a_k6_that_died_half_way_is_told_and_what_it_recorded_is_explained(run: RunFolder) -> None:
+    client = run.clients["k6-1"]
+    client.ended = False
+    client.requests, client.dials = client.requests[:40], client.dials[:40]
+    run.manifest["exits"]["k6-1"] = 137
+    found, predictions = account(run)
+
+    assert found["requests"] == {"total": 40, "ok": 1, "failed": 37, "slow": 2}
+    assert found["causes"] == {"accept-queue-drop": 37, "waited-in-accept-queue": 2}
+    assert any("k6 did not end in order, so requests may be missing" in each for each in found["lacks"])
+    assert predictions == ["unknown"] * 3
+    assert holds(found)["dials-unanswered"] == "unknown"
+    assert holds(found)["syns-dropped"] == "true"
+
+
+@pytest.mark.parametrize("status", ["aborted", "failed"])
+def test_a_run_that_broke_off_has_an_account_of_what_there_is(run: RunFolder, status: str) -> None:
+    run.manifest |= {"status": status, "reason": "Ctrl-C"}
+    found, predictions = account(run)
+
+    assert found["lacks"] == [f"the run is {status}, not complete: Ctrl-C"]
+    assert found["causes"] == {"accept-queue-drop": 100, "waited-in-accept-queue": 2}
+    assert set(holds(found).values()) == {"unknown"}
+    assert predictions == ["unknown"] * 3
+
+
+def test_a_run_that_never_measured_has_no_account_and_no_records(run: RunFolder) -> None:
+    folder = run.write()
+    analyse(folder)
+    run.manifest |= {"status": "aborted", "phases": []}
+    found, _ = account(run)
+
+    assert (found["requests"], found["unexplained"], found["causes"], found["hops"]) == (None, None, {}, [])
+    assert not list((folder / "derived").glob("*.parquet"))
+
+
+def test_the_answers_of_a_proxy_are_those_that_the_client_read(proxied_run: RunFolder) -> None:
+    found, _ = account(proxied_run)
+    answers = {
+        each["id"]: (each["left"]["value"], each["right"]["value"], each["holds"])
+        for each in found["hops"][0]["identities"]
+        if each["id"].startswith("answers")
+    }
+
+    # The tests' nginx answered one request with 502 that no client sent; its line before the measurement counts not.
+    assert answers["answers-2xx"] == (3, 3, "true")
+    assert answers["answers-5xx"] == (0, 1, "false")
+
+
+def test_a_client_that_went_is_no_answer(proxied_run: RunFolder) -> None:
+    proxied_run.lines["nginx/access.jsonl"].append(make_access(30.0, 499))
+    found, _ = account(proxied_run)
+
+    assert holds(found)["answers-4xx"] == "true"
+
+
+def test_the_documentation_of_the_causes_is_current() -> None:
+    assert (ROOT / "docs" / "causes.md").read_text() == markdown(), "python -m analysis.ledger > docs/causes.md"
+
+
+def test_the_packets_of_the_tests_run_lie_in_its_window() -> None:
+    times_us = [time_us for time_us, _ in make_packets().packets]
+
+    assert at_us(MEASURE_S) < min(times_us) < max(times_us) < at_us(MEASURE_S + 50)
