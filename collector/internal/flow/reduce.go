@@ -11,8 +11,7 @@ import (
 	"connlab/collector/internal/pcapfile"
 )
 
-// shardsMax bounds the shards. Each reads the whole capture and follows its
-// share of the connections; beyond a few, the reading is all that is left.
+// shardsMax bounds the shards; beyond a few they wait for the reader.
 const shardsMax = 4
 
 // Result is what a capture was reduced to.
@@ -48,91 +47,79 @@ type Damage struct {
 // each TCP connection in them. Damage in a capture ends the reading of that one
 // and stands in the summary.
 func Reduce(files []*pcapfile.File) (*Result, error) {
-	shards := min(runtime.GOMAXPROCS(0), shardsMax)
-	for _, f := range files {
-		if !f.Mapped() { // a stream can be read once only
-			shards = 1
-		}
-	}
-	return reduce(files, shards)
+	return reduce(files, min(runtime.GOMAXPROCS(0), shardsMax))
 }
 
+// reduce reads and decodes, and shards follow the connections meanwhile.
 func reduce(files []*pcapfile.File, shards int) (*Result, error) {
-	hasher := newHasher()
-	result := &Result{shards: make([]*shard, shards)}
-	failures := make([]error, shards)
+	r := newReducer(shards)
 	var all sync.WaitGroup
-	for i := range shards {
-		s := newShard(hasher, i, shards)
-		result.shards[i] = s
-		all.Go(func() { failures[i] = s.readAll(files) })
+	for _, s := range r.shards {
+		s.startQueue()
+		all.Go(s.follow)
+	}
+	err := r.readAll(files)
+	for _, s := range r.shards {
+		s.endQueue()
 	}
 	all.Wait()
-	if err := errors.Join(failures...); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	result.finish()
-	return result, nil
+	return r.finish(), nil
 }
 
-// finish puts together what the shards found.
-func (r *Result) finish() {
-	r.Summary = r.shards[0].summary // all read the same
-	r.order = newOrder(r.shards)
-	r.Summary.Flows = uint64(r.Len())
-	for _, s := range r.shards {
-		r.Summary.MissingBytes += s.tracker.missingBytes
-	}
-}
-
-// ReduceDecoded reduces packets that another reader and decoder found: next
-// fills in both arguments and returns io.EOF after the last packet. The benchmark
-// measures the package's own readers against others this way.
+// ReduceDecoded reduces packets that another reader and decoder found, in one
+// thread: next fills in both arguments and returns io.EOF after the last packet.
+// The benchmark measures this package against others by it.
 func ReduceDecoded(next func(*pcapfile.Record, *packet.Segment) (packet.Kind, error)) (*Result, error) {
-	s := newShard(newHasher(), 0, 1)
+	r := newReducer(1)
 	var rec pcapfile.Record
 	var a arrival
 	for {
 		kind, err := next(&rec, &a.Segment)
 		if err == io.EOF {
-			break
+			return r.finish(), nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		s.take(&rec, kind, &a)
+		if s := r.take(&rec, kind, &a); s != nil {
+			s.tracker.add(&a)
+		}
 	}
-	result := &Result{shards: []*shard{s}}
-	result.finish()
-	return result, nil
 }
 
-// shard follows the connections whose hash falls to it.
-type shard struct {
-	tracker    *tracker
-	summary    Summary
-	number, of uint64
+// reducer counts packets and finds the shard of each segment.
+type reducer struct {
+	summary Summary
+	hasher  hasher
+	shards  []*shard
 }
 
-func newShard(h hasher, number, of int) *shard {
-	return &shard{tracker: newTracker(h), number: uint64(number), of: uint64(of)}
+func newReducer(shards int) *reducer {
+	r := &reducer{hasher: newHasher(), shards: make([]*shard, shards)}
+	for i := range r.shards {
+		r.shards[i] = &shard{tracker: newTracker(r.hasher)}
+	}
+	return r
 }
 
-func (s *shard) readAll(files []*pcapfile.File) error {
+func (r *reducer) readAll(files []*pcapfile.File) error {
 	for i, f := range files {
-		r, err := f.NewReader()
+		reader, err := f.NewReader()
 		if err != nil {
 			return err
 		}
-		err = r.Guard(func() error { return s.read(r) })
+		err = reader.Guard(func() error { return r.read(reader) })
 		var damage *pcapfile.DamageError
 		switch {
 		case errors.As(err, &damage):
-			s.summary.Damage = append(s.summary.Damage, Damage{i + 1, damage})
+			r.summary.Damage = append(r.summary.Damage, Damage{i + 1, damage})
 		case err != io.EOF:
 			return err
 		}
-		if err := r.Close(); err != nil {
+		if err := reader.Close(); err != nil {
 			return err
 		}
 	}
@@ -141,52 +128,63 @@ func (s *shard) readAll(files []*pcapfile.File) error {
 
 // read reads one capture to its end, and returns why it ended: io.EOF if it did
 // well.
-func (s *shard) read(r *pcapfile.Reader) error {
+func (r *reducer) read(reader *pcapfile.Reader) error {
 	var rec pcapfile.Record
 	var a arrival
 	for {
-		if err := r.Next(&rec); err != nil {
+		if err := reader.Next(&rec); err != nil {
 			return err
 		}
 		kind := packet.Decode(rec.LinkType, rec.Data, rec.WireLen, &a.Segment)
-		s.take(&rec, kind, &a)
+		if s := r.take(&rec, kind, &a); s != nil {
+			s.queue(&a)
+		}
 	}
 }
 
-// take takes the next packet of the capture, decoded.
-func (s *shard) take(rec *pcapfile.Record, kind packet.Kind, a *arrival) {
-	s.summary.Packets++
+// take takes the next packet of the capture, decoded. It returns the shard that
+// is to follow it, and nil if none is.
+func (r *reducer) take(rec *pcapfile.Record, kind packet.Kind, a *arrival) *shard {
+	r.summary.Packets++
 	if rec.Untimed {
-		s.summary.Untimed++
-		return
+		r.summary.Untimed++
+		return nil
 	}
-	s.noteTime(rec.TimeNs)
-	s.summary.Kinds[kind]++
+	r.noteTime(rec.TimeNs)
+	r.summary.Kinds[kind]++
 	if kind != packet.TCP {
-		if kind == packet.UnsupportedLink && s.summary.Kinds[kind] == 1 {
-			s.summary.UnknownLink = rec.LinkType
+		if kind == packet.UnsupportedLink && r.summary.Kinds[kind] == 1 {
+			r.summary.UnknownLink = rec.LinkType
 		}
-		return
+		return nil
 	}
 	if uint32(len(rec.Data)) < rec.WireLen {
-		s.summary.Snapped++
+		r.summary.Snapped++
 	}
-	a.hash = s.tracker.hasher.hash(&a.Segment)
-	if owner, _ := bits.Mul64(a.hash, s.of); owner != s.number {
-		return
-	}
-	a.number, a.timeNs, a.fine = s.summary.Packets, rec.TimeNs, rec.FineClock
-	s.tracker.add(a)
+	a.hash = r.hasher.hash(&a.Segment)
+	a.number, a.timeNs, a.fine = r.summary.Packets, rec.TimeNs, rec.FineClock
+	owner, _ := bits.Mul64(a.hash, uint64(len(r.shards)))
+	return r.shards[owner]
 }
 
 // noteTime watches the clock of the capture.
-func (s *shard) noteTime(ns int64) {
-	timed := s.summary.Packets - s.summary.Untimed
+func (r *reducer) noteTime(ns int64) {
+	timed := r.summary.Packets - r.summary.Untimed
 	if timed == 1 {
-		s.summary.FirstNs = ns
-	} else if back := s.summary.LastNs - ns; back > 0 {
-		s.summary.BackwardSteps++
-		s.summary.BackwardNsMax = max(s.summary.BackwardNsMax, back)
+		r.summary.FirstNs = ns
+	} else if back := r.summary.LastNs - ns; back > 0 {
+		r.summary.BackwardSteps++
+		r.summary.BackwardNsMax = max(r.summary.BackwardNsMax, back)
 	}
-	s.summary.LastNs = ns
+	r.summary.LastNs = ns
+}
+
+// finish puts together what the shards found.
+func (r *reducer) finish() *Result {
+	result := &Result{Summary: r.summary, shards: r.shards, order: newOrder(r.shards)}
+	result.Summary.Flows = uint64(result.Len())
+	for _, s := range r.shards {
+		result.Summary.MissingBytes += s.tracker.missingBytes
+	}
+	return result
 }
