@@ -78,7 +78,7 @@ class Verdict(_Part):
         Result,
         Field(
             description="not-reproduced if any prediction is false; else inconclusive if any is unknown or there is"
-            " none; else reproduced"
+            " none, or if more requests are unexplained than the scenario tolerates; else reproduced"
         ),
     ]
     predictions: list[PredictionResult]
@@ -105,11 +105,11 @@ def of_run(run: Run, account: Ledger) -> Verdict:
         contract=SCHEMA,
         scenario=manifest.scenario,
         run=manifest.run,
-        verdict=_result(predictions),
+        verdict=_result(predictions, beyond_tolerance=_beyond_tolerance(manifest, account) is not None),
         predictions=predictions,
         ledger=_summary(account),
         health={name: _health(report) for name, report in run.health.reports.items()},
-        problems=_problems(run.health, manifest),
+        problems=_problems(run.health, manifest, account),
     )
 
 
@@ -131,22 +131,33 @@ def _judge(run: Run, prediction: Prediction) -> PredictionResult:
     )
 
 
-def _result(predictions: list[PredictionResult]) -> Result:
+def _result(predictions: list[PredictionResult], *, beyond_tolerance: bool) -> Result:
     statuses = {prediction.status for prediction in predictions}
     if "false" in statuses:
         return "not-reproduced"
-    return "reproduced" if statuses == {"true"} else "inconclusive"
+    return "reproduced" if statuses == {"true"} and not beyond_tolerance else "inconclusive"
+
+
+def _beyond_tolerance(manifest: Manifest, account: Ledger) -> str | None:
+    """What to tell if the ledger leaves more open than the scenario tolerates; None if it does not."""
+    tolerated, unexplained = manifest.tolerance.unexplained, account.unexplained
+    if tolerated is None or unexplained is None or unexplained <= tolerated:
+        return None
+    return f"{unexplained} requests are unexplained; the scenario tolerates {tolerated}"
 
 
 def _health(report: Report) -> InstrumentHealth:
     return InstrumentHealth(healthy=report.healthy, figures=report.figures)
 
 
-def _problems(health: Health, manifest: Manifest) -> list[ProblemEntry]:
+def _problems(health: Health, manifest: Manifest, account: Ledger) -> list[ProblemEntry]:
     found = [
         ProblemEntry(instrument=each.instrument, message=each.message, spoils=sorted(each.spoils))
         for each in health.problems
     ]
+    beyond = _beyond_tolerance(manifest, account)
+    if beyond is not None:
+        found.append(ProblemEntry(instrument="ledger", message=beyond, spoils=[]))
     if not manifest.predictions:
         found.append(ProblemEntry(instrument="manifest", message="the run has no predictions", spoils=[]))
     return found

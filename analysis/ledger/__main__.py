@@ -15,8 +15,8 @@ The ledger gives each request that failed, or was slower than the scenario's bou
 whose proof is on record. What has none is `{UNEXPLAINED}`, printed first and counted against the scenario's tolerance.
 derived/requests.parquet has each request's `cause` and the `evidence` for it; of an unexplained one, what is missing.
 
-A part of a request's time explains all of it if it is the greatest part that is proven, and is half of the whole or
-leaves no more than the bound. Times in the evidence count from the beginning of the measurement.
+Of a request that waited, the greatest part of its time that is proven is the cause, if the proven parts together are
+half of the whole or leave no more than the bound. Times in the evidence count from the beginning of the measurement.
 
 | cause | what happened | what proves it |
 |---|---|---|

@@ -62,6 +62,7 @@ _KNOWN = """
     )
     SELECT cases.*, waits.* EXCLUDE (instance, id),
            greatest(pool_us, syn_us, up_syn_us, queue_us, up_queue_us, thread_us, handler_us, lag_us) AS part_max_us,
+           pool_us + syn_us + up_syn_us + queue_us + up_queue_us + thread_us + handler_us + lag_us AS parts_us,
            complaints.error_line, complaints.error_text, exhausted.line AS exhausted_line,
            port_shortages.held AS shortage_held, port_shortages.waiting AS shortage_waiting,
            port_shortages.ports AS shortage_ports,
@@ -89,8 +90,7 @@ _WHY = """
          WHEN proxied AND line_line IS NULL THEN 'no line of the access log belongs to it'
          WHEN proxied AND try_server IS NOT NULL AND up_id IS NULL
               THEN 'which connection to ' || try_server || ' was its own cannot be told'
-         WHEN part_max_us > 0 THEN format('nothing proven takes more than {} of its {}', took(part_max_us),
-                                          took(total_us))
+         WHEN parts_us > 0 THEN format('what is proven takes {} of its {}', took(parts_us), took(total_us))
          ELSE 'no evidence says where its time went' END
 """
 

@@ -85,8 +85,8 @@ _BROKEN = "(outcome = 'failed' AND status = 0 AND remote IS NOT NULL AND flow_id
 
 
 def _main(part: str) -> str:
-    """A part of the time that explains the whole: the greatest, and half of it or all that is above the bound."""
-    return f"""({part} > 0 AND {part} = part_max_us AND (2 * {part} >= total_us OR total_us - {part} <= bound_us))"""
+    """The greatest of the proven parts of the time, if together they are half of it or all that is above the bound."""
+    return f"({part} > 0 AND {part} = part_max_us AND (2 * parts_us >= total_us OR total_us - parts_us <= bound_us))"
 
 
 def _healed_says(prefix: str, part: str) -> str:
@@ -146,7 +146,8 @@ CAUSES = (
         " their answers were.",
         "The dial timed out, and around each of its SYNs the server's kernel dropped none; or none of them reached the"
         " server's capture. At a proxy: the same of its connection.",
-        f"outcome = 'failed' AND (({_NO_CONNECTION} AND (flow_id IS NULL OR {_silent('flow')}) AND captured)"
+        f"outcome = 'failed' AND (({_NO_CONNECTION} AND captured"
+        f" AND (flow_id IS NULL AND dial_local IS NOT NULL OR {_silent('flow')}))"
         f" OR ({_NO_UPSTREAM} AND {_silent('up')}))",
         f"""if({_NO_CONNECTION}, {_DIAL_FAILED} || '; '
             || coalesce({_FLOW} || ': ' || {_syns("flow")} || ', none answered, none dropped by the server''s kernel',

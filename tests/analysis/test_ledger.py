@@ -243,6 +243,21 @@ def test_drops_for_another_reason_are_no_overflow(run: RunFolder) -> None:
     assert holds(found)["drops-by-overflow"] == "false"
 
 
+@pytest.mark.parametrize(("tolerated", "result"), [(100, "reproduced"), (99, "inconclusive")])
+def test_more_unexplained_requests_than_the_scenario_tolerates_reproduce_nothing(
+    run: RunFolder, tolerated: int, result: str
+) -> None:
+    for tick in run.samples["backend-1"].ticks:
+        tick["counters"]["TcpExt.ListenOverflows"] = 7
+    run.predict("client.requests.failed == 100")
+    run.manifest["tolerance"]["unexplained"] = tolerated
+    verdict = analyse(run.write())
+
+    assert verdict.verdict == result
+    told = [each.message for each in verdict.problems]
+    assert ("100 requests are unexplained; the scenario tolerates 99" in told) == (result == "inconclusive")
+
+
 def test_a_step_of_the_clock_leaves_unknown_what_rests_on_time(run: RunFolder) -> None:
     for samples in run.samples.values():
         samples.step_clock(MEASURE_S + 12, 900)
