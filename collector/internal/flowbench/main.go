@@ -41,8 +41,8 @@ type cost struct {
 func main() {
 	log.SetFlags(0)
 	programs := flag.String("programs", ".", "folder of flows and gopacketflows")
-	rounds := flag.Int("rounds", 7, "runs of flows and of gopacketflows, of which the fastest counts")
-	tsharkRounds := flag.Int("tshark-rounds", 1, "runs of tshark, of which the fastest counts")
+	rounds := flag.Int("rounds", 15, "runs of flows and of gopacketflows before and after each of tshark; the fastest counts")
+	tsharkRounds := flag.Int("tshark-rounds", 1, "runs of tshark; the fastest counts")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		log.Fatal("usage: flowbench [-programs FOLDER] [-rounds N] [-tshark-rounds N] CAPTURE")
@@ -60,14 +60,21 @@ func bench(programs, capture string, rounds, tsharkRounds int) error {
 	defer os.RemoveAll(out)
 	ours, theirs := filepath.Join(out, "flows.parquet"), filepath.Join(out, "gopacket.parquet")
 	var flows, gopacket, tshark []cost
-	// In turns, so that neither has all of a quiet or a busy time.
-	for range rounds {
-		if err := measure(&flows, filepath.Join(programs, "flows"), "--out", ours, capture); err != nil {
-			return err
+	// In turns, so that none has all of a quiet or a busy time.
+	inTurns := func(rounds int) error {
+		for range rounds {
+			err := measure(&flows, filepath.Join(programs, "flows"), "--out", ours, capture)
+			if err == nil {
+				err = measure(&gopacket, filepath.Join(programs, "gopacketflows"), capture, theirs)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err := measure(&gopacket, filepath.Join(programs, "gopacketflows"), capture, theirs); err != nil {
-			return err
-		}
+		return nil
+	}
+	if err := inTurns(rounds); err != nil {
+		return err
 	}
 	if err := mustBeEqual(ours, theirs); err != nil {
 		return err
@@ -78,6 +85,9 @@ func bench(programs, capture string, rounds, tsharkRounds int) error {
 	}
 	for range tsharkRounds {
 		if err := measure(&tshark, "tshark", arguments...); err != nil {
+			return err
+		}
+		if err := inTurns(rounds); err != nil {
 			return err
 		}
 	}
