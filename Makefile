@@ -8,7 +8,8 @@ connlab := .venv/bin/connlab
 docker_socket := --volume /var/run/docker.sock:/var/run/docker.sock
 
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself.
-export SCENARIO SET RUN REQUEST WORST A B MATRIX OVERFLOWS CONNECT_TIMEOUT SYSCTLS
+export SCENARIO SET RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS
+series = series=(); if [[ -n "$${DRY:-}" ]]; then series+=(--dry-run); fi; if [[ -n "$${NEW:-}" ]]; then series+=(--new); fi
 sets = read -ra sets <<<"$$SET"; sets=("$${sets[@]/\#/--set=}")
 
 .PHONY: help
@@ -17,9 +18,19 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run list show analyse explain compare estimate doctor clean
+.PHONY: run matrix search advise list show analyse explain compare estimate doctor clean
 run: setup ## SCENARIO=<slug> [SET="backend.accept_count=10 …"]: one experiment, from set-up to verdict
-	@$(sets); $(connlab) run "$$SCENARIO" "$${sets[@]}"
+	@$(sets); $(series); $(connlab) run "$$SCENARIO" "$${sets[@]}" "$${series[@]}"
+
+matrix: setup ## MATRIX=<name> [SET=…] [DRY=1] [NEW=1]: every cell, shuffled; goes on where it stopped; without a name, a list
+	@$(sets); $(series); $(connlab) matrix "$$MATRIX" "$${sets[@]}" "$${series[@]}"
+
+search: setup ## SCENARIO=… KNOB=backend.max_connections UNTIL="client.requests.failed == 0" [FROM= TO= STEP=]: where it begins to hold
+	@$(sets); $(series); $(connlab) search "$$SCENARIO" "$${sets[@]}" "$${series[@]}" --knob="$$KNOB" --until="$$UNTIL" \
+		$${FROM:+--from="$$FROM"} $${TO:+--to="$$TO"} $${STEP:+--step="$$STEP"}
+
+advise: python ## RUN=<run>: the knob that its main cause points to, the value, and the command that tests it
+	@$(connlab) advise "$$RUN"
 
 list: python ## the scenarios
 	@$(connlab) list

@@ -1,4 +1,4 @@
-"""The command line: `connlab run|matrix|search|list|show|analyse|explain|compare|estimate|doctor|clean|…`.
+"""The command line: `connlab run|matrix|search|advise|list|show|analyse|explain|compare|estimate|doctor|clean|…`.
 
 Results go to stdout; progress, problems and errors to stderr. Modules that only one command needs are loaded by it.
 """
@@ -226,6 +226,28 @@ def compare(
         _print_json({**json.loads(compared.comparison.to_json()), "folder": str(compared.folder)})
     else:
         print_comparison(_stdout(), compared)
+
+
+@app.command()
+def advise(
+    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Name the knob that the main cause of a run's failures points to, its value, and the command that tests it."""
+    from lab import advice, verdicts  # noqa: PLC0415
+
+    found = advice.of_run(verdicts.find_run(run))
+    if as_json:
+        _print_json(asdict(found))
+        return
+    requests = f" ({found.count} requests)" if found.cause else ""
+    _stdout().print(f"main cause: {found.cause or 'none'}{requests}")
+    if found.knob:
+        _stdout().print(f"set {found.knob} = {found.value}: {found.why}", soft_wrap=True)
+        _stdout().print(f"test it: {found.command}", soft_wrap=True, markup=False)
+    else:
+        _stdout().print(found.why, soft_wrap=True)
 
 
 @app.command()

@@ -49,7 +49,9 @@ def run_plan(
         taken = fingerprint.now(plan.digest(), plan.roles)
         series, folder, resumed = store.open_series(plan, taken, command, new=new)
         cells: dict[str, Effective] = {name: planned.effective for name, planned in plan.cells.items()}
-        engine = Engine(series, folder, cells, RealRunner(command, console, lock), Progress(series, cells, console))
+        engine = Engine(
+            series, folder, cells, RealRunner(command, console, lock, taken.images), Progress(series, cells, console)
+        )
         if resumed:
             _resume(engine, taken, console)
         engine.go((places or open_places)(engine))

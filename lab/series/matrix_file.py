@@ -74,10 +74,8 @@ def read(name: str, folder: Path) -> tuple[Matrix, Document]:
     known = names(folder)
     if name not in known:
         what = f"unknown matrix '{name}'" if name else "no matrix is named"
-        listed = (
-            f"the matrices are {', '.join(known)}" if known else f"there are none in {paths.shown(folder)}/matrices"
-        )
-        raise BadInput(Problem(what, way_on=did_you_mean(name, known) or listed))
+        hint = did_you_mean(name, known) or "'connlab matrix' lists them"
+        raise BadInput(Problem(what, way_on=hint))
     file = folder / "matrices" / f"{name}.yaml"
     document = documents.parse(file.read_bytes(), paths.shown(file))
     if not re.fullmatch(NAME_PATTERN, name):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
 
-from lab import verdicts
+from lab import facts, verdicts
 from lab.effective import Effective
+from lab.errors import LabError
 from lab.lock import Lock
 from lab.run import record
 from lab.series.record import Verdict
@@ -19,13 +20,19 @@ from lab.session import Occasion, open_session
 class RealRunner:
     """The lab's own way to run and judge one place; see lab.series.engine.Runner."""
 
-    def __init__(self, command: Sequence[str], console: Console, lock: Lock) -> None:
+    def __init__(self, command: Sequence[str], console: Console, lock: Lock, images: Mapping[str, str]) -> None:
         self._command = command
         self._console = console
         self._lock = lock
+        self._images = images
 
     def run(self, effective: Effective, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
-        """Run it once."""
+        """Run it once, with the images that the series began with."""
+        now = facts.images(self._images, facts.build_images)
+        rebuilt = [name for name, image in now.items() if image != self._images[name]]
+        if rebuilt:
+            way_on = "NEW=1 (--new) starts another series"
+            raise LabError(f"connlab/{rebuilt[0]} was rebuilt since the series began", way_on=way_on)
         session = open_session(effective, self._command, occasion)
         opened(session.folder)
         record(session, self._console, self._lock, title)

@@ -1,0 +1,52 @@
+"""How long a cell of a series takes besides its load: from its preparation to the moment its containers are gone.
+
+    .venv/bin/python tests/bench/cell.py [runs]
+
+Prints JSON; exit code 1 if the median is above the limit. Images must be built and warm.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from lab import effective, manifest
+from lab.run import run
+
+OVERHEAD_S_MAX = 6.0
+SCENARIO = "accept-queue-healthy"
+# A load of half a second: what a run takes besides does not depend on it.
+SETTINGS = ("load.users=10", "load.handler_delay=100ms")
+
+
+def spans(folder: Path, whole_s: float) -> dict[str, float]:
+    """Give the seconds of each phase of a run, and what it took besides load and drain."""
+    phases = manifest.load(folder).phases
+    seconds = {str(phase.name): ((phase.end_us or 0) - phase.start_us) / 1e6 for phase in phases}
+    given = seconds["measure"] + seconds["drain"]
+    rest = whole_s - sum(seconds.values())
+    return {**seconds, "begin_and_end": rest, "overhead": whole_s - given}
+
+
+def main(runs: int) -> int:
+    """Run the scenario some times and print the medians."""
+    resolved = effective.resolve(SCENARIO, SETTINGS)
+    found = []
+    for _ in range(runs):
+        began = time.monotonic()
+        folder = run(resolved, sys.argv, Console(stderr=True))
+        found.append(spans(folder, time.monotonic() - began))
+    medians = {f"{name}_s": round(statistics.median(one[name] for one in found), 2) for name in found[0]}
+    report = {"runs": runs, **medians, "overhead_s_max": OVERHEAD_S_MAX, "each_overhead_s": []}
+    report["each_overhead_s"] = [round(one["overhead"], 2) for one in found]
+    print(json.dumps(report, indent=2))  # noqa: T201 # a command's output
+    return int(medians["overhead_s"] > OVERHEAD_S_MAX)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 3))

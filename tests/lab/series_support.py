@@ -1,0 +1,167 @@
+"""A series over the minimal scenario, run without Docker: runs are folders with manifests, as the engine reads them.
+
+As a program it is a lab that stops at a given moment, so that a test can kill it there:
+`python -m tests.lab.series_support <folder> <moment>`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+
+from lab import paths
+from lab.effective import Effective
+from lab.errors import LabError
+from lab.manifest import Host, LabVersion, Manifest, utc_now
+from lab.series import matrices, store
+from lab.series.command import open_places
+from lab.series.engine import Engine
+from lab.series.plan import Plan
+from lab.series.progress import Progress
+from lab.series.record import Fingerprint, Verdict
+from lab.session import Occasion, make_folder
+from lab.signals import Interrupted
+from lab.verdicts import VERDICT_FILE
+from tests.lab.support import MINIMAL
+
+MATRIX = """\
+schema: 1
+title: A title
+experiment: B2
+question: A question?
+scenarios: [one]
+axes:
+  backend.accept_count: [1, 2]
+  load.users: [3, 4]
+repetitions: 2
+seed: 1
+"""
+# The moments in the life of a run at which a lab can be killed, in their order.
+MOMENTS = ("before", "opened", "measuring", "ended", "deriving")
+_KILLED_IN = 3
+
+
+def write(folder: Path, matrix: str = MATRIX, scenario: str = MINIMAL) -> Path:
+    """Write a scenario and a matrix and give the folder of scenarios."""
+    scenarios = folder / "scenarios"
+    (scenarios / "one").mkdir(parents=True, exist_ok=True)
+    (scenarios / "matrices").mkdir(exist_ok=True)
+    (scenarios / "one" / "scenario.yaml").write_text(scenario)
+    (scenarios / "matrices" / "grid.yaml").write_text(matrix)
+    return scenarios
+
+
+def fingerprint(plan: Plan, **changed: str) -> Fingerprint:
+    """A fingerprint without an engine to ask for images."""
+    parts: dict[str, str] = {"code": "c", "analysis": "a", "kernel": "6.18", **changed}
+    return Fingerprint(plan=plan.digest(), images={"backend": "sha256:1"}, **parts)
+
+
+class FakeRunner:
+    """Leaves what a run leaves. `fails` names cells that never complete, `at` is called at each moment of each run."""
+
+    def __init__(
+        self,
+        *,
+        fails: tuple[str, ...] = (),
+        holds: Mapping[str, bool] | None = None,
+        at: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.ran: list[tuple[str, int]] = []
+        self._fails = fails
+        self._holds = holds or {}
+        self._at = at
+
+    def run(self, effective: Effective, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
+        assert occasion.cell in title
+        self.ran.append((occasion.cell, occasion.repetition))
+        self._at("before")
+        parent = paths.RESULTS / effective.slug
+        parent.mkdir(parents=True, exist_ok=True)
+        folder = make_folder(parent, f"{occasion.cell}-r{occasion.repetition:02}")
+        manifest = _manifest(effective, folder, occasion)
+        manifest.save(folder)
+        opened(folder)
+        self._at("opened")
+        manifest.begin("measure")
+        manifest.save(folder)
+        self._at("measuring")
+        if occasion.cell in self._fails:
+            manifest.finish("aborted", "the backend died")
+            manifest.save(folder)
+            raise LabError("the run was aborted: the backend died\nwhat was recorded stays")
+        manifest.finish("complete")
+        manifest.save(folder)
+        self._at("ended")
+
+    def derive(self, folder: Path) -> Verdict | None:
+        self._at("deriving")
+        (folder / VERDICT_FILE).parent.mkdir(exist_ok=True)
+        (folder / VERDICT_FILE).write_text("{}")
+        return "reproduced"
+
+    def holds(self, folder: Path, expression: str) -> Literal["true", "false", "unknown"]:
+        assert expression
+        found = next((held for name, held in self._holds.items() if name in folder.name), None)
+        return "unknown" if found is None else "true" if found else "false"
+
+
+def _manifest(effective: Effective, folder: Path, occasion: Occasion) -> Manifest:
+    return Manifest(
+        scenario=effective.slug,
+        run=folder.name,
+        series=occasion.series,
+        cell=occasion.cell,
+        repetition=occasion.repetition,
+        command=["connlab"],
+        started=utc_now(),
+        lab=LabVersion(version="0", python="3"),
+        host=Host(kernel="6.18", distribution="d", cpus=2, memory_kb=1),
+        path=list(effective.scenario.path),
+        instances={},
+        knobs={},
+        tolerance=effective.scenario.tolerance,
+        predictions=[],
+    )
+
+
+def engine(plan: Plan, runner: FakeRunner, *, new: bool = False, **changed: str) -> Engine:
+    """The series of a plan, opened or gone on with, as `run_plan` does it."""
+    taken = fingerprint(plan, **changed)
+    series, folder, resumed = store.open_series(plan, taken, ["connlab"], new=new)
+    cells = {name: planned.effective for name, planned in plan.cells.items()}
+    made = Engine(series, folder, cells, runner, Progress(series, cells, Console(file=sys.stderr)))
+    if resumed:
+        derive_again = series.fingerprint.analysis != taken.analysis
+        series.fingerprint = taken
+        made.take_over(derive_again=derive_again)
+    return made
+
+
+def interrupt() -> None:
+    """What a signal does."""
+    raise Interrupted("interrupted (Ctrl-C)")
+
+
+def main(folder: Path, moment: str) -> None:
+    """Run the matrix in `folder`; in its third run, at the moment, say so and wait to be killed."""
+    paths.RESULTS = folder / "results"
+
+    def at(reached: str) -> None:
+        if reached == moment and len(runner.ran) == _KILLED_IN:
+            (folder / "reached").write_text(str(os.getpid()))
+            time.sleep(60)
+
+    runner = FakeRunner(at=at)
+    made = engine(matrices.plan("grid", folder=folder / "scenarios"), runner)
+    made.go(open_places(made))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,213 @@
+"""The engine: goes on after failures, resumes after a real kill at each moment of a run, and never mixes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from lab import paths
+from lab.errors import BadInput, Interruption
+from lab.schema import schemas
+from lab.series import fingerprint, matrices, record
+from lab.series.command import open_places
+from lab.series.engine import Engine
+from lab.series.order import order
+from lab.series.plan import Plan
+from lab.series.record import Series
+from tests.lab import series_support
+from tests.lab.series_support import MATRIX, MOMENTS, FakeRunner, engine
+
+CELLS = [f"accept-count-{count}-users-{users}" for count in (1, 2) for users in (3, 4)]
+FIRST = order(CELLS, 2, 1)[0][0]
+
+
+@pytest.fixture
+def plan(elsewhere: Path) -> Plan:
+    return matrices.plan("grid", folder=series_support.write(elsewhere))
+
+
+def run(made: Engine) -> Series:
+    made.go(open_places(made))
+    return record.load(made.folder)
+
+
+def test_a_series_runs_every_place_in_the_seed_s_order(plan: Plan) -> None:
+    runner = FakeRunner()
+    series = run(engine(plan, runner))
+    assert runner.ran == order(CELLS, 2, 1) == [(place.cell, place.repetition) for place in series.runs]
+    assert (series.status, series.ended is not None) == ("complete", True)
+    assert {place.verdict for place in series.runs} == {"reproduced"}
+    assert all((paths.RESULTS / str(place.run)).is_dir() for place in series.runs)
+    assert (record.root() / "latest").resolve().name == series.series
+
+
+def test_the_file_keeps_to_its_schema(plan: Plan) -> None:
+    series = run(engine(plan, FakeRunner()))
+    jsonschema.validate(series.model_dump(mode="json", by_alias=True), schemas()["series.schema.json"])
+
+
+def test_one_failing_cell_does_not_stop_the_rest_and_the_same_command_tries_it_again(plan: Plan) -> None:
+    series = run(engine(plan, FakeRunner(fails=(FIRST,))))
+    assert series.status == "partial"
+    failed = [place for place in series.runs if place.status == "aborted"]
+    assert [(place.cell, place.reason) for place in failed] == [(FIRST, "the backend died")] * 2
+    assert sum(place.status == "complete" for place in series.runs) == 6
+
+    again = FakeRunner()
+    repaired = run(engine(plan, again))
+    assert repaired.series == series.series
+    assert again.ran == [(FIRST, 1), (FIRST, 2)]
+    assert repaired.status == "complete"
+    assert [place.lost for place in repaired.runs if place.cell == FIRST] == [[place.run] for place in failed]
+
+
+def test_failures_in_succession_end_the_series(plan: Plan) -> None:
+    runner = FakeRunner(fails=tuple(CELLS))
+    series = run(engine(plan, runner))
+    assert len(runner.ran) == 3
+    assert series.status == "partial"
+    assert series.reason == "3 runs in succession did not complete; the last: the backend died"
+
+
+def test_a_stop_rule_ends_the_series_for_good(elsewhere: Path) -> None:
+    folder = series_support.write(elsewhere, MATRIX + 'stop: {when: "client.requests.failed > 0"}\n')
+    plan = matrices.plan("grid", folder=folder)
+    second = order(CELLS, 2, 1)[1][0]
+    stopped = run(engine(plan, FakeRunner(holds={second: True})))
+    assert (stopped.status, [place.status for place in stopped.runs].count("complete")) == ("stopped", 2)
+    assert engine(plan, FakeRunner()).series.series != stopped.series
+
+
+def test_ctrl_c_keeps_what_is_complete_and_the_same_command_goes_on(plan: Plan) -> None:
+    def at(moment: str) -> None:
+        if moment == "measuring" and len(runner.ran) == 3:
+            series_support.interrupt()
+
+    runner = FakeRunner(at=at)
+    made = engine(plan, runner)
+    with pytest.raises(Interruption, match="2 of 8 runs are complete; the same command goes on"):
+        run(made)
+    assert record.load(made.folder).status == "interrupted"
+    after = FakeRunner()
+    assert run(engine(plan, after)).status == "complete"
+    assert after.ran == order(CELLS, 2, 1)[2:]
+
+
+def wait_for(file: Path, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 60
+    while not file.exists():
+        assert process.poll() is None, "the lab ended by itself"
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_process_loses_at_most_the_run_at_work(plan: Plan, elsewhere: Path, moment: str) -> None:
+    command = [sys.executable, "-m", "tests.lab.series_support", str(elsewhere), moment]
+    with subprocess.Popen(command, cwd=paths.ROOT, stderr=subprocess.DEVNULL) as process:
+        wait_for(elsewhere / "reached", process)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    assert record.load((record.root() / "latest").resolve()).status == "running"
+
+    runner = FakeRunner()
+    made = engine(plan, runner)
+    survived = [place.status for place in made.series.runs].count("complete")
+    assert survived == (3 if moment in ("ended", "deriving") else 2)
+    series = run(made)
+    assert runner.ran == order(CELLS, 2, 1)[survived:]
+    assert (series.status, {place.verdict for place in series.runs}) == ("complete", {"reproduced"})
+    assert len({place.run for place in series.runs}) == 8
+    # Killed before the folder was made there is nothing to lose; afterwards it is named.
+    assert sum(len(place.lost) for place in series.runs) == (1 if moment in ("opened", "measuring") else 0)
+    assert len(list(record.root().glob("2*"))) == 1
+
+
+def test_a_complete_series_is_not_gone_on_with(plan: Plan) -> None:
+    first, second = run(engine(plan, FakeRunner())), run(engine(plan, FakeRunner()))
+    assert first.series != second.series
+
+
+def interrupted(plan: Plan) -> Series:
+    made = engine(plan, FakeRunner(at=lambda moment: series_support.interrupt() if moment == "opened" else None))
+    with pytest.raises(Interruption):
+        run(made)
+    return made.series
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"code": "other"}, "the lab's own program"),
+        ({"kernel": "7.0"}, r"the kernel \(6.18, now 7.0\)"),
+    ],
+)
+def test_a_series_is_not_mixed_with_what_changed_since(plan: Plan, changed: dict[str, str], what: str) -> None:
+    first = interrupted(plan)
+    with pytest.raises(BadInput, match=rf"(?s)has 0 of 8 runs, and cannot go on.*{what}.*NEW=1 \(--new\)"):
+        engine(plan, FakeRunner(), new=False, **changed)
+    assert engine(plan, FakeRunner(), new=True, **changed).series.series != first.series
+
+
+def test_an_edited_matrix_is_not_mixed_with_its_earlier_self(plan: Plan, elsewhere: Path) -> None:
+    interrupted(plan)
+    edited = matrices.plan("grid", folder=series_support.write(elsewhere, MATRIX.replace("seed: 1", "seed: 2")))
+    with pytest.raises(BadInput, match="the scenario, or the cells and their order"):
+        engine(edited, FakeRunner())
+
+
+def test_other_overrides_are_another_series(plan: Plan, elsewhere: Path) -> None:
+    first = interrupted(plan)
+    other = matrices.plan("grid", ["backend.max_connections=7"], folder=elsewhere / "scenarios")
+    assert engine(other, FakeRunner()).series.series != first.series
+
+
+def test_an_image_that_changed_is_named(plan: Plan) -> None:
+    before = series_support.fingerprint(plan)
+    after = before.model_copy(update={"images": {"backend": "sha256:2", "k6": "sha256:3"}})
+    assert list(fingerprint.differences(before, after)) == [
+        "the image connlab/backend (1, now 2)",
+        "the image connlab/k6 (none, now 3)",
+    ]
+
+
+def test_a_new_analysis_derives_the_recorded_runs_again(plan: Plan) -> None:
+    count = 0
+
+    def at(moment: str) -> None:
+        nonlocal count
+        count += moment == "ended"
+        if count == 3:
+            series_support.interrupt()
+
+    with pytest.raises(Interruption):
+        run(engine(plan, FakeRunner(at=at)))
+    derived: list[str] = []
+    engine(plan, FakeRunner(at=derived.append), analysis="newer")
+    assert derived == ["deriving"] * 3
+
+
+def test_an_analysis_that_fails_spoils_one_run_alone(plan: Plan) -> None:
+    def at(moment: str) -> None:
+        if moment == "deriving" and len(runner.ran) == 1:
+            raise KeyError("x")
+
+    runner = FakeRunner(at=at)
+    series = run(engine(plan, runner))
+    assert series.runs[0].verdict == "inconclusive"
+    assert series.runs[0].reason == "the analysis failed: KeyError: 'x'"
+    assert series.status == "complete"
+
+
+def test_progress_tells_the_time_left(plan: Plan, capfd: pytest.CaptureFixture[str]) -> None:
+    run(engine(plan, FakeRunner()))
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 8
+    assert "1 of 8 complete" in lines[0]
+    assert "left" in lines[0]
