@@ -1,0 +1,334 @@
+"""Each cause of the ledger's list: proven by its evidence, and not without it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from analysis import analyse
+from analysis.ledger.causes import CAUSES
+from tests.analysis.packets import Capture, Connection
+from tests.analysis.support import RunFolder, at_us, make_access, make_capture, make_dial, make_request
+
+Record = dict[str, Any]
+
+BACKEND, NGINX, CLIENT = "172.18.0.2:8080", "172.18.0.4:8080", "172.18.0.3:41000"
+# When the one request of these tests begins; the accept queue of the tests' run is empty again.
+BEGIN_S = 54.0
+
+
+@dataclass
+class Scene:
+    """One request, slower than a second or failed, and what the observers saw of it."""
+
+    run: RunFolder
+    server: str = BACKEND
+    observer: str = "backend-1"
+    capture: Capture = field(default_factory=Capture)
+
+    def __post_init__(self) -> None:
+        client = self.run.clients["k6-1"]
+        client.requests, client.dials = [], []
+        self.run.manifest["slow_ms"] = 1_000
+        self.run.captures = {self.observer: self.capture}
+
+    def dial(self, *, error_kind: str | None = None, lasted_s: float = 0.0002, **changes: object) -> Record:
+        dial = make_dial(1, failed=error_kind is not None, duration_ms=1000 * lasted_s)
+        dial |= {"time_us": at_us(BEGIN_S), "local": CLIENT, "remote": self.server, "error_kind": error_kind, **changes}
+        self.run.clients["k6-1"].dials.append(dial)
+        return dial
+
+    def request(self, lasted_s: float, *, status: int = 0, connected: bool = True, **changes: object) -> Record:
+        request = make_request(1, 1000 * lasted_s if status else None, BEGIN_S)
+        failed = not 200 <= status < 400
+        request |= {"end_us": at_us(BEGIN_S + lasted_s), "status": status, "error_code": 1000 if failed else 0}
+        request |= {"remote": self.server if connected else None, **changes}
+        self.run.clients["k6-1"].requests.append(request)
+        return request
+
+    def connection(self, server: str | None = None, client: str = CLIENT) -> Connection:
+        return Connection(self.capture, client, server or self.server)
+
+    def cause(self) -> tuple[str, str]:
+        """The cause of the request, and the evidence for it."""
+        self.run.lines[f"{self.observer}/capture.json"] = [make_capture(len(self.capture.packets))]
+        folder = self.run.write()
+        analyse(folder)
+        return found_in(folder)
+
+
+def found_in(folder: Path) -> tuple[str, str]:
+    requests = duckdb.read_parquet(str(folder / "derived" / "requests.parquet"))
+    ((cause, evidence),) = requests.project("cause, evidence").fetchall()
+    return cause, evidence
+
+
+@pytest.fixture
+def scene(run: RunFolder) -> Scene:
+    return Scene(run)
+
+
+@pytest.fixture
+def proxied(proxied_run: RunFolder) -> Scene:
+    proxied_run.manifest["addresses"]["nginx"] = ["172.18.0.4"]
+    proxied_run.lines["nginx/access.jsonl"] = []
+    del proxied_run.lines["backend-1/capture.json"]
+    scene = Scene(proxied_run, NGINX, "nginx")
+    scene.dial()
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001)
+    return scene
+
+
+def log(scene: Scene, status: int, lasted_s: float, **changes: object) -> None:
+    line = make_access(BEGIN_S + lasted_s, status) | {"connection": 9, "remote_port": 41_000, "request_time": lasted_s}
+    scene.run.lines["nginx/access.jsonl"].append(line | changes)
+
+
+def complain(scene: Scene, text: str) -> None:
+    scene.run.texts["nginx/error.log"] = f"2025/11/21 07:27:34 [error] 7#7: {text}\n"
+
+
+def test_a_request_that_k6_s_end_cut_short(scene: Scene) -> None:
+    scene.dial(error_kind="canceled", lasted_s=2)
+    scene.request(2, connected=False)
+
+    assert scene.cause()[0] == "interrupted"
+
+
+def test_a_refused_dial_needs_the_server_s_rst(scene: Scene) -> None:
+    scene.dial(error_kind="refused")
+    scene.request(0.0003, connected=False)
+    scene.connection().refused(BEGIN_S + 0.0001)
+    cause, evidence = scene.cause()
+
+    assert cause == "connection-refused"
+    assert evidence.endswith("flow backend-1/1: the server answered with RST at 44.000 s")
+
+
+def test_a_refused_dial_without_a_trace_on_the_wire_is_unexplained(scene: Scene) -> None:
+    scene.dial(error_kind="refused")
+    scene.request(0.0003, connected=False)
+
+    assert scene.cause() == ("unexplained", "its connection is not in the capture")
+
+
+@pytest.mark.parametrize(
+    ("ports", "cause"), [("41001 41002", "ephemeral-ports-exhausted"), ("41001 41003", "unexplained")]
+)
+def test_ports_are_exhausted_only_if_all_of_the_range_are_held(scene: Scene, ports: str, cause: str) -> None:
+    scene.run.manifest["sysctls"]["k6-1"]["net.ipv4.ip_local_port_range"] = ports.replace(" ", "\t")
+    scene.dial(error_kind="address-not-available", local=None)
+    scene.request(0.0003, connected=False)
+    # One that is open, and one in TIME_WAIT.
+    scene.connection(client="172.18.0.3:41001").handshake(BEGIN_S - 2)
+    scene.connection(client="172.18.0.3:41002").handshake(BEGIN_S - 3).close_by_client(BEGIN_S - 1)
+
+    found, evidence = scene.cause()
+    assert found == cause
+    assert cause == "unexplained" or evidence.endswith("; 2 of 2 ports were held, 1 in TIME_WAIT")
+
+
+def test_a_dial_without_an_answer_and_without_a_drop_is_a_connect_timeout(scene: Scene) -> None:
+    scene.dial(error_kind="timeout", lasted_s=2)
+    scene.request(2, connected=False)
+    scene.connection().syns(BEGIN_S + 0.0001, BEGIN_S + 1.0001)
+    cause, evidence = scene.cause()
+
+    assert cause == "connect-timeout"
+    assert evidence.endswith("2 SYNs at 44.000 s, 45.000 s, none answered, none dropped by the server's kernel")
+
+
+def test_a_dial_of_which_the_server_saw_nothing_is_a_connect_timeout(scene: Scene) -> None:
+    scene.dial(error_kind="timeout", lasted_s=2)
+    scene.request(2, connected=False)
+
+    assert scene.cause()[0] == "connect-timeout"
+
+
+def test_a_reset_while_the_request_waits(scene: Scene) -> None:
+    scene.dial()
+    scene.request(0.5, error="read: connection reset by peer")
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).reset_by_server(BEGIN_S + 0.5)
+
+    assert scene.cause() == (
+        "reset-by-peer", "flow backend-1/1: RST from backend-1 at 44.500 s; k6: read: connection reset by peer"
+    )  # fmt: skip
+
+
+def test_a_connection_closed_without_an_answer(scene: Scene) -> None:
+    scene.dial()
+    scene.request(0.5, error="EOF")
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).close_by_server(BEGIN_S + 0.4)
+
+    assert scene.cause()[0] == "closed-without-answer"
+
+
+def test_a_request_on_a_connection_that_the_server_had_just_closed(scene: Scene) -> None:
+    scene.dial(time_us=at_us(BEGIN_S - 2))
+    scene.request(0.01, reused=True, error="EOF")
+    connection = scene.connection().handshake(BEGIN_S - 2).half_close_by_server(BEGIN_S - 0.001)
+    connection.ask(BEGIN_S + 0.001).reset_by_server(BEGIN_S + 0.0011)
+
+    assert scene.cause() == (
+        "stale-keepalive",
+        "flow backend-1/1: backend-1 closed the kept connection at 43.999 s, the request left at 44.001 s",
+    )
+
+
+def test_an_answer_that_is_an_error(scene: Scene) -> None:
+    scene.dial()
+    scene.request(0.01, status=404)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 0.009)
+
+    assert scene.cause()[0] == "error-status"
+
+
+def test_a_lost_syn_that_a_later_one_healed_makes_a_request_slow(scene: Scene) -> None:
+    scene.dial(lasted_s=1.0003)
+    scene.request(1.1, status=200)
+    scene.connection().syns(BEGIN_S).handshake(BEGIN_S + 1).ask(BEGIN_S + 1.001).answer(BEGIN_S + 1.0995)
+
+    assert scene.cause() == (
+        "waited-for-syn-retry",
+        "flow backend-1/1: 2 SYNs at 44.000 s, 45.000 s, answered at 45.000 s (1.000 s of 1.100 s)",
+    )
+
+
+def test_parts_that_explain_the_whole_only_together_name_the_greatest(scene: Scene) -> None:
+    scene.dial(lasted_s=1.0003)
+    scene.request(2.8, status=200)
+    # A second for the SYN, another in the accept queue: less than half each, and more than half together.
+    scene.connection().syns(BEGIN_S).handshake(BEGIN_S + 1).ask(BEGIN_S + 1.001).answer(BEGIN_S + 2.79)
+    for tick in scene.run.samples["backend-1"].tick_between(BEGIN_S + 1, BEGIN_S + 2):
+        tick["listen"][0]["depth"] = 1
+
+    assert scene.cause()[0] == "waited-for-syn-retry"
+
+
+def busy(scene: Scene, threads: int) -> None:
+    """Tomcat with two threads: what is busy, and a work that grows by a second in each second."""
+    for scrape in scene.run.lines["backend-1/tomcat.jsonl"]:
+        second = (scrape["time_us"] - at_us(0)) // 1_000_000
+        scrape["body"]["threads"] |= {"busy": threads}
+        scrape["body"]["settings"] |= {"maxThreads": 2}
+        scrape["body"]["requests"] |= {"processingMs": 1000 * second, "count": 10 * second}
+
+
+@pytest.mark.parametrize(("threads", "cause"), [(1, "slow-handler"), (2, "waited-for-a-thread")])
+def test_a_late_answer_is_the_handler_s_while_there_are_threads(scene: Scene, threads: int, cause: str) -> None:
+    busy(scene, threads)
+    scene.dial()
+    scene.request(4, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 3.999)
+
+    assert scene.cause()[0] == cause
+
+
+def test_a_late_answer_without_scrapes_is_unexplained(scene: Scene) -> None:
+    scene.run.lines["backend-1/tomcat.jsonl"] = []
+    scene.dial()
+    scene.request(4, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 3.999)
+
+    assert scene.cause() == ("unexplained", "what is proven takes 1.0 ms of its 4.000 s")
+
+
+@pytest.mark.parametrize(("idle", "cause"), [(0, "generator-starved"), (1_000, "unexplained")])
+def test_an_answer_taken_late_is_the_generator_s_fault_on_a_busy_machine(scene: Scene, idle: int, cause: str) -> None:
+    for samples in scene.run.samples.values():
+        for reading in samples.slow:
+            if reading["kind"] == "processes":
+                reading["host"]["cpu_idle_ms"] = idle * (reading["time_us"] - at_us(0)) // 1_000_000
+    scene.dial()
+    scene.request(4, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 0.5)
+
+    assert scene.cause()[0] == cause
+
+
+def test_a_request_that_waited_for_a_pooled_connection(scene: Scene) -> None:
+    scene.dial(time_us=at_us(BEGIN_S - 2))
+    scene.request(2, status=200, reused=True, blocked_us=1_900_000)
+    scene.connection().handshake(BEGIN_S - 2).ask(BEGIN_S + 1.901).answer(BEGIN_S + 1.999)
+
+    assert scene.cause()[0] == "waited-for-a-connection"
+
+
+NO_CONNECTION = {"upstream_connect_time": "-", "upstream_header_time": "-"}
+
+
+def test_a_backend_that_answers_too_late_for_the_proxy(proxied: Scene) -> None:
+    proxied.request(2, status=504)
+    log(proxied, 504, 2, upstream_status="504", upstream_header_time="-", upstream_response_time="2.000")
+    proxied.connection(BACKEND, "172.18.0.4:50000").handshake(BEGIN_S + 0.0015)
+
+    assert proxied.cause()[0] == "upstream-timeout"
+
+
+def test_a_backend_that_breaks_off(proxied: Scene) -> None:
+    proxied.request(0.2, status=502)
+    log(proxied, 502, 0.2, upstream_status="502", upstream_header_time="-", upstream_response_time="0.198")
+    complain(proxied, "*9 upstream prematurely closed connection while reading response header from upstream")
+    cause, evidence = proxied.cause()
+
+    assert cause == "upstream-failed"
+    assert "error.log line 1: upstream prematurely closed connection" in evidence
+
+
+def test_a_backend_that_refuses_the_proxy(proxied: Scene) -> None:
+    proxied.request(0.002, status=502)
+    log(proxied, 502, 0.002, upstream_status="502", upstream_response_time="0.000", **NO_CONNECTION)
+    proxied.connection(BACKEND, "172.18.0.4:50000").refused(BEGIN_S + 0.002)
+
+    assert proxied.cause()[0] == "connection-refused"
+
+
+def test_a_proxy_without_a_port(proxied: Scene) -> None:
+    proxied.request(0.002, status=502)
+    log(proxied, 502, 0.002, upstream_status="502", upstream_response_time="0.000", **NO_CONNECTION)
+    complain(proxied, "*9 connect() to 172.18.0.2:8080 failed (99: Cannot assign requested address)")
+
+    assert proxied.cause()[0] == "ephemeral-ports-exhausted"
+
+
+@pytest.mark.parametrize(("dropped", "cause"), [(True, "accept-queue-drop"), (False, "connect-timeout")])
+def test_a_proxy_that_finds_the_backend_s_queue_full_or_nothing_at_all(
+    proxied: Scene, *, dropped: bool, cause: str
+) -> None:
+    proxied.request(2, status=504)
+    log(proxied, 504, 2, upstream_status="504", upstream_response_time="1.998", **NO_CONNECTION)
+    proxied.connection(BACKEND, "172.18.0.4:50000").syns(BEGIN_S + 0.002, BEGIN_S + 1.002)
+    if dropped:
+        for start_s, drops in ((BEGIN_S, 1), (BEGIN_S + 1, 2)):
+            for tick in proxied.run.samples["backend-1"].tick_between(start_s + 0.05, 70):
+                for name in ("TcpExt.ListenOverflows", "TcpExt.ListenDrops"):
+                    tick["counters"][name] = 507 + drops
+    found, evidence = proxied.cause()
+
+    assert found == cause
+    assert "the proxy turned to 172.18.0.2:8080 at 44.002 s; flow nginx/2: 2 SYNs" in evidence
+
+
+def test_a_proxy_without_connections_of_its_own(proxied: Scene) -> None:
+    proxied.request(0.002, status=500)
+    log(proxied, 500, 0.002, upstream_status="-", upstream_response_time="-", **NO_CONNECTION)
+    complain(proxied, "*9 512 worker_connections are not enough while connecting to upstream")
+
+    assert proxied.cause()[0] == "proxy-connections-exhausted"
+
+
+def test_a_proxy_that_closes_at_once_for_want_of_connections(proxied: Scene) -> None:
+    proxied.request(0.003, error="EOF")
+    Connection(proxied.capture, CLIENT, NGINX, sent=120).close_by_server(BEGIN_S + 0.002)
+    complain(proxied, "512 worker_connections are not enough")
+
+    assert proxied.cause()[0] == "proxy-connections-exhausted"
+
+
+def test_every_cause_has_a_name_a_meaning_and_a_proof_of_its_own() -> None:
+    for text in ("name", "meaning", "proof", "when"):
+        assert len({getattr(cause, text) for cause in CAUSES}) == len(CAUSES)
