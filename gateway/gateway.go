@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"connlab/gateway/internal/access"
+	"connlab/gateway/internal/client"
+	"connlab/gateway/internal/config"
+	"connlab/gateway/internal/journal"
+	"connlab/gateway/internal/management"
+	"connlab/gateway/internal/proxy"
+	"connlab/gateway/internal/upstream"
+)
+
+const (
+	// How long requests under way may take after SIGTERM, as nginx's worker_shutdown_timeout in the lab.
+	graceMax = 5 * time.Second
+	// How long a line may wait for its file, as in nginx's access_log in the lab.
+	flushPeriod = time.Second
+)
+
+// places is where a gateway listens and writes.
+type places struct {
+	raw, traffic, management string
+}
+
+// A gateway is everything that serves and records.
+type gateway struct {
+	traffic, management  *http.Server
+	listeners            [2]net.Listener
+	pool                 *upstream.Pool
+	files                []*journal.File
+	dials                *journal.File
+	stopFlushing, flushd chan struct{}
+}
+
+// open listens and makes the files, and serves nobody yet. Its error is the user's to mend.
+func open(ctx context.Context, settings config.Config, places places, stderr io.Writer) (*gateway, error) {
+	addresses, err := upstream.Resolve(ctx, settings.Upstreams)
+	if err != nil {
+		return nil, err
+	}
+	g := &gateway{stopFlushing: make(chan struct{}), flushd: make(chan struct{})}
+	for _, name := range []string{"access.jsonl", "error.log", "dials.jsonl"} {
+		file, err := journal.Create(filepath.Join(places.raw, name), stderr)
+		if err != nil {
+			return nil, errors.Join(err, g.closeFiles())
+		}
+		g.files = append(g.files, file)
+	}
+	faults := access.NewErrorLog(g.files[1])
+	g.dials = g.files[2]
+	g.pool = upstream.NewPool(settings, upstream.NewLog(g.dials))
+	handler := proxy.New(addresses, g.pool, access.NewLog(g.files[0]), faults)
+	g.traffic = &http.Server{
+		Handler:     handler,
+		IdleTimeout: settings.ServerIdleTimeout,
+		ConnContext: client.Context,
+		ErrorLog:    log.New(faults, "", 0),
+	}
+	clients := &client.Counter{}
+	g.management = &http.Server{
+		Handler:  management.Handler(g.pool, g.traffic, handler, clients, addresses),
+		ErrorLog: log.New(faults, "", 0),
+	}
+	for i, address := range []string{places.traffic, places.management} {
+		// IPv4, as all of the lab: an IPv6 socket would listen on both, and the kernel's figures would name neither.
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", address)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("cannot listen: %w", err), g.closeFiles())
+		}
+		g.listeners[i] = listener
+	}
+	g.listeners[0] = client.Listener{Listener: g.listeners[0], Counter: clients}
+	return g, nil
+}
+
+// serve answers until ctx ends, lets the requests under way finish, and completes the record.
+func (g *gateway) serve(ctx context.Context) error {
+	go g.flushNowAndThen()
+	failed := make(chan error, 2)
+	var serving sync.WaitGroup
+	for i, server := range []*http.Server{g.traffic, g.management} {
+		serving.Go(func() {
+			if err := server.Serve(g.listeners[i]); !errors.Is(err, http.ErrServerClosed) {
+				failed <- err
+			}
+		})
+	}
+	var fault error
+	select {
+	case <-ctx.Done():
+	case fault = <-failed:
+	}
+	g.stop()
+	serving.Wait()
+	close(g.stopFlushing)
+	<-g.flushd
+	return errors.Join(fault, g.closeFiles())
+}
+
+// stop ends the traffic first: the management port answers until then.
+func (g *gateway) stop() {
+	grace, cancel := context.WithTimeout(context.Background(), graceMax)
+	defer cancel()
+	if g.traffic.Shutdown(grace) != nil {
+		_ = g.traffic.Close()
+	}
+	g.pool.Close()
+	_ = g.management.Close()
+}
+
+func (g *gateway) flushNowAndThen() {
+	defer close(g.flushd)
+	ticker := time.NewTicker(flushPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-g.stopFlushing:
+			return
+		case <-ticker.C:
+			for _, file := range g.files {
+				file.Flush()
+			}
+		}
+	}
+}
+
+func (g *gateway) closeFiles() error {
+	var errs []error
+	for _, file := range g.files {
+		errs = append(errs, file.Close())
+	}
+	return errors.Join(errs...)
+}

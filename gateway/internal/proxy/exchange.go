@@ -1,0 +1,156 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"connlab/gateway/internal/access"
+	"connlab/gateway/internal/upstream"
+)
+
+// notYet is a stage that a try has not reached.
+const notYet = time.Duration(-1)
+
+// An exchange follows one request through the transport, by the hooks of net/http/httptrace, which other goroutines call.
+type exchange struct {
+	waiting *atomic.Int64
+
+	mu    sync.Mutex
+	tries []*try
+}
+
+// A try is the use of one connection, from the moment at which it is asked for.
+type try struct {
+	access.Try
+
+	began   time.Time
+	conn    *upstream.Conn
+	traffic upstream.Traffic
+}
+
+func (e *exchange) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{GetConn: e.getConn, GotConn: e.gotConn, PutIdleConn: e.putIdleConn}
+}
+
+// last is the try under way; the caller holds mu.
+func (e *exchange) last() *try {
+	if len(e.tries) == 0 {
+		return nil
+	}
+	return e.tries[len(e.tries)-1]
+}
+
+func (e *exchange) getConn(server string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	// Another try: the connection of the one before turned out to be closed.
+	e.settle(e.last(), http.StatusBadGateway)
+	e.waiting.Add(1)
+	e.tries = append(e.tries, &try{
+		Try:   access.Try{Server: server, Connected: notYet, Header: notYet, Ended: notYet},
+		began: time.Now(),
+	})
+}
+
+func (e *exchange) gotConn(info httptrace.GotConnInfo) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t := e.last()
+	conn, recorded := info.Conn.(*upstream.Conn)
+	if t == nil || !recorded {
+		return
+	}
+	e.waiting.Add(-1)
+	t.conn, t.Connected, t.Reused = conn, time.Since(t.began), info.Reused
+	t.Connection, t.Local = conn.ID(), conn.Local()
+	t.Requests = conn.Take(&t.traffic, info.Reused)
+}
+
+// putIdleConn comes when the pool has taken a connection back, or would not: then it is closed, and needs no return.
+func (e *exchange) putIdleConn(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.last(); err == nil && t != nil && t.conn != nil {
+		t.conn.Return()
+	}
+}
+
+// header notes the answer's header.
+func (e *exchange) header(status int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.last(); t != nil {
+		t.Status, t.Header = status, time.Since(t.began)
+	}
+}
+
+// failed notes that the last try has no answer, and tells where and how far it came. The gateway's answer is its status;
+// 0 if it has none because the client went away.
+func (e *exchange) failed(status int, err error) (server string, connected bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t := e.last()
+	if t == nil {
+		return "", false
+	}
+	var dial *upstream.DialError
+	if t.conn == nil && errors.As(err, &dial) {
+		t.Connection = dial.ID
+	}
+	e.settle(t, status)
+	return t.Server, t.conn != nil
+}
+
+// end notes that the exchange is over, however it went.
+func (e *exchange) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.settle(e.last(), 0)
+}
+
+// settle ends a try, if it has not ended; the caller holds mu.
+func (e *exchange) settle(t *try, status int) {
+	if t == nil || t.Ended != notYet {
+		return
+	}
+	if t.conn == nil {
+		e.waiting.Add(-1)
+	}
+	t.Ended = time.Since(t.began)
+	if t.Status == 0 {
+		t.Status = status
+	}
+}
+
+// all gives the tries of an exchange that is over.
+func (e *exchange) all() []access.Try {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	tries := make([]access.Try, len(e.tries))
+	for i, t := range e.tries {
+		tries[i] = t.Try
+		tries[i].Sent, tries[i].Received = t.traffic.Sent.Load(), t.traffic.Received.Load()
+	}
+	return tries
+}
+
+// body notes when an answer's body ended.
+type body struct {
+	io.ReadCloser
+
+	exchange *exchange
+}
+
+// Read implements io.Reader.
+func (b *body) Read(buffer []byte) (int, error) {
+	n, err := b.ReadCloser.Read(buffer)
+	if err != nil {
+		b.exchange.end()
+	}
+	return n, err
+}

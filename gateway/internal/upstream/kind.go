@@ -1,0 +1,51 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"syscall"
+)
+
+// Kinds are what a dial can fail with. The names are part of the format of dials.jsonl; what is none of them is the last.
+var Kinds = [...]string{"timeout", "refused", "reset", "address-not-available", "unreachable", "canceled", "other"}
+
+// A DialError is a dial's fault, with the number of its record.
+type DialError struct {
+	ID  int64
+	Err error
+}
+
+// Error implements error.
+func (e *DialError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the system's own error.
+func (e *DialError) Unwrap() error { return e.Err }
+
+// Timeout tells whether it was for want of time, as net.Error does.
+func (e *DialError) Timeout() bool {
+	var timeout net.Error
+	return errors.As(e.Err, &timeout) && timeout.Timeout()
+}
+
+// kindOf is the index of an error's kind.
+func kindOf(err error) int {
+	var timeout net.Error
+	name := "other"
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, errEnded):
+		name = "canceled"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		name = "refused"
+	case errors.Is(err, syscall.ECONNRESET):
+		name = "reset"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		name = "address-not-available"
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		name = "unreachable"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		name = "timeout"
+	}
+	return slices.Index(Kinds[:], name)
+}

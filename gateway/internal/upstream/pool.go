@@ -1,0 +1,112 @@
+// Package upstream is the gateway's side towards the backends: Go's own pool of connections, a record of each of them,
+// and counters of what the pool does not tell.
+package upstream
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"connlab/gateway/internal/config"
+)
+
+// A Pool is an http.Transport whose connections are recorded.
+type Pool struct {
+	*http.Transport
+
+	dialTimeout time.Duration
+	log         *Log
+	counts      counts
+}
+
+// counts follows connections as they come and go. A connection is in use from httptrace's GotConn to its PutIdleConn or
+// its end; all others that are open are idle.
+type counts struct {
+	dialling, opened, closed, closedByPeer, inUse, reused atomic.Int64
+
+	failed [len(Kinds)]atomic.Int64
+}
+
+// Connections are the pool's at one moment; Opened, Reused and the closed ones count from the start.
+type Connections struct {
+	Open         int64 `json:"open"`
+	Idle         int64 `json:"idle"`
+	Opened       int64 `json:"opened"`
+	Reused       int64 `json:"reused"` // requests that went over a connection of another's
+	Closed       int64 `json:"closed"`
+	ClosedByPeer int64 `json:"closedByPeer"` // of those closed
+}
+
+// Dials are those under way, and those that failed since the start, by their kinds.
+type Dials struct {
+	UnderWay int64            `json:"underWay"`
+	Failed   map[string]int64 `json:"failed"`
+}
+
+// NewPool makes a pool with these settings, and else with Go's own.
+func NewPool(settings config.Config, log *Log) *Pool {
+	pool := &Pool{dialTimeout: settings.DialTimeout, log: log}
+	// What follows the request alone is left as it is: no proxy of the environment's, and bodies as they come.
+	pool.Transport = &http.Transport{
+		DialContext:           pool.dial,
+		MaxIdleConns:          settings.MaxIdleConns,
+		MaxIdleConnsPerHost:   settings.MaxIdleConnsPerHost,
+		MaxConnsPerHost:       settings.MaxConnsPerHost,
+		IdleConnTimeout:       settings.IdleConnTimeout,
+		ResponseHeaderTimeout: settings.ResponseHeaderTimeout,
+		DisableKeepAlives:     settings.DisableKeepAlives,
+		DisableCompression:    true,
+	}
+	return pool
+}
+
+// DialTimeout bounds connect(2); 0: the kernel does.
+func (p *Pool) DialTimeout() time.Duration { return p.dialTimeout }
+
+// Connections tells the state of the pool.
+func (p *Pool) Connections() Connections {
+	// In this order no connection is counted as closed, or in use, before it is as opened.
+	closed, byPeer, inUse := p.counts.closed.Load(), p.counts.closedByPeer.Load(), p.counts.inUse.Load()
+	reused, opened := p.counts.reused.Load(), p.counts.opened.Load()
+	return Connections{
+		Open:         opened - closed,
+		Idle:         max(opened-closed-inUse, 0),
+		Opened:       opened,
+		Reused:       reused,
+		Closed:       closed,
+		ClosedByPeer: byPeer,
+	}
+}
+
+// Dials tells how connecting goes.
+func (p *Pool) Dials() Dials {
+	dials := Dials{UnderWay: p.counts.dialling.Load(), Failed: make(map[string]int64, len(Kinds))}
+	for i, kind := range Kinds {
+		dials.Failed[kind] = p.counts.failed[i].Load()
+	}
+	return dials
+}
+
+// Close closes idle connections, and completes the record of all.
+func (p *Pool) Close() {
+	p.CloseIdleConnections()
+	p.log.finish()
+}
+
+// dial is the transport's DialContext.
+func (p *Pool) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	p.counts.dialling.Add(1)
+	defer p.counts.dialling.Add(-1)
+	dial := p.log.begin(address)
+	dialer := net.Dialer{Timeout: p.dialTimeout, Control: dial.look(p.dialTimeout)}
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		p.counts.failed[kindOf(err)].Add(1)
+		p.log.failed(dial, err)
+		return nil, &DialError{ID: dial.id, Err: err}
+	}
+	p.counts.opened.Add(1)
+	return p.log.connected(dial, conn, &p.counts), nil
+}
