@@ -17,7 +17,7 @@ from lab.matrix_printing import print_matrix
 from lab.verdicts import show
 
 if TYPE_CHECKING:
-    from analysis.compare.document import PairEntry
+    from analysis.compare.document import Counts, PairEntry
     from lab.comparisons import Compared
 
 # So many rows tell the story; comparison.json and the page have all.
@@ -32,6 +32,8 @@ _STAGES = {
     "packets": "packets",
     "users": "what users felt",
 }
+# Differences that are no mere noise.
+_TOLD = ("changed", "unclear")
 _STYLES = {"changed": "bold", "unclear": "yellow", "noise": "dim", "unknown": "yellow"}
 
 
@@ -49,7 +51,10 @@ def print_comparison(console: Console, compared: Compared) -> None:
                 console.print(Text(f"    not counted: {run.run}: {run.why}", "yellow"), soft_wrap=True)
     if comparison.matrix:
         print_matrix(console, comparison.matrix)
-    if comparison.kind == "matrix":
+    if comparison.matrix and not comparison.pairs:
+        text = f"nothing to compare with yet: no run of the baseline {comparison.matrix.baseline} beside another cell"
+        console.print(Text(text, "yellow"), soft_wrap=True)
+    elif comparison.kind == "matrix":
         console.print(_pairs(comparison.pairs))
     else:
         for pair in comparison.pairs:
@@ -74,11 +79,18 @@ def _print_pair(console: Console, pair: PairEntry, confidence: float) -> None:
     console.print(Text("set differently:" if asked else "nothing was set differently", "bold"))
     for setting in asked:
         line = f"    {setting.name}: {_setting(setting.name, setting.a)} → {_setting(setting.name, setting.b)}"
-        console.print(line, soft_wrap=True)
+        console.print(line, soft_wrap=True, markup=False)
+    remarks = {texts.remark(effect) for effect in pair.effects if effect.status == "unclear"}
+    # What is true of every line is said once.
+    common = remarks.pop() if len(remarks) == 1 else ""
+    if common:
+        console.print(Text(f"of all that is unclear: {common}", "yellow"), soft_wrap=True)
     for stage, heading in _STAGES.items():
-        _print_stage(console, pair, stage, heading)
-    beyond = sum(effect.noise is not None and effect.status in ("changed", "unclear") for effect in pair.effects)
-    chance = f"{beyond} figures differ by more than the noise; {pair.by_chance:.0f} would by chance"
+        _print_stage(console, pair, stage, heading, common)
+    noisy = [effect.status in _TOLD for effect in pair.effects if effect.noise is not None]
+    chance = "nothing tells the noise"
+    if noisy:
+        chance = f"{sum(noisy)} figures differ by more than the noise; {pair.by_chance:.0f} would by chance"
     references = f"; {_runs(pair.references)} of the same settings told of the noise" if pair.references else ""
     console.print(
         f"{chance}{references}. Intervals: {confidence:.0%}, bootstrap over runs", style="dim", soft_wrap=True
@@ -93,10 +105,10 @@ def _setting(name: str, value: object) -> str:
     return str(value)[:_ID_SHOWN] if str(value).startswith("sha256:") else show(value)
 
 
-def _print_stage(console: Console, pair: PairEntry, stage: str, heading: str) -> None:
+def _print_stage(console: Console, pair: PairEntry, stage: str, heading: str, common: str) -> None:
     effects = [effect for effect in pair.effects if effect.stage == stage]
     counts = next(counts for each, counts in pair.counts.items() if each == stage)
-    told = [effect for effect in effects if effect.status in ("changed", "unclear")]
+    told = [effect for effect in effects if effect.status in _TOLD]
     noise = [effect for effect in effects if effect.status == "noise"]
     shown = told[:_ROWS_MAX] + (noise[:_NOISE_ROWS_MAX] if stage == "users" else [])
     if shown:
@@ -104,8 +116,11 @@ def _print_stage(console: Console, pair: PairEntry, stage: str, heading: str) ->
         for column in ("figure", pair.a, pair.b, "difference", ""):
             table.add_column(column, overflow="fold")
         for effect in shown:
-            cells = (texts.sample(effect.a), texts.sample(effect.b), texts.difference(effect), texts.remark(effect))
-            table.add_row(f"{effect.figure}{_unit(effect.unit)}", *cells, style=_STYLES[effect.status])
+            remark = "" if texts.remark(effect) == common else texts.remark(effect)
+            name = f"{effect.figure}{_unit(effect.unit)}"
+            cells = (name, texts.sample(effect.a), texts.sample(effect.b), texts.difference(effect), remark)
+            # As text: a name or a value may hold what rich would read as markup.
+            table.add_row(*map(Text, cells), style=_STYLES[effect.status])
         console.print(table)
     rest = [f"{len(told) - _ROWS_MAX} more that differ"] if len(told) > _ROWS_MAX else []
     for name, count in (("within the noise", counts.noise), ("equal", counts.equal), ("unknown", counts.unknown)):
@@ -119,19 +134,21 @@ def _unit(unit: str) -> str:
     return f" ({unit})" if unit else ""
 
 
+def _count(counts: Counts) -> str:
+    return f"{counts.changed} ({counts.unclear})" if counts.unclear else str(counts.changed)
+
+
 def _pairs(pairs: Iterable[PairEntry]) -> Table:
     """One line for each cell beside the baseline."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="beside the baseline", title_justify="left")
+    title = "beside the baseline: figures that changed (and, in brackets, that are unclear)"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left", title_style="bold")
     for column in ("cell", "set differently", "unasked", "counters", "packets", "users", "most felt"):
         table.add_column(column, overflow="fold")
     for pair in pairs:
-        changed = {stage: counts.changed for stage, counts in pair.counts.items()}
-        felt = next(
-            (one for one in pair.effects if one.stage == "users" and one.status in ("changed", "unclear")), None
-        )
+        felt = next((one for one in pair.effects if one.stage == "users" and one.status in _TOLD), None)
         most = f"{felt.figure}: {texts.number(felt.a.mean)} → {texts.number(felt.b.mean)}" if felt else ""
         asked = ", ".join(f"{one.name} = {_setting(one.name, one.b)}" for one in pair.settings if one.asked)
         unasked = str(sum(not one.asked for one in pair.settings) or "")
-        told = [str(count) for stage, count in changed.items() if stage != "model"]
-        table.add_row(pair.b, asked, unasked, *told, most)
+        told = [_count(counts) for stage, counts in pair.counts.items() if stage != "model"]
+        table.add_row(*map(Text, (pair.b, asked, unasked, *told, most)))
     return table

@@ -62,7 +62,7 @@ def _grid(title: str, matrix: MatrixEntry, fixed: Mapping[str, str], content: Ca
         if columns:
             levels = [{**levels[0], columns.name: column} for column in columns.levels]
         found = [next((cell for cell in matrix.cells if cell.levels == each), None) for each in levels]
-        table.add_row(row, *(content(cell) if cell else Text("no cell", "dim") for cell in found))
+        table.add_row(Text(row), *(content(cell) if cell else Text("no cell", "dim") for cell in found))
     return table
 
 

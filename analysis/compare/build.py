@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -27,9 +27,10 @@ from analysis.compare.effects import Effect, Stage, Status, effects, stage_of
 from analysis.compare.errors import CompareError
 from analysis.compare.groups import Group
 from analysis.compare.runs import RunRecord
-from analysis.compare.samples import Sample
+from analysis.compare.samples import Sample, Values
 from analysis.compare.series import Cell, Series
 from analysis.compare.settings import changes, mixed
+from analysis.compare.statistics import Interval
 
 # Of few arms each is compared with each; of more cells, each with the baseline.
 _ALL_PAIRS_MAX = 4
@@ -62,7 +63,7 @@ def of_groups(a: Group, b: Group, others: Iterable[Path] = ()) -> Comparison:
         title=f"{a.example.scenario}: {_named(a)} and {_named(b)}",
         confidence=statistics.CONFIDENCE,
         groups=[_group(a), _group(b)],
-        pairs=[_pair(a, b, repetitions)],
+        pairs=[_pair(a, b, repetitions, samples.all_mean_intervals([a, b]))],
         matrix=None,
     )
 
@@ -89,12 +90,13 @@ def of_series(series: Series) -> Comparison:
     cells = [cell.cell for cell in series.plan.cells if cell.cell in series.groups]
     baseline = series.plan.baseline
     ordered = sorted(cells, key=lambda cell: cell != baseline)
-    if len(ordered) <= _ALL_PAIRS_MAX:
+    if series.plan.kind == "arms" and len(ordered) <= _ALL_PAIRS_MAX:
         pairs = list(combinations(ordered, 2))
     else:
         pairs = [(ordered[0], cell) for cell in ordered[1:]] if ordered[0] == baseline else []
     for a, b in pairs:
         groups.require_comparable(series.groups[a], series.groups[b], scenarios_differ=True)
+    means = samples.all_mean_intervals([series.groups[cell] for cell in cells])
     return Comparison(
         contract=SCHEMA,
         kind=series.plan.kind,
@@ -102,9 +104,10 @@ def of_series(series: Series) -> Comparison:
         confidence=statistics.CONFIDENCE,
         groups=[_group(series.groups[cell]) for cell in cells],
         pairs=[
-            _pair(series.groups[a], series.groups[b], [series.groups[each].used for each in (a, b)]) for a, b in pairs
+            _pair(series.groups[a], series.groups[b], [series.groups[each].used for each in (a, b)], means)
+            for a, b in pairs
         ],
-        matrix=_matrix(series),
+        matrix=_matrix(series, means),
     )
 
 
@@ -115,9 +118,11 @@ def _group(group: Group) -> GroupEntry:
     )
 
 
-def _pair(a: Group, b: Group, repetitions: Sequence[Sequence[RunRecord]]) -> PairEntry:
+def _pair(
+    a: Group, b: Group, repetitions: Sequence[Sequence[RunRecord]], means: Mapping[Values, Interval]
+) -> PairEntry:
     # Without a run that is evidence every figure is unknown, for a reason that stands beside the run.
-    found = effects(a, b, repetitions) if a.used and b.used else []
+    found = effects(a, b, repetitions, means) if a.used and b.used else []
     counted = {stage: Counter(effect.status.value for effect in found if effect.stage is stage) for stage in Stage}
     noisy = sum(effect.noise is not None for effect in found)
     return PairEntry(
@@ -171,7 +176,7 @@ def _rounded_or_none(value: float | None) -> float | None:
     return None if value is None else _rounded(value)
 
 
-def _matrix(series: Series) -> MatrixEntry:
+def _matrix(series: Series, means: Mapping[Values, Interval]) -> MatrixEntry:
     found = list(series.groups.values())
     values = {name: {group.name: samples.values(group.used, name) for group in found} for name in samples.names(found)}
     varying = {
@@ -179,7 +184,6 @@ def _matrix(series: Series) -> MatrixEntry:
         for name, by_cell in values.items()
         if len({each for cell in by_cell.values() for each in cell}) > 1
     }
-    intervals = samples.mean_intervals(each for by_cell in varying.values() for each in by_cell.values())
     stages = list(Stage)
     names = sorted(varying, key=lambda name: (-stages.index(stage_of(name)), list(varying).index(name)))
     return MatrixEntry(
@@ -191,7 +195,7 @@ def _matrix(series: Series) -> MatrixEntry:
                 series,
                 cell,
                 {
-                    name: _sample(Sample(sample, intervals.get(sample)))
+                    name: _sample(Sample(sample, means.get(sample)))
                     for name in names
                     if (sample := varying[name].get(cell.cell))
                 },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -87,16 +87,18 @@ class Effect:
         return abs(self.difference or 0) / greater if greater else 0.0
 
 
-def effects(a: Group, b: Group, repetitions: Sequence[Sequence[RunRecord]]) -> list[Effect]:
+def effects(
+    a: Group, b: Group, repetitions: Sequence[Sequence[RunRecord]], means: Mapping[Values, Interval]
+) -> list[Effect]:
     """Compare every figure of two groups, ordered by stage, then by status, then by the size of the difference.
 
     Args:
         a: the group to compare with.
         b: the other.
         repetitions: groups of runs of one cell each, which tell how far such runs lie apart.
+        means: the intervals of the means of both groups' values.
     """
     pairs = {name: (samples.values(a.used, name), samples.values(b.used, name)) for name in samples.names((a, b))}
-    means = samples.mean_intervals(values for pair in pairs.values() for values in pair)
     differences = samples.difference_intervals(pairs.values())
     found = []
     for name, pair in pairs.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -63,23 +63,33 @@ def _number(run: RunRecord, name: str) -> Number | None:
 def mean_intervals(samples: Iterable[Values]) -> dict[Values, Interval]:
     """The interval of each sample's mean; samples of less than two runs have none."""
     by_size: dict[int, list[Values]] = defaultdict(list)
-    for sample in sorted(set(samples)):
-        if len(sample) > 1:
-            by_size[len(sample)].append(sample)
     found: dict[Values, Interval] = {}
+    for sample in sorted(set(samples)):
+        if len(set(sample)) > 1:
+            by_size[len(sample)].append(sample)
+        elif len(sample) > 1:
+            found[sample] = Interval(sample[0], sample[0])
     for group in by_size.values():
         found.update(zip(group, statistics.mean_intervals(np.array(group, dtype=np.float64)), strict=True))
     return found
 
 
+def all_mean_intervals(groups: Sequence[Group]) -> dict[Values, Interval]:
+    """The interval of the mean of every figure in every group."""
+    return mean_intervals(values(group.used, name) for name in names(groups) for group in groups)
+
+
 def difference_intervals(pairs: Iterable[Pair]) -> dict[Pair, Interval]:
     """The interval of each pair's difference of means; pairs with a sample of less than two runs have none."""
     by_size: dict[tuple[int, int], list[Pair]] = defaultdict(list)
-    for pair in sorted(set(pairs)):
-        if min(map(len, pair)) > 1:
-            by_size[len(pair[0]), len(pair[1])].append(pair)
     found: dict[Pair, Interval] = {}
+    for pair in sorted(set(pairs)):
+        a, b = pair
+        if min(len(a), len(b)) > 1 and len(set(a)) == len(set(b)) == 1:
+            found[pair] = Interval(b[0] - a[0], b[0] - a[0])
+        elif min(len(a), len(b)) > 1:
+            by_size[len(a), len(b)].append(pair)
     for group in by_size.values():
-        a, b = (np.array([pair[side] for pair in group], dtype=np.float64) for side in (0, 1))
-        found.update(zip(group, statistics.difference_intervals(a, b), strict=True))
+        sides = (np.array([pair[side] for pair in group], dtype=np.float64) for side in (0, 1))
+        found.update(zip(group, statistics.difference_intervals(*sides), strict=True))
     return found

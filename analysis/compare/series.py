@@ -120,7 +120,7 @@ def _plan(folder: Path) -> Plan:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise CompareError(f"{path}: {where}: {first['msg']}; run the series again with --new") from None
+        raise CompareError(f"{path}: {where}: {first['msg']}; run the series again with NEW=1 (--new)") from None
 
 
 def _run(folder: Path, plan: Plan, place: Place) -> RunRecord:
@@ -129,7 +129,7 @@ def _run(folder: Path, plan: Plan, place: Place) -> RunRecord:
     if not path.is_dir():
         raise CompareError(f"{path}: the series {plan.series} has this run, and it is not there; copy it too")
     record = runs.read(path)
-    again = "a run of another series got in; run the series again with --new"
+    again = "run the series again with NEW=1 (--new)"
     manifest = record.manifest
     if (manifest.get("series"), manifest.get("cell")) != (plan.series, place.cell):
         raise CompareError(
@@ -141,5 +141,8 @@ def _run(folder: Path, plan: Plan, place: Place) -> RunRecord:
         raise CompareError(f"{path}: its kernel is {kernel}, that of the series {plan.fingerprint.kernel}; {again}")
     for role, image in manifest.get("images", {}).items():
         if image != plan.fingerprint.images.get(role, image):
-            raise CompareError(f"{path}: its image of {role} is another than that of the series; {again}")
+            raise CompareError(
+                f"{path}: its image of {role} is not the one that the series began with: it was built again in between,"
+                f" and the series mixes both; {again}"
+            )
     return record

@@ -200,7 +200,7 @@ def test_places_that_did_not_complete_are_named(results: Results) -> None:
         ({"series": "20261121T070000Z-arms-other"}, "belongs to the cell on of the series 20261121T070000Z-arms-other"),
         ({"cell": "third"}, "belongs to the cell third"),
         ({"host": {"kernel": "6.13.0", "cpus": 2}}, "its kernel is 6.13.0, that of the series 6.12.0"),
-        ({"images": {"backend": "sha256:1"}}, "its image of backend is another than that of the series"),
+        ({"images": {"backend": "sha256:1"}}, "its image of backend is not the one that the series began with"),
         ({"schema": "connlab.manifest/2"}, "its schema is connlab.manifest/2, and this version compares"),
     ],
 )

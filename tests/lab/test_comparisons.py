@@ -43,7 +43,18 @@ def test_too_few_runs_say_how_many_it_takes(connlab: Run, results: Results) -> N
     code, out, _ = connlab("compare", f"--a={runs(results, 10.0)[0]}", f"--b={runs(results, 20.0)[0]}")
 
     assert code == 0
-    assert "it takes 4 of each" in next(line for line in out.splitlines() if MEAN in line)
+    # What is true of every line is said once.
+    assert out.count("it takes 4 of each") == 1
+    assert "of all that is unclear: no repetition tells how far runs of one cell lie apart; it takes 4 of each" in out
+    assert "nothing tells the noise" in out
+
+
+def test_what_a_run_says_is_printed_as_it_is(connlab: Run, results: Results) -> None:  # noqa: F811  as above
+    a, b = results.run(knobs={"load.path": "/[red]x[/]"}), results.run(knobs={"load.path": "[/nothing]"})
+    code, out, _ = connlab("compare", f"--a={a}", f"--b={b}")
+
+    assert code == 0
+    assert "load.path: /[red]x[/] → [/nothing]" in out
 
 
 def test_what_differs_unasked_is_said_first(connlab: Run, results: Results) -> None:  # noqa: F811  as above
