@@ -96,6 +96,8 @@ _MACROS = """
 # 2025/11/21 07:26:40 [error] 7#7: *12 connect() failed (111: Connection refused) while connecting to upstream, …
 _ERROR_LINE = re.compile(rb"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d) \[(\w+)\] \d+#\d+: (?:\*(\d+) )?(.*)", re.ASCII)
 _ERROR_LEVELS = (b"error", b"crit", b"alert", b"emerg")
+# Only a warning, but nginx closes connections of clients for it: once a second it says so, without naming them.
+_REUSES = b"worker_connections are not enough, reusing connections"
 
 
 def load(raw: RawRun) -> duckdb.DuckDBPyConnection:
@@ -200,7 +202,7 @@ def _dtype(values: Sequence[object]) -> str:
 
 def _error_line(instance: str, number: int, line: bytes) -> tuple[str, int, int, int, str] | None:
     match = _ERROR_LINE.fullmatch(line)
-    if match is None or match[7] not in _ERROR_LEVELS:
+    if match is None or not (match[7] in _ERROR_LEVELS or (match[7] == b"warn" and _REUSES in match[9])):
         return None
     try:
         # nginx writes local time, and its container's is UTC.

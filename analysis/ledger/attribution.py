@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from analysis.manifest import Manifest
 
+# The longest turn of nginx's event loop that is reckoned with.
+_NGINX_TURN_US = 50_000
+
 
 def build(database: duckdb.DuckDBPyConnection, manifest: Manifest, start_us: int, *, captured: bool) -> None:
     """Make the tables `known` and `attributed`.
@@ -32,6 +35,7 @@ def build(database: duckdb.DuckDBPyConnection, manifest: Manifest, start_us: int
         "idle_percent_min": limits.HOST_IDLE_PERCENT_MIN,
         "captured": captured,
         "proxied": proxied,
+        "turn_us": _NGINX_TURN_US,
     }
     database.execute(_KNOWN, constants)
     database.execute(_ATTRIBUTED)
@@ -45,7 +49,8 @@ _MACROS = """
 """
 
 # Of several complaints of nginx about one connection, the last within the request's time counts; its log has seconds.
-# Of those that name no connection, the one in the second in which the connection ended.
+# Of those that name no connection, one in the second in which the proxy closed the connection; its clock is read once
+# in each turn of its event loop, so it may still write the second before.
 _KNOWN = """
     CREATE TABLE known AS
     WITH complaints AS (
@@ -59,24 +64,28 @@ _KNOWN = """
     ), exhausted AS (
         SELECT instance, time_us AS second_us, min(line) AS line
           FROM errors WHERE connection IS NULL AND text LIKE '%worker_connections are not enough%' GROUP BY ALL
+    ), broken AS (
+        SELECT *, least(flow_server_fin_time_us, if(flow_first_rst_by = 'server', flow_first_rst_time_us, NULL))
+                      AS server_close_us
+          FROM cases WHERE outcome <> 'ok'
     )
-    SELECT cases.*, waits.* EXCLUDE (instance, id),
+    SELECT broken.*, waits.* EXCLUDE (instance, id),
            greatest(pool_us, syn_us, up_syn_us, queue_us, up_queue_us, thread_us, handler_us, lag_us) AS part_max_us,
            pool_us + syn_us + up_syn_us + queue_us + up_queue_us + thread_us + handler_us + lag_us AS parts_us,
-           complaints.error_line, complaints.error_text, exhausted.line AS exhausted_line,
+           complaints.error_line, complaints.error_text,
+           if(server_close_us - exhausted.second_us < 1000000 + $turn_us, exhausted.line, NULL) AS exhausted_line,
            port_shortages.held AS shortage_held, port_shortages.waiting AS shortage_waiting,
            port_shortages.ports AS shortage_ports,
            $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
            $proxied AS proxied
-      FROM cases
+      FROM broken
            LEFT JOIN waits USING (instance, id)
            LEFT JOIN complaints USING (instance, id)
-           LEFT JOIN exhausted ON exhausted.instance = cases.flow_to_instance
-                              AND exhausted.second_us = cases.flow_last_time_us // 1000000 * 1000000
+           ASOF LEFT JOIN exhausted
+                ON exhausted.instance = broken.flow_to_instance AND exhausted.second_us <= broken.server_close_us
            LEFT JOIN port_shortages
-                ON port_shortages.instance = cases.instance AND port_shortages.dial = cases.dial
-     WHERE cases.outcome <> 'ok'
-     ORDER BY cases.instance, cases.id
+                ON port_shortages.instance = broken.instance AND port_shortages.dial = broken.dial
+     ORDER BY broken.instance, broken.id
 """
 
 # What to say where no cause is proven: what is missing, as far as that can be told.

@@ -158,23 +158,23 @@ CAUSES = (
     Cause(
         "proxy-connections-exhausted",
         "The proxy had none of its `worker_connections` left, for the client or for the backend.",
-        "nginx's error log says so of this client's connection; or it says so without naming one in the second in which"
-        " it closed this connection without an answer and without a line in its access log.",
+        "nginx's error log says so of this client's connection; or it says so without naming one, as it does when it"
+        " reuses those of its clients, in the second in which it closed this one without an answer and without a line"
+        " in its access log.",
         "outcome = 'failed' AND (error_text LIKE '%worker_connections are not enough%'"
         " OR (status = 0 AND line_line IS NULL AND exhausted_line IS NOT NULL))",
-        f"""coalesce({_LINE} || {_ERROR}, {_FLOW} || ' ended at ' || moment(flow_last_time_us) || ' without an answer;'
-            || ' error.log line ' || exhausted_line::VARCHAR || ': worker_connections are not enough')""",
+        f"""coalesce({_LINE} || {_ERROR}, {_FLOW} || ' was closed at ' || moment(server_close_us)
+            || ' without an answer; error.log line ' || exhausted_line::VARCHAR || ': worker_connections are not enough')""",
     ),
     Cause(
         "stale-keepalive",
         "The request went out on a kept connection that the server had just closed.",
         "The connection was kept; the server's FIN or RST is not later in the capture than the client's last data; and"
         " no answer follows.",
-        f"{_BROKEN} AND reused AND {_UNANSWERED} AND least(flow_server_fin_time_us, if(flow_first_rst_by = 'server',"
-        " flow_first_rst_time_us, NULL)) <= flow_client_last_data_time_us"
+        f"{_BROKEN} AND reused AND {_UNANSWERED} AND server_close_us <= flow_client_last_data_time_us"
         " AND flow_client_last_data_time_us BETWEEN time_us AND end_us",
         f"""{_FLOW} || format(': {{}} closed the kept connection at {{}}, the request left at {{}}', flow_to_instance,
-            moment(least(flow_server_fin_time_us, flow_first_rst_time_us)), moment(flow_client_last_data_time_us))""",
+            moment(server_close_us), moment(flow_client_last_data_time_us))""",
     ),
     Cause(
         "reset-by-peer",

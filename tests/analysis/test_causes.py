@@ -329,6 +329,20 @@ def test_a_proxy_that_closes_at_once_for_want_of_connections(proxied: Scene) -> 
     assert proxied.cause()[0] == "proxy-connections-exhausted"
 
 
+def test_a_proxy_that_gives_a_client_s_connection_to_another(proxied: Scene) -> None:
+    proxied.request(0.003, error="EOF")
+    Connection(proxied.capture, CLIENT, NGINX, sent=120).close_by_server(BEGIN_S + 0.002)
+    proxied.run.texts["nginx/error.log"] = (
+        "2025/11/21 07:27:34 [warn] 7#7: 64 worker_connections are not enough, reusing connections\n"
+    )
+    cause, evidence = proxied.cause()
+
+    assert cause == "proxy-connections-exhausted"
+    assert evidence == (
+        "flow nginx/1 was closed at 44.002 s without an answer; error.log line 1: worker_connections are not enough"
+    )
+
+
 def test_every_cause_has_a_name_a_meaning_and_a_proof_of_its_own() -> None:
     for text in ("name", "meaning", "proof", "when"):
         assert len({getattr(cause, text) for cause in CAUSES}) == len(CAUSES)
