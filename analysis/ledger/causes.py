@@ -164,7 +164,7 @@ CAUSES = (
         "outcome = 'failed' AND (error_text LIKE '%worker_connections are not enough%'"
         " OR (status = 0 AND line_line IS NULL AND exhausted_line IS NOT NULL))",
         f"""coalesce({_LINE} || {_ERROR}, {_FLOW} || ' was closed at ' || moment(server_close_us)
-            || ' without an answer; error.log line ' || exhausted_line::VARCHAR || ': worker_connections are not enough')""",
+            || format(' without an answer; error.log line {{}}: worker_connections are not enough', exhausted_line))""",
     ),
     Cause(
         "stale-keepalive",

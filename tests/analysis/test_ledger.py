@@ -82,7 +82,7 @@ def test_the_same_raw_files_give_the_same_bytes_wherever_they_lie(run: RunFolder
     analyse(folder)
     names = {"ledger.json", "requests.parquet", "flows.parquet", "timeline.parquet", "verdict.json", "figures.json"}
     first = {path.name: path.read_bytes() for path in (folder / "derived").iterdir()}
-    assert set(first) == names
+    assert names <= set(first)
 
     elsewhere = tmp_path / "it's another place"
     elsewhere.mkdir()
