@@ -32,14 +32,14 @@ def print_matrix(console: Console, matrix: MatrixEntry) -> None:
     """Print each cell's state beside the model's, and the figures that tell most."""
     for fixed in _facets(matrix):
         title = "".join(f", {name} = {level}" for name, level in fixed.items())
-        console.print(_grid(f"state, and failed users by the model{title}", matrix, fixed, _state))
+        console.print(_grid(f"state, and failed users by the model or by capacity alone{title}", matrix, fixed, _state))
         for figure in _FIGURES:
             if figure in matrix.figures:
                 console.print(_grid(f"{figure}{title}", matrix, fixed, _figure(figure)))
     told = [cell.agrees for cell in matrix.cells if cell.agrees is not None]
     if told:
         agreeing = told.count(True)
-        text = f"{agreeing} of {len(told)} cells fail, or do not, as the model says"
+        text = f"{agreeing} of {len(told)} cells fail, or do not, as predicted"
         console.print(Text(text, "green" if agreeing == len(told) else "red"))
 
 
@@ -67,7 +67,7 @@ def _grid(title: str, matrix: MatrixEntry, fixed: Mapping[str, str], content: Ca
 
 
 def _state(cell: CellEntry) -> Text:
-    predicted = "" if cell.predicted_users_failed is None else f", model {cell.predicted_users_failed}"
+    predicted = "" if cell.predicted_users_failed is None else f", {cell.predicted_by} {cell.predicted_users_failed}"
     wrong = " ≠" if cell.agrees is False else ""
     return Text(f"{cell.state}{predicted}{wrong}", _STYLES[cell.state])
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Literal
 
 from analysis.compare import groups, runs, samples, statistics
 from analysis.compare.document import (
@@ -36,7 +37,9 @@ from analysis.compare.statistics import Interval
 _ALL_PAIRS_MAX = 4
 
 _FAILED = "client.requests.failed"
+_USERS = "load.users"
 _USERS_FAILED = "model.users_failed"
+_CAPACITY = "model.accept_capacity"
 
 _DIGITS = 6
 
@@ -209,7 +212,7 @@ def _cell(series: Series, cell: Cell, figures: dict[str, SampleEntry]) -> CellEn
     group, places = series.groups.get(cell.cell), series.places(cell.cell)
     used = group.used if group else []
     state = _state(used, begun=any(place.run is not None for place in places))
-    predicted = _predicted(cell, used)
+    predicted, by = _predicted(cell, group)
     told = predicted is not None and state in ("clean", "failing")
     return CellEntry(
         cell=cell.cell,
@@ -218,6 +221,7 @@ def _cell(series: Series, cell: Cell, figures: dict[str, SampleEntry]) -> CellEn
         used=len(used),
         state=state,
         predicted_users_failed=predicted,
+        predicted_by=by,
         agrees=(state == "failing") == (predicted != 0) if told else None,
         figures=figures,
     )
@@ -232,8 +236,26 @@ def _state(used: Sequence[RunRecord], *, begun: bool) -> State:
     return "mixed" if any(failed) else "clean"
 
 
-def _predicted(cell: Cell, used: Sequence[RunRecord]) -> int | None:
-    """The users who fail by the model: as a run has it, else as the series had it beforehand."""
-    measured = samples.values(used, _USERS_FAILED)
-    known = measured[0] if measured else cell.model.get(_USERS_FAILED, cell.model.get(_USERS_FAILED.split(".")[1]))
-    return known if isinstance(known, int) else None
+def _predicted(cell: Cell, group: Group | None) -> tuple[int, Literal["model", "capacity"]] | tuple[None, None]:
+    """The users who fail: by the model, else by the places that there are at once, if users are what it counts.
+
+    Both are known before the runs; a run has them where the series does not.
+    """
+    example = group.example if group else None
+    known = {
+        name: example.number(name) if example and example.number(name) is not None else cell.model.get(short)
+        for name, short in ((_USERS_FAILED, "users_failed"), (_CAPACITY, "accept_capacity"))
+    }
+    failed, capacity = known[_USERS_FAILED], known[_CAPACITY]
+    if isinstance(failed, int):
+        return failed, "model"
+    users = example.number(_USERS) if example and _holds_places(example) else None
+    if isinstance(capacity, int) and isinstance(users, int):
+        return max(users - capacity, 0), "capacity"
+    return None, None
+
+
+def _holds_places(run: RunRecord) -> bool:
+    """Whether users stand straight before the backends, each with a connection of its own."""
+    workload = run.manifest["knobs"].get("load.workload", {}).get("value")
+    return workload in ("users", "long_polling") and run.manifest.get("path") == ["k6", "backend"]

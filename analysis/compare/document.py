@@ -127,9 +127,16 @@ class CellEntry(_Part):
             " some of them; inconclusive: there is no such run; missing: none was run"
         ),
     ]
-    predicted_users_failed: Annotated[int | None, Field(description="By the model; null where it does not hold")]
+    predicted_users_failed: Annotated[int | None, Field(description="null where neither model nor capacity says")]
+    predicted_by: Annotated[
+        Literal["model", "capacity"] | None,
+        Field(
+            description="model: model.users_failed; capacity: where that does not hold, users less"
+            " model.accept_capacity, which is max-connections + accept-count + 1 of each backend"
+        ),
+    ]
     agrees: Annotated[
-        bool | None, Field(description="Whether the cell fails where the model says so; null if either is not known")
+        bool | None, Field(description="Whether the cell fails where that says so; null if either is not known")
     ]
     figures: Annotated[dict[str, SampleEntry], Field(description="Each figure that differs between cells")]
 

@@ -212,7 +212,7 @@ def matrix(results: Results, failed: dict[str, list[int | None]], predicted: dic
         cells=[
             {"cell": cell, "scenario": "queue", "knobs": {}, "path": [], "load_s": 1.0}
             | {"levels": dict(zip(("load.users", "backend.max_connections"), cell.split("-"), strict=True))}
-            | {"model": {"model.users_failed": predicted[cell]} if cell in predicted else {}}
+            | {"model": {"users_failed": predicted[cell]} if cell in predicted else {}}
             for cell in failed
         ],
     )
@@ -241,6 +241,25 @@ def test_a_matrix_says_of_each_cell_whether_it_fails_and_whether_the_model_said_
     ]
     assert "client.requests.failed" in found.figures
     assert found.cells[1].figures["client.requests.failed"].mean == 6
+
+
+def test_where_the_model_does_not_hold_the_capacity_says_who_fails(results: Results) -> None:
+    figures = {"client.requests.failed": 6, "model.users_failed": None, "model.accept_capacity": 4}
+    direct = {"figures": figures, "knobs": {"load.users": 10}}
+    cells = {
+        "direct": [direct] * 2,
+        "through-nginx": [direct | {"path": ["k6", "nginx", "backend"]}],
+        "spike": [direct | {"knobs": {"load.users": 10, "load.workload": "spike"}}],
+    }
+    found = checked(compare_series(results.series(cells))).matrix
+
+    assert found is not None
+    predicted = {cell.cell: (cell.predicted_users_failed, cell.predicted_by, cell.agrees) for cell in found.cells}
+    assert predicted == {
+        "direct": (6, "capacity", True),
+        "through-nginx": (None, None, None),
+        "spike": (None, None, None),
+    }
 
 
 def test_cells_are_compared_with_the_baseline(results: Results) -> None:

@@ -136,5 +136,5 @@ def test_a_matrix_is_shown_cell_by_cell_with_the_model_beside_it(connlab: Run, r
     assert code == 0
     assert "clean, model 0" in out
     assert "failing, model 11" in out
-    assert "6 of 6 cells fail, or do not, as the model says" in out
+    assert "6 of 6 cells fail, or do not, as predicted" in out
     assert "beside the baseline" in out

@@ -30,7 +30,7 @@ function border(cells, fails) {
 }
 
 const failsMeasured = (cell) => ({ failing: true, clean: false })[cell.state] ?? null;
-const failsByModel = (cell) => (cell.predicted_users_failed === null ? null : cell.predicted_users_failed > 0);
+const failsAsPredicted = (cell) => (cell.predicted_users_failed === null ? null : cell.predicted_users_failed > 0);
 
 function borderSeries(name, edges, style) {
   return {
@@ -53,9 +53,9 @@ function borderSeries(name, edges, style) {
 }
 
 function cellText(cell, figure) {
-  const model = cell.predicted_users_failed === null ? "unknown" : cell.predicted_users_failed;
+  const predicted = cell.predicted_users_failed === null ? "unknown" : `${cell.predicted_users_failed}, by ${cell.predicted_by}`;
   const levels = Object.entries(cell.levels).map(([name, level]) => `${name} = ${level}`);
-  return [...levels, `${cell.state}, ${cell.used} of ${cell.planned} runs`, `${figure}: ${sampleText(cell.figures[figure])}`, `users that fail by the model: ${model}`].join("\n");
+  return [...levels, `${cell.state}, ${cell.used} of ${cell.planned} runs`, `${figure}: ${sampleText(cell.figures[figure])}`, `users predicted to fail: ${predicted}`].join("\n");
 }
 
 function heatMap(matrix, cells, title, figure, range) {
@@ -66,7 +66,7 @@ function heatMap(matrix, cells, title, figure, range) {
     animation: false,
     title: { text: title, textStyle: { fontSize: 13, fontWeight: "normal" } },
     tooltip: { ...tooltip, formatter: (item) => (item.data?.cell ? cellText(item.data.cell, figure) : "") },
-    legend: { right: 0, top: 0, data: ["measured border", "by the model"] },
+    legend: { right: 0, top: 0, data: ["measured border", "predicted border"] },
     grid: { left: 110, right: 90, top: 60, bottom: 50 },
     xAxis: { type: "category", data: columns.levels, name: columns.name, nameLocation: "middle", nameGap: 30 },
     yAxis: { type: "category", data: rows.levels, name: rows.name },
@@ -84,7 +84,7 @@ function heatMap(matrix, cells, title, figure, range) {
         label: { show: true, position: "inside", color: STATE_COLOURS.inconclusive, formatter: (item) => (item.data.cell.state === "missing" ? "missing" : item.data.cell.used ? "unknown" : "inconclusive") },
       },
       borderSeries("measured border", border(cells, failsMeasured), { stroke: "#c62828", lineWidth: 4 }),
-      borderSeries("by the model", border(cells, failsByModel), { stroke: "#111", lineWidth: 2, lineDash: [6, 4] }),
+      borderSeries("predicted border", border(cells, failsAsPredicted), { stroke: "#111", lineWidth: 2, lineDash: [6, 4] }),
     ],
   };
 }
