@@ -21,6 +21,8 @@ UNEXPLAINED = "unexplained"
 
 # A worker's connections besides the proxied requests: listener, management port and its poll, and nginx's own pipe.
 _WORKER_OWN = 8
+# Arrivals come in clusters, and the first ones take longer.
+_UNEVEN = 1.5
 _PORTS = "1024 65535"
 _TIMEOUT_MARGIN_MS = 1000
 
@@ -117,9 +119,12 @@ def _threads(run: _Run) -> _Remedy:
 def _worker_connections(run: _Run) -> _Remedy:
     workers = run.manifest.knobs["nginx.worker_processes"].value
     count = run.manifest.host.cpus if workers == "auto" else int(workers)
-    value = math.ceil(2 * run.at_once / count) + _WORKER_OWN
+    now = run.integer("nginx.worker_connections")
+    value = math.ceil(_UNEVEN * 2 * run.at_once / count) + _WORKER_OWN
+    if now >= value:
+        return _Remedy("nginx.worker_connections", str(2 * now), f"twice what it was: {now} should have been enough")
     share = f"2 connections for each of {run.at_once} requests at once, over the workers ({count})"
-    why = f"{share}, and {_WORKER_OWN} of its own"
+    why = f"{share}, half as many again for uneven arrivals, and {_WORKER_OWN} of its own"
     return _Remedy("nginx.worker_connections", str(value), why)
 
 

@@ -44,7 +44,7 @@ def recorded(folder: Path, effective: Effective, causes: dict[str, int], **ledge
         ("accept-queue-overflow", "accept-queue-drop", "backend.max_connections", "101"),
         ("accept-queue-overflow", "waited-in-accept-queue", "backend.max_connections", "103"),
         ("accept-queue-overflow", "waited-for-a-thread", "backend.threads_max", "1"),
-        ("spike-through-nginx", "proxy-connections-exhausted", "nginx.worker_connections", "128"),
+        ("spike-through-nginx", "proxy-connections-exhausted", "nginx.worker_connections", "188"),
         ("spike-through-nginx", "stale-keepalive", "nginx.upstream_keepalive_timeout", "19s"),
         ("spike-through-nginx", "upstream-timeout", "nginx.proxy_read_timeout", "1200ms"),
     ],
@@ -53,6 +53,12 @@ def test_a_cause_has_its_knob(tmp_path: Path, scenario: str, cause: str, knob: s
     found = advice.of_run(recorded(tmp_path, resolve(scenario), {cause: 9, "error-status": 1}))
     assert (found.cause, found.count, found.knob, found.value) == (cause, 9, knob, value)
     assert found.command == f'make run SCENARIO={scenario} SET="{knob}={value}"'
+
+
+def test_what_was_not_enough_is_doubled(tmp_path: Path) -> None:
+    effective = resolve("spike-through-nginx", ["nginx.worker_connections=200"])
+    found = advice.of_run(recorded(tmp_path, effective, {"proxy-connections-exhausted": 1}))
+    assert found.value == "400"
 
 
 def test_the_command_keeps_what_the_run_had_set(tmp_path: Path) -> None:

@@ -1,0 +1,128 @@
+"""Series on real servers: a 2 x 2 x 2 matrix that is killed in the middle, gone on with, and judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from .conftest import ROOT, connlab, left_behind, start, wait_until
+
+pytestmark = pytest.mark.e2e
+
+NAME = "e2e-places"
+# Who meets no free place fails with its one SYN, before the first place is free again.
+MATRIX = """\
+schema: 1
+title: "Places by two knobs, for two bursts"
+experiment: B1
+question: Do accept-count and max-connections add up?
+scenarios: [accept-queue-healthy]
+knobs:
+  backend.max_keep_alive_requests: 1
+  load.handler_delay: 1s
+  load.connect_timeout: 900ms
+axes:
+  backend.accept_count: [1, 4]
+  backend.max_connections: [2, 4]
+  load.users: [4, 8]
+seed: 1
+predictions:
+  - id: failed
+    says: The users beyond the places fail.
+    expression: client.users.failed == max(load.users - model.accept_capacity, 0)
+"""
+PLACES = {(1, 2): 4, (1, 4): 6, (4, 2): 7, (4, 4): 9}
+
+
+@pytest.fixture(scope="module")
+def matrix() -> Iterator[str]:
+    """The matrix as a user would write it, in its place."""
+    file = ROOT / "scenarios" / "matrices" / f"{NAME}.yaml"
+    file.write_text(MATRIX)
+    yield NAME
+    file.unlink()
+
+
+def latest() -> Path:
+    return (ROOT / "results" / "series" / "latest").resolve()
+
+
+def series() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((latest() / "series.json").read_text())
+    return loaded
+
+
+def complete() -> int:
+    try:
+        return sum(place["status"] == "complete" for place in series()["runs"])
+    except FileNotFoundError:
+        return 0
+
+
+def is_at_work(name: str, least: int) -> bool:
+    """Whether the series of that name has so many complete runs, and another under way."""
+    if not latest().name.endswith(name):
+        return False
+    return complete() >= least and any(place["status"] == "running" for place in series()["runs"])
+
+
+def test_a_matrix_survives_a_kill_and_draws_the_border_where_the_model_does(matrix: str) -> None:
+    listed = connlab("matrix", matrix, "--dry-run")
+    assert listed.returncode == 0
+    assert "8 cells x 1 = 8 runs" in listed.stdout
+
+    killed = start("matrix", matrix, "--new")
+    try:
+        wait_until(lambda: is_at_work(matrix, 2), 120, "two complete runs")
+    finally:
+        os.kill(killed.pid, signal.SIGKILL)
+        killed.communicate(timeout=30)
+    folder, survived = latest(), complete()
+    assert survived >= 2
+    assert series()["status"] == "running"
+
+    resumed = start("matrix", matrix)
+    output, _ = resumed.communicate(timeout=300)
+    assert resumed.returncode == 0, output
+    assert f"{survived} of 8 runs are complete" in output
+    assert latest() == folder, "the same command goes on with the same series"
+    assert left_behind() == []
+
+    found = series()
+    assert found["status"] == "complete"
+    assert sum(len(place["lost"]) for place in found["runs"]) <= 1
+    Draft202012Validator(json.loads((ROOT / "schemas/series.schema.json").read_text())).validate(found)
+    for place in found["runs"]:
+        run = ROOT / "results" / place["run"]
+        manifest = json.loads((run / "manifest.json").read_text())
+        assert (manifest["series"], manifest["cell"]) == (found["series"], place["cell"])
+        knobs = {name: knob["value"] for name, knob in manifest["knobs"].items()}
+        places = PLACES[knobs["backend.accept_count"], knobs["backend.max_connections"]]
+        verdict = json.loads((run / "derived/verdict.json").read_text())
+        measured = verdict["predictions"][0]["measured"]
+        assert measured["client.users.failed"] == max(knobs["load.users"] - places, 0), place["cell"]
+    assert json.loads((folder / "derived/verdict.json").read_text())["verdict"] == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["matrix", "burst-placs"], "burst-places"),
+        (["matrix", "burst-places", "--set=load.users=3", "--dry-run"], "load.users is set by the matrix"),
+        (["search", "accept-queue-healthy", "--knob=backend.acept_count", "--until=x"], "backend.accept_count"),
+        (["run", "accept-queue-healthy", "--dry-run"], "has no arms"),
+        (["advise", "nowhere"], "no run at 'nowhere'"),
+    ],
+)
+def test_bad_input_is_refused_with_the_way_on(arguments: list[str], said: str) -> None:
+    refused = connlab(*arguments)
+    assert refused.returncode == 2
+    assert said in refused.stdout + refused.stderr
+    assert "Traceback" not in refused.stdout + refused.stderr
