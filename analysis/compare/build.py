@@ -41,6 +41,9 @@ _USERS = "load.users"
 _USERS_FAILED = "model.users_failed"
 _CAPACITY = "model.accept_capacity"
 
+# What a matrix is asked about first.
+_HEADLINES = (_FAILED, "client.users.failed", "client.latency_ms.mean", "client.latency_ms.p95")
+
 _DIGITS = 6
 
 
@@ -188,7 +191,8 @@ def _matrix(series: Series, means: Mapping[Values, Interval]) -> MatrixEntry:
         if len({each for cell in by_cell.values() for each in cell}) > 1
     }
     stages = list(Stage)
-    names = sorted(varying, key=lambda name: (-stages.index(stage_of(name)), list(varying).index(name)))
+    names = [name for name in _HEADLINES if name in varying]
+    names += sorted(varying.keys() - set(names), key=lambda name: (-stages.index(stage_of(name)), name))
     return MatrixEntry(
         axes=[AxisEntry(name=axis.name, levels=[level.name for level in axis.levels]) for axis in series.plan.axes],
         baseline=series.plan.baseline,

@@ -146,7 +146,7 @@ class MatrixEntry(_Part):
 
     axes: list[AxisEntry]
     baseline: str | None
-    figures: Annotated[list[str], Field(description="Figures that differ between cells, those of users first")]
+    figures: Annotated[list[str], Field(description="Figures that differ between cells, those that tell most first")]
     cells: list[CellEntry]
 
 

@@ -239,7 +239,7 @@ def test_a_matrix_says_of_each_cell_whether_it_fails_and_whether_the_model_said_
         ("load.users", ["3", "9", "20"]),
         ("backend.max_connections", ["1", "7"]),
     ]
-    assert "client.requests.failed" in found.figures
+    assert found.figures[0] == "client.requests.failed"
     assert found.cells[1].figures["client.requests.failed"].mean == 6
 
 
