@@ -70,9 +70,9 @@ python:
 
 # --- tests ----------------------------------------------------------------------------------------------------
 
-.PHONY: test test-python test-shell test-compose test-collector test-k6 test-nginx test-backend test-integration test-e2e
+.PHONY: test test-python test-shell test-compose test-collector test-gateway test-k6 test-nginx test-backend test-integration test-e2e
 test: setup-test ## every check and test, from formatters to real runs
-	@$(MAKE) test-shell test-python test-compose test-collector test-k6 test-nginx test-backend test-integration test-e2e
+	@$(MAKE) test-shell test-python test-compose test-collector test-gateway test-k6 test-nginx test-backend test-integration test-e2e
 
 test-shell: ## shellcheck on every script
 	@docker run --rm --volume "$$PWD:/repo:ro" --workdir /repo connlab/node setup/check-shell.sh
@@ -89,6 +89,9 @@ test-compose: ## the merged Compose file of every scenario
 
 test-collector: ## the collector's and flows' checks, on real network namespaces
 	@CONNLAB_DOCKER_ARGUMENTS="--privileged --env CONNLAB_PRIVILEGED=1" setup/check.sh go-check collector
+
+test-gateway: ## the gateway's checks, on real connections
+	@setup/check.sh go-check gateway
 
 test-k6: ## k6's extension and workloads
 	@setup/check.sh go-check k6 ./check go

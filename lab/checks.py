@@ -8,7 +8,7 @@ from lab import sysctls
 from lab.catalogue import CATALOGUE, show_value
 from lab.effective import Effective
 from lab.errors import Problem
-from lab.knobs import ROLES
+from lab.knobs import PROXIES, ROLES
 from lab.predictions import prediction_problems
 
 STATIC_PAGE = "/static.html"
@@ -44,6 +44,8 @@ def _path(effective: Effective) -> Iterator[Problem]:
             where,
             f"write [{', '.join(sorted(path, key=ROLES.index))}]",
         )
+    elif len(set(path) & set(PROXIES)) > 1:
+        yield Problem(f"the path {shown} has two proxies, and the lab follows requests through one", where)
 
 
 def _roles(effective: Effective) -> Iterator[Problem]:
@@ -68,7 +70,9 @@ def _workload(effective: Effective) -> Iterator[Problem]:
 def _target(effective: Effective) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
     if "backend" not in effective.scenario.path:
-        if load.workload == "long_polling":
+        if "gateway" in effective.scenario.path:
+            yield Problem("the gateway has nothing of its own", effective.where("path"), "put backend on the path")
+        elif load.workload == "long_polling":
             yield Problem(
                 "long_polling needs the backend's waiting room", effective.where("path"), "put backend on the path"
             )
@@ -89,9 +93,9 @@ def _target(effective: Effective) -> Iterator[Problem]:
 def _between_knobs(effective: Effective) -> Iterator[Problem]:
     knobs, at = effective.scenario.knobs, effective.where_knob
     load, backend = knobs.load, knobs.backend
-    if backend.instances > 1 and "nginx" not in effective.scenario.path:
-        what = f"{backend.instances} backends need nginx before them: nothing else spreads the load"
-        yield Problem(what, at("backend.instances"), "put nginx on the path")
+    if backend.instances > 1 and not set(PROXIES) & set(effective.scenario.path):
+        what = f"{backend.instances} backends need a proxy before them: nothing else spreads the load"
+        yield Problem(what, at("backend.instances"), "put nginx or gateway on the path")
     if backend.threads_min_spare > backend.threads_max:
         what = f"backend.threads_min_spare ({backend.threads_min_spare}) exceeds threads_max ({backend.threads_max})"
         yield Problem(what, _first_asked(effective, "backend.threads_max", "backend.threads_min_spare"))

@@ -13,7 +13,7 @@ from lab import paths, sysctls
 from lab.catalogue import environment
 from lab.docker import docker
 from lab.effective import Effective
-from lab.knobs import Role
+from lab.knobs import PROXIES, Role
 from lab.topology import PROJECT, RUN_LABEL, TRAFFIC_PORT, Topology, collector_of, container_of, segments
 
 FILE_NAME = "compose.run.yaml"
@@ -82,11 +82,11 @@ def _collector_environment(effective: Effective, topology: Topology, instance: s
 
 
 def _capture_mode(effective: Effective, role: Role) -> str:
-    """Capture each hop once, where its server is; nginx sees both of its hops."""
+    """Capture each hop once, where its server is; a proxy sees both of its hops."""
     capture = effective.scenario.knobs.capture
     if role == "k6":
         return capture.client
-    return "off" if role == "backend" and "nginx" in effective.scenario.path else capture.mode
+    return "off" if role == "backend" and set(PROXIES) & set(effective.scenario.path) else capture.mode
 
 
 def _role_environment(effective: Effective, topology: Topology, instance: str) -> dict[str, str]:
@@ -101,9 +101,9 @@ def _role_environment(effective: Effective, topology: Topology, instance: str) -
             "CONNLAB_SEGMENT": segment,
             "CONNLAB_SEGMENT_SEQUENCE": sequence,
         }
-    if role == "nginx":
+    if role in PROXIES:
         backends = topology.instances.get("backend", [])
-        return environment(knobs, "nginx") | {
+        return environment(knobs, role) | {
             "CONNLAB_UPSTREAMS": " ".join(f"{backend}:{TRAFFIC_PORT}" for backend in backends)
         }
     return environment(knobs, "backend")

@@ -74,7 +74,7 @@ def _buildx() -> Finding:
 
 
 def _images() -> Finding:
-    wanted = ("collector", "k6", "nginx", "backend")
+    wanted = ("collector", "k6", "nginx", "gateway", "backend")
     try:
         present = {json.loads(line)["Repository"] for line in docker("image", "ls", "--format", "json").splitlines()}
     except (LabError, ValueError, KeyError):

@@ -12,8 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lab.knob_types import Duration, HttpVersion, RequestLimit, RetryConditions, SysctlValue, UrlPath, Workers
 
-Role = Literal["k6", "nginx", "backend"]
-ROLES: tuple[Role, ...] = ("k6", "nginx", "backend")
+Role = Literal["k6", "nginx", "gateway", "backend"]
+ROLES: tuple[Role, ...] = ("k6", "nginx", "gateway", "backend")
+# One of these may stand between the client and the backends, and sees both hops.
+PROXIES: tuple[Role, ...] = ("nginx", "gateway")
 Workload = Literal["users", "spike", "long_polling", "sequential"]
 
 KnobValue = int | bool | str
@@ -42,7 +44,7 @@ class Group(BaseModel):
 class Backend(Group):
     """The Spring Boot service on Tomcat."""
 
-    instances: Annotated[int, Field(ge=1, le=3, description="How many backends stand behind nginx")] = 1
+    instances: Annotated[int, Field(ge=1, le=3, description="How many backends stand behind the proxy")] = 1
     accept_count: Annotated[
         int,
         Field(ge=1, le=1_000_000, description="Tomcat's acceptCount: the backlog it asks of listen(2); connections"),
@@ -145,6 +147,44 @@ class Nginx(Group):
     reuseport: Annotated[bool, Field(description="A listening socket of its own for each worker")] = False
 
 
+class Gateway(Group):
+    """The reverse proxy on Go's net/http; the defaults are Go's own."""
+
+    max_idle_conns: Annotated[
+        int,
+        Field(ge=0, le=1_000_000, description="Transport.MaxIdleConns: idle connections to all backends; 0 = no limit"),
+    ] = 100
+    max_idle_conns_per_host: Annotated[
+        int,
+        Field(ge=1, le=1_000_000, description="Transport.MaxIdleConnsPerHost: idle connections to one backend"),
+    ] = 2
+    max_conns_per_host: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1_000_000,
+            description="Transport.MaxConnsPerHost: connections to one backend, further requests wait; 0 = no limit",
+        ),
+    ] = 0
+    idle_conn_timeout: Annotated[
+        Duration,
+        Field(ge=0, description="Transport.IdleConnTimeout: how long an idle one is kept; 0s = no limit"),
+    ] = 90_000
+    disable_keep_alives: Annotated[
+        bool, Field(description="Transport.DisableKeepAlives: a connection for each request instead of the pool")
+    ] = False
+    dial_timeout: Annotated[
+        Duration, Field(ge=0, description="Dialer.Timeout: connect time-out towards the backends; 0s = the kernel's")
+    ] = 30_000
+    response_header_timeout: Annotated[
+        Duration,
+        Field(ge=0, description="Transport.ResponseHeaderTimeout: longest wait for an answer's header; 0s = no limit"),
+    ] = 0
+    server_idle_timeout: Annotated[
+        Duration, Field(ge=0, description="Server.IdleTimeout: how long an idle client is kept; 0s = no limit")
+    ] = 0
+
+
 class Load(Group):
     """What k6 does, and to what."""
 
@@ -198,7 +238,7 @@ class Load(Group):
 
 
 class Capture(Group):
-    """Packet captures: each hop once, at its server's end (nginx sees both of its hops)."""
+    """Packet captures: each hop once, at its server's end (a proxy sees both of its hops)."""
 
     mode: Annotated[
         Literal["headers", "handshakes", "off"],
@@ -221,6 +261,7 @@ class Knobs(Group):
 
     backend: Backend = Backend()
     nginx: Nginx = Nginx()
+    gateway: Gateway = Gateway()
     load: Load = Load()
     capture: Capture = Capture()
     sampler: Sampler = Sampler()

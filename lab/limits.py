@@ -14,7 +14,7 @@ from lab.topology import Topology, topology_of
 
 # Measured: a k6 user with its connection, and what each role takes besides.
 _KB_PER_USER = 170
-_KB_BASE = {"k6": 150_000, "nginx": 20_000, "backend": 250_000}
+_KB_BASE = {"k6": 150_000, "nginx": 20_000, "gateway": 60_000, "backend": 250_000}
 _KB_COLLECTOR = 40_000
 # Files that a process opens besides its connections.
 _FILES_BESIDES = 128
@@ -84,10 +84,11 @@ def _open_files(effective: Effective, topology: Topology) -> Iterator[Problem]:
     users, users_knob = _users(effective)
     knobs = effective.scenario.knobs
     backends = max(1, len(topology.instances.get("backend", [])))
-    # One process each: an instance of k6, a worker of nginx, a backend.
+    # One process each: an instance of k6, a worker of nginx, the gateway, a backend.
     needed: dict[Role, tuple[int, str]] = {
         "k6": (users // len(topology.clients) + _FILES_BESIDES, users_knob),
         "nginx": (knobs.nginx.worker_connections + _FILES_BESIDES_NGINX, "nginx.worker_connections"),
+        "gateway": (2 * users + _FILES_BESIDES, users_knob),
         "backend": (min(users // backends, knobs.backend.max_connections) + _FILES_BESIDES, users_knob),
     }
     if max(needed[role][0] for role in topology.instances) <= _FILES_SURE:

@@ -25,6 +25,22 @@ _TOMCAT_SETTINGS = {
     "backend.connection_timeout": "connectionTimeoutMs",
     "backend.virtual_threads": "virtualThreads",
 }
+_GATEWAY_URL = "http://127.0.0.1:8081/gateway"
+_GATEWAY_SETTINGS = {
+    "gateway.max_idle_conns": "maxIdleConns",
+    "gateway.max_idle_conns_per_host": "maxIdleConnsPerHost",
+    "gateway.max_conns_per_host": "maxConnsPerHost",
+    "gateway.idle_conn_timeout": "idleConnTimeoutMs",
+    "gateway.disable_keep_alives": "disableKeepAlives",
+    "gateway.dial_timeout": "dialTimeoutMs",
+    "gateway.response_header_timeout": "responseHeaderTimeoutMs",
+    "gateway.server_idle_timeout": "serverIdleTimeoutMs",
+}
+# Role → the page of its management port that tells the settings in force, and knob → its name there.
+_PAGES: dict[Role, tuple[str, dict[str, str]]] = {
+    "backend": (_TOMCAT_URL, _TOMCAT_SETTINGS),
+    "gateway": (_GATEWAY_URL, _GATEWAY_SETTINGS),
+}
 _BACKLOG: dict[Role, str] = {"backend": "backend.accept_count", "nginx": "nginx.listen_backlog"}
 
 
@@ -35,9 +51,8 @@ def read_back(effective: Effective, topology: Topology, manifest: Manifest, raw:
         LabError: some knob did not take; the message names knob, asked and found, for each.
     """
     inspected = parallel.each(lambda instance: collector.inspect(instance, _sysctl_names(effective)), topology.all)
-    tomcats = parallel.each(
-        lambda instance: collector.http(instance, _TOMCAT_URL), topology.instances.get("backend", [])
-    )
+    told = [instance for instance in topology.servers if topology.role_of(instance) in _PAGES]
+    answers = parallel.each(lambda instance: collector.http(instance, _PAGES[topology.role_of(instance)][0]), told)
     found = _nginx_knobs(raw) if "nginx" in topology.instances else {}
 
     for instance, facts in inspected.items():
@@ -49,8 +64,8 @@ def read_back(effective: Effective, topology: Topology, manifest: Manifest, raw:
         *_backlog_mismatches(effective, topology, manifest),
         *(
             line
-            for instance, answer in tomcats.items()
-            for line in _compare(effective, manifest, _tomcat_knobs(answer), instance)
+            for instance, answer in answers.items()
+            for line in _compare(effective, manifest, _told_knobs(topology.role_of(instance), answer), instance)
         ),
         *_compare(effective, manifest, found, "nginx"),
     ]
@@ -65,11 +80,11 @@ def _sysctl_names(effective: Effective) -> list[str]:
     return sorted(asked.union(sysctls.RECORDED))
 
 
-def _tomcat_knobs(answer: Any) -> dict[str, KnobValue]:  # noqa: ANN401 # JSON
+def _told_knobs(role: Role, answer: Any) -> dict[str, KnobValue]:  # noqa: ANN401 # JSON
     try:
-        return {knob: answer["settings"][setting] for knob, setting in _TOMCAT_SETTINGS.items()}
+        return {knob: answer["settings"][setting] for knob, setting in _PAGES[role][1].items()}
     except (KeyError, TypeError) as error:
-        raise LabError(f"the backend's management port does not tell its settings: {error} is missing") from None
+        raise LabError(f"the {role}'s management port does not tell its settings: {error} is missing") from None
 
 
 # nginx keeps no pool of connections unless it is asked to; then these have no directive.

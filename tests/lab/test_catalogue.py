@@ -12,7 +12,7 @@ def test_every_knob_has_a_description() -> None:
 def test_defaults_are_within_their_own_ranges() -> None:
     asked = {
         group: {knob.field: _as_written(knob.name) for knob in CATALOGUE.values() if knob.group == group}
-        for group in ("backend", "nginx", "load", "capture", "sampler")
+        for group in ("backend", "nginx", "gateway", "load", "capture", "sampler")
     }
     assert Knobs.model_validate(asked) == Knobs()
 

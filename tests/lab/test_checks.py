@@ -19,6 +19,7 @@ def refusal(make: Make, *overrides: str, **replacements: str) -> str:
     [
         ("[backend, k6]", "does not begin with k6, the client"),
         ("[nginx, backend]", "does not begin with k6, the client"),
+        ("[k6, nginx, gateway, backend]", "has two proxies, and the lab follows requests through one"),
         ("[k6, backend, nginx]", "the roles do not stand in their order; write [k6, nginx, backend]"),
         ("[k6, backend, backend]", "names a role twice"),
         ("[k6, k6, backend]", "names a role twice"),
@@ -53,6 +54,11 @@ def test_long_polling_needs_the_waiting_room(effective: Make) -> None:
     assert "long_polling needs the backend's waiting room" in refusal(effective, **text)
 
 
+def test_the_gateway_needs_a_backend(effective: Make) -> None:
+    text = {"[k6, backend]": "[k6, gateway]", "  backend:\n    accept_count: 1\n": ""}
+    assert "the gateway has nothing of its own; put backend on the path" in refusal(effective, **text)
+
+
 def test_nginx_alone_has_its_static_page(effective: Make) -> None:
     text = {"[k6, backend]": "[k6, nginx]", "  backend:\n    accept_count: 1\n": ""}
     assert "nginx has nothing but its static page, and load.path is /api/delay" in refusal(effective, **text)
@@ -64,8 +70,11 @@ def test_what_only_the_delay_reads_is_refused_elsewhere(effective: Make) -> None
     assert "load.handler_delay is set, but only /api/delay reads it" in said
 
 
-def test_several_backends_need_nginx(effective: Make) -> None:
-    assert "3 backends need nginx before them" in refusal(effective, "backend.instances=3")
+def test_several_backends_need_a_proxy(effective: Make) -> None:
+    assert "3 backends need a proxy before them" in refusal(effective, "backend.instances=3")
+    for proxy in ("nginx", "gateway"):
+        proxied = yaml_with(MINIMAL, {"[k6, backend]": f"[k6, {proxy}, backend]"})
+        assert effective("backend.instances=3", text=proxied).scenario.knobs.backend.instances == 3
 
 
 def test_spare_threads_cannot_exceed_all_threads(effective: Make) -> None:
@@ -106,7 +115,7 @@ def test_the_load_ends_before_its_bound(effective: Make) -> None:
         ("kernel.k6.net.ipv4.tcp_syn_retries=many", "must be a whole number from 1 to 127, not 'many'"),
         ("kernel.k6.net.ipv4.ip_local_port_range=60000 50000", "takes two ports, the lower one first"),
         ("kernel.k6.net.ipv4.x=$(reboot)", "is no value for the sysctl"),
-        ("kernel.kb.net.ipv4.tcp_syn_retries=1", "unknown role 'kb'; valid: k6, nginx, backend"),
+        ("kernel.kb.net.ipv4.tcp_syn_retries=1", "unknown role 'kb'; valid: k6, nginx, gateway, backend"),
     ],
 )
 def test_a_sysctl_that_cannot_be_set_is_refused(effective: Make, override: str, message: str) -> None:

@@ -56,6 +56,25 @@ def test_further_clients_are_made_after_the_first(effective: Make) -> None:
     assert holder["cap_drop"] == ["ALL"]
 
 
+def test_the_gateway_has_its_knobs_and_every_backend_and_captures_both_hops(effective: Make) -> None:
+    text = yaml_with(MINIMAL, {"[k6, backend]": "[k6, gateway, backend]"})
+    added = services(effective, "backend.instances=2", "gateway.idle_conn_timeout=5s", text=text)
+    assert added["gateway"]["environment"] == {
+        "CONNLAB_UPSTREAMS": "backend-1:8080 backend-2:8080",
+        "CONNLAB_MAX_IDLE_CONNS": "100",
+        "CONNLAB_MAX_IDLE_CONNS_PER_HOST": "2",
+        "CONNLAB_MAX_CONNS_PER_HOST": "0",
+        "CONNLAB_IDLE_CONN_TIMEOUT": "5000ms",
+        "CONNLAB_DISABLE_KEEP_ALIVES": "false",
+        "CONNLAB_DIAL_TIMEOUT": "30000ms",
+        "CONNLAB_RESPONSE_HEADER_TIMEOUT": "0ms",
+        "CONNLAB_SERVER_IDLE_TIMEOUT": "0ms",
+    }
+    assert added["k6-1"]["environment"]["CONNLAB_TARGET"] == "http://gateway:8080"
+    assert added["collector-gateway"]["environment"]["CONNLAB_CAPTURE"] == "headers"
+    assert added["collector-backend-1"]["environment"]["CONNLAB_CAPTURE"] == "off"
+
+
 def test_nginx_knows_every_backend(effective: Make) -> None:
     added = services(effective, "backend.instances=2", text=THROUGH_NGINX)
     assert added["nginx"]["environment"]["CONNLAB_UPSTREAMS"] == "backend-1:8080 backend-2:8080"

@@ -8,7 +8,7 @@ import pytest
 from lab.errors import LabError
 from lab.readback import read_back
 from lab.session import Session, open_session
-from tests.lab.support import FakeDocker, Make
+from tests.lab.support import MINIMAL, FakeDocker, Make, yaml_with
 
 SYSCTLS = {"net.core.somaxconn": "4096", "net.ipv4.tcp_syn_retries": "6"}
 SETTINGS = {
@@ -20,6 +20,17 @@ SETTINGS = {
     "maxKeepAliveRequests": 100,
     "connectionTimeoutMs": 20_000,
     "virtualThreads": False,
+}
+
+GATEWAY_SETTINGS = {
+    "maxIdleConns": 100,
+    "maxIdleConnsPerHost": 2,
+    "maxConnsPerHost": 0,
+    "idleConnTimeoutMs": 90_000,
+    "disableKeepAlives": False,
+    "dialTimeoutMs": 30_000,
+    "responseHeaderTimeoutMs": 0,
+    "serverIdleTimeoutMs": 0,
 }
 
 
@@ -96,6 +107,22 @@ def test_a_server_that_tells_nothing_stops_the_run(session: Session, fake_docker
     fake_docker.says('*" http "*', '{"settings": {}}')
     with pytest.raises(LabError, match="does not tell its settings: 'acceptCount' is missing"):
         back(session)
+
+
+def test_the_gateway_tells_its_settings_too(effective: Make, fake_docker: FakeDocker, elsewhere: Path) -> None:
+    assert elsewhere.is_dir()
+    fake_docker.says('"version "*', "26.1.5")
+    fake_docker.says('"compose version "*', "2.26.1")
+    fake_docker.says('*" inspect "*', namespace())
+    fake_docker.says('*" http "*/actuator/*', json.dumps({"settings": SETTINGS}))
+    fake_docker.says('*" http "*/gateway', json.dumps({"settings": GATEWAY_SETTINGS}))
+    text = yaml_with(MINIMAL, {"[k6, backend]": "[k6, gateway, backend]"})
+    proxied = open_session(effective("gateway.max_idle_conns_per_host=200", text=text), ["connlab"])
+    with pytest.raises(LabError) as stopped:
+        back(proxied)
+    assert "gateway.max_idle_conns_per_host on gateway: asked 200, found 2" in str(stopped.value)
+    assert "max_idle_conns on" not in str(stopped.value)
+    assert proxied.manifest.knobs["gateway.idle_conn_timeout"].read_back == 90_000
 
 
 def test_a_garbled_answer_stops_the_run(session: Session, fake_docker: FakeDocker) -> None:

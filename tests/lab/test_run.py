@@ -15,7 +15,7 @@ from lab.lock import machine_lock
 from lab.run import run
 from tests.lab.support import FakeDocker, Make
 
-IMAGES = "".join(f"connlab/{name} sha256:{name}\n" for name in ("collector", "k6", "backend", "nginx"))
+IMAGES = "".join(f"connlab/{name} sha256:{name}\n" for name in ("collector", "k6", "backend", "nginx", "gateway"))
 
 
 @pytest.fixture
