@@ -28,6 +28,7 @@ def summary(effective: Effective) -> dict[str, Any]:
         "title": scenario.title,
         "path": list(scenario.path),
         "load_s": models.expected_s(effective),
+        "runs": len(scenario.arms.variants) * scenario.arms.repetitions if scenario.arms else 1,
     }
 
 
@@ -37,7 +38,9 @@ def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
     for column in ("scenario", "from", "path", "load", "title"):
         table.add_column(column, no_wrap=column != "title", overflow="fold")
     for one in summaries:
-        table.add_row(one["scenario"], one["experiment"], " ".join(one["path"]), f"{one['load_s']:.0f} s", one["title"])
+        times = f"{one['runs']} x " if one["runs"] > 1 else ""
+        load = f"{times}{one['load_s']:.0f} s"
+        table.add_row(one["scenario"], one["experiment"], " ".join(one["path"]), load, one["title"])
     console.print(table)
 
 
@@ -53,6 +56,7 @@ def details(effective: Effective) -> dict[str, Any]:
             name: {"value": effective.values[name], "source": effective.source(name)}
             for name in _relevant_knobs(effective)
         },
+        "arms": dict(scenario.arms.variants) if scenario.arms else {},
         "predictions": [
             {
                 **prediction.model_dump(),
@@ -82,6 +86,11 @@ def print_details(console: Console, shown: dict[str, Any]) -> None:
     warmup, drain = shown["warmup_requests"], format_duration(shown["drain_ms"])
     console.print(f"load about {shown['load_s']:.0f} s, warm-up {warmup} requests, drain {drain}{slow}")
     console.print(_knob_table(shown["knobs"], with_meaning=console.width >= _WIDE))
+    for name, settings in shown["arms"].items():
+        differences = ", ".join(f"{knob} = {show_measured(value)}" for knob, value in settings.items())
+        console.print(
+            Text.assemble("arm ", (name, "bold"), f": {differences or 'the scenario as it stands'}"), soft_wrap=True
+        )
     for one in shown["predictions"]:
         console.print(Text.assemble((one["id"], "bold"), f": {one['says']}"))
         console.print(f"    {one['expression']}", soft_wrap=True)

@@ -122,9 +122,7 @@ def _print_prediction(console: Console, one: Mapping[str, Any]) -> None:
         line = f"        {name} = {show(value['mean'])}{interval} ({len(value['values'])} runs)"
         console.print(line, style="dim", soft_wrap=True)
     if one["why"]:
-        needed = one["repetitions_needed"]
-        more = f"; about {needed} repetitions of each arm would decide it" if needed else ""
-        console.print(f"        why: {one['why']}{more}", style="yellow", soft_wrap=True)
+        console.print(f"        why: {one['why']}", style="yellow", soft_wrap=True)
 
 
 def print_search(console: Console, search: Search, folder: Path | None = None) -> None:
