@@ -188,7 +188,7 @@ def _matrix(series: Series, means: Mapping[Values, Interval]) -> MatrixEntry:
     varying = {
         name: by_cell
         for name, by_cell in values.items()
-        if len({each for cell in by_cell.values() for each in cell}) > 1
+        if name in _HEADLINES or len({each for cell in by_cell.values() for each in cell}) > 1
     }
     stages = list(Stage)
     names = [name for name in _HEADLINES if name in varying]

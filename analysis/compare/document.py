@@ -138,7 +138,7 @@ class CellEntry(_Part):
     agrees: Annotated[
         bool | None, Field(description="Whether the cell fails where that says so; null if either is not known")
     ]
-    figures: Annotated[dict[str, SampleEntry], Field(description="Each figure that differs between cells")]
+    figures: Annotated[dict[str, SampleEntry], Field(description="As the matrix names them, where known")]
 
 
 class MatrixEntry(_Part):
@@ -146,7 +146,7 @@ class MatrixEntry(_Part):
 
     axes: list[AxisEntry]
     baseline: str | None
-    figures: Annotated[list[str], Field(description="Figures that differ between cells, those that tell most first")]
+    figures: Annotated[list[str], Field(description="The headlines, and all figures that differ between cells")]
     cells: list[CellEntry]
 
 
