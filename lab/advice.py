@@ -22,7 +22,7 @@ UNEXPLAINED = "unexplained"
 # A worker's connections besides the proxied requests: listener, management port and its poll, and nginx's own pipe.
 _WORKER_OWN = 8
 # Arrivals come in clusters, and the first ones take longer.
-_UNEVEN = 1.5
+_UNEVEN = 2
 _PORTS = "1024 65535"
 _TIMEOUT_MARGIN_MS = 1000
 
@@ -124,7 +124,7 @@ def _worker_connections(run: _Run) -> _Remedy:
     if now >= value:
         return _Remedy("nginx.worker_connections", str(2 * now), f"twice what it was: {now} should have been enough")
     share = f"2 connections for each of {run.at_once} requests at once, over the workers ({count})"
-    why = f"{share}, half as many again for uneven arrivals, and {_WORKER_OWN} of its own"
+    why = f"{share}, twice that for uneven arrivals, and {_WORKER_OWN} of its own"
     return _Remedy("nginx.worker_connections", str(value), why)
 
 
