@@ -29,7 +29,7 @@ def render(
     context: Mapping[str, Any],
     filters: Mapping[str, Callable[..., str]] | None = None,
 ) -> str:
-    """Render templates/<name>.html with static/<name>.js.
+    """Render templates/<name>.html with static/<name>.js, and with static/<name>.css where there is one.
 
     Args:
         name: of the page.
@@ -37,7 +37,7 @@ def render(
         context: what the template names.
         filters: further filters of the template.
     """
-    styles = _text("static/page.css")
+    styles = _text("static/page.css") + _text(f"static/{name}.css", optional=True)
     scripts = [_text(_ECHARTS), _text("static/charts.js"), _text(f"static/{name}.js")]
     environment = Environment(
         loader=FileSystemLoader(_FOLDER / "templates"),
@@ -67,5 +67,6 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _text(name: str) -> str:
-    return (_FOLDER / name).read_text("utf-8")
+def _text(name: str, *, optional: bool = False) -> str:
+    path = _FOLDER / name
+    return "" if optional and not path.is_file() else path.read_text("utf-8")

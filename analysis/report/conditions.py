@@ -1,0 +1,138 @@
+"""The last section: under which conditions the run was made, and how to make it again."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from analysis.report import words
+from analysis.report.record import Record
+
+_SET = frozenset({"set", "cell"})
+_STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
+
+
+def load(record: Record) -> list[tuple[str, str]]:
+    """What was asked of the servers, and what came of it, as names and values."""
+    knobs = record.manifest.get("knobs", {})
+    rows = [
+        ("workload", str(record.knob("load.workload"))),
+        *((name, words.knob_value(name, knobs[name]["value"])) for name in _load_knobs(record)),
+    ]
+    for name, figure in (
+        ("users at all", "client.users.total"),
+        ("iterations dropped", "client.iterations.dropped"),
+    ):
+        rows.append((name, words.number(record.figures.get(figure))))
+    rows += [(f"{phase['name']} lasted", words.spoken(lasted)) for phase, lasted in _lasted(record)]
+    return rows
+
+
+_PACING = {
+    "users": ("users", "arrival_gap", "calls", "think_time"),
+    "spike": ("rate_per_second", "duration", "max_users"),
+    "long_polling": ("users", "ramp_half", "ramp_full", "ramp_down", "rejoin"),
+    "sequential": ("requests",),
+}
+_ALWAYS = ("instances", "handler_delay", "keep_alive", "connect_timeout", "request_timeout")
+
+
+def _load_knobs(record: Record) -> list[str]:
+    names = [*_PACING.get(str(record.knob("load.workload")), ()), *_ALWAYS]
+    return [name for each in names if (name := f"load.{each}") in record.manifest.get("knobs", {})]
+
+
+def _lasted(record: Record) -> list[tuple[dict[str, Any], float]]:
+    return [
+        (phase, (phase["end_us"] - phase["start_us"]) / 1000)
+        for phase in record.phases
+        if phase.get("end_us") is not None
+    ]
+
+
+def times(record: Record) -> list[dict[str, Any]]:
+    """The distributions of what users felt, in ms; a value is `unknown` with its reason."""
+    found = []
+    for title, figure in (
+        ("answer, connecting included (requests that were answered well)", "client.latency_ms"),
+        ("connecting, where that came about", "client.dial_ms"),
+        ("connecting, where it did not", "client.dial_ms.failed"),
+    ):
+        values = [record.figures.get(f"{figure}.{name}") for name in _STATISTICS]
+        if any(value is not None for value in values):
+            found.append({"title": title, "values": [_ms(value) for value in values]})
+    return found
+
+
+STATISTICS = _STATISTICS
+
+
+def _ms(value: object) -> str:
+    return f"{value:,.1f}" if isinstance(value, int | float) else "unknown"
+
+
+def knobs(record: Record) -> list[dict[str, Any]]:
+    """Every knob: what was asked, what the running program says, and whether it differs from the default."""
+    return [
+        {
+            "name": name,
+            "value": words.knob_value(name, knob["value"]),
+            "default": "kernel's own" if knob.get("default") is None else words.knob_value(name, knob["default"]),
+            "source": knob.get("source", "unknown"),
+            "read_back": "—" if knob.get("read_back") is None else words.knob_value(name, knob["read_back"]),
+            "differs": knob["value"] != knob.get("default"),
+        }
+        for name, knob in record.manifest.get("knobs", {}).items()
+    ]
+
+
+def sysctls(record: Record) -> dict[str, Any]:
+    """The kernel's settings as read in each instance's namespace: instances, and a row for each name."""
+    found = record.manifest.get("sysctls", {})
+    names = sorted({name for of_instance in found.values() for name in of_instance})
+    return {
+        "instances": list(found),
+        "rows": [(name, [found[instance].get(name) for instance in found]) for name in names],
+    }
+
+
+def versions(record: Record) -> list[tuple[str, str]]:
+    """The program, the images and the machine."""
+    manifest = record.manifest
+    git, lab, host = manifest.get("git", {}), manifest.get("lab", {}), manifest.get("host", {})
+    commit = git.get("commit")
+    dirty = " with uncommitted changes" if git.get("dirty") else ""
+    memory_kb = host.get("memory_kb")
+    return [
+        ("lab", f"{lab.get('version', 'unknown')}, Python {lab.get('python', 'unknown')}"),
+        ("commit", f"{commit}{dirty}" if commit else "unknown"),
+        ("kernel", str(host.get("kernel", "unknown"))),
+        ("distribution", str(host.get("distribution", "unknown"))),
+        ("processors", words.number(host.get("cpus"))),
+        ("memory", f"{memory_kb / (1 << 20):.1f} GB" if isinstance(memory_kb, int) else "unknown"),
+        ("Docker", f"{host.get('docker', 'unknown')}, Compose {host.get('compose', 'unknown')}"),
+        *((f"image {role}", str(image)) for role, image in manifest.get("images", {}).items()),
+    ]
+
+
+def again(record: Record) -> dict[str, str]:
+    """The commands that make the run again, and those that ask it for more, by what they do."""
+    manifest = record.manifest
+    run = f"{manifest['scenario']}/{manifest['run']}"
+    sets = [
+        f"{name}={words.knob_value(name, knob['value'])}"
+        for name, knob in manifest.get("knobs", {}).items()
+        if knob.get("source") in _SET
+    ]
+    # make splits SET at blanks, so a value that has one needs the program itself.
+    if any(" " in each or '"' in each for each in sets):
+        options = " ".join(f"--set {shlex.quote(each)}" for each in sets)
+        first = f".venv/bin/connlab run {manifest['scenario']} {options}"
+    else:
+        first = f"make run SCENARIO={manifest['scenario']}" + (f' SET="{" ".join(sets)}"' if sets else "")
+    return {
+        "run it again": first,
+        "the worst requests, as each observer saw them": f"make explain RUN={run} WORST=5",
+        "a knob, its value and why, for the main cause": f"make advise RUN={run}",
+        "derive and draw everything again": f"make report RUN={run}",
+    }

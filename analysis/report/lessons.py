@@ -1,0 +1,240 @@
+"""What each cause means, in words for someone who meets it for the first time, and the knobs that bear on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One cause of the ledger's closed list.
+
+    Attributes:
+        label: two or three words.
+        because: continues a sentence after "because"; `{client}` and `{server}` are the roles of the hop.
+        where: where on the path it happened.
+        explains: how that comes about, one paragraph each.
+        knobs: what may be turned, the most telling first, and what each does.
+    """
+
+    label: str
+    because: str
+    where: str
+    explains: tuple[str, ...]
+    knobs: dict[str, str]
+
+
+_BEFORE = "Between {client} and {server}, before there was a connection."
+_ON = "On the connection between {client} and {server}."
+
+_PLACES = {
+    "backend.max_connections": "how many connections Tomcat serves at once",
+    "backend.accept_count": "how many more may wait in the accept queue (no more than net.core.somaxconn)",
+    "backend.keep_alive_timeout": "how long an idle client keeps its place",
+    "nginx.listen_backlog": "how many connections may wait for nginx",
+}
+_QUEUE = (
+    "Before a program sees a new connection, the kernel of its machine completes it and puts it into the accept queue"
+    " of the listening socket. There it waits until the program accepts it. The queue has a limit, and holds one"
+    " connection more than that."
+)
+_SILENCE = (
+    "When the queue is full, the kernel throws away the first packet of a new connection, the SYN, and says nothing."
+    " The client cannot tell that from a slow network: it sends the SYN again after longer and longer pauses, until one"
+    " finds a place or its connect time-out ends. No log of the server tells of it. Only the kernel counts it, as"
+    " TcpExt.ListenOverflows."
+)
+
+LESSONS: dict[str, Lesson] = {
+    "accept-queue-drop": Lesson(
+        "accept queue full",
+        "{server} had no place for another connection: its accept queue was full each time {client} knocked",
+        _BEFORE,
+        (_QUEUE, _SILENCE),
+        _PLACES,
+    ),
+    "waited-for-syn-retry": Lesson(
+        "served after a lost SYN",
+        "the first knock of {client} at {server} got lost, and only a later one was answered",
+        _BEFORE,
+        (
+            _QUEUE,
+            _SILENCE,
+            (
+                "Here a later SYN found a place. The user waited for whole seconds and saw no error, and most tools do"
+                " not count that time."
+            ),
+        ),
+        _PLACES,
+    ),
+    "waited-in-accept-queue": Lesson(
+        "waited in the accept queue",
+        "the connection lay in the accept queue of {server} until the server had a place for it",
+        "At {server}, after the connection was made and before the server accepted it.",
+        (
+            _QUEUE,
+            (
+                "The client sees a connection that is open and sends its request; nothing answers until the program"
+                " takes the connection out of the queue."
+            ),
+        ),
+        _PLACES,
+    ),
+    "connect-timeout": Lesson(
+        "no answer to the SYN",
+        "{server} never answered the SYNs of {client}, and not because of a full accept queue",
+        _BEFORE,
+        ("The SYNs, or the answers to them, got lost on the way: the server's kernel dropped none of them.",),
+        {
+            "load.connect_timeout": "how long a client waits for a connection",
+            "nginx.proxy_connect_timeout": "how long nginx waits for one",
+        },
+    ),
+    "connection-refused": Lesson(
+        "refused",
+        "nothing listened at {server}, and its kernel refused the connection",
+        _BEFORE,
+        ("A port on which no program listens answers a SYN with a reset (RST): the client knows it at once.",),
+        {},
+    ),
+    "ephemeral-ports-exhausted": Lesson(
+        "no port left",
+        "{client} had no port left for another connection to {server}",
+        "At {client}, before any packet was sent.",
+        (
+            (
+                "Each connection to one server takes a port of its own out of a range. The side that closes a"
+                " connection first keeps its port for another 60 seconds, in the state TIME_WAIT. Who opens and closes"
+                " connections fast enough has the whole range in TIME_WAIT, and its kernel refuses to connect"
+                " (EADDRNOTAVAIL)."
+            ),
+            "Keeping connections, rather than opening a new one for each request, is what helps most.",
+        ),
+        {
+            "load.keep_alive": "whether clients keep their connections",
+            "nginx.upstream_keepalive": "how many connections nginx keeps to the backends",
+            "gateway.max_idle_conns_per_host": "how many connections the gateway keeps for each backend",
+            "kernel.k6.net.ipv4.ip_local_port_range": "the ports that a client may use",
+            "kernel.k6.net.ipv4.tcp_tw_reuse": "whether a port in TIME_WAIT may be used again after a second",
+        },
+    ),
+    "proxy-connections-exhausted": Lesson(
+        "proxy out of connections",
+        "nginx had none of its worker_connections left",
+        "At nginx, which had to close connections or answer with an error.",
+        (
+            (
+                "Each nginx worker has a fixed number of places for connections, and a request that it passes on takes"
+                " two: one for the client, one for the backend. When they are gone, it closes the client's connection"
+                " without an answer or answers with an error (5xx)."
+            ),
+        ),
+        {
+            "nginx.worker_connections": "the places of each worker",
+            "nginx.worker_processes": "how many workers there are",
+            "nginx.upstream_keepalive": "how many connections to the backends are kept; they take places too",
+        },
+    ),
+    "stale-keepalive": Lesson(
+        "kept connection was closed",
+        "{server} closed an idle connection in the moment in which {client} used it again",
+        _ON,
+        (
+            (
+                "A kept connection may be closed by the server at any time. If a request is on its way just then,"
+                " nothing answers it. The side that sends requests should be the first to give an idle connection up."
+            ),
+        ),
+        {
+            "backend.keep_alive_timeout": "how long Tomcat keeps an idle connection",
+            "nginx.upstream_keepalive_timeout": "how long nginx keeps one to a backend",
+            "nginx.keepalive_timeout": "how long nginx keeps one of a client",
+        },
+    ),
+    "reset-by-peer": Lesson(
+        "reset",
+        "{server} broke the connection off (RST) before it answered",
+        _ON,
+        ("A reset ends a connection at once: what was under way on it is lost, and the client gets an error.",),
+        {},
+    ),
+    "closed-without-answer": Lesson(
+        "closed without an answer",
+        "{server} closed the connection without an answer",
+        _ON,
+        ("The server ended the connection in an orderly way (FIN), but sent nothing before.",),
+        {},
+    ),
+    "upstream-timeout": Lesson(
+        "backend too slow for the proxy",
+        "the proxy waited for the backend as long as it may, and answered 504",
+        "Between the proxy and the backend.",
+        ("A proxy gives a backend up when its own time-out ends, however near the answer is.",),
+        {"nginx.proxy_read_timeout": "how long nginx waits for a backend's answer"},
+    ),
+    "upstream-failed": Lesson(
+        "backend broke off",
+        "the backend broke off while the proxy waited for its answer, and the proxy answered 502",
+        "Between the proxy and the backend.",
+        ("A proxy that gets no whole answer from a backend tells the client so, with the status 502.",),
+        {},
+    ),
+    "error-status": Lesson(
+        "answered with an error",
+        "the server answered with an error",
+        "At the server, which answered.",
+        ("The connection and the exchange were sound; the answer itself says that something failed.",),
+        {},
+    ),
+    "waited-for-a-connection": Lesson(
+        "waited for a connection",
+        "the request waited until a connection of its client's pool was free",
+        "At the client.",
+        ("A pool of connections that are all in use makes further requests wait.",),
+        {},
+    ),
+    "waited-for-a-thread": Lesson(
+        "waited for a thread",
+        "all threads of {server} were busy",
+        "At {server}, after it had accepted the connection.",
+        ("Tomcat works on as many requests at once as it has threads; further ones wait, with their connection open.",),
+        {
+            "backend.threads_max": "how many requests Tomcat works on at once",
+            "backend.virtual_threads": "whether each request gets a thread of its own",
+        },
+    ),
+    "slow-handler": Lesson(
+        "the server's own work",
+        "the server worked on it for that long",
+        "At {server}, in its handler.",
+        ("The connection was made and taken at once; the time went by in the program itself.",),
+        {"load.handler_delay": "how long the handler takes"},
+    ),
+    "generator-starved": Lesson(
+        "the client was late",
+        "the client was late to take an answer that was there: the machine was too busy",
+        "At {client}, the load generator.",
+        ("The processors of this machine had no time left. Then the load generator measures itself.",),
+        {"load.users": "how many users there are"},
+    ),
+    "interrupted": Lesson(
+        "cut short",
+        "the test ended while the request was under way",
+        "At {client}, the load generator.",
+        ("What was under way when the load ended says nothing about the servers.",),
+        {"load.max_duration": "how long the load may last"},
+    ),
+    "unexplained": Lesson(
+        "unexplained",
+        "of a reason that nothing on record proves",
+        "Not known.",
+        ("The ledger gives a cause only where records prove one; section 5 says what is missing.",),
+        {},
+    ),
+}
+
+
+def of_cause(cause: str) -> Lesson:
+    """The lesson of a cause; of one that this version does not know, its name."""
+    plain = cause.replace("-", " ")
+    return LESSONS.get(cause, Lesson(plain, f"of “{plain}”", "See section 5.", (), {}))

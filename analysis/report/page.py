@@ -1,0 +1,33 @@
+"""The report as one HTML page."""
+
+from __future__ import annotations
+
+from analysis import page
+from analysis.report import conditions, summary, timelines, words
+from analysis.report.record import Record
+
+
+def html(record: Record) -> str:
+    """The content of report.html."""
+    charts = timelines.of_run(record)
+    return page.render(
+        "report",
+        {
+            "charts": [chart.drawn() for chart in charts if chart.missing is None],
+            "phases": timelines.phases(record),
+        },
+        {
+            "run": record,
+            "summary": summary.of_run(record),
+            "health": summary.health(record),
+            "charts": charts,
+            "load": conditions.load(record),
+            "times": conditions.times(record),
+            "statistics": conditions.STATISTICS,
+            "knobs": conditions.knobs(record),
+            "sysctls": conditions.sysctls(record),
+            "versions": conditions.versions(record),
+            "again": conditions.again(record),
+        },
+        {"number": words.number, "measured": words.measured, "spoken": words.spoken},
+    )
