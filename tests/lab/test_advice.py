@@ -56,9 +56,9 @@ def test_a_cause_has_its_knob(tmp_path: Path, scenario: str, cause: str, knob: s
 
 
 def test_what_was_not_enough_is_doubled(tmp_path: Path) -> None:
-    effective = resolve("spike-through-nginx", ["nginx.worker_connections=200"])
+    effective = resolve("spike-through-nginx", ["nginx.worker_connections=250"])
     found = advice.of_run(recorded(tmp_path, effective, {"proxy-connections-exhausted": 1}))
-    assert found.value == "400"
+    assert found.value == "500"
 
 
 def test_the_command_keeps_what_the_run_had_set(tmp_path: Path) -> None:
