@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis import manifest, readings, verdict
+from analysis import ladders, manifest, readings, verdict
 from analysis.figures import Run
 from analysis.figures import file as figures_file
 from analysis.ledger import document, records
@@ -42,6 +42,7 @@ def analyse(run_dir: Path) -> Verdict:
     write(run_dir / document.FILE, account.to_json())
     records.write(run, run_dir / document.FILE.parent)
     readings.write(run, run_dir)
+    ladders.write(run, run_dir)
     write(run_dir / figures_file.FILE, figures_file.of_run(run).to_json())
     # The verdict comes last: where it stands, so do all other derived files.
     write(run_dir / verdict.FILE, found.to_json())

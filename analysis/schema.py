@@ -15,12 +15,14 @@ from pydantic.json_schema import GenerateJsonSchema
 from analysis.compare.document import Comparison
 from analysis.compare.verdict import SeriesVerdict
 from analysis.figures.file import FiguresFile
+from analysis.ladders.document import Ladders
 from analysis.ledger.document import Ledger
 from analysis.verdict import Verdict
 
 MODELS: dict[str, type[BaseModel]] = {
     "comparison": Comparison,
     "figures": FiguresFile,
+    "ladders": Ladders,
     "ledger": Ledger,
     "series-verdict": SeriesVerdict,
     "verdict": Verdict,

@@ -65,7 +65,7 @@ def _join(raw: RawRun) -> tuple[Health, Joined]:
 def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> Explanation:
     narrator = Narrator(raw)
     stories = [story for key in keys if (story := joins.story(joined, *key)) is not None]
-    nexts = [_next_us(joined, story.case) for story in stories]
+    nexts = [carried.next_us(joined, story.case) for story in stories]
     carriers = [carried.of_story(story, next_us) for story, next_us in zip(stories, nexts, strict=True)]
     unread = list(carried.read(raw.folder, [each for of_story in carriers for each in of_story]))
     known = causes.read(raw.folder)
@@ -92,17 +92,6 @@ def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> E
 
 def _key(story: Story) -> Key:
     return story.case["instance"], story.case["id"]
-
-
-def _next_us(joined: Joined, case: Row) -> int | None:
-    """When the next request over a request's connection began."""
-    found = joined.rows(
-        """SELECT min(time_us) AS time_us FROM requests
-            WHERE instance = $instance AND dial = $dial AND (time_us, id) > ($time_us, $id)""",
-        **{column: case[column] for column in ("instance", "dial", "time_us", "id")},
-    )
-    time_us = found[0]["time_us"]
-    return None if time_us is None else int(time_us)
 
 
 def _close(joined: Joined, case: Row) -> Row | None:

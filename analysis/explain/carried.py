@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from analysis.joins import Row, Story
+    from analysis.joins import Joined, Row, Story
     from analysis.packets import Connection, Packet
 
 # A program reads the clock, then the kernel sends a packet, or the other way round.
@@ -82,6 +82,17 @@ def _try_span(story: Story, flow: Row) -> tuple[int, int]:
     ]
     end_us = max(ends_us, default=story.case["end_us"])
     return flow["first_time_us"], end_us + _CLOSE_SLACK_US
+
+
+def next_us(joined: Joined, case: Row) -> int | None:
+    """When the next request over a request's connection began."""
+    found = joined.rows(
+        """SELECT min(time_us) AS time_us FROM requests
+            WHERE instance = $instance AND dial = $dial AND (time_us, id) > ($time_us, $id)""",
+        **{column: case[column] for column in ("instance", "dial", "time_us", "id")},
+    )
+    time_us = found[0]["time_us"]
+    return None if time_us is None else int(time_us)
 
 
 def read(folder: Path, carriers: Iterable[Carrier]) -> Iterator[str]:

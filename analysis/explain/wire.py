@@ -152,14 +152,14 @@ def tell(
         observer: whose capture it is.
         notes: what else was seen at a SYN's time: by its number and its time.
     """
-    teller = _Teller({True: _Side(client), False: _Side(server)}, observer, notes, _syns(packets))
+    teller = _Teller({True: _Side(client), False: _Side(server)}, observer, notes, answered_syns(packets))
     for packet in packets:
         teller.tell(packet)
     teller.end_run()
     return sorted(teller.events, key=lambda event: event.time_us)
 
 
-def _syns(packets: Sequence[Packet]) -> dict[int, bool]:
+def answered_syns(packets: Sequence[Packet]) -> dict[int, bool]:
     """The client's SYNs, by number → whether the server sent something before the next one."""
     answered: dict[int, bool] = {}
     for packet in packets:

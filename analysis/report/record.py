@@ -103,7 +103,7 @@ def read(folder: Path) -> Record:
         manifest=manifest,
         verdict=_json(derived / "verdict.json", "connlab.verdict/1"),
         ledger=_json(derived / "ledger.json", "connlab.ledger/1"),
-        ladders={},
+        ladders=_json(derived / "ladders.json", "connlab.ladders/1"),
         figures=figures["figures"],
         why=figures["why"],
     )
