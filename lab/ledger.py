@@ -56,6 +56,8 @@ def _print_hop(console: Console, hop: Mapping[str, Any]) -> None:
         if dropped["fatal"] is None
         else f"dropped SYNs: {dropped['fatal']:,} fatal, {dropped['healed']:,} healed by a later one"
     )
+    if hop["dropped_later"]:
+        syns += f"; {hop['dropped_later']:,} ACKs and data"
     agreed = f"{holding} of {len(identities)} identities hold"
     console.print(f"        {hop['from']} → {hop['to']}: {agreed}; {syns}", soft_wrap=True)
     for one in identities:

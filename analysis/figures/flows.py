@@ -28,7 +28,7 @@ _TICK_SLACK_MS = 50
 # Figure → its meaning, and SQL that counts the connections of a server in the window (analysis.joins.connections).
 _COUNTS = {
     "total": ("Connections begun.", "count(*)"),
-    "established": ("Connections that came about.", "count(*) FILTER (established)"),
+    "established": ("Connections that came about for the client.", "count(*) FILTER (established)"),
     "refused": ("Connections that the server answered with RST.", "count(*) FILTER (refused)"),
     "unanswered": ("Connections whose SYNs nothing answered.", "count(*) FILTER (NOT answered AND NOT refused)"),
     "half_open": (
@@ -54,14 +54,12 @@ _COUNTS = {
         "SYN-ACKs sent again.",
         "coalesce(sum(synack_count - 1) FILTER (synack_count > 0), 0)",
     ),
+    "entered": ("Connections that came into the accept queue of the server.", "count(*) FILTER (entered)"),
     "ack_dropped.min": (
-        "ACKs that completed a handshake and met a full accept queue, at the least: one if the SYN-ACK was sent again.",
-        "count(*) FILTER (repeated_synacks > 0)",
+        "Packets after the SYN, the handshake's last ACK and data, that met a full accept queue, at the least.",
+        "coalesce(sum(ack_dropped_min), 0)",
     ),
-    "ack_dropped.max": (
-        "The same at the most: all packets of these connections' clients after their SYNs.",
-        "coalesce(sum(client_packets - syn_count) FILTER (repeated_synacks > 0), 0)",
-    ),
+    "ack_dropped.max": ("The same at the most.", "coalesce(sum(ack_dropped_max), 0)"),
     "closed_by_client": ("Connections that the client closed first.", "count(*) FILTER (closed_by = 'client')"),
     "closed_by_server": ("Connections that the server closed first.", "count(*) FILTER (closed_by = 'server')"),
     "reset_by_client": (

@@ -2,6 +2,7 @@
 
 - `tables`: every observer's records as tables of one database in memory;
 - `hops`: the hops of the path, and whose capture counts the connections of each;
+- `admissions`: when a connection came into its server's accept queue although its first ACK met a full one;
 - `connections`: what became of each connection's SYNs, and when the server accepted it;
 - `links`: which dial, connection, access line and upstream connection belong to which request;
 - `cases`: all of that in one row for each request.
@@ -52,7 +53,7 @@ def join(raw: RawRun, health: Health, window: Window) -> Joined:
     """Join a run; what is missing leaves holes, it never raises."""
     found = hops.of_run(raw, health)
     database = tables.load(raw)
-    connections.build(database, found, window)
+    connections.build(database, raw, found, window)
     links.build(database)
     cases.build(database, raw.manifest.slow_ms)
     return Joined(found, database)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.joins import admissions
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import duckdb
 
     from analysis.joins.hops import Hop
+    from analysis.rawrun import RawRun
     from analysis.window import Window
 
 # What a packet's time and that of a sample may differ by although both mean the same moment: a sampler that is ready
@@ -20,11 +23,12 @@ if TYPE_CHECKING:
 _SAMPLE_SLACK_US = 50_000
 
 
-def build(database: duckdb.DuckDBPyConnection, hops: Sequence[Hop], window: Window) -> None:
+def build(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Sequence[Hop], window: Window) -> None:
     """Make the tables `flows`, `connections` and `lost_syns`.
 
     Args:
         database: with the tables of analysis.joins.tables.
+        raw: the run.
         hops: the run's.
         window: connections that began outside it are not counted.
     """
@@ -33,7 +37,9 @@ def build(database: duckdb.DuckDBPyConnection, hops: Sequence[Hop], window: Wind
         for observer in hop.observers:
             database.execute("INSERT INTO hops VALUES (?, ?, ?, ?)", [hop.number, hop.client, hop.server, observer])
     database.execute(_FLOWS)
+    admissions.build(database, raw)
     database.execute(_CONNECTIONS, {"start_us": window.start_us, "end_us": window.end_us})
+    database.execute(_RACES)
     database.execute(_ACCEPTED)
     database.execute(_LOST_SYNS, {"slack_us": _SAMPLE_SLACK_US})
     database.execute(_QUEUE_PROOF)
@@ -52,8 +58,8 @@ _FLOWS = """
 
 # answered_us: the first answer to a SYN. A SYN that it answers is the last one before it; all earlier ones were lost.
 # A capture of handshakes alone lacks the ACK that completes one, so there a SYN-ACK has to stand for it.
-# queued_us: when the server's kernel put the connection into the accept queue. If the last ACK met a full queue, the
-# server repeats its SYN-ACK, and the answer to that one counts.
+# queued_us: when the server's kernel put the connection into the accept queue: with the handshake's last ACK, unless
+# that met a full queue (analysis.joins.admissions). entered: whether it ever did.
 _CONNECTIONS = """
     CREATE TABLE connections AS
     WITH candidates AS (
@@ -62,22 +68,42 @@ _CONNECTIONS = """
                NOT answered AND first_rst_by IS NOT DISTINCT FROM 'server' AS refused,
                CASE WHEN answered THEN synack_times_us[1]
                     WHEN first_rst_by = 'server' THEN first_rst_time_us END AS answered_us,
-               len(list_filter(synack_times_us, lambda time: time > handshake_ack_time_us)) AS repeated_synacks
+               admissions.id IS NOT NULL AS examined, entered_us, coalesce(ack_dropped_min, 0) AS ack_dropped_min,
+               coalesce(ack_dropped_max, 0) AS ack_dropped_max
           FROM flows JOIN hops ON hops.observer = flows.observer
                JOIN instances AS clients ON clients.instance = from_instance AND clients.role = hops.client
                JOIN instances AS servers ON servers.instance = to_instance AND servers.role = hops.server
+               LEFT JOIN admissions ON admissions.observer = flows.observer AND admissions.id = flows.id
     )
-    SELECT * EXCLUDE (established), stood AS established,
+    SELECT * EXCLUDE (established, examined, entered_us), stood AS established,
+           stood AND (NOT examined OR entered_us IS NOT NULL) AS entered,
            first_time_us BETWEEN $start_us AND $end_us AS in_window,
            CASE WHEN answered_us IS NULL THEN syn_count
                 ELSE greatest(len(list_filter(syn_times_us, lambda time: time < answered_us)) - 1, 0)
            END AS syns_lost,
            CASE WHEN answered_us IS NULL THEN syn_times_us
                 ELSE list_filter(syn_times_us, lambda time: time < answered_us)[1:-2] END AS syns_lost_us,
-           CASE WHEN stood AND repeated_synacks > 0 THEN list_last(synack_times_us)
+           CASE WHEN examined THEN entered_us
                 WHEN stood THEN coalesce(handshake_ack_time_us, synack_times_us[1]) END AS queued_us
       FROM candidates
      ORDER BY observer, id
+"""
+
+# An ACK that met a full queue, and data right behind it that found room, look like any other handshake. That can be
+# only if another connection filled the queue after it had let this one's SYN pass, in a moment of overflows.
+_RACES = """
+    UPDATE connections SET ack_dropped_max = 1
+      FROM (
+        SELECT raced.observer, raced.id
+          FROM connections AS raced
+               ASOF JOIN ticks AS last ON last.instance = raced.to_instance AND last.time_us <= raced.answered_us
+               ASOF JOIN ticks AS next ON next.instance = raced.to_instance AND next.time_us >= raced.queued_us
+               ASOF JOIN (SELECT to_instance, queued_us FROM connections WHERE entered) AS others
+                    ON others.to_instance = raced.to_instance AND others.queued_us < raced.queued_us
+         WHERE raced.entered AND raced.ack_dropped_max = 0 AND NOT raced.handshakes_only
+           AND next.overflows > last.overflows AND others.queued_us >= raced.answered_us
+      ) AS races
+     WHERE races.observer = connections.observer AND races.id = connections.id
 """
 
 # Accepted connections = those that came into the queue less those that stand in it, at each tick; the queue is first

@@ -70,8 +70,12 @@ _KNOWN = """
           FROM cases WHERE outcome <> 'ok'
     )
     SELECT broken.*, waits.* EXCLUDE (instance, id),
-           greatest(pool_us, syn_us, up_syn_us, queue_us, up_queue_us, thread_us, handler_us, lag_us) AS part_max_us,
-           pool_us + syn_us + up_syn_us + queue_us + up_queue_us + thread_us + handler_us + lag_us AS parts_us,
+           greatest(pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, thread_us,
+                    handler_us, lag_us)
+               AS part_max_us,
+           pool_us + syn_us + up_syn_us + ack_us + up_ack_us + queue_us + up_queue_us + thread_us
+               + handler_us + lag_us
+               AS parts_us,
            complaints.error_line, complaints.error_text,
            if(server_close_us - exhausted.second_us < 1000000 + $turn_us, exhausted.line, NULL) AS exhausted_line,
            port_shortages.held AS shortage_held, port_shortages.waiting AS shortage_waiting,

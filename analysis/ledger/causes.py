@@ -69,6 +69,16 @@ def _overflow_says(prefix: str) -> str:
                   format('{{}} to {{}}', {prefix}_depth_min, {prefix}_depth_max)), {prefix}_queue_limit)"""
 
 
+def _unnoticed(prefix: str) -> str:
+    """The server knew nothing of the connection: the handshake's last ACK met a full queue, and so did all data."""
+    return f"coalesce({prefix}_established AND NOT {prefix}_entered AND {prefix}_ack_dropped_min > 0, false)"
+
+
+def _unnoticed_says(prefix: str) -> str:
+    return f"""format('the ACK of {{}}, and all data, {{}} packets, met a full accept queue of {{}}',
+        moment({prefix}_handshake_ack_time_us), {prefix}_ack_dropped_min, {prefix}_to_instance)"""
+
+
 def _silent(prefix: str) -> str:
     """No SYN was answered, and the server's kernel dropped none at its listener."""
     return f"""(NOT {prefix}_established AND NOT {prefix}_refused
@@ -92,6 +102,13 @@ def _main(part: str) -> str:
 def _healed_says(prefix: str, part: str) -> str:
     return f"""format('flow {{}}/{{}}: ', {prefix}_observer, {prefix}_id) || {_syns(prefix)}
         || format(', answered at {{}} ({{}} of {{}})', moment({prefix}_answered_us), took({part}), took(total_us))"""
+
+
+def _made_late_says(prefix: str, part: str) -> str:
+    return f"""format('flow {{}}/{{}}: the ACK of {{}} met a full accept queue of {{}}, and so did {{}} packets in all,'
+        || ' until one made the connection at {{}} ({{}} of {{}})', {prefix}_observer, {prefix}_id,
+        moment({prefix}_handshake_ack_time_us), {prefix}_to_instance, {prefix}_ack_dropped_min,
+        moment({prefix}_queued_us), took({part}), took(total_us))"""
 
 
 def _queued_says(prefix: str, part: str) -> str:
@@ -124,7 +141,7 @@ CAUSES = (
         "connection-refused",
         "Nothing listened where the client, or the proxy, wanted to connect.",
         "The dial failed as `refused`, and the server answered its SYN with RST. At a proxy: its connection was"
-        " answered so, or its error log says so.",
+        " answered so, or its log says so.",
         "outcome = 'failed' AND ((dial_error_kind = 'refused' AND flow_refused)"
         f" OR ({_NO_UPSTREAM} AND (up_refused OR error_text LIKE '%(111: %')))",
         f"""if(dial_error_kind = 'refused', {_DIAL_FAILED} || '; ' || {_FLOW} || ': the server answered with RST at '
@@ -134,11 +151,16 @@ CAUSES = (
         "accept-queue-drop",
         "The server's accept queue was full each time the client, or the proxy, knocked.",
         "The dial timed out; none of its SYNs was answered; and around each of them the server's kernel counted at"
-        " least as many `TcpExt.ListenOverflows` as SYNs got lost there. At a proxy: the same of its connection.",
+        " least as many `TcpExt.ListenOverflows` as SYNs got lost there. Or the SYN was answered, and the server"
+        " never took notice of the ACK and of any data, so that only the client had a connection; and its kernel"
+        " counted overflows. At a proxy: the same of its connection.",
         f"outcome = 'failed' AND (({_NO_CONNECTION} AND {_overflow('flow')})"
-        f" OR ({_NO_UPSTREAM} AND {_overflow('up')}))",
-        f"""if({_NO_CONNECTION}, {_DIAL_FAILED} || '; ' || {_FLOW} || ': ' || {_overflow_says("flow")},
-            {_LINE} || '; ' || {_UP} || '; ' || {_UP_FLOW} || ': ' || {_overflow_says("up")})""",
+        f" OR ({_NO_UPSTREAM} AND {_overflow('up')})"
+        f" OR (status = 0 AND {_unnoticed('flow')}) OR (status IN (502, 504) AND {_unnoticed('up')}))",
+        f"""if({_unnoticed("flow")}, {_FLOW} || ': ' || {_unnoticed_says("flow")},
+            if({_unnoticed("up")}, {_LINE} || '; ' || {_UP} || '; ' || {_UP_FLOW} || ': ' || {_unnoticed_says("up")},
+            if({_NO_CONNECTION}, {_DIAL_FAILED} || '; ' || {_FLOW} || ': ' || {_overflow_says("flow")},
+            {_LINE} || '; ' || {_UP} || '; ' || {_UP_FLOW} || ': ' || {_overflow_says("up")})))""",
     ),
     Cause(
         "connect-timeout",
@@ -231,6 +253,16 @@ CAUSES = (
         f"{_main('syn_us')} OR {_main('up_syn_us')}",
         f"""if(coalesce(syn_us, 0) >= coalesce(up_syn_us, 0), {_healed_says("flow", "syn_us")},
                {_UP} || '; ' || {_healed_says("up", "up_syn_us")})""",
+    ),
+    Cause(
+        "waited-for-ack-retry",
+        "The last ACK of its handshake met a full accept queue, and so did its data, until a later copy of that found"
+        " room. No error tells of it.",
+        "In the capture the client completed the handshake, and the server acknowledged only a later copy of the same"
+        " data; its kernel counted overflows.",
+        f"{_main('ack_us')} OR {_main('up_ack_us')}",
+        f"""if(coalesce(ack_us, 0) >= coalesce(up_ack_us, 0), {_made_late_says("flow", "ack_us")},
+               {_UP} || '; ' || {_made_late_says("up", "up_ack_us")})""",
     ),
     Cause(
         "waited-in-accept-queue",

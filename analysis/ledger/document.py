@@ -90,6 +90,10 @@ class HopEntry(_Part):
     to: Annotated[str, Field(description="The role that it connects to")]
     observers: Annotated[list[str], Field(description="The instances whose captures count its connections")]
     dropped_syns: DroppedSyns
+    dropped_later: Annotated[
+        int | None,
+        Field(description="Packets after the SYN, last ACKs and data, that met a full accept queue, at the least"),
+    ]
     identities: list[IdentityEntry]
 
 
@@ -188,6 +192,7 @@ def _hop(run: Run, account: HopAccount) -> HopEntry:
         dropped_syns=DroppedSyns(
             healed=_figure(run, f"flows.{hop.server}.syn_healed"), fatal=_figure(run, f"flows.{hop.server}.syn_failed")
         ),
+        dropped_later=_figure(run, f"flows.{hop.server}.ack_dropped.min"),
         identities=[_identity(balance) for balance in account.balances],
     )
 

@@ -193,7 +193,7 @@ def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
         + (", less those that it opened, " if next_server else " ")
         + "are those in the capture. Those within its own namespace count as both, and are taken off.",
         f"kernel.{server}.Tcp.PassiveOpens - kernel.{server}.Tcp.ActiveOpens",
-        f"flows.{server}.established{onwards}",
+        f"flows.{server}.entered{onwards}",
     )
     # A proxy's kernel counts the SYN-ACKs that it repeats as a server in the same place.
     as_server = f" + flows.{client}.synack_retransmissions" if client != "k6" else ""
@@ -206,7 +206,7 @@ def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
     )
     yield Identity(
         "syns-dropped",
-        "The server's kernel dropped the SYNs that nothing answered, and the last ACKs that met a full queue.",
+        "The server's kernel dropped the SYNs that nothing answered, and the later packets that met a full queue.",
         f"kernel.{server}.TcpExt.ListenDrops",
         f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.min",
         f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.max",

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from analysis import analyse
 from analysis.ledger.__main__ import markdown
 from analysis.schema import schema
-from tests.analysis.packets import ACK, Capture, Connection, make_packets
+from tests.analysis.packets import ACK, RST, Capture, Connection, make_packets
 from tests.analysis.support import MEASURE_S, OTHERS, USERS, RunFolder, at_us, make_access, make_capture
 
 Record = dict[str, Any]
@@ -127,7 +127,7 @@ def test_a_lost_syn_that_a_later_one_healed_is_told_apart_from_a_fatal_one(run: 
     assert {id_ for id_, status in holds(found).items() if status == "false"} == {"syns-dropped", "syns-repeated"}
 
 
-def test_the_last_ack_that_met_a_full_queue_is_within_the_bounds_of_the_drops(run: RunFolder) -> None:
+def test_a_last_ack_that_met_a_full_queue_is_one_of_the_drops(run: RunFolder) -> None:
     connection = Connection(run.captures["backend-1"], "172.18.0.3:49000", BACKEND, isn=90_000)
     connection.handshake(MEASURE_S + 5)
     isn = connection.isn
@@ -138,7 +138,8 @@ def test_the_last_ack_that_met_a_full_queue_is_within_the_bounds_of_the_drops(ru
     found, _ = account(run)
     drops = next(each for each in found["hops"][0]["identities"] if each["id"] == "syns-dropped")
 
-    assert (drops["left"]["value"], drops["right"]["value"], drops["right"]["value_max"]) == (500, 501, 502)
+    assert (drops["left"]["value"], drops["right"]["value"], drops["right"]["value_max"]) == (500, 501, None)
+    assert found["hops"][0]["dropped_later"] == 1
     assert (drops["difference"], drops["holds"]) == (-1, "false")
 
 
@@ -146,6 +147,49 @@ def foreign() -> bytes:
     """A capture of another run: the same packets, a day earlier."""
     capture = make_packets()
     return Capture([(time_us - 86_400_000_000, frame) for time_us, frame in capture.packets]).content()
+
+
+def test_a_connection_that_only_the_client_knew_of_is_an_accept_queue_drop(run: RunFolder) -> None:
+    # User 4's SYN was answered, then its ACK, its request and a copy of that met a full queue; at last a RST.
+    packets = [each for each in make_packets().packets if b"\x9c\x44\x1f\x90" not in each[1]]
+    capture = run.captures["backend-1"] = Capture(packets)
+    second = MEASURE_S + 0.0301
+    connection = Connection(capture, "172.18.0.3:40004", BACKEND, isn=4_000).handshake(second)
+    for after_s in (0.001, 0.2, 0.6):
+        capture.tcp(second + after_s, connection.client, BACKEND, ACK, seq=4_001, ack=9_001, data=120)
+    capture.tcp(second + 0.6001, BACKEND, connection.client, RST, seq=9_001)
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
+    request, dial = run.clients["k6-1"].requests[3], run.clients["k6-1"].dials[3]
+    dial |= {"error": None, "error_kind": None, "duration_us": 150}
+    request |= {"remote": BACKEND, "error_code": 1220, "error": "connection reset by peer"}
+    request |= {"end_us": request["time_us"] + 600_000}
+    folder = run.write()
+    analyse(folder)
+    requests = duckdb.read_parquet(str(folder / "derived" / "requests.parquet"))
+
+    assert requests.filter("id = 4").project("cause, evidence").fetchall() == [
+        (
+            "accept-queue-drop",
+            "flow backend-1/4: the ACK of 0.030 s, and all data, 3 packets, met a full accept queue of backend-1",
+        )
+    ]
+    assert ledger(folder)["hops"][0]["dropped_later"] == 3
+
+
+def test_a_connection_that_a_copy_of_its_data_made_waited_for_that(run: RunFolder) -> None:
+    # User 2's ACK and request met a full queue; the copy a second later made the connection.
+    packets = make_packets().packets
+    others = [each for each in packets if b"\x9c\x42\x1f\x90" not in each[1] and b"\x1f\x90\x9c\x42" not in each[1]]
+    capture = run.captures["backend-1"] = Capture(others)
+    second = MEASURE_S + 0.0101
+    connection = Connection(capture, "172.18.0.3:40002", BACKEND, isn=2_000).handshake(second)
+    capture.tcp(second + 0.001, connection.client, BACKEND, ACK, seq=2_001, ack=7_001, data=120)
+    connection.ask(second + 15).answer(second + 22.07)
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
+    found, _ = account(run)
+
+    assert found["causes"]["waited-for-ack-retry"] == 1
+    assert found["hops"][0]["dropped_later"] == 2
 
 
 PCAPS: dict[str, tuple[bytes | None, str]] = {

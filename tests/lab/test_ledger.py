@@ -28,6 +28,7 @@ def make_ledger(**changes: object) -> Record:
         "to": "backend",
         "observers": ["backend-1"],
         "dropped_syns": {"healed": 35, "fatal": 1500},
+        "dropped_later": 7,
     }
     hop["identities"] = [
         identity("opened", 103, 103),
@@ -55,11 +56,12 @@ def printed(folder: Path, ledger: Record) -> list[str]:
 
 
 def test_the_unexplained_come_first_then_the_causes_then_what_does_not_agree(tmp_path: Path) -> None:
+    hop = "        k6 → backend: 1 of 3 identities hold"
     assert printed(tmp_path, make_ledger()) == [
         "ledger: 1 unexplained of 301 failed and 0 slow; 1,200 requests in all",
         "        k6-1/17 failed: no dial is recorded for it",
         "     300 accept-queue-drop",
-        "        k6 → backend: 1 of 3 identities hold; dropped SYNs: 1,500 fatal, 35 healed by a later one",
+        hop + "; dropped SYNs: 1,500 fatal, 35 healed by a later one; 7 ACKs and data",
         "false   accepted: a = 5, b = 3 to 4: +1",
         "unknown syns-dropped: capture/backend-1: the kernel dropped 3 packets",
     ]
@@ -67,7 +69,7 @@ def test_the_unexplained_come_first_then_the_causes_then_what_does_not_agree(tmp
 
 def test_without_a_capture_the_dropped_syns_are_unknown(tmp_path: Path) -> None:
     ledger = make_ledger(unexplained=0, unexplained_requests=[], causes={})
-    ledger["hops"][0] |= {"dropped_syns": {"healed": None, "fatal": None}, "identities": []}
+    ledger["hops"][0] |= {"dropped_syns": {"healed": None, "fatal": None}, "dropped_later": None, "identities": []}
 
     assert printed(tmp_path, ledger)[1:] == ["        k6 → backend: 0 of 0 identities hold; dropped SYNs unknown"]
 
