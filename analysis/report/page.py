@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis import page
-from analysis.report import conditions, summary, timelines, words
+from analysis.report import conditions, ladders, path, summary, timelines, words
 from analysis.report.record import Record
 
 
@@ -21,6 +21,10 @@ def html(record: Record) -> str:
             "summary": summary.of_run(record),
             "health": summary.health(record),
             "charts": charts,
+            "path": path.of_run(record),
+            "path_size": path.geometry(),
+            "ladders": ladders.of_run(record),
+            "size": ladders.geometry(),
             "load": conditions.load(record),
             "times": conditions.times(record),
             "statistics": conditions.STATISTICS,
