@@ -124,9 +124,10 @@ def _handshakes(_run: Run, joined: Joined, servers: list[str], found: Mapping[st
 
 
 # By everything captured, the warm-up included: a socket in TIME_WAIT outlasts it. A later connection between the same
-# addresses and ports has taken the socket's place.
+# addresses and ports has taken the socket's place; a RST may have ended it (net.ipv4.tcp_rfc1337).
 _TIME_WAIT = """
-    SELECT count(*) FILTER (last_time_us <= $tick_us - $slack_us AND last_time_us > $tick_us - $short_us) AS least,
+    SELECT count(*) FILTER (last_time_us <= $tick_us - $slack_us AND last_time_us > $tick_us - $short_us
+                            AND client_rst_count + server_rst_count = 0) AS least,
            count(*) FILTER (last_time_us <= $tick_us + $slack_us AND last_time_us > $tick_us - $long_us) AS most
       FROM connections AS closed
            ANTI JOIN connections AS later
