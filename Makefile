@@ -18,7 +18,7 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run matrix search advise list show analyse explain compare estimate doctor clean
+.PHONY: run matrix search advise list show analyse report open explain compare estimate doctor clean
 run: setup ## SCENARIO=<slug> [SET="backend.accept_count=10 …"]: one experiment, from set-up to verdict
 	@$(sets); $(series); $(connlab) run "$$SCENARIO" "$${sets[@]}" "$${series[@]}"
 
@@ -40,6 +40,12 @@ show: python ## SCENARIO=<slug>: a scenario with its effective knobs and its pre
 
 analyse: python ## RUN=<folder>: everything derived again from the raw files
 	@$(connlab) analyse "$$RUN"
+
+report: python ## RUN=<folder>: its report again, one page, and the index of all runs
+	@$(connlab) report "$$RUN"
+
+open: python ## [RUN=<folder>]: the newest run's report, or that one's, in the browser
+	@$(connlab) open "$$RUN"
 
 explain: python ## RUN=<folder> with REQUEST=<id> or WORST=<n>: a request's story across all observers
 	@$(connlab) explain $${REQUEST:+--request="$$REQUEST"} $${WORST:+--worst="$$WORST"} -- "$$RUN"

@@ -1,4 +1,4 @@
-"""The command line: `connlab run|matrix|search|advise|list|show|analyse|explain|compare|estimate|doctor|clean|…`.
+"""The command line: `connlab run|matrix|search|advise|list|show|analyse|report|open|explain|compare|…`.
 
 Results go to stdout; progress, problems and errors to stderr. Modules that only one command needs are loaded by it.
 """
@@ -66,7 +66,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
-    from lab import effective, verdicts  # noqa: PLC0415
+    from lab import effective, reports  # noqa: PLC0415
     from lab.run import run as run_scenario  # noqa: PLC0415
 
     resolved = effective.resolve(scenario, sets or [])
@@ -77,7 +77,7 @@ def run(
     if new or dry_run:
         raise BadInput(Problem(f"{scenario} has no arms: there is no series to plan or to begin anew"))
     folder = run_scenario(resolved, ["connlab", *sys.argv[1:]], _stderr())
-    _judge(folder, verdicts.derive(folder), as_json=as_json)
+    _judge(folder, reports.derive(folder), as_json=as_json)
 
 
 @app.command()
@@ -167,10 +167,10 @@ def analyse(
     as_json: JsonOption = False,
 ) -> None:
     """Derive everything again from a run's raw files; the exit code is the verdict's."""
-    from lab import verdicts  # noqa: PLC0415
+    from lab import reports, verdicts  # noqa: PLC0415
 
     folder = verdicts.find_run(run)
-    _judge(folder, verdicts.derive(folder), as_json=as_json)
+    _judge(folder, reports.derive(folder), as_json=as_json)
 
 
 def _judge(folder: Any, verdict: dict[str, Any], *, as_json: bool) -> None:  # noqa: ANN401 # a Path
@@ -182,6 +182,39 @@ def _judge(folder: Any, verdict: dict[str, Any], *, as_json: bool) -> None:  # n
     else:
         verdicts.print_verdict(_stdout(), verdict, folder)
     raise typer.Exit(code)
+
+
+@app.command()
+def report(
+    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a run's report again, and the index of all runs."""
+    from lab import paths, reports, verdicts  # noqa: PLC0415
+
+    page = reports.of_run(verdicts.find_run(run))
+    if as_json:
+        _print_json({"report": str(page)})
+    else:
+        _print_lines([paths.shown(page)])
+
+
+@app.command("open")
+def open_report(
+    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario; by default the newest run.")] = "",
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Open a run's report in the browser; where there is none, say where it lies."""
+    from lab import paths, reports, verdicts  # noqa: PLC0415
+
+    page = reports.of_run(verdicts.find_run(run) if run else reports.newest())
+    opened = reports.show(page)
+    if as_json:
+        _print_json({"report": str(page), "opened": opened})
+    else:
+        _print_lines([paths.shown(page) if opened else f"no browser on this screen; open {page}"])
 
 
 @app.command()

@@ -16,6 +16,7 @@ from lab.manifest import FILE
 from lab.nearest import did_you_mean
 
 VERDICT_FILE = Path("derived") / "verdict.json"
+REPORT_FILE = Path("report.html")
 
 _EXIT_CODES = {
     "reproduced": ExitCode.REPRODUCED,
@@ -105,6 +106,8 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
         console.print(Text(f"evidence: {problem['instrument']}: {problem['message']}", "yellow"), soft_wrap=True)
     console.print(Text.assemble("verdict: ", (verdict["verdict"], STYLES[verdict["verdict"]])))
     console.print(f"result: {paths.shown(folder)}", soft_wrap=True)
+    if (folder / REPORT_FILE).is_file():
+        console.print(f"report: {paths.shown(folder / REPORT_FILE)}", soft_wrap=True)
 
 
 def show(value: object) -> str:

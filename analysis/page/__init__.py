@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,17 +28,22 @@ def render(
     data: object,
     context: Mapping[str, Any],
     filters: Mapping[str, Callable[..., str]] | None = None,
+    *,
+    styles: Sequence[str] = (),
+    charts: bool = True,
 ) -> str:
-    """Render templates/<name>.html with static/<name>.js, and with static/<name>.css where there is one.
+    """Render templates/<name>.html with static/<name>.js.
 
     Args:
         name: of the page.
         data: what its charts are drawn from; anything that JSON can hold.
         context: what the template names.
         filters: further filters of the template.
+        styles: the names of static/<style>.css that come after page.css.
+        charts: whether it has any.
     """
-    styles = _text("static/page.css") + _text(f"static/{name}.css", optional=True)
-    scripts = [_text(_ECHARTS), _text("static/charts.js"), _text(f"static/{name}.js")]
+    style = "".join(_text(f"static/{each}.css") for each in ("page", *styles))
+    scripts = [*([_text(_ECHARTS), _text("static/charts.js")] if charts else []), _text(f"static/{name}.js")]
     environment = Environment(
         loader=FileSystemLoader(_FOLDER / "templates"),
         autoescape=True,
@@ -49,8 +54,8 @@ def render(
     environment.filters.update(filters or {})
     return environment.get_template(f"{name}.html").render(
         context,
-        policy=_policy(styles, scripts),
-        styles=styles,
+        policy=_policy(style, scripts),
+        styles=style,
         scripts=scripts,
         data=json.dumps(data, ensure_ascii=False, allow_nan=False).translate(_ESCAPES),
     )
@@ -67,6 +72,5 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _text(name: str, *, optional: bool = False) -> str:
-    path = _FOLDER / name
-    return "" if optional and not path.is_file() else path.read_text("utf-8")
+def _text(name: str) -> str:
+    return (_FOLDER / name).read_text("utf-8")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from analysis.output import write as write_file
-from analysis.report import page
+from analysis.report import index, page
 from analysis.report.record import ReportError, read
 
-__all__ = ["FILE", "ReportError", "write"]
+__all__ = ["FILE", "INDEX", "ReportError", "write", "write_index"]
 
 FILE = Path("report.html")
+INDEX = index.FILE
+write_index = index.write
 
 
 def write(run_dir: Path) -> Path:

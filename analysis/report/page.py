@@ -34,4 +34,5 @@ def html(record: Record) -> str:
             "again": conditions.again(record),
         },
         {"number": words.number, "measured": words.measured, "spoken": words.spoken},
+        styles=("theme", "report"),
     )

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rich.console import Console
 
-from lab import facts, verdicts
+from lab import facts, reports
 from lab.effective import Effective
 from lab.errors import LabError
 from lab.lock import Lock
@@ -39,7 +39,7 @@ class RealRunner:
 
     def derive(self, folder: Path) -> Verdict | None:
         """Derive everything and give the verdict; None if nothing was predicted of this run alone."""
-        verdict = verdicts.derive(folder)
+        verdict = reports.derive(folder)
         if not verdict["predictions"]:
             return None
         found: Verdict = verdict["verdict"]

@@ -1,0 +1,129 @@
+"""All runs on one page, results/index.html: it filters and sorts without a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis import page
+from analysis.output import write as write_file
+from analysis.report import lessons, words
+from analysis.report.record import Row
+
+FILE = Path("index.html")
+_REPORT = "report.html"
+_SET = frozenset({"set", "cell"})
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run.
+
+    Attributes:
+        folder: below the results, `<scenario>/<run-id>`.
+        state: its verdict; how it ended, if it did not complete; `not analysed`.
+        differed: the knobs that were set for it, and the cell of a series.
+        total, failed: its requests, None if that is not known.
+        cause: the most frequent one of its failed and slow requests, in words.
+        links: to its pages, by what they are.
+    """
+
+    scenario: str
+    run: str
+    folder: str
+    started: str
+    state: str
+    reason: str
+    differed: str
+    total: int | None
+    failed: int | None
+    cause: str
+    links: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A page that compares runs."""
+
+    name: str
+    link: str
+
+
+def write(results: Path) -> Path:
+    """Write the page of all runs below a folder of results.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = results / FILE
+    runs = sorted(_runs(results), key=lambda entry: (entry.started, entry.folder), reverse=True)
+    comparisons = [
+        Comparison(
+            found.parent.parent.name if found.parent.name == "derived" else found.parent.name, _link(results, found)
+        )
+        for pattern in ("series/*/derived/comparison.html", "comparisons/*/comparison.html")
+        for found in sorted(results.glob(pattern), reverse=True)
+        if "latest" not in found.parts
+    ]
+    context = {
+        "runs": runs,
+        "comparisons": comparisons,
+        "scenarios": sorted({entry.scenario for entry in runs}),
+        "states": sorted({entry.state for entry in runs}),
+    }
+    write_file(
+        path, page.render("index", None, context, {"number": words.number}, styles=("theme", "index"), charts=False)
+    )
+    return path
+
+
+def _link(results: Path, path: Path) -> str:
+    return path.relative_to(results).as_posix()
+
+
+def _runs(results: Path) -> Iterator[Entry]:
+    for path in results.glob("*/*/manifest.json"):
+        if path.parent.is_symlink():
+            continue
+        manifest = _json(path)
+        if manifest.get("schema") == "connlab.manifest/1":
+            yield _entry(results, path.parent, manifest)
+
+
+def _json(path: Path) -> Row:
+    """A file of a run; empty if it is missing or broken, which a list of runs has to live with."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
+    verdict, ledger = _json(folder / "derived" / "verdict.json"), _json(folder / "derived" / "ledger.json")
+    requests = ledger.get("requests") or {}
+    causes = sorted(ledger.get("causes", {}).items(), key=lambda item: -item[1])
+    completed = manifest["status"] == "complete"
+    return Entry(
+        scenario=manifest["scenario"],
+        run=manifest["run"],
+        folder=_link(results, folder),
+        started=str(manifest.get("started", "")).replace("T", " ").removesuffix("Z"),
+        state=verdict.get("verdict", "not analysed") if completed else manifest["status"],
+        reason="" if completed else str(manifest.get("reason") or ""),
+        differed=", ".join(_differed(manifest)),
+        total=requests.get("total"),
+        failed=requests.get("failed"),
+        cause=lessons.of_cause(causes[0][0]).label if causes else "",
+        links={"report": _link(results, folder / _REPORT)} if (folder / _REPORT).is_file() else {},
+    )
+
+
+def _differed(manifest: Row) -> Iterator[str]:
+    if manifest.get("cell", "default") != "default":
+        yield f"cell {manifest['cell']}"
+    for name, knob in manifest.get("knobs", {}).items():
+        if knob.get("source") in _SET:
+            yield f"{name}={words.knob_value(name, knob['value'])}"
