@@ -117,7 +117,7 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
     figures = record.figures
     found: list[tuple[str, str]] = []
     if role == record.path[0] and (requests := record.ledger["requests"]):
-        found.append(("good", f"{words.count(requests['ok'] + requests['slow'], 'request')} answered"))
+        found.append(("good", f"{words.count(requests['ok'], 'request')} answered"))
         found.append(("bad" if requests["failed"] else "", f"{words.count(requests['failed'], 'request')} failed"))
     depth, limit = figures.get(f"listen.{role}.depth.max"), figures.get(f"listen.{role}.limit")
     if isinstance(depth, int) and isinstance(limit, int) and role != record.path[0]:

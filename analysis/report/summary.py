@@ -151,7 +151,7 @@ def _what(record: Record, causes: list[Cause]) -> list[str]:
     found = [
         (
             f"Of {words.count(requests['total'], 'request')}, {requests['failed']:,} failed, {requests['slow']:,} had"
-            f" their answer late{_bound(record)}, and {requests['ok']:,} had it in time."
+            f" their answer late{_bound(record)}, and {requests['ok'] - requests['slow']:,} had it in time."
         )
     ]
     found += [f"{cause.count:,}: {cause.lesson.label}." for cause in causes]
