@@ -1,4 +1,4 @@
-"""Reads nginx's access.jsonl: one line for each request it answered, written when the request ended."""
+"""Reads a proxy's access.jsonl: one line for each request it answered, written when the request ended."""
 
 from __future__ import annotations
 

@@ -67,12 +67,17 @@ def read(folder: Path) -> Client:
         live = record or live
     return Client(
         requests=bulk.read(folder / "requests.jsonl", _REQUESTS, ("vu", "latency_us", "ok", "error_code")),
-        dials=bulk.read(folder / "dials.jsonl", _DIALS, ("duration_us", "failure"), kinds=list(ERROR_KINDS)),
+        dials=read_dials(folder / "dials.jsonl"),
         events=_read_events(folder / "events.jsonl"),
         live=live,
         dropped_iterations=_dropped_iterations(folder / "summary.json", live),
         log_errors=_log_errors(folder / "k6.log"),
     )
+
+
+def read_dials(path: Path) -> Log:
+    """Return what a dials.jsonl holds, of k6 or of the gateway; it never raises."""
+    return bulk.read(path, _DIALS, ("duration_us", "failure"), kinds=list(ERROR_KINDS))
 
 
 def _read_events(path: Path) -> Events:

@@ -17,6 +17,9 @@ SCHEMA = "connlab.manifest/1"
 # Every server of the lab takes its traffic here; management ports are apart.
 TRAFFIC_PORT = 8080
 
+# Roles that stand between the client and the backends; a path has one at most.
+PROXIES = ("nginx", "gateway")
+
 Scalar = bool | int | float | str
 # An instance's name is the name of its folder below raw/.
 Instance = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
@@ -87,6 +90,11 @@ class Manifest(_Part):
     def of_role(self, role: str) -> list[str]:
         """The instances of a role, none if it takes no part."""
         return self.instances.get(role, [])
+
+    @property
+    def proxies(self) -> list[str]:
+        """The instances of the proxy, none on a direct path."""
+        return [instance for role in PROXIES for instance in self.of_role(role)]
 
     def sysctl(self, instance: str, name: str) -> str | None:
         """A sysctl as read back in an instance's namespace; None if it was not read or the kernel has none."""

@@ -62,10 +62,21 @@ class RawRun:
         return {instance: scrapes.read(self.raw(instance) / "stub_status.jsonl", body=str) for instance in proxies}
 
     @cached_property
+    def gateway(self) -> dict[str, Scrape]:
+        """What was scraped from the gateway."""
+        gateways = self.manifest.of_role("gateway")
+        return {instance: scrapes.read(self.raw(instance) / "gateway.jsonl") for instance in gateways}
+
+    @cached_property
+    def gateway_dials(self) -> dict[str, Log]:
+        """The gateway's dials to the backends."""
+        gateways = self.manifest.of_role("gateway")
+        return {instance: client.read_dials(self.raw(instance) / "dials.jsonl") for instance in gateways}
+
+    @cached_property
     def access(self) -> dict[str, Log]:
-        """The access log of each nginx."""
-        proxies = self.manifest.of_role("nginx")
-        return {instance: access.read(self.raw(instance) / "access.jsonl") for instance in proxies}
+        """The access log of the proxy."""
+        return {instance: access.read(self.raw(instance) / "access.jsonl") for instance in self.manifest.proxies}
 
     @cached_property
     def captures(self) -> dict[str, Capture]:

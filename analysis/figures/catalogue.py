@@ -20,6 +20,7 @@ _PARAMETERS = {
     "role": _ROLE,
     "backend": _ROLE,
     "server": _ROLE,
+    "proxy": _ROLE,
     "cause": _ROLE,
     "Counter": r"[A-Za-z0-9]+\.[A-Za-z0-9]+",
     "state": r"[a-z0-9_]+",
@@ -41,6 +42,7 @@ class Figure:
         meaning: what it is, in a sentence.
         source: the files it is read from, or the module of the model.
         compute: its value in a run, given the parameters.
+        of_role: the role that must be on the path for there to be such a figure; None for no such condition.
     """
 
     pattern: str
@@ -49,6 +51,7 @@ class Figure:
     meaning: str
     source: str
     compute: Compute
+    of_role: str | None = None
     _regex: re.Pattern[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

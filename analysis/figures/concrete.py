@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures.names import FIGURES, Scope
+from analysis.figures.names import Scope
 from analysis.values import Unknown
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def names(run: Run) -> Iterator[str]:
     manifest = run.raw.manifest
     counters = frozenset(name for samples in run.raw.samples.values() for name in samples.counters)
     scope = Scope(manifest.path, {name: knob.value for name, knob in manifest.knobs.items()}, counters)
-    for figure in FIGURES:
+    for figure in scope.figures():
         choices = [_choices(run, scope, figure, parameter) for parameter in figure.parameters]
         for values in product(*choices):
             parameters = dict(zip(figure.parameters, values, strict=True))
@@ -34,7 +34,7 @@ def names(run: Run) -> Iterator[str]:
 
 
 def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str]:
-    if figure.pattern in _CODES:
+    if figure.pattern in _CODES and parameter in ("code", "status"):
         return [str(code) for code in _CODES[figure.pattern](run)]
     found = scope.choices(parameter)
     if parameter == "Counter":
@@ -83,6 +83,6 @@ def _occurring(run: Run, query: str) -> list[int]:
 _CODES: dict[str, Callable[[Run], list[int]]] = {
     "client.requests.error.<code>": _error_codes,
     "client.requests.status.<status>": _answers,
-    "access.nginx.status.<status>": _statuses,
-    "access.nginx.errors.<code>": _system_errors,
+    "access.<proxy>.status.<status>": _statuses,
+    "access.<proxy>.errors.<code>": _system_errors,
 }

@@ -17,7 +17,8 @@ _HEADINGS = {
     "sockets": "Sockets by state",
     "process": "Processes",
     "tomcat": "Tomcat",
-    "access": "nginx's logs",
+    "access": "The proxy's logs",
+    "gateway": "The gateway's pool",
     "flows": "Connections, by the captures",
     "ledger": "The ledger",
     "model": "The model",
@@ -36,10 +37,11 @@ What a prediction can name: the figures below, and every knob under its own name
 
 ## Parameters
 
-- `<role>`: `k6`, `nginx` or `backend`, or one instance with `_` for `-`, as `backend_1`. A role's counts are the sums
-  over its instances; its maxima are the greatest of any one instance.
+- `<role>`: `k6`, `nginx`, `gateway` or `backend`, or one instance with `_` for `-`, as `backend_1`. A role's counts
+  are the sums over its instances; its maxima are the greatest of any one instance.
 - `<backend>`: `backend` or one of its instances.
 - `<server>`: a role or an instance that others connect to: all of them but `k6`.
+- `<proxy>`: `nginx` or `gateway`, whichever is on the path.
 - `<Counter>`: a counter of /proc/net/netstat or /proc/net/snmp in the kernel's spelling, as `TcpExt.ListenOverflows`.
 """
 

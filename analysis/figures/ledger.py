@@ -9,6 +9,7 @@ from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run
 from analysis.health import Evidence
 from analysis.ledger.causes import UNEXPLAINED
+from analysis.manifest import PROXIES
 from analysis.values import Kind, Unknown, Value, merge, unknown
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def spoilt_evidence(run: Run, joined: Joined) -> Unknown | None:
             run.resting_on(observers, {Evidence.PACKETS: "capture"}, lambda _: True),
             run.resting_on(servers, _OF_SERVERS, lambda _: True),
         ]
-        if hop.server == "nginx":
+        if hop.server in PROXIES:
             found.append(run.resting_on(servers, {Evidence.ACCESS: "access"}, lambda _: True))
         missing += [each for each in found if isinstance(each, Unknown)]
     return merge(*missing) if missing else None
@@ -83,16 +84,25 @@ def _outcomes(outcome: str) -> Compute:
     return _counted(f"SELECT count(*) AS value FROM cases WHERE outcome = '{outcome}' AND $cause <> ''", proven=False)  # noqa: S608  a name of our own
 
 
-def _without_port(run: Run, _found: Mapping[str, str]) -> Value:
-    joined = run.joined
-    if isinstance(joined, Unknown):
-        return joined
-    if not joined.rows("SELECT 1 FROM dials WHERE error_kind = 'address-not-available' LIMIT 1"):
-        return run.resting_on(run.k6, {Evidence.DIALS: "k6"}, lambda _: 0)
-    count = "SELECT count(*) FILTER (held >= ports) AS value FROM port_shortages"
-    return spoilt_evidence(run, joined) or run.resting_on(
-        run.k6, _OF_CLIENT, lambda _: int(joined.rows(count)[0]["value"])
-    )
+_WITHOUT_PORT = """
+    SELECT count(*) AS failed, count(*) FILTER (held >= ports) AS short
+      FROM port_shortages JOIN instances USING (instance) WHERE role = $role
+"""
+
+
+def _without_port(role: str, evidence: dict[Evidence, str]) -> Compute:
+    def compute(run: Run, _found: Mapping[str, str]) -> Value:
+        joined, instances = run.joined, run.instances(role)
+        if isinstance(joined, Unknown):
+            return joined
+        found = joined.rows(_WITHOUT_PORT, role=role)[0]
+        if not found["failed"]:
+            return run.resting_on(instances, evidence, lambda _: 0)
+        return spoilt_evidence(run, joined) or run.resting_on(
+            instances, evidence | {Evidence.CLOCK: ""}, lambda _: int(found["short"])
+        )
+
+    return compute
 
 
 _BY_CAUSE = "SELECT count(*) AS value FROM attributed WHERE cause = $cause"
@@ -126,7 +136,16 @@ FIGURES: tuple[Figure, ...] = (
     _figure(
         "ledger.dials_without_port",
         "Dials for which there was no port, of which the capture shows that the whole range was held.",
-        _without_port,
+        _without_port("k6", {Evidence.DIALS: "k6"}),
+    ),
+    Figure(
+        "ledger.gateway_dials_without_port",
+        Kind.NUMBER,
+        "",
+        "The same of the gateway's dials.",
+        _SOURCE,
+        _without_port("gateway", {Evidence.DIALS: "dials"}),
+        of_role="gateway",
     ),
     *(
         _figure(f"ledger.identities.{name}", meaning, _identities(status))

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.client import ERROR_KINDS
-from analysis.figures import client, flows, kernel, ledger, model, servers
+from analysis.figures import client, flows, gateway, kernel, ledger, model, servers
 from analysis.figures.statistics import STATISTICS
 from analysis.ledger.causes import CAUSES
+from analysis.manifest import PROXIES
 from analysis.values import Kind
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ FIGURES: tuple[Figure, ...] = (
     *client.FIGURES,
     *kernel.FIGURES,
     *servers.FIGURES,
+    *gateway.FIGURES,
     *flows.FIGURES,
     *ledger.FIGURES,
     *model.FIGURES,
@@ -86,13 +88,20 @@ class Scope:
         if found is None:
             raise UnknownFigure(name, f"there is no figure or knob {name}", nearest(name, self._all()))
         figure, parameters = found
+        if figure.of_role is not None and figure.of_role not in self.path:
+            raise UnknownFigure(name, f"{name}: {figure.of_role} is not on the path [{', '.join(self.path)}]")
         for parameter, value in parameters.items():
             choices = self.choices(parameter)
-            if choices and value not in choices and not _BY_ICMP_TYPE.fullmatch(value):
-                near = nearest(value, choices)
+            if (choices or parameter == "proxy") and value not in choices and not _BY_ICMP_TYPE.fullmatch(value):
+                # A path has one proxy: that one is meant.
+                near = nearest(value, choices) or next((each for each in choices if parameter == "proxy"), None)
                 meant = figure.name(**{**parameters, parameter: near}) if near else None
                 raise UnknownFigure(name, _explain(name, parameter, value, choices), meant)
         return figure.kind
+
+    def figures(self) -> list[Figure]:
+        """The figures that the path has, whatever their parameters."""
+        return [figure for figure in FIGURES if figure.of_role is None or figure.of_role in self.path]
 
     def choices(self, parameter: str) -> list[str]:
         """What a parameter can be; empty if it can be anything of its form."""
@@ -101,6 +110,7 @@ class Scope:
             "role": roles,
             "backend": [role for role in roles if role.split("_")[0] == "backend"],
             "server": [role for role in roles if role.split("_")[0] != "k6"],
+            "proxy": [role for role in self.path if role in PROXIES],
             "cause": [cause.figure for cause in CAUSES],
             "Counter": sorted(self.counters - _NO_COUNTERS),
             "state": sorted(kernel.STATES),
@@ -113,8 +123,11 @@ class Scope:
 
     def _all(self) -> Iterator[str]:
         yield from self.knobs
-        for figure in FIGURES:
-            choices = [self.choices(parameter) or ["0"] for parameter in figure.parameters]
+        for figure in self.figures():
+            # Without a proxy there is no name; a number can be any.
+            choices = [
+                self.choices(parameter) or ([] if parameter == "proxy" else ["0"]) for parameter in figure.parameters
+            ]
             for values in product(*choices):
                 yield figure.name(**dict(zip(figure.parameters, values, strict=True)))
 
@@ -176,6 +189,8 @@ def _kind_of_knob(name: str, value: object) -> Kind:
 
 
 def _explain(name: str, parameter: str, value: str, choices: list[str]) -> str:
+    if parameter == "proxy":
+        return f"{name}: {value} is no proxy on the path"
     if parameter in ("role", "backend", "server"):
         return f"{name}: {value} is none of {', '.join(choices)}"
     if parameter == "Counter" and value in _NO_COUNTERS:

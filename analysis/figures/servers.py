@@ -28,7 +28,7 @@ _ACCESS = {Evidence.ACCESS: "access", Evidence.CLOCK: ""}
 
 _SAMPLES_FILE = "collector: samples.jsonl"
 _TOMCAT_FILE = "collector: tomcat.jsonl"
-_ACCESS_FILE = "nginx: access.jsonl"
+_ACCESS_FILE = "the proxy: access.jsonl"
 
 _KB_PER_MB = 1024
 
@@ -94,7 +94,9 @@ def _of_tomcat(combine: Callable[[Iterable[Value]], Value], value: Callable[[Scr
     return compute
 
 
-def _level(path: tuple[str, str]) -> Callable[[Scrape, Window], Value]:
+def level(path: tuple[str, str]) -> Callable[[Scrape, Window], Value]:
+    """The greatest value that the scrapes of a window have at a place."""
+
     def value(scrape: Scrape, window: Window) -> Value:
         values = [_field(body, path) for body in _bodies(scrape, window)]
         known = [each for each in values if each is not None]
@@ -170,7 +172,7 @@ def _count_lines(log: Log, window: Window, found: Mapping[str, str]) -> int:
 
 # nginx writes no connect time for a try that was never connected, and no status for one that it gave up itself.
 _TRIES = {
-    "total": ("Servers that nginx tried for its requests.", "server_port IS NOT NULL"),
+    "total": ("Servers that the proxy tried for its requests.", "server_port IS NOT NULL"),
     "connected": ("Tries that had a connection, new or kept.", "server_port IS NOT NULL AND connect_us IS NOT NULL"),
     "connect_timeout": (
         "Tries that timed out before they were connected.",
@@ -247,7 +249,7 @@ FIGURES: tuple[Figure, ...] = (
             "",
             f"The most {_TOMCAT_MEANINGS[name]} at once.",
             _TOMCAT_FILE,
-            _of_tomcat(greatest, _level(path)),
+            _of_tomcat(greatest, level(path)),
         )
         for name, path in TOMCAT_LEVELS.items()
     ),
@@ -263,31 +265,31 @@ FIGURES: tuple[Figure, ...] = (
         for name, path in TOMCAT_COUNTS.items()
     ),
     Figure(
-        "access.nginx.requests",
+        "access.<proxy>.requests",
         Kind.NUMBER,
         "",
-        "Requests that ended at nginx in the window.",
+        "Requests that ended at the proxy in the window.",
         _ACCESS_FILE,
         _lines(_count_lines),
     ),
     Figure(
-        "access.nginx.status.<status>",
+        "access.<proxy>.status.<status>",
         Kind.NUMBER,
         "",
-        "Those of them that nginx answered with this status, or with one of this class.",
+        "Those of them that the proxy answered with this status, or with one of this class.",
         _ACCESS_FILE,
         _lines(_count_lines),
     ),
     *(
-        Figure(f"access.nginx.tries.{name}", Kind.NUMBER, "", meaning, _ACCESS_FILE, _in_window("tries", condition))
+        Figure(f"access.<proxy>.tries.{name}", Kind.NUMBER, "", meaning, _ACCESS_FILE, _in_window("tries", condition))
         for name, (meaning, condition) in _TRIES.items()
     ),
     Figure(
-        "access.nginx.errors.<code>",
+        "access.<proxy>.errors.<code>",
         Kind.NUMBER,
         "",
         "Lines of its error log with this error number of the system, such as 111 for a refused connection.",
-        "nginx: error.log",
+        "the proxy: error.log",
         _in_window("errors", "contains(text, '(' || $code || ': ')"),
     ),
 )

@@ -33,6 +33,8 @@ def examine(raw: RawRun) -> Health:
             servers.examine_scrape("stub_status", instance, scrape, window)
             for instance, scrape in raw.stub_status.items()
         ),
+        *(servers.examine_scrape("gateway", instance, scrape, window) for instance, scrape in raw.gateway.items()),
+        *(servers.examine_dials(instance, log) for instance, log in raw.gateway_dials.items()),
         *(servers.examine_access(instance, log, exits.get(instance)) for instance, log in raw.access.items()),
         *(
             servers.examine_capture(instance, capture, raw.reductions[instance])

@@ -32,8 +32,8 @@ def examine(instance: str, client: Client, exit_code: int | None, cpu_percent: f
         "log_errors": client.log_errors,
         "cpu_percent": cpu_percent,
     }
-    _examine_log(report, "requests", client.requests, Evidence.REQUESTS)
-    _examine_log(report, "dials", client.dials, Evidence.DIALS)
+    examine_log(report, "k6", "requests", client.requests, Evidence.REQUESTS)
+    examine_log(report, "k6", "dials", client.dials, Evidence.DIALS)
     _examine_events(report, client.events)
     _examine_load(report, client, exit_code)
     if client.log_errors:
@@ -41,7 +41,8 @@ def examine(instance: str, client: Client, exit_code: int | None, cpu_percent: f
     return report
 
 
-def _examine_log(report: Report, what: str, log: Log, evidence: Evidence) -> None:
+def examine_log(report: Report, program: str, what: str, log: Log, evidence: Evidence) -> None:
+    """Report on a file of a program that begins with a header and ends with a count."""
     file = f"{what}.jsonl"
     for message in log.damage.messages(file):
         report.add(message, evidence)
@@ -50,7 +51,7 @@ def _examine_log(report: Report, what: str, log: Log, evidence: Evidence) -> Non
     if not log.header:
         report.add(f"{file} has no header of a version this program reads", evidence)
     if log.announced is None:
-        report.add(f"{file} has no last line: k6 did not end in order, so {what} may be missing", evidence)
+        report.add(f"{file} has no last line: {program} did not end in order, so {what} may be missing", evidence)
     elif log.announced != log.count:
         report.add(f"{file} holds {log.count} {what}, its last line says {log.announced}", evidence)
 

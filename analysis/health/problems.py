@@ -48,7 +48,7 @@ _MEANINGS = {
     Evidence.SOCKETS: "the sockets by state, unbroken over the window",
     Evidence.PROCESSES: "what the processes used, unbroken over the window",
     Evidence.REQUESTS: "every request of a k6 instance",
-    Evidence.DIALS: "every dial of a k6 instance",
+    Evidence.DIALS: "every dial of a k6 instance, or of the gateway",
     Evidence.EVENTS: "every event of a k6 instance",
     Evidence.LOAD: "that the load asked for was put on, when it was asked for",
     Evidence.CLOCK: "that the wall clock was not set in the window",
@@ -79,7 +79,7 @@ _SPOILT_BY = {
     ),
     Evidence.CLOCK: f"a step of more than {limits.CLOCK_STEP_MS} ms against the monotonic clock",
     Evidence.SCRAPES: _HOLE,
-    Evidence.ACCESS: "a missing file; a corrupt line; nginx's end by an exit code other than 0",
+    Evidence.ACCESS: "a missing file; a corrupt line; the proxy's end by an exit code other than 0",
     Evidence.PACKETS: (
         "a missing, damaged or foreign file; an end before the run's; packets that the kernel dropped or nothing can"
         " read"

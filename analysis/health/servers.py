@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis import limits, timeline
+from analysis.health import k6
 from analysis.health.problems import Evidence, Report
 from analysis.jsonl import integer
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def examine_scrape(page: str, instance: str, scrape: Scrape, window: Window | None) -> Report:
-    """Report on the scrapes of one page of a server, `tomcat` or `stub_status`."""
+    """Report on the scrapes of one page of a server: `tomcat`, `stub_status` or `gateway`."""
     report = Report(f"{page}/{instance}")
     report.figures = {"readings": len(scrape.times_us), "errors": len(scrape.errors_us), "longest_gap_ms": None}
     for message in scrape.damage.messages(f"{page}.jsonl"):
@@ -37,12 +38,19 @@ def examine_scrape(page: str, instance: str, scrape: Scrape, window: Window | No
 
 
 def examine_access(instance: str, log: Log, exit_code: int | None) -> Report:
-    """Report on one nginx's access log; nginx writes its last lines as it ends."""
+    """Report on a proxy's access log; the proxy writes its last lines as it ends."""
     report = Report(f"access/{instance}", {"lines": log.count, "exit_code": exit_code})
     for message in log.damage.messages("access.jsonl"):
         report.add(message, Evidence.ACCESS)
     if exit_code:
-        report.add(f"nginx ended with exit code {exit_code}, so its last lines may be missing", Evidence.ACCESS)
+        report.add(f"{instance} ended with exit code {exit_code}, so its last lines may be missing", Evidence.ACCESS)
+    return report
+
+
+def examine_dials(instance: str, log: Log) -> Report:
+    """Report on a gateway's dials."""
+    report = Report(f"dials/{instance}", {"dials": log.count, "ended": log.announced is not None})
+    k6.examine_log(report, instance, "dials", log, Evidence.DIALS)
     return report
 
 

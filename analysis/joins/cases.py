@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 _DIAL = ("time_us", "duration_us", "local", "remote", "error", "error_kind")
 _LINE = ("instance", "line", "time_ms", "connection", "connection_requests", "request_time", "status")
-_TRY = ("try", "tries", "server", "status", "connect_us", "header_us", "response_us", "start_us")
+_TRY = (
+    "try", "tries", "server", "status", "connect_us", "header_us", "response_us", "start_us", "names_dial", "dial",
+    "reused",
+)  # fmt: skip
 _CONNECTION = (
     "observer", "id", "to_instance", "client_address", "client_port", "first_time_us", "last_time_us",
     "syn_count", "syn_times_us", "answered", "answered_us", "established", "refused", "syns_lost", "queued_us",
@@ -58,7 +61,8 @@ _CASES = f"""
            {_columns("dials", "dial", _DIAL)}, dial_links.how AS flow_how,
            {_connection("flow")},
            {_columns("lines", "line", _LINE)},
-           {_columns("last_tries", "try", _TRY)}, try_links.how AS up_how,
+           {_columns("last_tries", "try", _TRY)}, try_dials.error_kind AS try_dial_error_kind,
+           try_links.how AS up_how,
            {_connection("up")}
       FROM requests
            LEFT JOIN dials ON dials.instance = requests.instance AND dials.id = requests.dial
@@ -74,6 +78,8 @@ _CASES = f"""
            LEFT JOIN tries AS last_tries
                 ON last_tries.instance = lines.instance AND last_tries.line = lines.line
                AND last_tries.try = last_tries.tries
+           LEFT JOIN dials AS try_dials
+                ON try_dials.instance = last_tries.instance AND try_dials.id = last_tries.dial
            LEFT JOIN try_links
                 ON try_links.instance = lines.instance AND try_links.line = lines.line
                AND try_links.try = last_tries.try

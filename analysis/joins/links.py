@@ -29,6 +29,7 @@ def build(database: duckdb.DuckDBPyConnection) -> None:
     database.execute(_SESSIONS, {"slack_us": _CLOCK_SLACK_US})
     database.execute(_REQUEST_LINES)
     database.execute(_TRIES)
+    database.execute(_TRIES_BY_DIAL)
     parameters = {"slack_us": _NGINX_SLACK_US, "turn_us": _NGINX_TURN_US, "alone_us": _ALONE_US}
     database.execute(_TRIES_BY_ORDER, {key: parameters[key] for key in ("slack_us", "turn_us")})
     database.execute(_TRIES_BY_TIME, {key: parameters[key] for key in ("slack_us", "alone_us")})
@@ -142,7 +143,10 @@ _TRIES = """
                string_split(upstream_status, ', ') AS statuses,
                seconds_of(upstream_connect_time) AS connects,
                seconds_of(upstream_header_time) AS headers,
-               seconds_of(upstream_response_time) AS answers
+               seconds_of(upstream_response_time) AS answers,
+               string_split(upstream_connection, ', ') AS dials,
+               string_split(upstream_connection_requests, ', ') AS places,
+               string_split(upstream_reused, ', ') AS kept
           FROM access WHERE upstream_addr <> ''
     ), numbered AS (
         SELECT *, unnest(range(1, len(servers) + 1)) AS try FROM split
@@ -153,22 +157,33 @@ _TRIES = """
            round(1000000 * connects[try])::BIGINT AS connect_us,
            round(1000000 * headers[try])::BIGINT AS header_us,
            round(1000000 * answers[try])::BIGINT AS response_us,
-           1000 * time_ms - round(1000000 * coalesce(list_sum(answers[try:]), 0))::BIGINT AS start_us
+           1000 * time_ms - round(1000000 * coalesce(list_sum(answers[try:]), 0))::BIGINT AS start_us,
+           dials IS NOT NULL AS names_dial, try_cast(dials[try] AS BIGINT) AS dial,
+           try_cast(places[try] AS BIGINT) AS place, try_cast(kept[try] AS BOOLEAN) AS reused
       FROM numbered
      ORDER BY instance, line, try
 """
 
+# The gateway's log names the dial of a try's connection, also of one that failed: its connection is that dial's, be it
+# made for this try or kept from before.
+_TRIES_BY_DIAL = """
+    CREATE TABLE try_links AS
+    SELECT tries.instance, tries.line, tries.try, dial_links.observer, dial_links.flow, 'dial' AS how
+      FROM tries JOIN dial_links ON dial_links.instance = tries.instance AND dial_links.dial = tries.dial
+     ORDER BY ALL
+"""
+
 # Tries that never connected, and connections that never stood; tries that connected, and connections that stood: the
 # k-th of the one is the k-th of the other, if there are as many, each begins with its partner, and no connection is
-# kept for further requests. The proxy's log does not name the port it connected from.
+# kept for further requests. nginx's log does not name the port it connected from.
 _TRIES_BY_ORDER = """
-    CREATE TABLE try_links AS
+    INSERT INTO try_links
     WITH begun AS (
         SELECT *, connect_us IS NOT NULL AS connected,
                row_number() OVER (PARTITION BY instance, server, connect_us IS NOT NULL
                                   ORDER BY start_us, line, try) AS place,
                count(*) OVER (PARTITION BY instance, server, connect_us IS NOT NULL) AS total
-          FROM tries WHERE server_port IS NOT NULL
+          FROM tries WHERE server_port IS NOT NULL AND NOT names_dial
     ), made AS (
         SELECT *, row_number() OVER (PARTITION BY from_instance, server_address, server_port, established
                                      ORDER BY first_time_us, observer, id) AS place,
@@ -189,7 +204,8 @@ _TRIES_BY_ORDER = """
 _TRIES_BY_TIME = """
     INSERT INTO try_links
     WITH open_tries AS (
-        SELECT * FROM tries ANTI JOIN try_links USING (instance, line, try) WHERE server_port IS NOT NULL
+        SELECT * FROM tries ANTI JOIN try_links USING (instance, line, try)
+         WHERE server_port IS NOT NULL AND NOT names_dial
     ), unclaimed AS (
         SELECT *, row_number() OVER (PARTITION BY from_instance, server_address, server_port
                                      ORDER BY first_time_us, observer, id) AS place

@@ -45,6 +45,7 @@ _ACCESS = {
     "remote_port": "BIGINT", "request_method": "VARCHAR", "request_uri": "VARCHAR", "request_time": "DOUBLE",
     "status": "BIGINT", "bytes_sent": "BIGINT", "upstream_addr": "VARCHAR", "upstream_status": "VARCHAR",
     "upstream_connect_time": "VARCHAR", "upstream_header_time": "VARCHAR", "upstream_response_time": "VARCHAR",
+    "upstream_connection": "VARCHAR", "upstream_connection_requests": "VARCHAR", "upstream_reused": "VARCHAR",
 }  # fmt: skip
 
 # docs/flows.md says what each is.
@@ -148,11 +149,15 @@ def _load_clients(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         _read_json(database, "requests", instance, folder / "requests.jsonl")
         _read_json(database, "dials", instance, folder / "dials.jsonl")
         _read_json(database, "closes", instance, folder / "dials.jsonl")
+    # The gateway writes the same record of its connections to the backends.
+    for instance in raw.manifest.of_role("gateway"):
+        _read_json(database, "dials", instance, raw.raw(instance) / "dials.jsonl")
+        _read_json(database, "closes", instance, raw.raw(instance) / "dials.jsonl")
 
 
 def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     _create(database, "access", {"instance": "VARCHAR", "line": "BIGINT", **_ACCESS})
-    for instance in raw.manifest.of_role("nginx"):
+    for instance in raw.manifest.proxies:
         _read_json(database, "access", instance, raw.raw(instance) / "access.jsonl")
 
 
@@ -180,7 +185,7 @@ def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, p
 def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     columns = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "connection": "BIGINT", "text": "VARCHAR"}
     _create(database, "errors", columns)
-    for instance in raw.manifest.of_role("nginx"):
+    for instance in raw.manifest.proxies:
         try:
             content = (raw.raw(instance) / "error.log").read_bytes()
         except OSError:
@@ -205,7 +210,7 @@ def _error_line(instance: str, number: int, line: bytes) -> tuple[str, int, int,
     if match is None or not (match[7] in _ERROR_LEVELS or (match[7] == b"warn" and _REUSES in match[9])):
         return None
     try:
-        # nginx writes local time, and its container's is UTC.
+        # nginx writes local time, and its container's is UTC; the gateway writes UTC.
         second = datetime(*(int(match[part]) for part in range(1, 7)), tzinfo=UTC)  # type: ignore[misc, arg-type]
     except ValueError:
         return None

@@ -70,16 +70,17 @@ _KNOWN = """
           FROM cases WHERE outcome <> 'ok'
     )
     SELECT broken.*, waits.* EXCLUDE (instance, id),
-           greatest(pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, thread_us,
+           greatest(pool_us, up_pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, thread_us,
                     handler_us, lag_us)
                AS part_max_us,
-           pool_us + syn_us + up_syn_us + ack_us + up_ack_us + queue_us + up_queue_us + thread_us
+           pool_us + up_pool_us + syn_us + up_syn_us + ack_us + up_ack_us + queue_us + up_queue_us + thread_us
                + handler_us + lag_us
                AS parts_us,
            complaints.error_line, complaints.error_text,
            if(server_close_us - exhausted.second_us < 1000000 + $turn_us, exhausted.line, NULL) AS exhausted_line,
-           port_shortages.held AS shortage_held, port_shortages.waiting AS shortage_waiting,
-           port_shortages.ports AS shortage_ports,
+           coalesce(port_shortages.held, up_shortages.held) AS shortage_held,
+           coalesce(port_shortages.waiting, up_shortages.waiting) AS shortage_waiting,
+           coalesce(port_shortages.ports, up_shortages.ports) AS shortage_ports,
            $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
            $proxied AS proxied
       FROM broken
@@ -89,6 +90,8 @@ _KNOWN = """
                 ON exhausted.instance = broken.flow_to_instance AND exhausted.second_us <= broken.server_close_us
            LEFT JOIN port_shortages
                 ON port_shortages.instance = broken.instance AND port_shortages.dial = broken.dial
+           LEFT JOIN port_shortages AS up_shortages
+                ON up_shortages.instance = broken.line_instance AND up_shortages.dial = broken.try_dial
      ORDER BY broken.instance, broken.id
 """
 

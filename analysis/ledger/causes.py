@@ -89,6 +89,12 @@ def _silent(prefix: str) -> str:
 _NO_UPSTREAM = "(line_line IS NOT NULL AND try_server IS NOT NULL AND try_connect_us IS NULL)"
 _NO_CONNECTION = "(remote IS NULL AND dial_error_kind = 'timeout')"
 
+
+def _logged(number: int) -> str:
+    """The proxy's error log has this number of the system's. The gateway's own record of a dial tells more exactly."""
+    return f"(NOT coalesce(try_names_dial, false) AND error_text LIKE '%({number}: %')"
+
+
 # The server's data that the client had before it asked does not count.
 _UNANSWERED = """(coalesce(flow_server_last_data_time_us, 0) < time_us + blocked_us)"""
 _BROKEN = "(outcome = 'failed' AND status = 0 AND remote IS NOT NULL AND flow_id IS NOT NULL)"
@@ -130,12 +136,14 @@ CAUSES = (
         "ephemeral-ports-exhausted",
         "The client, or the proxy, had no port left for another connection to that server.",
         "The dial failed with EADDRNOTAVAIL, and by the capture as many connections held a port as"
-        " `net.ipv4.ip_local_port_range` has, those in TIME_WAIT included. At a proxy: its error log says so.",
-        "outcome = 'failed' AND ((dial_error_kind = 'address-not-available' AND shortage_held >= shortage_ports)"
-        " OR error_text LIKE '%(99: %')",
-        f"""if(dial_error_kind = 'address-not-available', {_DIAL_FAILED}
-            || format('; {{}} of {{}} ports were held, {{}} in TIME_WAIT', shortage_held, shortage_ports,
-                      shortage_waiting), {_LINE}) || {_ERROR}""",
+        " `net.ipv4.ip_local_port_range` has, those in TIME_WAIT included. The gateway: the same of its dial."
+        " nginx: its error log says so.",
+        "outcome = 'failed' AND (((dial_error_kind = 'address-not-available'"
+        " OR try_dial_error_kind = 'address-not-available') AND shortage_held >= shortage_ports)"
+        f" OR {_logged(99)})",
+        f"""if(dial_error_kind = 'address-not-available', {_DIAL_FAILED}, {_LINE})
+            || coalesce(format('; {{}} of {{}} ports were held, {{}} in TIME_WAIT', shortage_held, shortage_ports,
+                               shortage_waiting), '') || {_ERROR}""",
     ),
     Cause(
         "connection-refused",
@@ -143,7 +151,7 @@ CAUSES = (
         "The dial failed as `refused`, and the server answered its SYN with RST. At a proxy: its connection was"
         " answered so, or its log says so.",
         "outcome = 'failed' AND ((dial_error_kind = 'refused' AND flow_refused)"
-        f" OR ({_NO_UPSTREAM} AND (up_refused OR error_text LIKE '%(111: %')))",
+        f" OR ({_NO_UPSTREAM} AND (up_refused OR try_dial_error_kind = 'refused' OR {_logged(111)})))",
         f"""if(dial_error_kind = 'refused', {_DIAL_FAILED} || '; ' || {_FLOW} || ': the server answered with RST at '
             || moment(flow_answered_us), {_LINE}) || {_ERROR}""",
     ),
@@ -241,10 +249,13 @@ CAUSES = (
     ),
     Cause(
         "waited-for-a-connection",
-        "The request waited for a connection of its client's pool to become free.",
+        "The request waited for a connection of its client's pool, or of the gateway's, to become free.",
         "It went over a connection that was there already, and was blocked before it got that.",
-        _main("pool_us"),
-        "format('blocked for {} of {} before it got dial {}/{}', took(pool_us), took(total_us), instance, dial)",
+        f"{_main('pool_us')} OR {_main('up_pool_us')}",
+        """if(coalesce(pool_us, 0) >= coalesce(up_pool_us, 0),
+               format('blocked for {} of {} before it got dial {}/{}', took(pool_us), took(total_us), instance, dial),
+               format('{} line {}: waited for {} of {} before it got dial {}/{}', line_instance, line_line,
+                      took(up_pool_us), took(total_us), line_instance, try_dial))""",
     ),
     Cause(
         "waited-for-syn-retry",

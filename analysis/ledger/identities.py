@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from analysis import figures
 from analysis.expressions import parse
 from analysis.health import Evidence
+from analysis.manifest import PROXIES
 from analysis.values import Number, Unknown, is_number, merge, unknown
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ Status = Literal["true", "false", "unknown"]
 _SET_ASIDE = frozenset({Evidence.LOAD})
 
 _ANSWERS = ("2xx", "3xx", "4xx", "5xx")
-# nginx's own status for a client that closed its connection first: no client ever reads it.
+# A proxy's own status for a client that closed its connection first: no client ever reads it.
 _CLIENT_CLOSED = 499
 
 
@@ -98,11 +99,16 @@ def of_run(run: Run) -> tuple[HopAccount, ...]:
 
 def of_hop(run: Run, hop: Hop) -> Iterator[Identity]:
     """The identities of one hop."""
-    yield from (_of_users(hop.server) if hop.client == "k6" else _of_proxy(run, hop.client, hop.server))
+    if hop.client == "k6":
+        yield from _of_users(hop.server)
+    elif hop.client == "gateway":
+        yield from _of_gateway(hop.server)
+    else:
+        yield from _of_proxy(run, hop.client, hop.server)
     path = run.raw.manifest.path
     yield from _of_kernels(hop, path[hop.number + 1] if hop.number + 1 < len(path) else None)
-    if hop.client == "k6" and hop.server == "nginx":
-        yield from _of_answers()
+    if hop.client == "k6" and hop.server in PROXIES:
+        yield from _of_answers(hop.server)
     # Each instance once: as a server, and the client at the path's beginning.
     roles = (hop.client, hop.server) if hop.client == "k6" else (hop.server,)
     for role in roles:
@@ -142,6 +148,34 @@ def _of_users(server: str) -> Iterator[Identity]:
         f"flows.{server}.syn_failed",
         "model.failed_dials_syns.min",
         "model.failed_dials_syns.max",
+    )
+
+
+def _of_gateway(server: str) -> Iterator[Identity]:
+    yield Identity(
+        "connections-opened",
+        "Each connection that the gateway opened is one that was established in the capture.",
+        "gateway.connections.opened",
+        f"flows.{server}.established",
+    )
+    yield Identity(
+        "dials-unanswered",
+        "Each dial of the gateway that timed out is a connection whose SYNs nothing answered.",
+        "gateway.dials.failed_timeout + gateway.dials.failed_canceled",
+        f"flows.{server}.unanswered",
+    )
+    yield Identity(
+        "dials-refused",
+        "Each dial of the gateway that was refused is a connection that was answered with RST.",
+        "gateway.dials.failed_refused",
+        f"flows.{server}.refused",
+    )
+    yield Identity(
+        "dials-without-port",
+        "Each dial of the gateway that found no port began when, by the capture, connections and TIME_WAIT held the"
+        " whole port range.",
+        "gateway.dials.failed_address_not_available",
+        "ledger.gateway_dials_without_port",
     )
 
 
@@ -219,15 +253,15 @@ def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
     )
 
 
-def _of_answers() -> Iterator[Identity]:
+def _of_answers(proxy: str) -> Iterator[Identity]:
     for status in _ANSWERS:
-        less = f" - access.nginx.status.{_CLIENT_CLOSED}" if status == "4xx" else ""
+        less = f" - access.{proxy}.status.{_CLIENT_CLOSED}" if status == "4xx" else ""
         yield Identity(
             f"answers-{status}",
-            f"The answers {status} that the client read are nginx's lines of that class"
+            f"The answers {status} that the client read are {proxy}'s lines of that class"
             + (f", but for {_CLIENT_CLOSED}, its word for a client that went." if less else "."),
             f"client.requests.status.{status}",
-            f"access.nginx.status.{status}{less}",
+            f"access.{proxy}.status.{status}{less}",
         )
 
 

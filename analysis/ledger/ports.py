@@ -1,4 +1,4 @@
-"""The table `port_shortages`: what held a client's ports when a dial found none.
+"""The table `port_shortages`: what held the ports of a client, or of the gateway, when a dial found none.
 
 A client needs a port of its range for each connection to one server's address and port. A connection that the client
 closed first holds its port for 60 s more, in TIME_WAIT.

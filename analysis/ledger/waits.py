@@ -80,7 +80,7 @@ _SERVED_OVER_A_PROXY = """
 """
 
 # A part that is not proven is NULL while it is worked out, and 0 at the end.
-# - pool: it waited for a connection that was there already.
+# - pool: it waited for a connection that was there already; at the proxy, too (up_pool).
 # - syn: from the first SYN to the first answer, of a connection made for it whose first SYN got lost.
 # - ack: from the handshake's last ACK, which met a full accept queue, until the connection was made.
 # - queue: in the accept queue; that is surely over at the last tick that still saw it there.
@@ -108,10 +108,11 @@ _WAITS = """
     ), parts AS (
         SELECT instance, id, readings.* EXCLUDE (instance, id),
                CASE WHEN reused THEN blocked_us END AS pool_us,
+               CASE WHEN try_reused THEN try_connect_us END AS up_pool_us,
                CASE WHEN NOT reused AND flow_syns_lost > 0 AND flow_answered_us IS NOT NULL
                     THEN least(flow_answered_us, end_us) - flow_first_time_us END AS syn_us,
                CASE WHEN up_syns_lost > 0 AND up_answered_us IS NOT NULL
-                    THEN least(up_answered_us, end_us) - up_first_time_us END AS up_syn_us,
+                    THEN least(up_answered_us, end_us) - greatest(up_first_time_us, time_us) END AS up_syn_us,
                CASE WHEN NOT reused AND flow_ack_dropped_min > 0
                     THEN least(coalesce(flow_queued_us, end_us), end_us) - flow_handshake_ack_time_us END AS ack_us,
                CASE WHEN up_ack_dropped_min > 0
@@ -131,7 +132,8 @@ _WAITS = """
     SELECT instance, id, server, left_us, scrapes, saturated, threads_max,
            (SELECT max(idle_percent) FROM idle_spans
              WHERE idle_spans.end_us > left_us AND idle_spans.start_us < left_us + lag_us) AS idle_percent,
-           greatest(pool_us, 0) AS pool_us, greatest(syn_us, 0) AS syn_us, greatest(up_syn_us, 0) AS up_syn_us,
+           greatest(pool_us, 0) AS pool_us, greatest(up_pool_us, 0) AS up_pool_us,
+           greatest(syn_us, 0) AS syn_us, greatest(up_syn_us, 0) AS up_syn_us,
            greatest(ack_us, 0) AS ack_us, greatest(up_ack_us, 0) AS up_ack_us,
            greatest(queue_us, 0) AS queue_us, greatest(up_queue_us, 0) AS up_queue_us,
            greatest(thread_us, 0) AS thread_us, greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us
