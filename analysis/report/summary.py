@@ -92,7 +92,10 @@ def of_run(record: Record) -> Summary:
 def causes_of(record: Record) -> list[Cause]:
     """The causes of a run, those of failures first, the most frequent first."""
     failed = _failed_by_cause(record)
-    found = sorted(record.ledger["causes"].items(), key=lambda item: (-failed.get(item[0], 0), -item[1], item[0]))
+    counts = dict(record.ledger["causes"])
+    if record.ledger["unexplained"]:
+        counts[UNEXPLAINED] = record.ledger["unexplained"]
+    found = sorted(counts.items(), key=lambda item: (-failed.get(item[0], 0), -item[1], item[0]))
     return [_cause(record, name, count) for name, count in found if count]
 
 
@@ -140,6 +143,8 @@ def _sentence(record: Record, main: Cause | None) -> str:
         count = f"{slow:,} of {words.count(total, 'request')} were slow"
     if main is None:
         return f"{count}."
+    if main.name == UNEXPLAINED:
+        return f"{count}, and nothing on record proves why."
     all_of_it = main.count >= (failed or slow)
     return f"{count}, {'' if all_of_it else 'most of them '}because {main.because}."
 
@@ -184,8 +189,23 @@ def _why(record: Record, main: Cause | None) -> list[str]:
         return ["No request failed or was slow."] if record.ledger["requests"] else ["There is no evidence to say."]
     found = [main.because[0].upper() + main.because[1:] + "."]
     found += main.lesson.explains
+    if main.name == UNEXPLAINED:
+        found += _hints(record)
     if main.name in _PLACES and (places := _places(record)):
         found.append(places)
+    return found
+
+
+def _hints(record: Record) -> list[str]:
+    """What the kernels counted may point to a cause that nothing proves for any one request."""
+    found = []
+    for role in record.path[1:]:
+        overflows = record.figures.get(f"kernel.{role}.TcpExt.ListenOverflows")
+        if isinstance(overflows, int) and overflows:
+            found.append(
+                f"A hint: the kernel of the {role} counted {words.count(overflows, 'overflow')} of its accept queue."
+                " Which requests that cost, only packets tell: run it again with capture.mode=headers."
+            )
     return found
 
 

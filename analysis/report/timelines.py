@@ -194,7 +194,7 @@ def _sockets(record: Record, _: float) -> Chart:
     )
     found = series.readings(record, "sockets.%")
     for (role, name), points in found.items():
-        side, state = name.split(".")[1:]
+        side, state = name.split(".", 2)[1:]
         # Who is only one of the two need not be told.
         ends = f" as {side}" if role not in (record.path[0], record.path[-1]) else ""
         chart.series.append(Series(f"{role}{ends}: {state.upper()}", "role", points))

@@ -8,22 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.analysis.packets import Capture, make_packets
-from tests.analysis.support import (
-    END_S,
-    SYSCTLS,
-    RunFolder,
-    at_us,
-    backend_tick,
-    k6_tick,
-    make_access,
-    make_capture,
-    make_client,
-    make_manifest,
-    make_samples,
-    quiet_tick,
-    tomcat_scrapes,
-)
+from tests.analysis.packets import Capture
+from tests.analysis.support import END_S, SYSCTLS, RunFolder, at_us, make_access, make_capture, make_samples, quiet_tick
+from tests.analysis.whole import make_run
 
 # A busy machine is no failure of the code.
 settings.register_profile("connlab", deadline=None)
@@ -33,18 +20,7 @@ settings.load_profile("connlab")
 @pytest.fixture(scope="session")
 def whole_run() -> RunFolder:
     """The healthy run, made once; tests take copies."""
-    return RunFolder(
-        folder=Path(),
-        manifest=make_manifest(),
-        samples={
-            "k6-1": make_samples("k6-1", k6_tick, "k6", port=None),
-            "backend-1": make_samples("backend-1", backend_tick, "java"),
-        },
-        clients={"k6-1": make_client()},
-        lines={"backend-1/tomcat.jsonl": tomcat_scrapes(), "backend-1/capture.json": [make_capture()]},
-        captures={"backend-1": make_packets()},
-        texts={"k6-1/k6.log": 'time="x" level=warning msg="Request Failed"\n'},
-    )
+    return make_run(Path())
 
 
 @pytest.fixture

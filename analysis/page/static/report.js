@@ -12,7 +12,8 @@ const HUES = {
 };
 const DASHES = ["solid", [7, 3], [2, 3], [9, 3, 2, 3]];
 const SYMBOLS = { ok: "circle", slow: "diamond", fail: "rect", connect: "path://M0,0 L10,10 M10,0 L0,10" };
-const GRID = { left: 66, right: 16, top: 44, bottom: 28 };
+// The same for all charts, whatever their labels: a moment lies at the same place in each.
+const GRID = { left: 66, right: 16, top: 44, bottom: 28, outerBoundsMode: "none" };
 const MARGIN_PX = 4;
 
 const style = () => getComputedStyle(document.documentElement);
@@ -88,7 +89,7 @@ function option(chart) {
     tooltip: { show: false },
     legend: { type: "scroll", top: 0, left: 0, right: 0, itemWidth: 30, textStyle: { color: ink }, pageTextStyle: { color: ink }, pageIconColor: ink, pageIconInactiveColor: rule },
     grid: GRID,
-    xAxis: { ...axis, type: "value", min: shared.first, max: shared.last, axisLabel: { color: faint, formatter: (value) => `${Number(value.toFixed(3))} s` } },
+    xAxis: { ...axis, type: "value", min: shared.first, max: shared.last, containShape: false, axisLabel: { color: faint, showMaxLabel: false, formatter: (value) => `${Number(value.toFixed(3))} s` } },
     yAxis: {
       ...axis,
       type: chart.log ? "log" : "value",

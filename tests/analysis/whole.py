@@ -1,0 +1,32 @@
+"""A whole, healthy run of the accept queue's overflow, to change and write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.analysis.packets import make_packets
+from tests.analysis.support import (
+    RunFolder,
+    backend_tick,
+    k6_tick,
+    make_capture,
+    make_client,
+    make_manifest,
+    make_samples,
+    tomcat_scrapes,
+)
+
+
+def make_run(folder: Path) -> RunFolder:
+    return RunFolder(
+        folder=folder,
+        manifest=make_manifest(),
+        samples={
+            "k6-1": make_samples("k6-1", k6_tick, "k6", port=None),
+            "backend-1": make_samples("backend-1", backend_tick, "java"),
+        },
+        clients={"k6-1": make_client()},
+        lines={"backend-1/tomcat.jsonl": tomcat_scrapes(), "backend-1/capture.json": [make_capture()]},
+        captures={"backend-1": make_packets()},
+        texts={"k6-1/k6.log": 'time="x" level=warning msg="Request Failed"\n'},
+    )

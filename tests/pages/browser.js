@@ -1,0 +1,36 @@
+// A browser for the tests: it notes every message, error and request of a page, and allows no network.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+export const PAGES = process.env.CONNLAB_PAGES;
+const SCREENSHOTS = process.env.CONNLAB_SCREENSHOTS;
+const CHROMIUM = process.env.CONNLAB_CHROMIUM ?? "/usr/bin/chromium";
+
+if (!PAGES) throw new Error("CONNLAB_PAGES names no folder of pages; way on: make test-pages");
+
+export const report = (run) => join(PAGES, "accept-queue-overflow", run, "report.html");
+export const index = join(PAGES, "index.html");
+
+// Chromium's own sandbox needs privileges that the container does not have.
+export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+
+/** Open a page; `seen` has what it said, did wrong, and asked for. */
+export async function open(browser, file, { width = 1280, height = 900, scheme = "light" } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
+  const page = await context.newPage();
+  const seen = { messages: [], errors: [], requests: [] };
+  page.on("console", (message) => seen.messages.push(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => seen.errors.push(error.message));
+  page.on("request", (request) => seen.requests.push(request.url()));
+  await page.goto(`file://${file}`, { waitUntil: "load" });
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  return { page, seen, close: () => context.close() };
+}
+
+/** Keep a picture, if pictures are wanted. */
+export async function picture(page, name) {
+  if (!SCREENSHOTS) return;
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+}

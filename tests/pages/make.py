@@ -1,0 +1,134 @@
+"""Makes the pages that the browser looks at: `python -m tests.pages.make <folder>`.
+
+Each run is one of the analysis's tests, derived and reported by the code that users run; the index lists them all.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from analysis import analyse, report
+from tests.analysis.packets import Capture, Connection
+from tests.analysis.support import (
+    LOAD_END_S,
+    MEASURE_S,
+    RunFolder,
+    at_us,
+    knob,
+    make_capture,
+    make_dial,
+    make_request,
+    make_samples,
+)
+from tests.analysis.whole import make_run
+
+SCENARIO = "accept-queue-overflow"
+HOSTILE = "</script><script>window.hurt=1</script><img src=x onerror=window.hurt=1>\u202e\u2028'\"&{{7*7}}"
+HEALTHY_USERS = 3
+
+
+def failing(run: RunFolder) -> None:
+    run.manifest["slow_ms"] = 5000
+
+
+def healthy(run: RunFolder) -> None:
+    """Three users of whom each finds a place at once."""
+    client = run.clients["k6-1"]
+    client.requests = [make_request(number, 1_004.0) for number in range(1, HEALTHY_USERS + 1)]
+    client.dials = [make_dial(number, failed=False, duration_ms=0.3) for number in range(1, HEALTHY_USERS + 1)]
+    capture = Capture()
+    for number in range(1, HEALTHY_USERS + 1):
+        second = MEASURE_S + 0.01 * (number - 1) + 0.0001
+        connection = Connection(capture, f"172.18.0.3:{40_000 + number}", "172.18.0.2:8080", isn=1_000 * number)
+        connection.handshake(second).ask(second + 0.0003).answer(second + 1.003)
+    run.captures["backend-1"] = capture
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
+
+    def opened(second: float) -> int:
+        return sum(second >= MEASURE_S + 0.01 * number for number in range(1, HEALTHY_USERS + 1))
+
+    def server(second: float) -> tuple[dict[str, int], int]:
+        counters = dict.fromkeys(("TcpExt.ListenOverflows", "TcpExt.ListenDrops", "Tcp.ActiveOpens"), 0)
+        return counters | {"Tcp.PassiveOpens": opened(second), "sockstat.TCP.tw": 0}, 0
+
+    def user(second: float) -> tuple[dict[str, int], int]:
+        return {"Tcp.ActiveOpens": opened(second), "Tcp.PassiveOpens": 0, "sockstat.TCP.tw": 0}, 0
+
+    run.samples["backend-1"] = make_samples("backend-1", server, "java")
+    run.samples["k6-1"] = make_samples("k6-1", user, "k6", port=None)
+    run.set_knobs(load__users=HEALTHY_USERS, backend__max_connections=8192, backend__accept_count=100)
+    run.predict("client.requests.failed == 0", "kernel.backend.TcpExt.ListenDrops == 0")
+
+
+def aborted(run: RunFolder) -> None:
+    """Ctrl-C in the middle of the load."""
+    run.manifest |= {"status": "aborted", "reason": "interrupted (Ctrl-C)"}
+    run.manifest["phases"] = run.manifest["phases"][:2]
+    run.manifest["phases"][1]["end_us"] = at_us(LOAD_END_S - 20)
+    run.manifest["exits"] = {"k6-1": 137, "backend-1": 143}
+    client = run.clients["k6-1"]
+    client.ended = False
+    client.requests = [each for each in client.requests if each["end_us"] < at_us(LOAD_END_S - 20)]
+
+
+def without_captures(run: RunFolder) -> None:
+    run.set_knobs(capture__mode="off")
+    run.captures.clear()
+    del run.lines["backend-1/capture.json"]
+
+
+def hostile(run: RunFolder) -> None:
+    """Whatever a client, a server, a log or a packet may have put there."""
+    failing(run)
+    manifest, client = run.manifest, run.clients["k6-1"]
+    manifest["command"] = ["connlab", "run", HOSTILE]
+    manifest["host"]["distribution"] = HOSTILE
+    manifest["git"]["commit"] = HOSTILE
+    manifest["images"][HOSTILE] = HOSTILE
+    manifest["knobs"]["load.path"] = knob(HOSTILE) | {"source": "set", "default": "/api/delay"}
+    manifest["sysctls"]["k6-1"][HOSTILE] = HOSTILE
+    manifest["predictions"][0]["says"] = HOSTILE
+    for request in client.requests:
+        request |= {"url": f"http://backend:8080/{HOSTILE}", "method": HOSTILE, "name": HOSTILE}
+        if request["error"]:
+            request["error"] = HOSTILE
+    for dial in client.dials:
+        if dial.get("error"):
+            dial["error"] = HOSTILE
+    for samples in run.samples.values():
+        for reading in samples.slow:
+            for process in reading.get("processes", []):
+                process["comm"] = HOSTILE if process["comm"] != "collector" else "collector"
+            for group in reading.get("groups", []):
+                group["state"] = HOSTILE
+
+
+RUNS: dict[str, Callable[[RunFolder], None]] = {
+    "failing": failing,
+    "healthy": healthy,
+    "aborted": aborted,
+    "without-captures": without_captures,
+    "hostile": hostile,
+}
+
+
+def make(results: Path) -> None:
+    """Make all pages below a folder that is made anew."""
+    shutil.rmtree(results, ignore_errors=True)
+    for number, (name, change) in enumerate(RUNS.items()):
+        folder = results / SCENARIO / name
+        folder.mkdir(parents=True)
+        run = make_run(folder)
+        run.manifest |= {"run": name, "started": f"2025-11-21T07:2{number}:00Z"}
+        change(run)
+        run.write()
+        analyse(folder)
+        report.write(folder)
+    report.write_index(results)
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))

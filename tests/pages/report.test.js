@@ -1,0 +1,263 @@
+// A run's report in a real browser: each section has its content, whatever became of the run.
+import assert from "node:assert/strict";
+import { statSync } from "node:fs";
+import { after, before, describe, test } from "node:test";
+import { launch, open, picture, report } from "./browser.js";
+
+const RUNS = ["failing", "healthy", "aborted", "without-captures", "hostile"];
+const SECTIONS = ["verdict", "happened", "path", "connections", "ledger", "conditions"];
+const CHARTS = ["requests", "times", "queue", "kernel", "sockets", "time-wait", "servers", "cpu"];
+const BYTES_MAX = 2_000_000;
+
+let browser;
+before(async () => {
+  browser = await launch();
+});
+after(() => browser.close());
+
+const textOf = (page, selector) => page.locator(selector).innerText();
+const drawn = (page) => page.locator("[data-chart] canvas").count();
+
+for (const run of RUNS) {
+  describe(`the report of a run that is ${run}`, () => {
+    let shown;
+    before(async () => {
+      shown = await open(browser, report(run));
+    });
+    after(() => shown.close());
+
+    test("has all sections, each with content", async () => {
+      for (const section of SECTIONS) {
+        const text = await textOf(shown.page, `#${section}`);
+        assert.ok(text.length > 100 || /Nothing to draw/.test(text), `${section}: ${text}`);
+      }
+    });
+
+    test("says of each chart what it shows, or why there is none", async () => {
+      for (const chart of CHARTS) {
+        const figure = shown.page.locator(`#timeline-${chart}`);
+        const missing = await figure.locator(".missing").count();
+        assert.equal(missing + (await figure.locator("canvas").count()), 1, chart);
+        assert.equal(missing + (await figure.locator("table.numbers").count()), 1, chart);
+      }
+    });
+
+    test("reports no error and asks for nothing but itself", () => {
+      assert.deepEqual(shown.seen.errors, []);
+      assert.deepEqual(shown.seen.messages, []);
+      assert.equal(shown.seen.requests.length, 1);
+    });
+
+    test("is no wider than the screen of a phone", async () => {
+      const phone = await open(browser, report(run), { width: 390, height: 800 });
+      const width = await phone.page.evaluate(() => document.documentElement.scrollWidth);
+      await phone.close();
+      assert.ok(width <= 390, `${width}`);
+    });
+
+    test("stays below 2 MB", () => {
+      assert.ok(statSync(report(run)).size < BYTES_MAX);
+    });
+  });
+}
+
+describe("what the reports say", () => {
+  const read = async (run, section) => {
+    const { page, close } = await open(browser, report(run));
+    const text = await textOf(page, `#${section}`);
+    await close();
+    return text.replace(/\s+/g, " ");
+  };
+
+  test("of a full accept queue: what failed, where, why, and which knob to turn", async () => {
+    const text = await read("failing", "verdict");
+    assert.match(text, /100 of 103 requests failed, because the backend had no place for another connection/);
+    assert.match(text, /Between the client and the backend, before there was a connection/);
+    assert.match(text, /the kernel throws away the first packet of a new connection, the SYN, and says nothing/);
+    assert.match(text, /3 places for 103 users, so 100 found none/);
+    assert.match(text, /Which knob to turn\? .*backend\.max_connections/);
+  });
+
+  test("of a healthy run: that all went well", async () => {
+    const text = await read("healthy", "verdict");
+    assert.match(text, /✓ Reproduced All 3 requests were answered well/);
+    assert.doesNotMatch(text, /Which knob to turn/);
+  });
+
+  test("of an aborted run: that it was, why, and what is not known", async () => {
+    const text = await read("aborted", "verdict");
+    assert.match(text, /The run was aborted: interrupted \(Ctrl-C\)/);
+    assert.match(text, /\? unknown/);
+    assert.match(text, /k6 did not end in order/);
+  });
+
+  test("of a run without captures: that causes are not proven, and what hints at them", async () => {
+    assert.match(await read("without-captures", "verdict"), /nothing on record proves why.*500 overflows/);
+    assert.match(await read("without-captures", "connections"), /Nothing to draw/);
+    assert.match(await read("without-captures", "ledger"), /nothing captured/);
+  });
+
+  test("the ladders: a good request, a failure with its five SYNs, the slowest, each with its filter", async () => {
+    const { page, close } = await open(browser, report("failing"));
+    const kinds = await page.locator(".ladder").evaluateAll((ladders) => ladders.map((one) => one.dataset.kind));
+    assert.deepEqual([...new Set(kinds)], ["good", "failed", "slow", "slowest"]);
+    const failure = page.locator('.ladder[data-kind="failed"]');
+    assert.equal(await failure.locator("svg .syn.lost").count(), 5);
+    assert.match(await failure.locator("svg").textContent(), /queue 2 \(limit 1\): full/);
+    for (const filter of await page.locator(".ladder .filter").allInnerTexts()) {
+      assert.match(filter, /raw\/backend-1\/capture\.pcap[^]*ip\.addr == .* && tcp\.port == /);
+    }
+    await close();
+  });
+
+  test("the path: what came about and what did not", async () => {
+    assert.match(await read("failing", "path"), /3 came about 100 did not ✗ 500 SYNs unanswered/);
+  });
+
+  test("the conditions: what differs from the defaults is marked, and how to run it again", async () => {
+    const text = await read("failing", "conditions");
+    assert.match(text, /make run SCENARIO=accept-queue-overflow/);
+    assert.match(text, /min avg p50 p90 p95 p99 max/);
+  });
+});
+
+describe("the time lines", () => {
+  let shown;
+  before(async () => {
+    shown = await open(browser, report("failing"));
+  });
+  after(() => shown.close());
+
+  const cursors = () =>
+    shown.page.locator(".timeline .cursor").evaluateAll((lines) => lines.filter((one) => !one.hidden).map((one) => one.style.left));
+  const readouts = () => shown.page.locator(".readout b").allInnerTexts();
+
+  test("share one cursor: pointing at one chart moves it in all", async () => {
+    const charts = await drawn(shown.page);
+    const chart = shown.page.locator('[data-chart="queue"]');
+    await chart.scrollIntoViewIfNeeded();
+    const box = await chart.boundingBox();
+    await shown.page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    const [places, texts] = [await cursors(), await readouts()];
+    assert.equal(places.length, charts);
+    assert.equal(new Set(places).size, 1, places.join(" "));
+    assert.equal(texts.length, charts);
+    assert.equal(new Set(texts).size, 1);
+    await shown.page.mouse.move(box.x + box.width / 4, box.y + box.height / 2);
+    assert.notDeepEqual(await readouts(), texts);
+  });
+
+  test("the keyboard and the slider move it too, and the read-out tells of the queue", async () => {
+    await shown.page.locator("#cursor").focus();
+    await shown.page.keyboard.press("Home");
+    assert.match((await readouts())[0], /at 0\.0 s/);
+    await shown.page.locator('[data-chart="queue"]').focus();
+    for (let press = 0; press < 10; press += 1) await shown.page.keyboard.press("ArrowRight");
+    assert.match((await readouts())[0], /at 5\.2 s/);
+    assert.match(await textOf(shown.page, "#timeline-queue .readout"), /backend: waiting: 2 .*backend: limit: 1/);
+  });
+
+  test("share one zoom, by key, by button and by dragging", async () => {
+    const range = () => textOf(shown.page, "#cursor-at");
+    await shown.page.locator('[data-chart="kernel"]').focus();
+    await shown.page.keyboard.press("+");
+    const zoomed = await range();
+    assert.match(zoomed, /showing \d/);
+    await shown.page.locator("#zoom-all").click();
+    assert.doesNotMatch(await range(), /showing/);
+    const chart = shown.page.locator('[data-chart="sockets"]');
+    await chart.scrollIntoViewIfNeeded();
+    const box = await chart.boundingBox();
+    await shown.page.mouse.move(box.x + box.width * 0.3, box.y + box.height / 2);
+    await shown.page.mouse.down();
+    await shown.page.mouse.move(box.x + box.width * 0.6, box.y + box.height / 2, { steps: 4 });
+    await shown.page.mouse.up();
+    assert.match(await range(), /showing 1\d\.\d to 3\d\.\d s/);
+    await shown.page.locator("#zoom-all").click();
+  });
+
+  test("the button turns light into dark and keeps the charts", async () => {
+    const ground = () => shown.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const before = await ground();
+    await shown.page.locator("#theme").click();
+    assert.notEqual(await ground(), before);
+    assert.equal(await drawn(shown.page), await shown.page.locator("[data-chart]").count());
+  });
+});
+
+test("hostile strings are shown as text and do nothing", async () => {
+  const { page, seen, close } = await open(browser, report("hostile"));
+  await page.locator("details").evaluateAll((all) => all.forEach((one) => (one.open = true)));
+  assert.equal(await page.evaluate(() => window.hurt), undefined);
+  assert.equal(await page.locator("img").count(), 0);
+  assert.deepEqual(seen.errors.concat(seen.messages), []);
+  assert.ok((await page.locator("body").innerText()).includes("<img src=x onerror=window.hurt=1>"));
+  assert.ok((await page.locator("body").innerText()).includes("{{7*7}}"));
+  await close();
+});
+
+test("the policy stops a script that would come in all the same", async () => {
+  const { page, close } = await open(browser, report("failing"));
+  const ran = await page.evaluate(async () => {
+    const script = document.createElement("script");
+    script.textContent = "window.hurt = 1";
+    document.body.append(script);
+    const image = document.createElement("img");
+    image.setAttribute("onerror", "window.hurt = 2");
+    image.src = "data:,";
+    document.body.append(image);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    return window.hurt;
+  });
+  assert.equal(ran, undefined);
+  await close();
+});
+
+test("what is read has contrast enough, in light and dark", async () => {
+  for (const scheme of ["light", "dark"]) {
+    const { page, close } = await open(browser, report("failing"), { scheme });
+    const poor = await page.evaluate(() => {
+      const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+      const rgb = (colour) => {
+        canvas.clearRect(0, 0, 1, 1);
+        canvas.fillStyle = colour;
+        canvas.fillRect(0, 0, 1, 1);
+        return [...canvas.getImageData(0, 0, 1, 1).data];
+      };
+      const light = ([red, green, blue]) =>
+        [red, green, blue]
+          .map((part) => part / 255)
+          .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+          .reduce((sum, part, index) => sum + part * [0.2126, 0.7152, 0.0722][index], 0);
+      const ground = (element) => {
+        for (let each = element; each; each = each.parentElement) {
+          const found = rgb(getComputedStyle(each).backgroundColor);
+          if (found[3] === 255) return found;
+        }
+        return [255, 255, 255, 255];
+      };
+      const found = [];
+      for (const element of document.querySelectorAll("p, td, th, li, dt, dd, h1, h2, h3, h4, summary, figcaption, a, code, button")) {
+        if (!element.textContent.trim()) continue;
+        const [one, other] = [light(rgb(getComputedStyle(element).color)), light(ground(element))].sort((a, b) => b - a);
+        const contrast = (one + 0.05) / (other + 0.05);
+        if (contrast < 4.5) found.push(`${element.tagName} ${element.className} ${contrast.toFixed(2)} ${element.textContent.slice(0, 30)}`);
+      }
+      return found;
+    });
+    assert.deepEqual(poor, [], scheme);
+    await close();
+  }
+});
+
+test("pictures, in light and dark, wide and narrow", async () => {
+  for (const run of RUNS) {
+    for (const scheme of ["light", "dark"]) {
+      for (const width of [390, 1280, 1920]) {
+        const { page, close } = await open(browser, report(run), { width, scheme });
+        await picture(page, `${run}-${scheme}-${width}`);
+        await close();
+      }
+    }
+  }
+});
