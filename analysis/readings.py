@@ -1,6 +1,7 @@
 """derived/readings.parquet: what was read once a second, in a row for each value.
 
-Sockets by state, what processes used, the connections and threads of Tomcat, nginx's connections: levels that have no
+Sockets by state, what processes used, the connections and threads of Tomcat, the
+proxy's connections: levels that have no
 place in timeline.parquet's steps of 100 ms. docs/data-format.md describes the names.
 """
 
@@ -20,7 +21,7 @@ from analysis.jsonl import Record, integer, records
 from analysis.values import Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from analysis.figures import Run
     from analysis.rawrun import RawRun
@@ -39,6 +40,12 @@ _TOMCAT = {
     ("threads", "current"): "tomcat.threads",
     ("threads", "busy"): "tomcat.threads_busy",
     ("waitingRoom", "waiting"): "tomcat.waiting",
+}
+_GATEWAY = {
+    ("connections", "open"): "gateway.connections",
+    ("connections", "idle"): "gateway.connections_idle",
+    ("requests", "inFlight"): "gateway.requests",
+    ("requests", "waiting"): "gateway.requests_waiting",
 }
 
 
@@ -78,9 +85,11 @@ def _rows(raw: RawRun, window: Window) -> Iterator[_Row]:
             for name, percent in _processor(before, after):
                 yield after["time_us"], instance, name, percent
     for instance, scrape in raw.tomcat.items():
-        yield from _scraped(instance, scrape, window, _tomcat)
+        yield from _scraped(instance, scrape, window, _named(_TOMCAT))
     for instance, scrape in raw.stub_status.items():
         yield from _scraped(instance, scrape, window, _nginx)
+    for instance, scrape in raw.gateway.items():
+        yield from _scraped(instance, scrape, window, _named(_GATEWAY))
 
 
 def _inside(found: list[Record], window: Window) -> list[Record]:
@@ -130,12 +139,17 @@ def _scraped(
                 yield scrape.times_us[index], instance, name, value
 
 
-def _tomcat(body: Record) -> Iterable[tuple[str, int]]:
-    for (group, key), name in _TOMCAT.items():
-        fields = body.get(group)
-        value = integer(fields, key) if isinstance(fields, dict) else None
-        if value is not None:
-            yield name, value
+def _named(names: Mapping[tuple[str, str], str]) -> Callable[[Record], Iterator[tuple[str, int]]]:
+    """Give, out of a page, the values at these places, under these names."""
+
+    def values(body: Record) -> Iterator[tuple[str, int]]:
+        for (group, key), name in names.items():
+            fields = body.get(group)
+            value = integer(fields, key) if isinstance(fields, dict) else None
+            if value is not None:
+                yield name, value
+
+    return values
 
 
 def _nginx(body: str) -> Iterable[tuple[str, int]]:

@@ -80,6 +80,11 @@ def drain(session: Session, watch: Watch, display: Display) -> None:
         time.sleep(min(_TICK_S, left_s))
 
 
+def outlast_samples(session: Session) -> None:
+    """Let each collector take a sample after the end of the window, before a server's own end changes what it sees."""
+    time.sleep(2 / session.effective.scenario.knobs.sampler.rate_hz)
+
+
 def _check(session: Session, watch: Watch) -> None:
     watch.check()
     collectors = [collector_of(instance) for instance in session.topology.all]

@@ -33,9 +33,11 @@ AS_BEFORE_IT_CAME = {
     "net.ipv4.tcp_tw_reuse_delay": "1000",  # came in 6.14; before, the delay was one second, fixed
 }
 
-# What a new network namespace begins with, whatever the host's own value is (tcp_sk_init(), net/ipv4/tcp_ipv4.c).
+# What a new network namespace begins with, whatever the host's own value is (tcp_sk_init(), net/ipv4/tcp_ipv4.c;
+# inet_init_net(), net/ipv4/af_inet.c).
 IN_A_NEW_NAMESPACE = {
     "net.core.somaxconn": "4096",
+    "net.ipv4.ip_local_port_range": "32768\t60999",
     "net.ipv4.tcp_rto_max_ms": "120000",
     "net.ipv4.tcp_syn_linear_timeouts": "4",
     "net.ipv4.tcp_syn_retries": "6",

@@ -13,6 +13,7 @@ from analysis.compare import statistics
 from analysis.compare.groups import Group
 from analysis.compare.runs import RunRecord
 from analysis.compare.statistics import Interval
+from analysis.manifest import PROXIES
 from analysis.values import Number
 
 Values: TypeAlias = tuple[Number, ...]
@@ -22,8 +23,11 @@ Pair: TypeAlias = tuple[Values, Values]
 _ZERO_IF_ABSENT = (
     ("client.requests.error.", "client.requests.total"),
     ("client.requests.status.", "client.requests.total"),
-    ("access.nginx.status.", "access.nginx.requests"),
-    ("access.nginx.errors.", "access.nginx.requests"),
+    *(
+        (f"access.{proxy}.{family}.", f"access.{proxy}.requests")
+        for proxy in PROXIES
+        for family in ("status", "errors")
+    ),
 )
 
 

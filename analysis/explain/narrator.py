@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from analysis.explain import client, proxy, queues, servers, views, wire
 from analysis.explain.account import Account
 from analysis.explain.words import shown
+from analysis.manifest import PROXIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,14 +157,20 @@ class Narrator:
         for carrier in carriers:
             if not carrier.packets:
                 yield f"its packets: {wire.file_of(carrier.observer)} has nothing of that time on its connection"
-        if "nginx" not in self.raw.manifest.path:
+        proxy = next((role for role in self.raw.manifest.path if role in PROXIES), None)
+        if proxy is None:
             return
         if story.line is None and case["remote"] is not None:
-            yield "nginx's part: no line of its access log is certainly the request's"
-        unknown = [each["try"] for each in story.tries if each["server_port"] is not None and each["observer"] is None]
+            yield f"{proxy}'s part: no line of its access log is certainly the request's"
+        # The gateway's log names the dial of each try, also of one that failed; what has no packets sent none.
+        unknown = [
+            each["try"]
+            for each in story.tries
+            if each["server_port"] is not None and each["observer"] is None and each["dial"] is None
+        ]
         if captured and unknown:
             tries = " and ".join(map(str, unknown))
-            yield f"which of nginx's connections carried try {tries}: its log does not name the port it connected from"
+            yield f"which of {proxy}'s connections carried try {tries}: its log does not name the port that it had"
 
 
 def _asked_us(case: Row, carriers: list[Carrier]) -> int:

@@ -1,4 +1,4 @@
-"""What nginx logged of a request; its times have milliseconds, its error log's have seconds."""
+"""What the proxy logged of a request; its times have milliseconds, its error log's have seconds."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def tell(
     name: Callable[[str | None, int | None], str],
     notes: Callable[[Row], tuple[Note, ...]],
 ) -> Iterator[Event]:
-    """Tell a request as nginx saw it; nothing if its access log has no line of it.
+    """Tell a request as the proxy saw it; nothing if its access log has no line of it.
 
     Args:
         story: the request's records.
-        asked_us: when the request came, as exactly as that is known. nginx cuts its times down to milliseconds, so
+        asked_us: when the request came, as exactly as that is known. The proxy cuts its times down to milliseconds, so
             that they may seem to be before what they follow.
         name: gives an address and a port the name of whose they are.
-        notes: what else was seen as nginx turned to a server.
+        notes: what else was seen as it turned to a server.
     """
     line = story.line
     if line is None:

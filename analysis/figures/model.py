@@ -10,6 +10,7 @@ import numpy as np
 from analysis.client import ERROR_KINDS
 from analysis.figures.catalogue import Compute, Figure
 from analysis.health import Evidence
+from analysis.ledger import ports
 from analysis.model import outcomes
 from analysis.model.settings import Settings, UndefinedError
 from analysis.values import Kind, Unknown, Value, unknown
@@ -64,6 +65,18 @@ def _failed_dials_syns(edge: str) -> Compute:
     return of_run
 
 
+def _ports(run: Run, found: Mapping[str, str]) -> Value:
+    """How many ports each instance of a role has."""
+
+    def of_role(settings: Settings) -> Value:
+        ranges = {ports.ports_of(settings.manifest.sysctl(each, ports.RANGE)) for each in run.instances(found["role"])}
+        if len(ranges) != 1 or None in ranges:
+            raise UndefinedError(f"the manifest has no one {ports.RANGE} of {found['role']}")
+        return next(each for each in ranges if each is not None)
+
+    return run.raw.window if isinstance(run.raw.window, Unknown) else _compute(run, of_role)
+
+
 FIGURES: tuple[Figure, ...] = (
     Figure(
         "model.accept_capacity",
@@ -72,6 +85,15 @@ FIGURES: tuple[Figure, ...] = (
         "What the backends take at once: for each, max_connections + min(accept_count, net.core.somaxconn) + 1.",
         "analysis.model.capacity",
         _of_settings(outcomes.accept_capacity),
+    ),
+    Figure(
+        "model.ports.<role>",
+        Kind.NUMBER,
+        "ports",
+        "What an instance of the role has for connections to one server at once, those in TIME_WAIT included: the size"
+        " of its net.ipv4.ip_local_port_range.",
+        "analysis.ledger.ports",
+        _ports,
     ),
     Figure(
         "model.listen_backlog",

@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 TIME_WAIT_US = 60_000_000
 
-_RANGE = "net.ipv4.ip_local_port_range"
+RANGE = "net.ipv4.ip_local_port_range"
 
 
 def build(database: duckdb.DuckDBPyConnection, manifest: Manifest) -> None:
     """Make the table."""
     database.execute("CREATE TABLE port_ranges (instance VARCHAR, ports BIGINT)")
     for instance in manifest.sysctls:
-        ports = _ports(manifest.sysctl(instance, _RANGE))
+        ports = ports_of(manifest.sysctl(instance, RANGE))
         if ports is not None:
             database.execute("INSERT INTO port_ranges VALUES (?, ?)", [instance, ports])
     database.execute(_SHORTAGES, {"time_wait_us": TIME_WAIT_US})
 
 
-def _ports(text: str | None) -> int | None:
+def ports_of(text: str | None) -> int | None:
     """How many ports a range such as "32768	60999" has."""
     numbers = (text or "").split()
     if len(numbers) != 2 or not all(number.isdecimal() for number in numbers):  # noqa: PLR2004  lowest and highest

@@ -134,11 +134,15 @@ def test_the_pool_s_connections_are_counted(run: RunFolder) -> None:
         "gateway.connections.closed == 1 and gateway.connections.closed_by_peer == 0",
         "gateway.connections.reused == 1",
         "gateway.connections.open.max == 3 and gateway.connections.idle.max == 1",
+        "model.ports.gateway == 2",
         "gateway.dials.total == 2 and gateway.dials.failed == 0 and gateway.dials.failed_timeout == 0",
         "gateway.requests.in_flight.max == 1 and gateway.requests.waiting.max == 0",
         "access.gateway.requests == 1 and access.gateway.status.2xx == 1 and access.gateway.tries.total == 1",
     )
     assert analysed(run, *expected)[0] == ["true"] * len(expected)
+    assert duckdb.read_parquet(str(run.folder / "derived" / "readings.parquet")).filter(
+        "name = 'gateway.connections' AND value = 3"
+    ).project("time_us").fetchall() == [(at_us(54),)]
 
 
 def test_each_connection_that_it_opened_is_in_the_capture(run: RunFolder) -> None:
