@@ -76,9 +76,9 @@ python:
 
 # --- tests ----------------------------------------------------------------------------------------------------
 
-.PHONY: test test-python test-shell test-compose test-collector test-gateway test-k6 test-nginx test-backend test-integration test-e2e
+.PHONY: test test-python test-pages test-shell test-compose test-collector test-gateway test-k6 test-nginx test-backend test-integration test-e2e
 test: setup-test ## every check and test, from formatters to real runs
-	@$(MAKE) test-shell test-python test-compose test-collector test-gateway test-k6 test-nginx test-backend test-integration test-e2e
+	@$(MAKE) test-shell test-python test-pages test-compose test-collector test-gateway test-k6 test-nginx test-backend test-integration test-e2e
 
 test-shell: ## shellcheck on every script
 	@docker run --rm --volume "$$PWD:/repo:ro" --workdir /repo connlab/node setup/check-shell.sh
@@ -89,6 +89,10 @@ test-python: ## ruff, mypy, import-linter and pytest on lab and analysis
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 	@.venv/bin/pytest tests/lab tests/analysis
+
+test-pages: ## the reports and the index in headless Chromium
+	@.venv/bin/python -m tests.pages.make .cache/pages
+	@CONNLAB_DOCKER_ARGUMENTS="--env CONNLAB_PAGES=/repo/.cache/pages" setup/check.sh pages tests/pages
 
 test-compose: ## the merged Compose file of every scenario
 	@$(connlab) check-compose

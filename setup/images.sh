@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sees to it that the lab's images stand and are built from the sources that lie here.
-#   images.sh [image …]    all that a run needs, or the named ones: go go-check java node collector backend nginx gateway k6 flows
+#   images.sh [image …]    all that a run needs, or the named ones: go go-check java node pages collector backend nginx gateway k6 flows
 # `flows` is no image: the collector's build exports that program to .cache/bin, for the analysis to run without Docker.
 # An image bears the fingerprint of its sources as a label; where that agrees nothing is built.
 set -euo pipefail
@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=setup/lib.sh
 source setup/lib.sh
 
-readonly toolchains=(go go-check java node) needed=(collector flows backend nginx gateway k6)
+readonly toolchains=(go go-check java node pages) needed=(collector flows backend nginx gateway k6)
 
 # The files that git knows or would know, so that build output does not make an image stale.
 files_of() { git ls-files --cached --others --exclude-standard -- "$@" 2>/dev/null || find "$@" -type f; }
@@ -44,6 +44,10 @@ ensure() {
   case $image in
     go | go-check | java | node)
       build "$image" setup "$(fingerprint "$base" setup/toolchain.Dockerfile)" --target "$image" --file setup/toolchain.Dockerfile
+      ;;
+    pages)
+      ensure node
+      build pages setup "$(fingerprint "$base" setup/toolchain.Dockerfile setup/pages.Dockerfile)" --file setup/pages.Dockerfile
       ;;
     collector | gateway | k6) of_toolchain "$image" go ;;
     backend) of_toolchain "$image" java ;;

@@ -14,5 +14,5 @@ fi
 ./base-image.sh
 ./images.sh
 if [[ ${1:-} == test ]]; then
-  ./images.sh go-check java node
+  ./images.sh go-check java node pages
 fi

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 export const PAGES = process.env.CONNLAB_PAGES;
-const SCREENSHOTS = process.env.CONNLAB_SCREENSHOTS;
+export const SCREENSHOTS = process.env.CONNLAB_SCREENSHOTS;
 const CHROMIUM = process.env.CONNLAB_CHROMIUM ?? "/usr/bin/chromium";
 
 if (!PAGES) throw new Error("CONNLAB_PAGES names no folder of pages; way on: make test-pages");
@@ -28,9 +28,8 @@ export async function open(browser, file, { width = 1280, height = 900, scheme =
   return { page, seen, close: () => context.close() };
 }
 
-/** Keep a picture, if pictures are wanted. */
+/** Keep a picture in SCREENSHOTS. */
 export async function picture(page, name) {
-  if (!SCREENSHOTS) return;
   mkdirSync(SCREENSHOTS, { recursive: true });
   await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
 }

@@ -1,7 +1,7 @@
 // The index of runs in a real browser.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { index, launch, open, picture } from "./browser.js";
+import { SCREENSHOTS, index, launch, open, picture } from "./browser.js";
 
 let browser;
 let shown;
@@ -18,7 +18,7 @@ test("lists every run, the newest first, with its verdict and what differed", as
   assert.deepEqual(await firsts(), ["hostile", "without-captures", "aborted", "healthy", "failing"]);
   assert.match(await rows().nth(4).innerText(), /✓ reproduced\s+103\s+100\s+accept queue full/);
   assert.match(await rows().nth(2).innerText(), /! aborted\s+interrupted \(Ctrl-C\)/);
-  await picture(shown.page, "index-light-1280");
+  if (SCREENSHOTS) await picture(shown.page, "index-light-1280");
 });
 
 test("filters by words and by state", async () => {
@@ -48,7 +48,7 @@ test("its links lead to the reports", async () => {
 
 test("reports no error, asks for no network, and hostile strings do nothing", async () => {
   const { page, seen, close } = await open(browser, index, { scheme: "dark", width: 390 });
-  await picture(page, "index-dark-390");
+  if (SCREENSHOTS) await picture(page, "index-dark-390");
   assert.deepEqual(seen.errors.concat(seen.messages), []);
   assert.equal(await page.evaluate(() => window.hurt), undefined);
   assert.ok(seen.requests.every((url) => url.startsWith("file://")));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { launch, open, picture, report } from "./browser.js";
+import { SCREENSHOTS, launch, open, picture, report } from "./browser.js";
 
 const RUNS = ["failing", "healthy", "aborted", "without-captures", "hostile"];
 const SECTIONS = ["verdict", "happened", "path", "connections", "ledger", "conditions"];
@@ -250,7 +250,7 @@ test("what is read has contrast enough, in light and dark", async () => {
   }
 });
 
-test("pictures, in light and dark, wide and narrow", async () => {
+test("pictures, in light and dark, wide and narrow", { skip: !SCREENSHOTS }, async () => {
   for (const run of RUNS) {
     for (const scheme of ["light", "dark"]) {
       for (const width of [390, 1280, 1920]) {
