@@ -67,6 +67,20 @@ LESSONS: dict[str, Lesson] = {
         ),
         _PLACES,
     ),
+    "waited-for-ack-retry": Lesson(
+        "served after a lost ACK",
+        "the accept queue of {server} was full when the handshake's last packet came, and only a later one was taken",
+        _BEFORE,
+        (
+            _QUEUE,
+            (
+                "A connection takes its place in the queue with the last packet of the handshake, the client's ACK. Here"
+                " the queue had filled up since the SYN, so the kernel threw the ACK away. The client believes that the"
+                " connection stands; the server's kernel, or the client's data sent again, has to bring it about later."
+            ),
+        ),
+        _PLACES,
+    ),
     "waited-in-accept-queue": Lesson(
         "waited in the accept queue",
         "the connection lay in the accept queue of {server} until the server had a place for it",

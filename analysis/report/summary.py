@@ -16,7 +16,7 @@ _VERDICTS = {
     "inconclusive": "Inconclusive",
 }
 # The knobs that make up the places of a Tomcat: two of the model's figures are made from them.
-_PLACES = frozenset({"accept-queue-drop", "waited-in-accept-queue", "waited-for-syn-retry"})
+_PLACES = frozenset({"accept-queue-drop", "waited-in-accept-queue", "waited-for-syn-retry", "waited-for-ack-retry"})
 
 
 @dataclass(frozen=True)

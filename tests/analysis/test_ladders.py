@@ -1,0 +1,108 @@
+"""The ladders: which connections are chosen, and what is told of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from analysis import ladders, manifest
+from analysis.figures import Run
+from analysis.ladders import segments
+from analysis.packets import Flags, Packet
+from analysis.rawrun import RawRun
+
+if TYPE_CHECKING:
+    from analysis.ladders.document import Ladder, Ladders
+    from tests.analysis.support import RunFolder
+
+
+def of_run(run: RunFolder) -> Ladders:
+    folder = run.write()
+    return ladders.of_run(Run(RawRun(folder, manifest.read(folder))))
+
+
+def of_kind(run: RunFolder, kind: str) -> Ladder:
+    return next(ladder for ladder in of_run(run).ladders if ladder.kind == kind)
+
+
+def test_a_good_one_a_typical_one_of_each_cause_and_the_slowest_are_chosen(run: RunFolder) -> None:
+    run.manifest["slow_ms"] = 5000
+
+    assert [(one.kind, one.cause, one.count, one.request) for one in of_run(run).ladders] == [
+        ("good", None, 1, "k6-1/1"),
+        ("failed", "accept-queue-drop", 100, "k6-1/53"),
+        ("slow", "waited-in-accept-queue", 2, "k6-1/2"),
+        ("slowest", "waited-in-accept-queue", 1, "k6-1/3"),
+    ]
+
+
+def test_no_request_is_told_twice(run: RunFolder) -> None:
+    client = run.clients["k6-1"]
+    client.requests, client.dials = client.requests[:1], client.dials[:1]
+
+    assert [one.kind for one in of_run(run).ladders] == ["good"]
+
+
+def test_a_failure_has_its_five_syns_each_lost_with_the_queue_beside_it(run: RunFolder) -> None:
+    ladder = of_kind(run, "failed")
+    syns = [step for step in ladder.steps if step.kind == "syn"]
+
+    assert [step.text for step in syns] == [f"SYN {number} of 5" for number in range(1, 6)]
+    assert all(step.lost and step.queue for step in syns)
+    assert {(step.queue.depth_after, step.queue.limit) for step in syns if step.queue} == {(2, 1)}
+    assert [step.text for step in ladder.steps if step.kind == "event"] == [
+        "begins the request", "ends the request without an answer (k6's error 1211)", "gives up connecting",
+    ]  # fmt: skip
+    assert ladder.lanes == ["k6-1", "backend-1"]
+    assert "ip.addr == 172.18.0.3 && tcp.port == 40053" in ladder.packets[0].wireshark
+
+
+def test_a_served_request_has_handshake_data_and_answer(run: RunFolder) -> None:
+    steps = of_kind(run, "good").steps
+
+    assert [step.kind for step in steps if step.kind != "event"] == ["syn", "syn-ack", "ack", "data", "data"]
+    assert [step.after_us for step in steps] == sorted(step.after_us for step in steps)
+
+
+def test_a_run_without_captures_says_so(run: RunFolder) -> None:
+    run.captures.clear()
+    del run.lines["backend-1/capture.json"]
+    run.set_knobs(capture__mode="off")
+    found = of_run(run)
+
+    assert found.lacks == ["nothing was captured"]
+    assert found.ladders == []
+
+
+def test_a_capture_that_is_none_is_told(run: RunFolder) -> None:
+    run.texts["backend-1/capture.pcap"] = "no capture at all, though long enough to be one"
+    found = of_run(run)
+
+    assert all(not one.packets for one in found.ladders)
+
+
+def packet(number: int, *, client: bool = True, flags: int = 16, data: int = 0, seq: int = 0) -> Packet:
+    return Packet(number, 1_000 * number, client, Flags(flags), data, seq)
+
+
+@pytest.mark.parametrize(
+    ("packets", "expected"),
+    [
+        ([{"flags": 2}], [("syn", False, True, "1")]),
+        ([{"flags": 2}, {"flags": 2}], [("syn", False, True, "1"), ("syn", True, True, "2")]),
+        ([{"flags": 2}, {"client": False, "flags": 18}], [("syn", False, False, "1"), ("syn-ack", False, False, "2")]),
+        ([{"flags": 16}, {"flags": 16}], [("ack", False, False, "1")]),
+        ([{"data": 5, "seq": 1}, {"data": 5, "seq": 6}], [("data", False, False, "1 to 2")]),
+        ([{"data": 5, "seq": 1}, {"data": 5, "seq": 1}], [("data", False, False, "1"), ("data", True, False, "2")]),
+        ([{"data": 9, "seq": 2**32 - 4}, {"data": 5, "seq": 5}], [("data", False, False, "1 to 2")]),
+        ([{"data": 5, "flags": 17, "seq": 1}], [("data", False, False, "1"), ("fin", False, False, "1")]),
+        ([{"client": False, "flags": 20}], [("rst", False, False, "1")]),
+    ],
+)
+def test_packets_are_told_as_segments(
+    packets: list[dict[str, Any]], expected: list[tuple[str, bool, bool, str]]
+) -> None:
+    found = segments.of_packets([packet(number, **each) for number, each in enumerate(packets, start=1)])
+
+    assert [(each.kind, each.again, each.lost, each.frames) for each in found] == expected

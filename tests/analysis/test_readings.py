@@ -1,0 +1,60 @@
+"""What was read once a second, as derived/readings.parquet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from analysis import analyse, readings
+
+if TYPE_CHECKING:
+    from tests.analysis.support import RunFolder
+
+
+def values(run: RunFolder, instance: str, name: str) -> list[float]:
+    folder = run.write()
+    analyse(folder)
+    rows = duckdb.execute(
+        "SELECT value FROM read_parquet($path) WHERE instance = $instance AND name = $name ORDER BY time_us",
+        {"path": str(folder / readings.FILE), "instance": instance, "name": name},
+    ).fetchall()
+    return [value for (value,) in rows]
+
+
+def test_sockets_by_side_and_state(run: RunFolder) -> None:
+    found = values(run, "backend-1", "sockets.server.established")
+
+    assert max(found) == 3
+    assert found[-1] == 0
+
+
+def test_a_state_that_a_reading_has_not_counts_as_none(run: RunFolder) -> None:
+    for reading in run.samples["backend-1"].slow:
+        if reading["kind"] == "sockets" and reading["groups"][0]["count"] == 0:
+            reading["groups"] = []
+
+    assert values(run, "backend-1", "sockets.server.established")[-1] == 0
+
+
+def test_processor_time_by_program_and_of_the_machine(run: RunFolder) -> None:
+    found = values(run, "backend-1", "cpu_percent.java")
+
+    assert found
+    assert all(abs(value - 5) < 1 for value in found)
+    assert all(abs(value - 10) < 1 for value in values(run, "backend-1", "host.cpu_percent"))
+
+
+def test_what_the_servers_say_of_themselves(run: RunFolder, proxied_run: RunFolder) -> None:
+    assert set(values(run, "backend-1", "tomcat.connections")) == {0, 1}
+    assert set(values(proxied_run, "nginx", "nginx.writing")) == {1}
+
+
+def test_a_run_that_never_measured_has_none(run: RunFolder) -> None:
+    run.manifest["phases"] = []
+    folder = run.write()
+    (folder / "derived").mkdir()
+    (folder / readings.FILE).write_text("of an earlier analysis")
+    analyse(folder)
+
+    assert not (folder / readings.FILE).exists()

@@ -1,0 +1,195 @@
+"""The report of a run, and the index of all."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from html import unescape
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analysis import analyse, report
+from analysis.ledger.causes import CAUSES
+from analysis.report import charts, lessons, record, summary, timelines, words
+from tests.analysis.support import at_us, knob
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analysis.report.charts import Chart
+    from tests.analysis.support import RunFolder
+
+
+def read(run: RunFolder) -> record.Record:
+    folder = run.write()
+    analyse(folder)
+    return record.read(folder)
+
+
+def chart_of(run: RunFolder, name: str) -> Chart:
+    return next(chart for chart in timelines.of_run(read(run)) if chart.id == name)
+
+
+def text_of(path: Path) -> str:
+    """What of a page is read, without its scripts, styles and marks."""
+    content = re.sub(r"<(script|style).*?</\1>", "", path.read_text(), flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", content)).split())
+
+
+def test_a_report_needs_nothing_of_a_run_but_its_manifest_and_what_was_derived(run: RunFolder) -> None:
+    folder = run.write()
+    analyse(folder)
+    shutil.rmtree(folder / "raw")
+
+    assert "100 of 103 requests failed" in text_of(report.write(folder))
+
+
+def test_a_report_is_the_same_each_time(run: RunFolder) -> None:
+    folder = run.write()
+    analyse(folder)
+    first = report.write(folder).read_bytes()
+
+    assert report.write(folder).read_bytes() == first
+
+
+def test_a_run_that_was_not_analysed_is_refused_with_the_way_on(run: RunFolder) -> None:
+    with pytest.raises(report.ReportError, match=r"figures\.json is missing; derive it: make analyse"):
+        report.write(run.write())
+
+
+def test_a_run_that_broke_off_before_its_load_has_a_report_too(run: RunFolder) -> None:
+    run.manifest |= {"status": "aborted", "reason": "no backend"}
+    run.manifest["phases"] = run.manifest["phases"][:1]
+    folder = run.write()
+    analyse(folder)
+
+    assert "The run was aborted: no backend." in text_of(report.write(folder))
+
+
+@pytest.mark.parametrize("name", ["verdict", "ledger", "figures", "ladders"])
+def test_a_derived_file_of_another_version_is_refused(run: RunFolder, name: str) -> None:
+    folder = run.write()
+    analyse(folder)
+    path = folder / "derived" / f"{name}.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": f"connlab.{name}/99"}))
+
+    with pytest.raises(report.ReportError, match=f"is no connlab.{name}/1; derive it again"):
+        report.write(folder)
+
+
+def test_each_cause_has_words_of_its_own() -> None:
+    assert {cause.name for cause in CAUSES} - lessons.LESSONS.keys() == set()
+
+
+def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(run: RunFolder) -> None:
+    found = summary.of_run(read(run))
+
+    assert found.sentence == (
+        "100 of 103 requests failed, because the backend had no place for another connection: its accept queue was"
+        " full each time the client knocked."
+    )
+    assert found.where[0] == "Between the client and the backend, before there was a connection."
+    assert "3 places for 103 users, so 100 found none." in found.why[-1]
+    assert found.turns[0].knob == "backend.max_connections"
+
+
+def test_the_queue_is_drawn_against_its_limit(run: RunFolder) -> None:
+    chart = chart_of(run, "queue")
+
+    assert [(each.name, each.tone, each.most) for each in chart.series] == [
+        ("backend: waiting", "role", 2),
+        ("backend: limit", "limit", 1),
+    ]
+
+
+def test_requests_are_drawn_by_what_became_of_them(run: RunFolder) -> None:
+    run.manifest["slow_ms"] = 5000
+    chart = chart_of(run, "requests")
+
+    assert {each.name: sum(value for _, value in each.points) for each in chart.series} == {
+        "answered well": 1,
+        "slow: waited in the accept queue": 2,
+        "failed: accept queue full": 100,
+    }
+
+
+def test_the_table_behind_a_chart_counts_the_same(run: RunFolder) -> None:
+    header, rows = chart_of(run, "requests").table
+
+    failed = header.index("failed: accept queue full")
+    assert sum(int(row[failed]) for row in rows) == 100
+
+
+def test_a_limit_far_above_is_told_and_not_drawn() -> None:
+    chart = charts.Chart("queue", "", "", "", "lines", [])
+    chart.series = [charts.Series("depth", "role", [(0, 3)]), charts.Series("limit", "limit", [(0, 4096)])]
+
+    charts.keep_limits_in_view(chart)
+
+    assert [each.name for each in chart.series] == ["depth"]
+    assert chart.notes == ["limit: 4,096, far above the chart. The most that there was: 3."]
+
+
+def test_many_requests_are_drawn_as_percentiles(run: RunFolder) -> None:
+    client = run.clients["k6-1"]
+    for number in range(4_000):
+        begin_us = at_us(20 + number / 200)
+        times = {"time_us": begin_us, "end_us": begin_us + 2_000, "id": 1_000 + number, "dial": 1, "reused": True}
+        client.requests.append({**client.requests[0], **times, "connecting_us": 0})
+    chart = chart_of(run, "times")
+
+    assert chart.kind == "lines"
+    assert [each.name for each in chart.series] == ["median", "95th percentile", "longest", "longest for connecting"]
+    assert sum(len(each.points) for each in chart.series) < 1_000
+
+
+def test_the_command_that_runs_it_again_has_what_was_set(run: RunFolder) -> None:
+    run.set_knobs(load__users=7)
+    run.manifest["knobs"]["load.users"] |= {"source": "set"}
+    run.manifest["knobs"]["load.connect_timeout"] = knob(1_500) | {"source": "set"}
+    folder = run.write()
+    analyse(folder)
+
+    assert 'make run SCENARIO=accept-queue-overflow SET="load.users=7 load.connect_timeout=1500ms"' in text_of(
+        report.write(folder)
+    )
+
+
+@pytest.mark.parametrize(
+    ("knob_name", "value", "shown"),
+    [
+        ("backend.keep_alive_timeout", 20_000, "20s"),
+        ("load.max_duration", 600_000, "10m"),
+        ("load.arrival_gap", 15, "15ms"),
+        ("load.think_time", 0, "0ms"),
+        ("backend.max_connections", 8_000, "8000"),
+        ("load.keep_alive", True, "true"),
+        ("nginx.proxy_connection", "", '""'),
+        ("kernel.k6.net.ipv4.tcp_fin_timeout", 60, "60"),
+    ],
+)
+def test_knobs_are_written_as_a_scenario_writes_them(knob_name: str, value: object, shown: str) -> None:
+    assert words.knob_value(knob_name, value) == shown
+
+
+def test_the_index_lists_runs_that_cannot_be_read_any_further(run: RunFolder, tmp_path: Path) -> None:
+    folder = run.write()
+    analyse(folder)
+    report.write(folder)
+    results = tmp_path / "results"
+    shutil.copytree(folder, results / "queue" / "20251121T072640Z-default-r01")
+    broken = results / "queue" / "20251121T072641Z-default-r01"
+    shutil.copytree(folder, broken)
+    (broken / "derived" / "verdict.json").write_text("{")
+    (broken / "report.html").unlink()
+    (results / "queue" / "20251121T072642Z-default-r01").mkdir()
+    (results / "queue" / "20251121T072642Z-default-r01" / "manifest.json").write_text("no JSON")
+    (results / "queue" / "latest").symlink_to("20251121T072640Z-default-r01")
+
+    content = report.write_index(results).read_text()
+
+    assert content.count("<tr data-scenario") == 2
+    assert 'href="queue/20251121T072640Z-default-r01/report.html"' in content
+    assert "not analysed" in content
