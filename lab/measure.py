@@ -10,6 +10,7 @@ from lab.docker import docker
 from lab.errors import LabError
 from lab.live import Display
 from lab.session import Session
+from lab.tail import last_tick_us
 from lab.topology import TRAFFIC_PORT, collector_of, container_of
 from lab.watch import Watch
 
@@ -20,6 +21,8 @@ _END_MARGIN_S = 90
 _THRESHOLDS_CROSSED = 99
 _DISK_FREE_MIN_BYTES = 64 << 20
 _WARMUP_REQUEST_S = 2
+_LAST_SAMPLE_MAX_S = 2
+_LAST_SAMPLE_POLL_S = 0.02
 
 
 def warm_up(session: Session) -> None:
@@ -80,9 +83,17 @@ def drain(session: Session, watch: Watch, display: Display) -> None:
         time.sleep(min(_TICK_S, left_s))
 
 
-def outlast_samples(session: Session) -> None:
-    """Let each collector take a sample after the end of the window, before a server's own end changes what it sees."""
-    time.sleep(2 / session.effective.scenario.knobs.sampler.rate_hz)
+def outlast_samplers(session: Session) -> None:
+    """Wait until each sampler has taken a sample after the end of the last phase, before anything is stopped.
+
+    The end of the window is read off that sample: a server that is shut down before it has no listener in it any more.
+    A sampler that takes none within the bound is left behind; what it lacks is unknown then.
+    """
+    end_us = session.manifest.phases[-1].end_us or 0
+    deadline = time.monotonic() + _LAST_SAMPLE_MAX_S
+    behind = [session.raw / instance / "samples.jsonl" for instance in session.topology.all]
+    while (behind := [file for file in behind if last_tick_us(file) <= end_us]) and time.monotonic() < deadline:
+        time.sleep(_LAST_SAMPLE_POLL_S)
 
 
 def _check(session: Session, watch: Watch) -> None:

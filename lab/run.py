@@ -116,7 +116,7 @@ def _phases(session: Session, console: Console, title: str) -> None:
         _begin(session, display, "drain", scenario.drain / 1000)
         measure.drain(session, watch, display)
         session.manifest.end_phase()
-        measure.outlast_samples(session)
+        measure.outlast_samplers(session)
 
         display.watch(None)
         display.phase("stopping")
