@@ -48,7 +48,8 @@ def of_packets(packets: Sequence[Packet]) -> list[Segment]:
     found: list[Segment] = []
     seen: dict[tuple[bool, str], int] = {}
     furthest: dict[bool, int] = {}
-    opened = False
+    # Of a connection that was kept, the handshake was before.
+    opened = not answered
     for packet in packets:
         for kind in _kinds(packet, opened=opened):
             opened = opened or kind == "ack"

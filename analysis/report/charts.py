@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from analysis.report import words
 from analysis.report.record import Row
 
-Point = tuple[float, float]
+# None: nothing from there on.
+Point = tuple[float, float | None]
 
 _ROWS_MAX = 20
 # A limit that is further above what it limits would press that to the ground.
@@ -23,12 +24,12 @@ class Series:
 
     name: str
     tone: str
-    points: list[Point]
+    points: Sequence[Point]
 
     @property
     def most(self) -> float:
         """The greatest value."""
-        return max((value for _, value in self.points), default=0)
+        return max((value for _, value in self.points if value is not None), default=0)
 
 
 @dataclass
@@ -87,10 +88,10 @@ def table(chart: Chart, lasts_s: float) -> tuple[list[str], list[list[str]]]:
         start_s, end_s = number * width_s, (number + 1) * width_s
         cells = []
         for each in chart.series:
-            inside = [value for at, value in each.points if start_s <= at < end_s]
+            inside = [value for at, value in each.points if start_s <= at < end_s and value is not None]
             if chart.kind == "lines":
                 before = [value for at, value in each.points if at <= start_s]
-                inside = inside + before[-1:]
+                inside += [value for value in before[-1:] if value is not None]
             cells.append(how(inside))
         rows.append([f"{start_s:g}", *cells])
     return header, rows

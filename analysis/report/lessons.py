@@ -14,7 +14,8 @@ class Lesson:
         because: continues a sentence after "because"; `{client}` and `{server}` are the roles of the hop.
         where: where on the path it happened.
         explains: how that comes about, one paragraph each.
-        knobs: what may be turned, the most telling first, and what each does.
+        knobs: what may be turned, the most telling first, and what each does; of these,
+            those count that belong to a role at the hop.
     """
 
     label: str
@@ -74,9 +75,10 @@ LESSONS: dict[str, Lesson] = {
         (
             _QUEUE,
             (
-                "A connection takes its place in the queue with the last packet of the handshake, the client's ACK. Here"
-                " the queue had filled up since the SYN, so the kernel threw the ACK away. The client believes that the"
-                " connection stands; the server's kernel, or the client's data sent again, has to bring it about later."
+                "A connection takes its place in the queue with the last packet of the handshake, the client's ACK."
+                " Here the queue had filled up since the SYN, so the kernel threw the ACK away. The client believes"
+                " that the connection stands; the server's kernel, or the client's data sent again, has to bring it"
+                " about later."
             ),
         ),
         _PLACES,
@@ -127,9 +129,10 @@ LESSONS: dict[str, Lesson] = {
         {
             "load.keep_alive": "whether clients keep their connections",
             "nginx.upstream_keepalive": "how many connections nginx keeps to the backends",
-            "gateway.max_idle_conns_per_host": "how many connections the gateway keeps for each backend",
-            "kernel.k6.net.ipv4.ip_local_port_range": "the ports that a client may use",
-            "kernel.k6.net.ipv4.tcp_tw_reuse": "whether a port in TIME_WAIT may be used again after a second",
+            "gateway.max_idle_conns": "how many idle connections the gateway keeps at all; the smaller limit counts",
+            "gateway.max_idle_conns_per_host": "how many of these for each backend",
+            "kernel.{client}.net.ipv4.ip_local_port_range": "the ports that there are to connect from",
+            "kernel.{client}.net.ipv4.tcp_tw_reuse": "whether a port in TIME_WAIT may be used again after a second",
         },
     ),
     "proxy-connections-exhausted": Lesson(

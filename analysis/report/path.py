@@ -39,6 +39,11 @@ _LIMITS: dict[str, tuple[tuple[str, str], ...]] = {
         ("backend.keep_alive_timeout", "idle connections kept"),
     ),
 }
+# Who has no port left sends nothing that a capture could count.
+_PORTLESS = {
+    "k6": "client.dials.failed_address_not_available",
+    "gateway": "gateway.dials.failed_address_not_available",
+}
 _OF_SPIKES = frozenset({"load.rate_per_second"})
 
 
@@ -130,7 +135,8 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
             for name, value in figures.items()
             if name.startswith(f"access.{role}.status.5") and isinstance(value, int)
         )
-        found.append(("bad" if errors else "", f"requests: {logged:,}, {errors:,} answered with 5xx"))
+        found.append(("", f"{words.count(logged, 'request')} logged"))
+        found.append(("bad" if errors else "", f"{errors:,} answered with 5xx"))
     time_wait, cpu = figures.get(f"sockets.{role}.time_wait.max"), figures.get(f"process.{role}.cpu_percent.mean")
     if isinstance(time_wait, int):
         found.append(("", f"TIME_WAIT: {time_wait:,} at most"))
@@ -160,6 +166,9 @@ def _band(record: Record, hop: Row, index: int, x: int, width: int) -> Band:
     dropped = hop["dropped_syns"]
     counts = [("good", f"{made:,} came about")]
     counts.append(("bad" if lost else "", f"{lost:,} did not{' ✗' if lost else ''}"))
+    portless = record.figures.get(_PORTLESS.get(hop["from"], ""))
+    if portless:
+        counts.append(("bad", f"{portless:,} more: no port left ✗"))
     if dropped["fatal"] is not None:
         unanswered = dropped["fatal"] + (dropped["healed"] or 0)
         counts.append(("bad" if unanswered else "", f"{unanswered:,} SYNs unanswered"))

@@ -29,6 +29,7 @@ class Cause:
         lesson: in words.
         because: the lesson's clause, with the roles of the hop.
         where: where on the path it happened.
+        hop: the roles of that hop.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Cause:
     lesson: lessons.Lesson
     because: str
     where: str
+    hop: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -109,23 +111,39 @@ def _failed_by_cause(record: Record) -> dict[str, int]:
 def _cause(record: Record, name: str, count: int) -> Cause:
     lesson = lessons.of_cause(name)
     client, server = _hop(record, name)
-    ends = {"client": f"the {client}" if client != "k6" else "the client", "server": f"the {server}"}
-    if client == "nginx":
-        ends["client"] = "nginx"
-    if server == "nginx":
-        ends["server"] = "nginx"
-    return Cause(name, count, lesson, lesson.because.format(**ends), lesson.where.format(**ends))
+    ends = {"client": _named(client), "server": _named(server)}
+    return Cause(name, count, lesson, lesson.because.format(**ends), lesson.where.format(**ends), (client, server))
+
+
+def _named(role: str) -> str:
+    return {"k6": "the client", "nginx": "nginx"}.get(role, f"the {role}")
+
+
+# Causes that a proxy can meet as well as the client does, and what of a request tells that it was the proxy.
+_CONNECTING = "dial_error_kind IS NULL AND access_line IS NOT NULL"
+_OF_PROXY = {
+    "ephemeral-ports-exhausted": _CONNECTING,
+    "connection-refused": _CONNECTING,
+    "accept-queue-drop": _CONNECTING,
+    "connect-timeout": _CONNECTING,
+    "waited-for-syn-retry": "coalesce(up_syn_us, 0) > coalesce(syn_us, 0)",
+    "waited-for-ack-retry": "coalesce(up_ack_us, 0) > coalesce(ack_us, 0)",
+    "waited-in-accept-queue": "coalesce(up_queue_us, 0) > coalesce(queue_us, 0)",
+}
+_AT_THE_END = frozenset({"upstream-timeout", "upstream-failed", "waited-for-a-thread", "slow-handler"})
 
 
 def _hop(record: Record, cause: str) -> tuple[str, str]:
-    """The hop on which a cause lies: of what is lost while connecting, the one that lost most SYNs; else the first."""
-    hops = record.ledger["hops"]
-    if not hops:
-        return (record.path or ["k6"])[0], (record.path or ["server"])[-1]
-    lost = [sum(filter(None, hop["dropped_syns"].values())) for hop in hops]
-    of_backend = cause in ("waited-for-a-thread", "slow-handler")
-    at = len(hops) - 1 if of_backend else lost.index(max(lost))
-    return hops[at]["from"], hops[at]["to"]
+    """The roles of the hop on which most of a cause's requests were hurt."""
+    roles = record.path if len(record.path) > 1 else ["client", "server"]
+    at_the_end = cause in _AT_THE_END
+    if cause in _OF_PROXY and len(roles) > 2 and record.has("requests"):  # noqa: PLR2004  client, proxy, backend
+        rows = record.rows(
+            f"SELECT avg(({_OF_PROXY[cause]})::INTEGER) AS share FROM requests WHERE cause = $cause",  # noqa: S608  above
+            cause=cause,
+        )
+        at_the_end = (rows[0]["share"] or 0) > 0.5  # noqa: PLR2004  most of them
+    return (roles[-2], roles[-1]) if at_the_end else (roles[0], roles[1])
 
 
 def _sentence(record: Record, main: Cause | None) -> str:
@@ -229,6 +247,7 @@ def _turns(record: Record, main: Cause | None) -> list[Turn]:
     if main is None:
         return []
     knobs: dict[str, Row] = record.manifest.get("knobs", {})
+    named = {name.format(client=main.hop[0]): does for name, does in main.lesson.knobs.items()}
     return [
         Turn(
             name,
@@ -236,9 +255,14 @@ def _turns(record: Record, main: Cause | None) -> list[Turn]:
             None if knobs[name].get("default") is None else words.knob_value(name, knobs[name]["default"]),
             does,
         )
-        for name, does in main.lesson.knobs.items()
-        if name in knobs
+        for name, does in named.items()
+        if name in knobs and _role_of(name) in main.hop
     ]
+
+
+def _role_of(knob: str) -> str:
+    role = knob.removeprefix("kernel.").partition(".")[0]
+    return "k6" if role == "load" else role
 
 
 def health(record: Record) -> list[dict[str, Any]]:

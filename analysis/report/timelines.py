@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from analysis.report import lessons, series, words
-from analysis.report.charts import WIDTHS_S, Chart, Series, keep_limits_in_view, table
+from analysis.report.charts import WIDTHS_S, Chart, Point, Series, keep_limits_in_view, table
 from analysis.report.record import Record, Row
 
 # A page holds no more dots and no more bars of a kind; what is above is summed up.
@@ -146,9 +146,7 @@ def _percentiles(record: Record, width_s: float) -> list[Series]:
         width=round(width_s * 1e6),
     )
     return [
-        Series(
-            name, tone, [(round(row["bar"] * width_s, 3), series.ms(row[key])) for row in rows if row[key] is not None]
-        )
+        Series(name, tone, _steps([(row["bar"], row[key]) for row in rows if row[key] is not None], width_s))
         for key, name, tone in (
             ("median", "median", "ok"),
             ("high", "95th percentile", "slow"),
@@ -156,6 +154,17 @@ def _percentiles(record: Record, width_s: float) -> list[Series]:
             ("connecting", "longest for connecting", "connect"),
         )
     ]
+
+
+def _steps(bars: list[tuple[int, float]], width_s: float) -> list[Point]:
+    """A level for each bar that has one, with gaps between bars that are no neighbours."""
+    points: list[Point] = []
+    for index, (bar, took_us) in enumerate(bars):
+        points.append((round(bar * width_s, 3), series.ms(took_us)))
+        if index + 1 == len(bars) or bars[index + 1][0] > bar + 1:
+            end_s = round((bar + 1) * width_s, 3)
+            points += [(end_s, series.ms(took_us)), (end_s, None)]
+    return points
 
 
 def _queue(record: Record, lasts_s: float) -> Chart:

@@ -108,7 +108,7 @@ def test_requests_are_drawn_by_what_became_of_them(run: RunFolder) -> None:
     run.manifest["slow_ms"] = 5000
     chart = chart_of(run, "requests")
 
-    assert {each.name: sum(value for _, value in each.points) for each in chart.series} == {
+    assert {each.name: sum(value or 0 for _, value in each.points) for each in chart.series} == {
         "answered well": 1,
         "slow: waited in the accept queue": 2,
         "failed: accept queue full": 100,

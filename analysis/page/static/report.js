@@ -11,6 +11,8 @@ const HUES = {
   role: ["#2f8fd0", "#d5732a", "#3a9d5d", "#b565c0", "#b8932b", "#4fb3b3", "#d0507a", "#7d8a97"],
 };
 const DASHES = ["solid", [7, 3], [2, 3], [9, 3, 2, 3]];
+const TONE_DASHES = { ok: "solid", slow: [8, 3], fail: "solid", connect: [2, 3], limit: [4, 4] };
+const WIDTHS = { ok: 1.5, fail: 2.5, limit: 1.5 };
 const SYMBOLS = { ok: "circle", slow: "diamond", fail: "rect", connect: "path://M0,0 L10,10 M10,0 L0,10" };
 // The same for all charts, whatever their labels: a moment lies at the same place in each.
 const GRID = { left: 66, right: 16, top: 44, bottom: 28, outerBoundsMode: "none" };
@@ -53,16 +55,15 @@ function drawnSeries(chart, each, rank) {
     const cross = each.tone === "connect" ? { itemStyle: { color: itemColour, borderColor: itemColour, borderWidth: 1.5 } } : {};
     return { ...common, ...cross, type: "scatter", symbol: SYMBOLS[each.tone] ?? "circle", symbolSize: 7, data: each.points };
   }
-  const limit = each.tone === "limit";
   const last = each.points[each.points.length - 1];
   return {
     ...common,
     type: "line",
     step: "end",
     symbol: each.points.length === 1 ? "circle" : "none",
-    lineStyle: { color: itemColour, width: limit ? 1.5 : 2, type: limit ? [4, 4] : DASHES[Math.floor(rank / hues.length) || (each.tone === "role" ? rank % DASHES.length : 0)] },
+    lineStyle: { color: itemColour, width: WIDTHS[each.tone] ?? 2, type: TONE_DASHES[each.tone] ?? DASHES[rank % DASHES.length] },
     // A level holds until the end of the chart.
-    data: last && last[0] < shared.last ? [...each.points, [shared.last, last[1]]] : each.points,
+    data: last && last[1] !== null && last[0] < shared.last ? [...each.points, [shared.last, last[1]]] : each.points,
   };
 }
 

@@ -1,0 +1,84 @@
+"""`connlab report` and `connlab open`: a run's page again, and the index of all."""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from lab import paths, reports
+from lab.cli import main
+from lab.errors import ExitCode
+from tests.analysis.whole import make_run
+
+RUN = "queue/20251121T072640Z-default-r01"
+
+
+def call(*arguments: str) -> object:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    return end.value.code
+
+
+@pytest.fixture
+def folder(elsewhere: Path) -> Path:
+    """A run with its raw files, and nothing derived from them."""
+    found = elsewhere / "results" / RUN
+    found.mkdir(parents=True)
+    return make_run(found).write()
+
+
+def test_a_run_that_was_not_analysed_is_analysed_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("report", RUN) == ExitCode.REPRODUCED
+
+    assert capsys.readouterr().out.strip() == str(folder / "report.html")
+    assert (folder / "derived" / "verdict.json").is_file()
+    assert "100 of 103 requests failed" in (folder / "report.html").read_text()
+    assert f'href="{RUN}/report.html"' in (paths.RESULTS / "index.html").read_text()
+
+
+def test_an_analysis_ends_with_the_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call("analyse", RUN)
+
+    assert f"report: {folder / 'report.html'}" in capsys.readouterr().out
+
+
+def test_a_run_elsewhere_leaves_the_index_alone(folder: Path, tmp_path: Path) -> None:
+    copy = folder.rename(tmp_path / "copy")
+    reports.of_run(copy)
+
+    assert (copy / "report.html").is_file()
+    assert not (paths.RESULTS / "index.html").exists()
+
+
+def test_the_newest_run_is_opened(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(webbrowser, "open", lambda url: bool(opened.append(url)) or True)
+
+    assert call("open") == ExitCode.REPRODUCED
+    assert opened == [(folder / "report.html").as_uri()]
+    assert "no browser" not in capsys.readouterr().out
+
+
+def test_without_a_screen_the_page_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+
+    assert call("open", "--json") == ExitCode.REPRODUCED
+    assert json.loads(capsys.readouterr().out) == {"report": str(folder / "report.html"), "opened": False}
+
+
+def test_where_there_is_no_run_there_is_a_way_on(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("open") == ExitCode.BAD_INPUT
+
+    said = capsys.readouterr().err
+    assert f"no run below {elsewhere / 'results'}" in said
+    assert "make run SCENARIO=" in said
