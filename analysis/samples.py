@@ -110,14 +110,15 @@ class Samples:
 def read(path: Path) -> Samples:
     """Return what a samples.jsonl holds; what is wrong with it stands in `lines.damage`, it never raises.
 
-    A corrupt line may have held changes of counters. From there on the ticks are left out, until one gives all
-    values again: the damage then shows as what it is, a hole in the samples.
+    A corrupt line may have held changes of counters, and a tick with one bad value is a corrupt line: the value before
+    it would pass for its own. From there on the ticks are left out, until one gives all values again: the damage then
+    shows as what it is, a hole in the samples.
     """
     samples = Samples(JsonLines(path))
     whole = True
     for number, record in samples.lines:
         kind = None if record is None or integer(record, "time_us") is None else kind_of(record)
-        if record is None or kind is None or (kind == "tick" and not _is_tick(record)):
+        if record is None or kind is None or not _WHOLE.get(kind, _anything)(record):
             whole = False
             if record is not None:
                 samples.lines.damage.add_bad_line(number)
@@ -144,16 +145,41 @@ def _add_header(samples: Samples, record: Record) -> None:
 
 
 def _is_tick(record: Record) -> bool:
-    return isinstance(record.get("counters"), dict) and integer(record, "mono_us") is not None
+    counters, listeners = record.get("counters"), record.get("listen")
+    return (
+        integer(record, "mono_us") is not None
+        and isinstance(counters, dict)
+        and all(map(_is_value, counters.values()))
+        and isinstance(listeners, list)
+        and all(isinstance(each, dict) and _listener(each) is not None for each in listeners)
+    )
+
+
+def _is_value(value: object) -> bool:
+    """Whether a counter can have it; Tcp.MaxConn is -1 for no bound."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+
+
+def _has_groups(record: Record) -> bool:
+    groups = record.get("groups")
+    return isinstance(groups, list) and all(
+        isinstance(group, dict) and integer(group, "count") is not None for group in groups
+    )
+
+
+def _anything(_record: Record) -> bool:
+    return True
+
+
+# What a record of a kind must be to be one.
+_WHOLE = {"tick": _is_tick, "sockets": _has_groups, "time_wait": _has_groups}
 
 
 def _add_tick(samples: Samples, record: Record) -> None:
     tick = len(samples.ticks)
     counters = record["counters"]
-    for name in counters:
-        value = integer(counters, name)
-        if value is not None:
-            samples.counters[name].set(tick, value)
+    for name, value in counters.items():
+        samples.counters[name].set(tick, value)
     listeners = tuple(filter(None, map(_listener, records(record, "listen"))))
     samples.ticks.append(Tick(record["time_us"], record["mono_us"], integer(record, "late_us") or 0, listeners))
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,18 +101,52 @@ def test_a_header_of_another_version_is_none() -> None:
     assert read([header]).header is None
 
 
+TICK: Record = {"kind": "tick", "time_us": 1, "mono_us": 1, "counters": {"a.b": 1}, "listen": []}
+LISTENER = {"address": "172.18.0.2", "port": 8080, "depth": 0, "limit": 1, "drops": 0}
+
+
 def test_records_that_lack_what_they_need_are_corrupt() -> None:
-    tick = {"kind": "tick", "time_us": 1, "mono_us": 1, "counters": {"a.b": 1}, "listen": []}
-    without = [{key: value for key, value in tick.items() if key != lacking} for lacking in tick if lacking != "listen"]
-    found = read([*without, {**tick, "counters": 5}, {**tick, "kind": ["tick"]}])
+    without = [{key: value for key, value in TICK.items() if key != lacking} for lacking in TICK]
+    found = read([*without, {**TICK, "counters": 5}, {**TICK, "kind": ["tick"]}])
 
     assert (found.ticks, found.lines.damage.bad_lines) == ([], len(without) + 2)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"counters": {"a.b": "x"}},
+        {"counters": {"a.b": None}},
+        {"counters": {"a.b": 1.5}},
+        {"counters": {"a.b": True}},
+        {"listen": None},
+        {"listen": [7]},
+        {"listen": [LISTENER | {"depth": "2"}]},
+        {"listen": [{"port": 8080}]},
+    ],
+)
+def test_a_tick_with_a_bad_value_costs_the_ticks_until_one_gives_all_values_again(damage: Record) -> None:
+    after = [{**TICK, "time_us": 3}, {**TICK, "time_us": 4, "full": True}]
+    found = read([TICK, {**TICK, "time_us": 2, **damage}, *after])
+
+    assert found.lines.damage.messages("f") == ["f: 1 corrupt lines, the first is line 2"]
+    assert [tick.time_us for tick in found.ticks] == [1, 4]
+
+
+@pytest.mark.parametrize("groups", [None, [7], [{"state": "ESTABLISHED"}], [{"state": "ESTABLISHED", "count": "3"}]])
+def test_a_reading_of_the_sockets_with_a_bad_count_is_none(groups: object) -> None:
+    found = read([{"kind": "sockets", "time_us": 1, "groups": groups}])
+
+    assert (found.sockets, found.lines.damage.bad_lines) == ([], 1)
+
+
+def test_a_value_may_be_below_zero() -> None:
+    assert read([{**TICK, "counters": {"Tcp.MaxConn": -1}}]).counters["Tcp.MaxConn"].at(0) == -1
+
+
 def test_what_a_later_version_may_add_is_passed_over() -> None:
-    tick = {"kind": "tick", "time_us": 1, "mono_us": 1, "counters": {"a.b": 1, "c.d": "?"}, "listen": [7, {"port": 1}]}
-    found = read([tick, {"kind": "novelty", "time_us": 2}])
+    found = read([{**TICK, "listen": [LISTENER | {"new": None}], "new": "?"}, {"kind": "novelty", "time_us": 2}])
 
     assert found.lines.damage.bad_lines == 0
     assert found.counters["a.b"].at(0) == 1
-    assert found.ticks[0].listeners == ()
+    assert len(found.ticks[0].listeners) == 1
