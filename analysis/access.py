@@ -11,12 +11,13 @@ if TYPE_CHECKING:
 
 # One row for each line; see analysis.bulk. The file has neither header nor end.
 _ACCESS = """
-    SELECT if(time_ms IS NOT NULL AND status IS NOT NULL, 0, 4) AS line, 0 AS announced, time_ms, status
+    SELECT if(time_ms IS NOT NULL AND status IS NOT NULL, 0, 4) AS line, 0 AS announced, time_ms, status,
+           time_ms - if(request_time BETWEEN 0 AND 1e9, (1000 * request_time)::BIGINT, 0) AS begin_ms
       FROM read_json($path, format = 'newline_delimited', ignore_errors = true,
-                     columns = {time_ms: 'BIGINT', status: 'BIGINT'})
+                     columns = {time_ms: 'BIGINT', status: 'BIGINT', request_time: 'DOUBLE'})
 """
 
 
 def read(path: Path) -> bulk.Log:
-    """Return the columns time_ms (Unix epoch) and status of an access.jsonl; it never raises."""
-    return bulk.read(path, _ACCESS, ("time_ms", "status"))
+    """Return the columns begin_ms, time_ms (Unix epoch) and status of an access.jsonl; it never raises."""
+    return bulk.read(path, _ACCESS, ("time_ms", "begin_ms", "status"))

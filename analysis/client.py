@@ -44,7 +44,7 @@ class Client:
     """All of one k6 instance.
 
     Attributes:
-        requests: columns vu, latency_us (connect + duration), ok (0 or 1), error_code.
+        requests: columns vu, latency_us (connect + duration), ok and answered (0 or 1), error_code.
         dials: columns duration_us, failure (0, or 1 + the index in ERROR_KINDS).
         events: what users reported, from events.jsonl.
         live: the last record of live.jsonl, None if there is none.
@@ -66,7 +66,7 @@ def read(folder: Path) -> Client:
     for _, record in JsonLines(folder / "live.jsonl"):
         live = record or live
     return Client(
-        requests=bulk.read(folder / "requests.jsonl", _REQUESTS, ("vu", "latency_us", "ok", "error_code")),
+        requests=bulk.read(folder / "requests.jsonl", _REQUESTS, ("vu", "latency_us", "ok", "answered", "error_code")),
         dials=read_dials(folder / "dials.jsonl"),
         events=_read_events(folder / "events.jsonl"),
         live=live,
@@ -111,7 +111,8 @@ _REQUESTS = """
            requests AS announced,
            vu, error_code,
            CASE WHEN whole THEN connecting_us + tls_us + duration_us END AS latency_us,
-           (error_code = 0 AND status BETWEEN 200 AND 399)::BIGINT AS ok
+           (error_code = 0 AND status BETWEEN 200 AND 399)::BIGINT AS ok,
+           (status > 0)::BIGINT AS answered
       FROM (SELECT *, kind IS NULL AND list_count(list_filter(
                       [id, vu, time_us, connecting_us, tls_us, duration_us, status, error_code],
                       lambda field: field BETWEEN 0 AND 1::BIGINT << 53)) = 8 AS whole

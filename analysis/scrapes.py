@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _OK = 200
+
+# The third number below `server accepts handled requests`.
+_NGINX_REQUESTS = re.compile(r"requests\s+\d+ \d+ (\d{1,18})\s", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -51,3 +55,9 @@ def read(path: Path, body: type = dict) -> Scrape:
         else:
             scrape.errors_us.append(time_us)
     return scrape
+
+
+def nginx_requests(body: str) -> int | None:
+    """How many requests nginx had begun, as its stub_status page says, this one included; None if it does not."""
+    match = _NGINX_REQUESTS.search(body)
+    return int(match[1]) if match else None

@@ -35,13 +35,21 @@ def examine(raw: RawRun) -> Health:
         ),
         *(servers.examine_scrape("gateway", instance, scrape, window) for instance, scrape in raw.gateway.items()),
         *(servers.examine_dials(instance, log) for instance, log in raw.gateway_dials.items()),
-        *(servers.examine_access(instance, log, exits.get(instance)) for instance, log in raw.access.items()),
+        *(
+            servers.examine_access(instance, log, exits.get(instance), raw.stub_status.get(instance), _answers(raw))
+            for instance, log in raw.access.items()
+        ),
         *(
             servers.examine_capture(instance, capture, raw.reductions[instance])
             for instance, capture in raw.captures.items()
         ),
     ]
     return Health({report.instrument: report for report in reports})
+
+
+def _answers(raw: RawRun) -> int:
+    """The answers that the clients read, whatever their status; on a path with a proxy all are the proxy's."""
+    return sum(int(client.requests.columns["answered"].sum()) for client in raw.clients.values())
 
 
 def _cpu_percent(raw: RawRun, instance: str, window: Window | None) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis import limits, timeline
+from analysis import limits, scrapes, timeline
 from analysis.health import k6
 from analysis.health.problems import Evidence, Report
 from analysis.jsonl import integer
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from analysis.jsonl import Record
     from analysis.scrapes import Scrape
     from analysis.window import Window
+
+# nginx reads its clock once in each turn of its event loop.
+_TURN_US = 100_000
 
 
 def examine_scrape(page: str, instance: str, scrape: Scrape, window: Window | None) -> Report:
@@ -37,14 +40,53 @@ def examine_scrape(page: str, instance: str, scrape: Scrape, window: Window | No
     return report
 
 
-def examine_access(instance: str, log: Log, exit_code: int | None) -> Report:
-    """Report on a proxy's access log; the proxy writes its last lines as it ends."""
+def examine_access(instance: str, log: Log, exit_code: int | None, status: Scrape | None, answers: int) -> Report:
+    """Report on a proxy's access log; the proxy writes its last lines as it ends.
+
+    The log has no end of its own, so others must say how many lines it should have.
+
+    Args:
+        instance: whose it is.
+        log: the log.
+        exit_code: the proxy's, None if the manifest does not say.
+        status: nginx's stub_status page, which counts its requests; None for a gateway.
+        answers: how many answers the clients read: each has its line.
+    """
     report = Report(f"access/{instance}", {"lines": log.count, "exit_code": exit_code})
     for message in log.damage.messages("access.jsonl"):
         report.add(message, Evidence.ACCESS)
     if exit_code:
         report.add(f"{instance} ended with exit code {exit_code}, so its last lines may be missing", Evidence.ACCESS)
+    if log.damage.missing is not None:
+        return report
+    if log.count < answers:
+        report.add(f"access.jsonl has {log.count} lines, and the clients read {answers} answers", Evidence.ACCESS)
+    if status is not None:
+        _compare_with_status(report, log, status)
     return report
+
+
+def _compare_with_status(report: Report, log: Log, status: Scrape) -> None:
+    """Between its first and its last page nginx counted the requests that began there, and our own for the pages."""
+    counts = [
+        (time_us, count)
+        for time_us, count in zip(status.times_us, map(scrapes.nginx_requests, status.bodies), strict=True)
+        if count is not None
+    ]
+    if len(counts) < 2:  # noqa: PLR2004  two make a difference
+        report.add("no two pages of stub_status say how many lines access.jsonl should have", Evidence.ACCESS)
+        return
+    (first_us, first), (last_us, last) = counts[0], counts[-1]
+    pages = sum(first_us < time_us <= last_us for time_us in (*status.times_us, *status.errors_us))
+    begun = last - first - pages
+    begin_us = 1000 * log.columns["begin_ms"]
+    # One that began before the first page, or as the last was read, may be in either count.
+    lines = int(((begin_us >= first_us - _TURN_US) & (begin_us <= last_us + _TURN_US)).sum())
+    if lines < begun:
+        report.add(
+            f"access.jsonl has {lines} lines of requests for which stub_status counted {begun}: some are missing",
+            Evidence.ACCESS,
+        )
 
 
 def examine_dials(instance: str, log: Log) -> Report:

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import settings
 
 from tests.analysis.packets import Capture
-from tests.analysis.support import END_S, SYSCTLS, RunFolder, at_us, make_access, make_capture, make_samples, quiet_tick
+from tests.analysis.support import (
+    END_S,
+    SYSCTLS,
+    RunFolder,
+    make_access,
+    make_capture,
+    make_samples,
+    quiet_tick,
+    stub_status,
+)
 from tests.analysis.whole import make_run
 
 # A busy machine is no failure of the code.
@@ -42,9 +51,10 @@ def proxied_run(run: RunFolder) -> RunFolder:
     run.samples["nginx"] = make_samples("nginx", quiet_tick, "nginx")
     statuses = [(5.0, 200), (11.0, 200), (32.0, 200), (53.2, 200), (54.0, 502)]
     run.lines["nginx/access.jsonl"] = [make_access(second, status) for second, status in statuses]
-    status = "Active connections: 1 \nserver accepts handled requests\n 2 2 2 \nReading: 0 Writing: 1 Waiting: 0 \n"
     run.lines["nginx/stub_status.jsonl"] = [
-        {"time_us": at_us(second), "status": 200, "body": status} for second in range(1, round(END_S))
+        # It counts the requests for its own page as well.
+        stub_status(second, second + sum(ended <= second for ended, _ in statuses))
+        for second in range(1, round(END_S))
     ]
     run.lines["nginx/capture.json"] = [make_capture(0)]
     run.captures["nginx"] = Capture()

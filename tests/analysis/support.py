@@ -386,6 +386,12 @@ def make_access(second: float, status: int) -> Record:
     }  # fmt: skip
 
 
+def stub_status(second: float, requests: int) -> Record:
+    counts = f"server accepts handled requests\n 2 2 {requests} \n"
+    body = f"Active connections: 1 \n{counts}Reading: 0 Writing: 1 Waiting: 0 \n"
+    return {"time_us": at_us(second), "status": 200, "body": body}
+
+
 def make_capture(packets: int = PACKETS) -> Record:
     return {
         "schema": "connlab.capture/1", "mode": "headers", "interface": "eth0", "filter": "not port 8081",

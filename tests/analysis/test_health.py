@@ -372,6 +372,18 @@ def test_a_proxy_captures_for_both_its_hops_and_logs_each_request(proxied_run: R
         (lambda run: run.manifest["exits"].update(nginx=137), "nginx ended with exit code 137"),
         (lambda run: run.lines["nginx/access.jsonl"].append({"time_ms": "?"}), "access.jsonl: 1 corrupt lines"),
         (lambda run: run.lines.pop("nginx/access.jsonl"), "access.jsonl: missing"),
+        (
+            lambda run: run.lines.update({"nginx/access.jsonl": []}),
+            "access.jsonl has 0 lines, and the clients read 3 answers",
+        ),
+        (
+            lambda run: run.lines["nginx/access.jsonl"].pop(),
+            "access.jsonl has 4 lines of requests for which stub_status counted 5: some are missing",
+        ),
+        (
+            lambda run: run.lines.update({"nginx/stub_status.jsonl": []}),
+            "no two pages of stub_status say how many lines access.jsonl should have",
+        ),
     ],
 )
 def test_an_access_log_with_holes_counts_nothing(
