@@ -7,10 +7,17 @@ MAKEFLAGS += --no-print-directory
 connlab := .venv/bin/connlab
 docker_socket := --volume /var/run/docker.sock:/var/run/docker.sock
 
-# Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself.
-export SCENARIO SET RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS
-series = series=(); if [[ -n "$${DRY:-}" ]]; then series+=(--dry-run); fi; if [[ -n "$${NEW:-}" ]]; then series+=(--new); fi
-sets = read -ra sets <<<"$$SET"; sets=("$${sets[@]/\#/--set=}")
+# Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
+# `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
+$(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
+export SCENARIO SET RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW
+
+# Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
+parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
+sets = $(call parted,sets,SET); options=("$${sets[@]/\#/--set=}")
+series = $(sets); if [[ -n "$${DRY:-}" ]]; then options+=(--dry-run); fi; if [[ -n "$${NEW:-}" ]]; then options+=(--new); fi
+# The input is checked first: nobody waits for a set-up to be told of a slip.
+checked = $(connlab) $(1) --check "$${options[@]}" -- "$$$(2)"; setup/ready.sh; $(connlab) $(1) "$${options[@]}" -- "$$$(2)"
 
 .PHONY: help
 help: ## this list
@@ -19,43 +26,43 @@ help: ## this list
 # --- running --------------------------------------------------------------------------------------------------
 
 .PHONY: run matrix search advise list show analyse report open explain compare estimate doctor clean
-run: setup ## SCENARIO=<slug> [SET="backend.accept_count=10 …"]: one experiment, from set-up to verdict
-	@$(sets); $(series); $(connlab) run "$$SCENARIO" "$${sets[@]}" "$${series[@]}"
+run: python ## SCENARIO=<slug> [SET="backend.accept_count=10 …"]: one experiment, from set-up to verdict
+	@$(series); $(call checked,run,SCENARIO)
 
-matrix: setup ## MATRIX=<name> [SET=…] [DRY=1] [NEW=1]: every cell, shuffled; goes on where it stopped; without a name, a list
-	@$(sets); $(series); $(connlab) matrix "$$MATRIX" "$${sets[@]}" "$${series[@]}"
+matrix: python ## MATRIX=<name> [SET=…] [DRY=1] [NEW=1]: every cell, shuffled; goes on where it stopped; without a name, a list
+	@$(series); $(call checked,matrix,MATRIX)
 
-search: setup ## SCENARIO=… KNOB=backend.max_connections UNTIL="client.requests.failed == 0" [FROM= TO= STEP=]: where it begins to hold
-	@$(sets); $(series); $(connlab) search "$$SCENARIO" "$${sets[@]}" "$${series[@]}" --knob="$$KNOB" --until="$$UNTIL" \
-		$${FROM:+--from="$$FROM"} $${TO:+--to="$$TO"} $${STEP:+--step="$$STEP"}
+search: python ## SCENARIO=… KNOB=backend.max_connections UNTIL="client.requests.failed == 0" [FROM= TO= STEP=]: where it begins to hold
+	@$(series); options+=(--knob="$$KNOB" --until="$$UNTIL" $${FROM:+--from="$$FROM"} $${TO:+--to="$$TO"} $${STEP:+--step="$$STEP"}); \
+		$(call checked,search,SCENARIO)
 
 advise: python ## RUN=<run>: the knob that its main cause points to, the value, and the command that tests it
-	@$(connlab) advise "$$RUN"
+	@$(connlab) advise -- "$$RUN"
 
 list: python ## the scenarios
 	@$(connlab) list
 
 show: python ## SCENARIO=<slug>: a scenario with its effective knobs and its predictions
-	@$(sets); $(connlab) show "$$SCENARIO" "$${sets[@]}"
+	@$(sets); $(connlab) show "$${options[@]}" -- "$$SCENARIO"
 
 analyse: python ## RUN=<folder>: everything derived again from the raw files
-	@$(connlab) analyse "$$RUN"
+	@$(connlab) analyse -- "$$RUN"
 
 report: python ## RUN=<folder>: its report again, one page, and the index of all runs
-	@$(connlab) report "$$RUN"
+	@$(connlab) report -- "$$RUN"
 
 open: python ## [RUN=<folder>]: the newest run's report, or that one's, in the browser
-	@$(connlab) open "$$RUN"
+	@$(connlab) open -- "$$RUN"
 
 explain: python ## RUN=<folder> with REQUEST=<id> or WORST=<n>: a request's story across all observers
 	@$(connlab) explain $${REQUEST:+--request="$$REQUEST"} $${WORST:+--worst="$$WORST"} -- "$$RUN"
 
 compare: python ## A=<run> B=<run> or A="<run> …" B="<run> …" or MATRIX=<name>: settings, counters, packets, users
-	@read -ra a <<<"$$A"; read -ra b <<<"$$B"; $(connlab) compare "$${a[@]/#/--a=}" "$${b[@]/#/--b=}" \
+	@$(call parted,a,A); $(call parted,b,B); $(connlab) compare "$${a[@]/#/--a=}" "$${b[@]/#/--b=}" \
 		$${MATRIX:+--matrix="$$MATRIX"}
 
 estimate: python ## OVERFLOWS=<n> CONNECT_TIMEOUT=5s [SYSCTLS="…"] or RUN=<folder>: failed connections behind a counter
-	@read -ra sysctls <<<"$$SYSCTLS"; $(connlab) estimate $${OVERFLOWS:+--overflows="$$OVERFLOWS"} \
+	@$(call parted,sysctls,SYSCTLS); $(connlab) estimate $${OVERFLOWS:+--overflows="$$OVERFLOWS"} \
 		$${CONNECT_TIMEOUT:+--connect-timeout="$$CONNECT_TIMEOUT"} "$${sysctls[@]/#/--sysctl=}" $${RUN:+--run="$$RUN"}
 
 doctor: python ## what this machine lacks

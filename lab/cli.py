@@ -33,6 +33,8 @@ SetOption = Annotated[
 ]
 NewOption = Annotated[bool, typer.Option("--new", help="Begin a new series, though one could be gone on with.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List cells, order and expected time; run nothing.")]
+# What `make` asks before the set-up; the engine, memory and disk are the run's own to ask about.
+CheckOption = Annotated[bool, typer.Option("--check", help="Check the input and end.", hidden=True)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for a program.")]
 
 
@@ -63,6 +65,7 @@ def run(
     *,
     new: NewOption = False,
     dry_run: DryRunOption = False,
+    check: CheckOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
@@ -73,9 +76,11 @@ def run(
     if resolved.scenario.arms:
         from lab.series import arms  # noqa: PLC0415
 
-        _run_series(arms.plan(resolved, sets or []), new=new, dry_run=dry_run, as_json=as_json)
+        _run_series(arms.plan(resolved, sets or []), new=new, dry_run=dry_run, check=check, as_json=as_json)
     if new or dry_run:
         raise BadInput(Problem(f"{scenario} has no arms: there is no series to plan or to begin anew"))
+    if check:
+        _end_checked([resolved])
     folder = run_scenario(resolved, ["connlab", *sys.argv[1:]], _stderr())
     _judge(folder, reports.derive(folder), as_json=as_json)
 
@@ -87,6 +92,7 @@ def matrix(
     *,
     new: NewOption = False,
     dry_run: DryRunOption = False,
+    check: CheckOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run every cell of a matrix, or what is left of it; the exit code is the series' verdict."""
@@ -94,18 +100,32 @@ def matrix(
     from lab.series.matrix_file import names  # noqa: PLC0415
 
     if name:
-        _run_series(matrices.plan(name, sets or []), new=new, dry_run=dry_run, as_json=as_json)
+        _run_series(matrices.plan(name, sets or []), new=new, dry_run=dry_run, check=check, as_json=as_json)
     plans = [matrices.plan(one) for one in names()]
+    if check:
+        raise typer.Exit
     if as_json:
         _print_json([printing.plan_summary(plan) for plan in plans])
     else:
         printing.print_plans(_stdout(), plans)
 
 
-def _run_series(plan: Any, *, new: bool, dry_run: bool, as_json: bool) -> NoReturn:  # noqa: ANN401 # a Plan
+def _end_checked(effectives: Iterable[Any]) -> NoReturn:
+    from lab import limits  # noqa: PLC0415
+
+    # What holds for every cell of a series is said once.
+    problems = list(dict.fromkeys(problem for one in effectives for problem in limits.of_kernel(one)))
+    if problems:
+        raise BadInput(problems)
+    raise typer.Exit
+
+
+def _run_series(plan: Any, *, new: bool, dry_run: bool, check: bool, as_json: bool) -> NoReturn:  # noqa: ANN401 # a Plan
     from lab import verdicts  # noqa: PLC0415
     from lab.series import command, printing, record  # noqa: PLC0415
 
+    if check:
+        _end_checked(planned.effective for planned in plan.cells.values())
     if dry_run:
         command.check(plan)
         if as_json:
@@ -137,12 +157,15 @@ def search(
     confirm: Annotated[int, typer.Option(help="Runs at each of the two values beside the border.")] = 2,
     new: NewOption = False,
     dry_run: DryRunOption = False,
+    check: CheckOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find the smallest, or largest, value of a knob for which an expression holds; exit code 3 if there is none."""
     from lab.series import command, printing, record, searches  # noqa: PLC0415
 
     planned = searches.plan(searches.Asked(scenario, knob, until, low, high, step, confirm), sets or [])
+    if check:
+        _end_checked(one.effective for one in planned.plan.cells.values())
     folder, found = None, planned.plan.search
     if dry_run:
         command.check(planned.plan)
@@ -336,9 +359,12 @@ def list_scenarios(*, as_json: JsonOption = False) -> None:
 @app.command()
 def show(scenario: ScenarioArgument, sets: SetOption = None, *, as_json: JsonOption = False) -> None:
     """Show a scenario with its effective knobs, and its predictions with what is known of them before a run."""
-    from lab import effective, listing  # noqa: PLC0415
+    from lab import effective, limits, listing  # noqa: PLC0415
 
     resolved = effective.resolve(scenario, sets or [])
+    problems = list(limits.of_kernel(resolved))
+    if problems:
+        raise BadInput(problems)
     details = listing.details(resolved)
     if as_json:
         _print_json(details)

@@ -31,7 +31,7 @@ def check(effective: Effective) -> None:
         BadInput: with the numbers, and the way on.
     """
     topology = topology_of(effective)
-    problems = [*_sysctls(effective), *_memory(effective, topology), *_disk(effective, topology)]
+    problems = [*of_kernel(effective), *_memory(effective, topology), *_disk(effective, topology)]
     if problems:
         raise BadInput(problems)
     problems = list(_open_files(effective, topology))
@@ -39,7 +39,8 @@ def check(effective: Effective) -> None:
         raise BadInput(problems)
 
 
-def _sysctls(effective: Effective) -> Iterator[Problem]:
+def of_kernel(effective: Effective) -> Iterator[Problem]:
+    """Give what a scenario asks of this machine's kernel that it does not have."""
     for role, names in effective.scenario.knobs.kernel.items():
         for name, value in names.items():
             lacking = sysctls.lacking(name, value)

@@ -112,7 +112,12 @@ def _port_range_fault(value: str) -> tuple[str, str | None] | None:
 
 
 def lacking(name: str, value: str) -> tuple[str, str | None] | None:
-    """Say that this machine's kernel has no such sysctl, unless it behaves as `value` asks anyway."""
+    """Say that this machine's kernel has no such sysctl, unless it behaves as `value` asks anyway.
+
+    Where there is no /proc/sys/net, as on a machine that only steers an engine elsewhere, nothing is known to lack.
+    """
+    if not (PROC_SYS / "net").is_dir():
+        return None
     if _path(name).exists() or AS_BEFORE_IT_CAME.get(name) == value:
         return None
     near = nearest(name, _names())

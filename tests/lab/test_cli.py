@@ -79,6 +79,40 @@ def test_show_marks_what_was_asked_for(connlab: Run) -> None:
     assert "model.users_failed = 6" in connlab("show", "accept-queue-overflow", "--set", "load.users=9")[1]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["show", "accept-queue-overflow"],
+        ["run", "--check", "accept-queue-overflow"],
+        ["matrix", "--check", "burst-places"],
+        [
+            "search",
+            "--check",
+            "--knob=load.users",
+            "--until=client.users.failed == 0",
+            "--from=1",
+            "--to=9",
+            "accept-queue-healthy",
+        ],
+    ],
+)
+def test_a_sysctl_that_this_kernel_lacks_is_refused_before_a_run(connlab: Run, arguments: list[str]) -> None:
+    assert connlab(*arguments)[0] == 0
+    code, _, err = connlab(*arguments, "--set", "kernel.k6.net.ipv4.tcp_syn_retires=3")
+    assert code == 2
+    assert err.count("no sysctl 'net.ipv4.tcp_syn_retires'; did you mean 'net.ipv4.tcp_syn_retries'?") == 1
+
+
+@pytest.mark.usefixtures("fake_docker")
+def test_a_check_says_nothing_and_runs_nothing(connlab: Run, fake_docker: FakeDocker) -> None:
+    for command in (["run", "accept-queue-overflow"], ["matrix", "burst-places"], ["matrix", ""]):
+        assert connlab(*command, "--check") == (0, "", "")
+    assert connlab("run", "accept-queue-overflow", "--new", "--check")[0] == 2
+    assert connlab("matrix", "burst-plces", "--check")[0] == 2
+    assert connlab("run", "--check", "--", "--help")[0] == 2
+    assert fake_docker.calls == []
+
+
 def test_the_schema_is_printed(connlab: Run) -> None:
     assert json.loads(connlab("schema")[1])["title"] == "connlab scenario"
 
@@ -136,6 +170,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "manifest.json").write_text("{}")
     (folder.parent / "latest").symlink_to("r")
     monkeypatch.setattr("analysis.analyse", lambda _: None)
+    monkeypatch.setattr("lab.reports.write", lambda _: None)
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     return folder
 

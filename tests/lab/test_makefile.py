@@ -1,0 +1,97 @@
+"""The Makefile: what the user gives reaches `connlab` as it is, is never carried out, and is checked before set-up."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab import paths
+
+TARGETS = re.findall(r"^([a-z0-9-]+):", (paths.ROOT / "Makefile").read_text(), re.MULTILINE)
+# Every variable that the Makefile names, and one that it does not.
+VARIABLES = (
+    *("SCENARIO", "SET", "RUN", "REQUEST", "WORST", "A", "B", "MATRIX", "KNOB", "UNTIL", "FROM", "TO", "STEP"),
+    *("OVERFLOWS", "CONNECT_TIMEOUT", "SYSCTLS", "DRY", "NEW", "OTHER"),
+)
+
+Make = Callable[..., tuple[int, list[list[str]]]]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Run the Makefile in a folder where every program that it starts writes down its arguments instead."""
+    log = tmp_path / "calls"
+    recorder = f"""#!/usr/bin/env bash
+printf '%s\\0' "${{0##*/}}" "$@" >>{log}; printf '\\n\\0' >>{log}
+[[ " $* " != *" refused "* ]] || exit 2
+"""
+    shutil.copy(paths.ROOT / "Makefile", tmp_path)
+    programs = [".venv/bin/connlab", *(f".venv/bin/{one}" for one in ("python", "ruff", "mypy", "lint-imports"))]
+    programs += [".venv/bin/pytest", "setup/ready.sh", "setup/python.sh", "setup/check.sh", "bin/docker"]
+    for program in (*programs, "nginx/check-variants", "backend/bench-startup"):
+        (tmp_path / program).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / program).write_text(recorder)
+        (tmp_path / program).chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    environment["PATH"] = f"{tmp_path}/bin:{environment['PATH']}"
+
+    def run(target: str, *variables: str, **given: str) -> tuple[int, list[list[str]]]:
+        log.unlink(missing_ok=True)
+        ended = subprocess.run(
+            ["make", target, *variables],
+            cwd=tmp_path,
+            env=environment | given,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        calls = log.read_text().split("\n\0") if log.exists() else []
+        return ended.returncode, [call.split("\0")[:-1] for call in calls if call]
+
+    return run
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "hostile", ["$(shell touch {})", "`touch {}`", "$$(touch {})", '"; touch {}; "', "a$(eval x:=$(shell touch {}))"]
+)
+def test_no_target_carries_out_what_stands_in_a_value(make: Make, tmp_path: Path, target: str, hostile: str) -> None:
+    made = tmp_path / "made"
+    value = hostile.format(made)
+    make(target, *(f"{name}={value}" for name in VARIABLES))
+    make(target, **dict.fromkeys(VARIABLES, value))
+    assert not made.exists()
+
+
+@pytest.mark.parametrize("value", ["$(shell date)", "$HOME", "$$", "a b", "--help", "'\"\\", "a\nb", "#x", "ümlaut"])
+def test_a_value_arrives_as_it_was_given(make: Make, value: str) -> None:
+    for code, calls in (make("show", f"SCENARIO={value}"), make("show", SCENARIO=value)):
+        assert (code, calls[-1]) == (0, ["connlab", "show", "--", value])
+
+
+def test_settings_stand_on_one_line_or_on_several(make: Make) -> None:
+    _, calls = make("show", "SCENARIO=one", "SET=load.users=1\n  backend.accept_count=2 load.path=/$(x)\n")
+    sets = ["--set=load.users=1", "--set=backend.accept_count=2", "--set=load.path=/$(x)"]
+    assert calls[-1] == ["connlab", "show", *sets, "--", "one"]
+    assert make("compare", "A=one\ntwo", "B=three")[1][-1] == ["connlab", "compare", "--a=one", "--a=two", "--b=three"]
+
+
+@pytest.mark.parametrize(("target", "name"), [("run", "SCENARIO"), ("matrix", "MATRIX"), ("search", "SCENARIO")])
+def test_input_is_checked_before_the_set_up(make: Make, target: str, name: str) -> None:
+    code, calls = make(target, f"{name}=one", "SET=load.users=1", "NEW=1")
+    assert code == 0
+    assert [call[0] for call in calls] == ["python.sh", "connlab", "ready.sh", "connlab"]
+    assert calls[1][2] == "--check"
+    assert [*calls[1][:2], *calls[1][3:]] == calls[3]
+    assert {"--set=load.users=1", "--new"} < set(calls[3])
+
+    code, calls = make(target, f"{name}=refused")
+    assert code != 0
+    assert [call[0] for call in calls] == ["python.sh", "connlab"]
