@@ -8,6 +8,7 @@ import shutil
 from html import unescape
 from typing import TYPE_CHECKING
 
+import duckdb
 import pytest
 
 from analysis import analyse, report
@@ -143,6 +144,27 @@ def test_many_requests_are_drawn_as_percentiles(run: RunFolder) -> None:
     assert chart.kind == "lines"
     assert [each.name for each in chart.series] == ["median", "95th percentile", "longest", "longest for connecting"]
     assert sum(len(each.points) for each in chart.series) < 1_000
+
+
+def test_a_minute_of_a_thousand_users_stays_far_below_two_megabytes(run: RunFolder) -> None:
+    """60,000 requests, and counters, levels and readings of which no two are alike."""
+    folder = run.write()
+    analyse(folder)
+    derived = folder / "derived"
+    noise = "(hash(time_us, instance, {0}) % 100000)::BIGINT AS {0}"
+    levels = ", ".join(noise.format(name) for name in ("listen_depth", "time_wait", '"Tcp.ActiveOpens"'))
+    for name, query in {
+        "requests": """SELECT * REPLACE (id + 1000 * number AS id, time_us + 500 * number AS time_us,
+            end_us + 500 * number + (hash(number) % 1000000)::BIGINT AS end_us) FROM old, range(583) AS numbers(number)""",
+        "timeline": f"SELECT * REPLACE ({levels}) FROM old",  # noqa: S608  as below
+        "readings": "SELECT * REPLACE (hash(time_us, name) % 10000 AS value) FROM old",
+    }.items():
+        path = derived / f"{name}.parquet"
+        with duckdb.connect() as database:
+            database.execute(f"CREATE TABLE old AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  our own
+            database.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+
+    assert report.write(folder).stat().st_size < 1_500_000
 
 
 def test_the_command_that_runs_it_again_has_what_was_set(run: RunFolder) -> None:

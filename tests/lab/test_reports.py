@@ -58,7 +58,12 @@ def test_the_newest_run_is_opened(
 ) -> None:
     opened: list[str] = []
     monkeypatch.setenv("DISPLAY", ":0")
-    monkeypatch.setattr(webbrowser, "open", lambda url: bool(opened.append(url)) or True)
+
+    def open_page(url: str) -> bool:
+        opened.append(url)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", open_page)
 
     assert call("open") == ExitCode.REPRODUCED
     assert opened == [(folder / "report.html").as_uri()]
