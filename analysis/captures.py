@@ -10,6 +10,8 @@ from analysis.jsonl import Record, integer, parse
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from analysis.flows import Reduction
+
 SCHEMA = "connlab.capture/1"
 
 
@@ -51,6 +53,20 @@ def read(folder: Path) -> Capture:
     if report is not None and report.get("schema") != SCHEMA:
         report = None
     return Capture(packets=(folder / "capture.pcap").is_file(), report=report)
+
+
+def whole_until_us(capture: Capture, reduction: Reduction) -> int | None:
+    """Until when what is not in a capture was not there, Unix epoch; None: to its end.
+
+    0 where a part of the file is lost, and nothing says which. The few packets that a kernel drops under load are told
+    by the capture's health, and set no end.
+    """
+    written = integer(capture.report or {}, "packets_captured")
+    if capture.report is None or reduction.rows is None or reduction.losses:
+        return 0
+    if written is not None and reduction.packets != written:
+        return 0
+    return reduction.last_us or 0 if capture.truncated or capture.reason is not None else None
 
 
 def expected(path: list[str], mode: object, client_mode: object) -> list[str]:

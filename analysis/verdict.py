@@ -141,6 +141,8 @@ def _result(predictions: list[PredictionResult], *, beyond_tolerance: bool) -> R
 def _beyond_tolerance(manifest: Manifest, account: Ledger) -> str | None:
     """What to tell if the ledger leaves more open than the scenario tolerates; None if it does not."""
     tolerated, unexplained = manifest.tolerance.unexplained, account.unexplained
+    if tolerated is not None and unexplained is None and manifest.status == "complete":
+        return f"how many requests are unexplained is not known; the scenario tolerates {tolerated}"
     if tolerated is None or unexplained is None or unexplained <= tolerated:
         return None
     return f"{unexplained} requests are unexplained; the scenario tolerates {tolerated}"

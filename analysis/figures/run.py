@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from analysis import health, joins, limits, timeline, window
+from analysis import captures, health, joins, limits, timeline, window
 from analysis.health import Evidence, Health
 from analysis.ledger import attribution, identities
 from analysis.values import Number, Unknown, Value, is_number, merge, unknown
@@ -66,8 +66,18 @@ class Run:
         captured = bool(observers) and not any(
             self.health.spoilt(Evidence.PACKETS, f"capture/{each}") for each in observers
         )
-        attribution.build(joined.database, self.raw.manifest, found.start_us, captured=captured)
+        attribution.build(
+            joined.database, self.raw.manifest, found.start_us, captured=captured, whole_until_us=self._whole_until_us()
+        )
         return joined
+
+    def _whole_until_us(self) -> int | None:
+        """Until when every capture of the run holds all packets; None: to its end."""
+        ends_us = [
+            captures.whole_until_us(capture, self.raw.reductions[instance])
+            for instance, capture in self.raw.captures.items()
+        ]
+        return min((end_us for end_us in ends_us if end_us is not None), default=None)
 
     @cached_property
     def hops(self) -> tuple[HopAccount, ...]:

@@ -15,6 +15,9 @@ The ledger gives each request that failed, or was slower than the scenario's bou
 whose proof is on record. What has none is `{UNEXPLAINED}`, printed first and counted against the scenario's tolerance.
 derived/requests.parquet has each request's `cause` and the `evidence` for it; of an unexplained one, what is missing.
 
+Most proofs are also of what did not come: an answer, a FIN. Where a capture is cut or unreadable, they prove nothing of
+the requests that it may lack packets of; those are `{UNEXPLAINED}`, unless what proves their cause was seen.
+
 Of a request that waited, the greatest part of its time that is proven is the cause, if the proven parts together are
 half of the whole or leave no more than the bound. Times in the evidence count from the beginning of the measurement.
 

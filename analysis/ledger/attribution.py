@@ -11,13 +11,21 @@ from analysis.ledger.causes import CAUSES, UNEXPLAINED
 if TYPE_CHECKING:
     import duckdb
 
+    from analysis.ledger.causes import Cause
     from analysis.manifest import Manifest
 
 # The longest turn of nginx's event loop that is reckoned with.
 _NGINX_TURN_US = 50_000
 
 
-def build(database: duckdb.DuckDBPyConnection, manifest: Manifest, start_us: int, *, captured: bool) -> None:
+def build(
+    database: duckdb.DuckDBPyConnection,
+    manifest: Manifest,
+    start_us: int,
+    *,
+    captured: bool,
+    whole_until_us: int | None,
+) -> None:
     """Make the tables `known` and `attributed`.
 
     Args:
@@ -25,6 +33,8 @@ def build(database: duckdb.DuckDBPyConnection, manifest: Manifest, start_us: int
         manifest: the run's.
         start_us: when the measurement began; evidence tells times from there.
         captured: whether there is a sound capture of the client's connections, so that what is not in it was not there.
+        whole_until_us: until when the captures hold all packets; None: to their end. What came of a request after that
+            may be missing.
     """
     proxied = len(manifest.path) > 2  # noqa: PLR2004  client and server
     database.execute(_MACROS.format(start_us=int(start_us)))
@@ -34,6 +44,7 @@ def build(database: duckdb.DuckDBPyConnection, manifest: Manifest, start_us: int
         "bound_us": None if manifest.slow_ms is None else 1000 * manifest.slow_ms,
         "idle_percent_min": limits.HOST_IDLE_PERCENT_MIN,
         "captured": captured,
+        "whole_until_us": whole_until_us,
         "proxied": proxied,
         "turn_us": _NGINX_TURN_US,
     }
@@ -82,7 +93,7 @@ _KNOWN = """
            coalesce(port_shortages.waiting, up_shortages.waiting) AS shortage_waiting,
            coalesce(port_shortages.ports, up_shortages.ports) AS shortage_ports,
            $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
-           $proxied AS proxied
+           $proxied AS proxied, coalesce(end_us > $whole_until_us, false) AS torn
       FROM broken
            LEFT JOIN waits USING (instance, id)
            LEFT JOIN complaints USING (instance, id)
@@ -98,7 +109,7 @@ _KNOWN = """
 # What to say where no cause is proven: what is missing, as far as that can be told.
 _WHY = """
     CASE WHEN remote IS NULL AND dial IS NULL THEN 'no dial is recorded for it'
-         WHEN NOT captured THEN 'there is no sound capture of its connection'
+         WHEN NOT captured OR torn THEN 'there is no sound capture of its connection'
          WHEN flow_id IS NULL THEN 'its connection is not in the capture'
          WHEN remote IS NULL AND flow_syns_unsampled > 0 THEN 'no samples of its server around its SYNs'
          WHEN remote IS NULL THEN format('of its {} SYNs that got lost, {} met as many overflows as came there',
@@ -110,10 +121,15 @@ _WHY = """
          ELSE 'no evidence says where its time went' END
 """
 
+
+def _when(cause: Cause) -> str:
+    return cause.when if cause.seen else f"NOT torn AND ({cause.when})"
+
+
 _ATTRIBUTED = f"""
     CREATE TABLE attributed AS
     WITH decided AS (
-        SELECT *, CASE {" ".join(f"WHEN {cause.when} THEN '{cause.name}'" for cause in CAUSES)}
+        SELECT *, CASE {" ".join(f"WHEN {_when(cause)} THEN '{cause.name}'" for cause in CAUSES)}
                        ELSE '{UNEXPLAINED}' END AS cause
           FROM known
     )

@@ -22,6 +22,8 @@ class Cause:
         proof: what must be on record, in sentences.
         when: the same as SQL, over the table `known` (analysis.ledger.attribution).
         says: SQL for the text that leads a reader to the records of one request.
+        seen: whether what the proof names was seen. Else packets that did not come are a part of it, and a capture
+            that lost some proves nothing.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Cause:
     proof: str
     when: str
     says: str
+    seen: bool = False
 
     @property
     def figure(self) -> str:
@@ -131,6 +134,7 @@ CAUSES = (
         "The dial ended as `canceled`, which only k6's end does; or k6's error says that its context was.",
         "outcome = 'failed' AND status = 0 AND (dial_error_kind = 'canceled' OR error LIKE '%context canceled%')",
         f"coalesce({_DIAL_FAILED}, 'k6: ' || error)",
+        seen=True,
     ),
     Cause(
         "ephemeral-ports-exhausted",
@@ -139,11 +143,12 @@ CAUSES = (
         " `net.ipv4.ip_local_port_range` has, those in TIME_WAIT included. The gateway: the same of its dial."
         " nginx: its error log says so.",
         "outcome = 'failed' AND (((dial_error_kind = 'address-not-available'"
-        " OR try_dial_error_kind = 'address-not-available') AND shortage_held >= shortage_ports)"
+        " OR try_dial_error_kind = 'address-not-available') AND shortage_held >= shortage_ports AND NOT torn)"
         f" OR {_logged(99)})",
         f"""if(dial_error_kind = 'address-not-available', {_DIAL_FAILED}, {_LINE})
             || coalesce(format('; {{}} of {{}} ports were held, {{}} in TIME_WAIT', shortage_held, shortage_ports,
                                shortage_waiting), '') || {_ERROR}""",
+        seen=True,
     ),
     Cause(
         "connection-refused",
@@ -154,6 +159,7 @@ CAUSES = (
         f" OR ({_NO_UPSTREAM} AND (up_refused OR try_dial_error_kind = 'refused' OR {_logged(111)})))",
         f"""if(dial_error_kind = 'refused', {_DIAL_FAILED} || '; ' || {_FLOW} || ': the server answered with RST at '
             || moment(flow_answered_us), {_LINE}) || {_ERROR}""",
+        seen=True,
     ),
     Cause(
         "accept-queue-drop",
@@ -195,6 +201,7 @@ CAUSES = (
         " OR (status = 0 AND line_line IS NULL AND exhausted_line IS NOT NULL))",
         f"""coalesce({_LINE} || {_ERROR}, {_FLOW} || ' was closed at ' || moment(server_close_us)
             || format(' without an answer; error.log line {{}}: worker_connections are not enough', exhausted_line))""",
+        seen=True,
     ),
     Cause(
         "stale-keepalive",
@@ -214,6 +221,7 @@ CAUSES = (
         " AND flow_first_rst_time_us BETWEEN time_us AND end_us + 1000000",
         f"""{_FLOW} || format(': RST from {{}} at {{}}', flow_to_instance, moment(flow_first_rst_time_us))
             || coalesce('; k6: ' || error, '')""",
+        seen=True,
     ),
     Cause(
         "closed-without-answer",
@@ -231,6 +239,7 @@ CAUSES = (
         "The access line has status 504, and so has its last try.",
         "outcome = 'failed' AND status = 504 AND line_status = 504 AND try_status = 504",
         f"{_LINE} || {_ERROR}",
+        seen=True,
     ),
     Cause(
         "upstream-failed",
@@ -238,6 +247,7 @@ CAUSES = (
         "The access line has status 502, and so has its last try.",
         "outcome = 'failed' AND status = 502 AND line_status = 502 AND try_status = 502",
         f"{_LINE} || {_ERROR}",
+        seen=True,
     ),
     Cause(
         "error-status",
@@ -246,6 +256,7 @@ CAUSES = (
         "outcome = 'failed' AND status >= 400 AND (line_line IS NULL AND NOT proxied OR line_status = status)",
         f"""coalesce({_LINE}, {_FLOW} || ': answered at ' || moment(flow_server_last_data_time_us), 'the client')
             || format('; the answer has status {{}}', status)""",
+        seen=True,
     ),
     Cause(
         "waited-for-a-connection",
@@ -256,6 +267,7 @@ CAUSES = (
                format('blocked for {} of {} before it got dial {}/{}', took(pool_us), took(total_us), instance, dial),
                format('{} line {}: waited for {} of {} before it got dial {}/{}', line_instance, line_line,
                       took(up_pool_us), took(total_us), line_instance, try_dial))""",
+        seen=True,
     ),
     Cause(
         "waited-for-syn-retry",

@@ -106,7 +106,9 @@ class Ledger(_Part):
     lacks: Annotated[
         list[str], Field(description="What the evidence lacks; what rests on it is unknown or unexplained")
     ]
-    requests: Annotated[Requests | None, Field(description="null where the run did not come so far")]
+    requests: Annotated[
+        Requests | None, Field(description="null where the run did not come so far, or k6 left no record of them")
+    ]
     unexplained: Annotated[
         int | None, Field(description="Failed and slow requests whose cause nothing proves; null as requests")
     ]
@@ -138,7 +140,7 @@ def of_run(run: Run) -> Ledger:
         causes={},
         hops=[_hop(run, hop) for hop in run.hops],
     )
-    if isinstance(joined, Unknown):
+    if isinstance(joined, Unknown) or not _recorded(run):
         return account
     causes = _causes(joined)
     return account.model_copy(
@@ -149,6 +151,12 @@ def of_run(run: Run) -> Ledger:
             "causes": {cause.name: causes[cause.name] for cause in CAUSES if cause.name in causes},
         }
     )
+
+
+def _recorded(run: Run) -> bool:
+    """Whether each k6 left anything of its requests; that there were none is known by its last line only."""
+    logs = [client.requests for client in run.raw.clients.values()]
+    return bool(logs) and all(log.count > 0 or log.announced is not None for log in logs)
 
 
 def _lacks(run: Run) -> list[str]:

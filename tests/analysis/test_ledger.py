@@ -222,6 +222,46 @@ def test_a_bad_capture_is_told_and_leaves_unknown_what_rests_on_it(run: RunFolde
     assert found["hops"][0]["dropped_syns"] == {"healed": None, "fatal": None}
 
 
+def test_a_cut_capture_proves_no_cause_by_what_is_not_in_it(run: RunFolder) -> None:
+    whole = make_packets().packets
+    run.captures["backend-1"] = Capture(sorted(whole)[: len(whole) // 2])
+    found, predictions = account(run)
+
+    assert found["causes"] == {}
+    assert found["unexplained"] == 102
+    assert {each["why"] for each in found["unexplained_requests"]} == {"there is no sound capture of its connection"}
+    assert predictions == ["unknown"] * 3
+
+
+def test_a_capture_that_ended_at_its_size_limit_proves_what_was_over_by_then(run: RunFolder) -> None:
+    # User 2 was answered after 22 s; the dials of those who failed took 30 s.
+    packets = [each for each in make_packets().packets if each[0] < at_us(MEASURE_S + 25)]
+    run.captures["backend-1"] = Capture(packets)
+    Connection(run.captures["backend-1"], "172.18.0.3:49000", BACKEND, isn=90_000).syns(MEASURE_S + 25)
+    run.lines["backend-1/capture.json"] = [make_capture(len(packets)) | {"truncated": True}]
+    found, predictions = account(run)
+
+    assert found["causes"] == {"waited-in-accept-queue": 1}
+    assert found["unexplained"] == 101
+    assert predictions == ["unknown"] * 3
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_without_k6_s_record_of_its_requests_there_is_no_count_of_any(run: RunFolder, content: str | None) -> None:
+    run.predict("listen.backend.depth.max == 2")
+    folder = run.write()
+    path = folder / "raw" / "k6-1" / "requests.jsonl"
+    path.unlink() if content is None else path.write_text(content)
+    verdict = analyse(folder)
+    found = ledger(folder)
+
+    assert (found["requests"], found["unexplained"], found["causes"]) == (None, None, {})
+    assert any(each.startswith("k6/k6-1: requests.jsonl") for each in found["lacks"])
+    assert verdict.verdict == "inconclusive"
+    told = "how many requests are unexplained is not known; the scenario tolerates 0"
+    assert told in [each.message for each in verdict.problems]
+
+
 def test_a_capture_with_kernel_drops_proves_what_it_holds_and_nothing_is_predicted_on_it(run: RunFolder) -> None:
     run.lines["backend-1/capture.json"][0]["packets_dropped_by_kernel"] = 3
     found, predictions = account(run)
