@@ -20,11 +20,18 @@ WIDTHS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600)
 
 @dataclass
 class Series:
-    """One line, or one kind of bars or dots; `tone` is ok, slow, fail, limit or role."""
+    """One line, or one kind of bars, dots or spans.
+
+    Attributes:
+        tone: ok, slow, fail, connect, limit or role.
+        points: of a span its beginning, and its row.
+        ends: of spans, the end of each.
+    """
 
     name: str
     tone: str
     points: Sequence[Point]
+    ends: Sequence[float] = ()
 
     @property
     def most(self) -> float:
@@ -63,7 +70,9 @@ class Chart:
             "unit": self.unit,
             "log": self.log,
             "width": self.width_s,
-            "series": [{"name": each.name, "tone": each.tone, "points": each.points} for each in self.series],
+            "series": [
+                {"name": each.name, "tone": each.tone, "points": each.points, "ends": each.ends} for each in self.series
+            ],
         }
 
 
@@ -79,9 +88,9 @@ def keep_limits_in_view(chart: Chart) -> None:
 
 
 def table(chart: Chart, lasts_s: float) -> tuple[list[str], list[list[str]]]:
-    """The same as a table: in equal intervals, sums of bars, counts and medians of dots, else the greatest value."""
+    """The same as a table, in equal intervals: sums of bars, counts of spans and dots, else the greatest value."""
     width_s = next((width for width in WIDTHS_S if lasts_s / width <= _ROWS_MAX), lasts_s / _ROWS_MAX)
-    how: Callable[[Iterable[float]], str] = {"bars": _total, "points": _spread}.get(chart.kind, _most)
+    how: Callable[[Iterable[float]], str] = {"bars": _total, "points": _spread, "spans": _count}.get(chart.kind, _most)
     header = ["from, s", *(each.name for each in chart.series)]
     rows = []
     for number in range(max(1, -(-int(lasts_s * 10) // round(width_s * 10)))):
@@ -104,6 +113,10 @@ def _total(values: Iterable[float]) -> str:
 def _most(values: Iterable[float]) -> str:
     found = list(values)
     return words.number(float(max(found))) if found else ""
+
+
+def _count(values: Iterable[float]) -> str:
+    return f"{len(list(values)):,} begun"
 
 
 def _spread(values: Iterable[float]) -> str:

@@ -1,8 +1,8 @@
 """The time lines: what each chart draws.
 
-A chart is a mapping for static/report.js: `id`, `kind` (`bars`, `lines` or `points`), `unit`, and `series`: `name`,
-`tone` (what it means, not how it looks) and `points`, pairs of seconds since the beginning of the measurement and a
-value. Levels hold until the next point.
+A chart is a mapping for static/report.js: `id`, `kind` (`bars`, `lines`, `points` or `spans`), `unit`, and `series`:
+`name`, `tone` (what it means, not how it looks) and `points`, pairs of seconds since the beginning of the measurement
+and a value. Levels hold until the next point.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from analysis.report.record import Record, Row
 
 # A page holds no more dots and no more bars of a kind; what is above is summed up.
 _DOTS_MAX = 3000
+_SPANS_MAX = 400
 _BARS_MAX = 120
+# What takes less is no wider than a dot.
+_WORTH_DRAWING_US = 1000
 # Processes that never matter are not drawn.
 _CPU_PERCENT_MIN = 1.0
 
@@ -133,6 +136,37 @@ def _times(record: Record, lasts_s: float) -> Chart:
     if rows:
         points = [(series.seconds(record, row["time_us"]), series.ms(row["took_us"])) for row in rows]
         chart.series.append(Series("connecting", "connect", points))
+    return chart
+
+
+def _spans(record: Record, _: float) -> Chart:
+    chart = Chart(
+        "spans",
+        "Each request, from its beginning to its end",
+        "A row for each request, in the order in which they began. The thin line within,"
+        " where there is room for it, is the time that went by connecting.",
+        "requests under way",
+        "spans",
+        [],
+    )
+    if not record.has("requests"):
+        chart.missing = "No request is on record."
+        return chart
+    rows = record.rows("SELECT *, row_number() OVER (ORDER BY time_us, instance, id) AS place FROM requests")
+    if len(rows) > _SPANS_MAX:
+        chart.missing = f"There are {len(rows):,} requests, too many to draw one by one."
+        return chart
+    for outcome, tone in (("ok", "ok"), ("slow", "slow"), ("failed", "fail")):
+        found = [row for row in rows if row["outcome"] == outcome]
+        if found:
+            points = [(series.seconds(record, row["time_us"]), row["place"]) for row in found]
+            ends = [series.seconds(record, row["end_us"]) for row in found]
+            chart.series.append(Series({"ok": "answered well"}.get(outcome, outcome), tone, points, ends))
+    found = [row for row in rows if not row["reused"] and (row["dial_duration_us"] or 0) >= _WORTH_DRAWING_US]
+    if found:
+        points = [(series.seconds(record, row["dial_time_us"]), row["place"]) for row in found]
+        ends = [series.seconds(record, row["dial_time_us"] + row["dial_duration_us"]) for row in found]
+        chart.series.append(Series("connecting", "connect", points, ends))
     return chart
 
 
@@ -348,6 +382,7 @@ _SERVERS = {
 
 _CHARTS: tuple[Callable[[Record, float], Chart], ...] = (
     _requests,
+    _spans,
     _times,
     _queue,
     _kernel,

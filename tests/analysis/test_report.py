@@ -155,7 +155,7 @@ def test_a_minute_of_a_thousand_users_stays_far_below_two_megabytes(run: RunFold
     levels = ", ".join(noise.format(name) for name in ("listen_depth", "time_wait", '"Tcp.ActiveOpens"'))
     for name, query in {
         "requests": """SELECT * REPLACE (id + 1000 * number AS id, time_us + 500 * number AS time_us,
-            end_us + 500 * number + (hash(number) % 1000000)::BIGINT AS end_us) FROM old, range(583) AS numbers(number)""",
+            end_us + 500 * number + (hash(number) % 1000000)::BIGINT AS end_us) FROM old, range(583) AS n(number)""",
         "timeline": f"SELECT * REPLACE ({levels}) FROM old",  # noqa: S608  as below
         "readings": "SELECT * REPLACE (hash(time_us, name) % 10000 AS value) FROM old",
     }.items():

@@ -6,7 +6,7 @@ import { SCREENSHOTS, launch, open, picture, report } from "./browser.js";
 
 const RUNS = ["failing", "healthy", "aborted", "without-captures", "hostile"];
 const SECTIONS = ["verdict", "happened", "path", "connections", "ledger", "conditions"];
-const CHARTS = ["requests", "times", "queue", "kernel", "sockets", "time-wait", "servers", "cpu"];
+const CHARTS = ["requests", "spans", "times", "queue", "kernel", "sockets", "time-wait", "servers", "cpu"];
 const BYTES_MAX = 2_000_000;
 
 let browser;

@@ -17,6 +17,8 @@ const SYMBOLS = { ok: "circle", slow: "diamond", fail: "rect", connect: "path://
 // The same for all charts, whatever their labels: a moment lies at the same place in each.
 const GRID = { left: 66, right: 16, top: 44, bottom: 28, outerBoundsMode: "none" };
 const MARGIN_PX = 4;
+// A row that is lower has no room for a line within.
+const ROOM_PX = 5;
 
 const style = () => getComputedStyle(document.documentElement);
 const colour = (name) => (name.startsWith("--") ? style().getPropertyValue(name).trim() : name);
@@ -44,6 +46,31 @@ function dense(chart, points) {
   return Array.from({ length: bars }, (_, bar) => [(bar + 0.5) * chart.width, found.get(bar) ?? 0]);
 }
 
+/** A bar from each beginning to its end, one row each; connecting is a thin one over it. */
+function spans(chart, each, itemColour) {
+  const thin = each.tone === "connect";
+  return {
+    type: "custom",
+    z: thin ? 3 : 2,
+    clip: true,
+    encode: { x: [0, 1], y: 2 },
+    data: each.points.map(([begin, row], index) => [begin, each.ends[index], row]),
+    renderItem: (_, api) => {
+      const [left, middle] = api.coord([api.value(0), api.value(2)]);
+      const right = api.coord([api.value(1), api.value(2)])[0];
+      const height = api.size([0, 1])[1];
+      if (thin && height < ROOM_PX) return null;
+      const row = Math.max(height * (thin ? 0.3 : 0.82), 1);
+      const shape = { x: left, y: middle - row / 2, width: Math.max(right - left, 2), height: row };
+      // Outside the grid nothing is drawn when zoomed.
+      const { x, width } = api.coordSys ?? { x: GRID.left, width: api.getWidth() - GRID.left - GRID.right };
+      const from = Math.max(shape.x, x);
+      const to = Math.min(shape.x + shape.width, x + width);
+      return to > from ? { type: "rect", shape: { ...shape, x: from, width: to - from }, style: { fill: itemColour } } : null;
+    },
+  };
+}
+
 function drawnSeries(chart, each, rank) {
   const hues = HUES[each.tone];
   const itemColour = colour(hues[rank % hues.length]);
@@ -55,6 +82,7 @@ function drawnSeries(chart, each, rank) {
     const cross = each.tone === "connect" ? { itemStyle: { color: itemColour, borderColor: itemColour, borderWidth: 1.5 } } : {};
     return { ...common, ...cross, type: "scatter", symbol: SYMBOLS[each.tone] ?? "circle", symbolSize: 7, data: each.points };
   }
+  if (chart.kind === "spans") return { ...common, ...spans(chart, each, itemColour) };
   const last = each.points[each.points.length - 1];
   return {
     ...common,
@@ -93,20 +121,26 @@ function option(chart) {
     xAxis: { ...axis, type: "value", min: shared.first, max: shared.last, containShape: false, axisLabel: { color: faint, showMaxLabel: false, formatter: (value) => `${Number(value.toFixed(3))} s` } },
     yAxis: {
       ...axis,
+      ...(chart.kind === "spans" ? { inverse: true, min: 0.5, max: rowsOf(chart) + 0.5, splitLine: { show: false } } : {}),
       type: chart.log ? "log" : "value",
       minInterval: chart.unit === "ms" ? undefined : 1,
-      axisLabel: { color: faint, formatter: (value) => valueText(chart, value) },
+      axisLabel: { color: faint, show: chart.kind !== "spans", formatter: (value) => valueText(chart, value) },
     },
     dataZoom: [{ type: "inside", filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseMove: false, moveOnMouseWheel: false, preventDefaultMouseMove: false }],
     series,
   };
 }
 
+const rowsOf = (chart) => Math.max(...chart.series.flatMap((each) => each.points.map(([, row]) => row)));
+
 /** What a series says at a moment; null where it says nothing. */
 function at(chart, each, second) {
   if (chart.kind === "bars") {
     const found = each.points.find(([from]) => second >= from && second < from + chart.width);
     return found ? valueText(chart, found[1]) : "0";
+  }
+  if (chart.kind === "spans") {
+    return `${each.points.filter(([begin], index) => begin <= second && second < each.ends[index]).length} under way`;
   }
   if (chart.kind === "points") {
     const reach = (shared.to - shared.from) / 100;
