@@ -342,7 +342,7 @@ def list_scenarios(*, as_json: JsonOption = False) -> None:
     """List the scenarios."""
     from lab import effective, listing  # noqa: PLC0415
 
-    summaries, problems = [], []
+    summaries, problems = [], effective.misnamed()
     for slug in effective.slugs():
         try:
             summaries.append(listing.summary(effective.resolve(slug)))

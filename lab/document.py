@@ -9,6 +9,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.composer import ComposerError
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
@@ -48,18 +49,41 @@ def parse(data: bytes, file: str) -> Document:
         BadInput: it is no YAML, repeats a key, or is nested beyond reason.
     """
     try:
-        loaded = YAML(typ="rt", pure=True).load(data.decode())
+        text = data.decode()
+        _refuse_tags(text, file)
+        loaded = YAML(typ="rt", pure=True).load(text)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise BadInput(Problem("the file is no UTF-8 text", f"{file}:{line}")) from None
     except DuplicateKeyError as error:
         raise BadInput(Problem(_duplicate(error), _place(error, file))) from None
+    except ComposerError as error:
+        # The library's sentence goes on from its own context.
+        several = "another document" in str(error.problem)
+        what = "the file holds a second document; it is one, without '---' in between" if several else _broken(error)
+        raise BadInput(Problem(what, _place(error, file))) from None
     except MarkedYAMLError as error:
-        raise BadInput(Problem(f"broken YAML: {_first_line(error)}", _place(error, file))) from None
+        raise BadInput(Problem(_broken(error), _place(error, file))) from None
     except (YAMLError, ValueError, RecursionError) as error:
         raise BadInput(Problem(f"broken YAML: {str(error).splitlines()[0]}", f"{file}:1")) from None
     reader = _Reader(file)
     return Document(file, reader.plain(loaded), reader.lines)
+
+
+def _refuse_tags(text: str, file: str) -> None:
+    """Refuse `!tags`: nothing in the lab's files is of another kind than it looks."""
+    for event in YAML(typ="rt", pure=True).parse(text):
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            shown = str(tag).replace("tag:yaml.org,2002:", "!!")
+            what = f"a tag ('{shown}') has no place here"
+            raise BadInput(
+                Problem(what, f"{file}:{event.start_mark.line + 1}", "leave it out, or put the value in quotes")
+            )
+
+
+def _broken(error: MarkedYAMLError) -> str:
+    return f"broken YAML: {_first_line(error)}"
 
 
 def _place(error: MarkedYAMLError, file: str) -> str:

@@ -108,7 +108,21 @@ class Effective:
 
 def slugs(folder: Path = paths.SCENARIOS) -> list[str]:
     """Give the names of all scenarios."""
-    return sorted(file.parent.name for file in folder.glob("*/scenario.yaml"))
+    return sorted(name for name in _folders(folder) if _SLUG.fullmatch(name))
+
+
+def misnamed(folder: Path = paths.SCENARIOS) -> list[Problem]:
+    """Give a problem for each folder that holds a scenario and cannot be one's name."""
+    what = "a scenario's folder is named in small letters, digits and hyphens"
+    return [
+        Problem(what, paths.shown(folder / name), "rename it")
+        for name in sorted(_folders(folder))
+        if not _SLUG.fullmatch(name)
+    ]
+
+
+def _folders(folder: Path) -> list[str]:
+    return [file.parent.name for file in folder.glob("*/scenario.yaml")]
 
 
 def resolve(

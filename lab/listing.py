@@ -28,6 +28,7 @@ def summary(effective: Effective) -> dict[str, Any]:
         "title": scenario.title,
         "path": list(scenario.path),
         "load_s": models.expected_s(effective),
+        "load_s_min": models.least_s(effective),
         "runs": len(scenario.arms.variants) * scenario.arms.repetitions if scenario.arms else 1,
     }
 
@@ -39,9 +40,14 @@ def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
         table.add_column(column, no_wrap=column != "title", overflow="fold")
     for one in summaries:
         times = f"{one['runs']} x " if one["runs"] > 1 else ""
-        load = f"{times}{one['load_s']:.0f} s"
+        load = f"{times}{_load(one)}"
         table.add_row(one["scenario"], one["experiment"], " ".join(one["path"]), load, one["title"])
     console.print(table)
+
+
+def _load(one: dict[str, Any]) -> str:
+    """Say how long a scenario's load takes, or at least takes."""
+    return f"at least {one['load_s_min']:.0f} s" if one["load_s"] is None else f"{one['load_s']:.0f} s"
 
 
 def details(effective: Effective) -> dict[str, Any]:
@@ -84,7 +90,8 @@ def print_details(console: Console, shown: dict[str, Any]) -> None:
     console.print(shown["question"])
     slow = "" if shown["slow_ms"] is None else f", slow above {format_duration(shown['slow_ms'])}"
     warmup, drain = shown["warmup_requests"], format_duration(shown["drain_ms"])
-    console.print(f"load about {shown['load_s']:.0f} s, warm-up {warmup} requests, drain {drain}{slow}")
+    about = "" if shown["load_s"] is None else "about "
+    console.print(f"load {about}{_load(shown)}, warm-up {warmup} requests, drain {drain}{slow}")
     console.print(_knob_table(shown["knobs"], with_meaning=console.width >= _WIDE))
     for name, settings in shown["arms"].items():
         differences = ", ".join(f"{knob} = {show_measured(value)}" for knob, value in settings.items())

@@ -18,6 +18,9 @@ from lab import sysctls
 from lab.effective import Effective
 from lab.topology import topology_of
 
+_RESPONSES = "model.response_ms.list"
+_WAITING = (_RESPONSES, "model.users_failed")
+
 
 class _Plan(Run):
     """A run that is to come: it has settings, and no evidence yet to rest on."""
@@ -51,8 +54,18 @@ def names_in(expression: str) -> tuple[str, ...]:
     return parse(expression).names
 
 
-def expected_s(effective: Effective) -> float:
-    """Estimate how long the load takes, from the model where it knows; seconds."""
+def expected_s(effective: Effective) -> float | None:
+    """Estimate how long the load takes, in seconds; None where the model does not know who waits and for how long."""
+    workload = effective.scenario.knobs.load.workload
+    if workload == "spike":
+        return None
+    if workload == "users" and set(_WAITING) - set(known_before_run(effective, _WAITING)):
+        return None
+    return least_s(effective)
+
+
+def least_s(effective: Effective) -> float:
+    """Estimate how long the load takes at least, in seconds: as expected, or as if nobody waited."""
     knobs = effective.scenario.knobs.load
     if knobs.workload == "spike":
         return (knobs.duration + knobs.handler_delay) / 1000
@@ -64,9 +77,9 @@ def expected_s(effective: Effective) -> float:
         # Who waits in the accept queue is served when the first ones' idle connections end, and k6 waits for that.
         queued = knobs.users > backend.max_connections * backend.instances
         return (ramps_ms + (backend.keep_alive_timeout if queued else 0)) / 1000
-    known = known_before_run(effective, ("model.response_ms.list", "model.users_failed"))
+    known = known_before_run(effective, _WAITING)
     own_ms = knobs.calls * knobs.handler_delay + (knobs.calls - 1) * knobs.think_time
-    longest_ms = max(known.get("model.response_ms.list") or [0])
+    longest_ms = max(known.get(_RESPONSES) or [0])
     failing_ms = knobs.connect_timeout if known.get("model.users_failed") else 0
     last_ms: int = max(own_ms, longest_ms, failing_ms)
     return ((knobs.users - 1) * knobs.arrival_gap + last_ms) / 1000

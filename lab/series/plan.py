@@ -124,7 +124,7 @@ def cell_of(name: str, effective: Effective, levels: Mapping[str, str]) -> Cell:
         levels=dict(levels),
         path=list(effective.scenario.path),
         knobs={one.knob: effective.values[one.knob] for one in effective.overrides},
-        load_s=models.expected_s(effective),
+        load_s=models.least_s(effective),
         model={figure.removeprefix("model."): value for figure, value in known.items()},
     )
 

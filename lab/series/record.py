@@ -49,7 +49,7 @@ class Cell(_Part):
     levels: Annotated[dict[str, str], Field(description="The level on each axis")]
     path: list[Role]
     knobs: Annotated[dict[str, Scalar], Field(description="What it sets beyond the scenario; durations in ms")]
-    load_s: Annotated[float, Field(description="How long the load is expected to take")]
+    load_s: Annotated[float, Field(description="How long the load is expected to take; at least, where nobody knows")]
     model: Annotated[
         dict[str, Scalar], Field(description="The model's figures that are known before a run, such as users_failed")
     ]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lab import paths
+from lab import effective, paths
 from lab.cli import main
-from tests.lab.support import FakeDocker
+from tests.lab.support import FakeDocker, Write
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -65,6 +65,21 @@ def test_the_list_has_every_scenario(connlab: Run) -> None:
     assert code == 0
     assert "accept-queue-overflow" in [one["scenario"] for one in json.loads(out)]
     assert "accept-queue-overflow" in connlab("list")[1]
+
+
+def test_a_folder_that_cannot_be_a_scenario_s_name_is_named_beside_the_others(
+    connlab: Run, write_scenario: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_scenario()
+    folder = write_scenario(slug="Scratch")
+    for function in ("slugs", "misnamed"):
+        monkeypatch.setattr(getattr(effective, function), "__defaults__", (folder,))
+    monkeypatch.setattr(paths, "SCENARIOS", folder)
+    code, out, err = connlab("list")
+    assert code == 2
+    assert "one " in out
+    assert f"connlab: {folder}/Scratch: a scenario's folder is named in small letters, digits and hyphens" in err
+    assert "'Scratch' is no scenario's name" in connlab("show", "Scratch")[2]
 
 
 def test_show_marks_what_was_asked_for(connlab: Run) -> None:

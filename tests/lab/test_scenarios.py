@@ -36,4 +36,12 @@ def test_the_four_users_wait_for_one_another() -> None:
 
 @pytest.mark.parametrize("slug", slugs())
 def test_the_load_s_length_is_estimated(slug: str) -> None:
-    assert 0 < models.expected_s(resolve(slug)) < 300
+    least_s = models.least_s(resolve(slug))
+    assert 0 < least_s < 300
+    assert models.expected_s(resolve(slug)) in (None, least_s)
+
+
+def test_where_the_model_is_silent_no_length_is_promised() -> None:
+    assert models.expected_s(resolve("accept-queue-healthy")) == 2.02
+    assert models.expected_s(resolve("connection-per-request")) is None
+    assert models.expected_s(resolve("spike-through-nginx")) is None
