@@ -131,6 +131,11 @@ def _outcome(settings: Settings) -> Outcome:
     )
     keep_alive_timeout_ms = settings.integer("backend.keep_alive_timeout")
     outcome = simulate(Server(slots, listen_backlog(settings), keep_alive_timeout_ms), load)
+    require(
+        not outcome.contested,
+        "places become free while users still knock: the first connection ends after backend.keep_alive_timeout"
+        f" ({keep_alive_timeout_ms} ms), before the last SYN is sent, and who gets its place is chance",
+    )
     _require_patience(settings, load, outcome)
     return outcome
 

@@ -10,6 +10,10 @@ that either side closes before the calls are done. The caller refuses loads for 
 
 Three times are known only within bounds: how late the kernel's timers, Tomcat's keep-alive clock and its acceptor
 are. Where a figure depends on which it is, the figure is uncertain, and stands as None.
+
+Nor does it know who gets a place that is set free while users still knock: the kernel sends the SYNs that fall due in
+one tick of its timer together, more of them than there are places pass before the first of their connections is in the
+queue, and SYN cookies let in others without a trace in it. Then all figures are uncertain.
 """
 
 from __future__ import annotations
@@ -79,6 +83,7 @@ class Outcome:
             ascending; the earliest possible times, meaningless where `served` is None.
         response_ms_max: the longest, at the latest possible times; 0 without any.
         end_ms: when the last user is done, at the latest possible times.
+        contested: whether a SYN came again, or was dropped, when a place had already been set free.
     """
 
     served: int | None
@@ -87,20 +92,22 @@ class Outcome:
     response_ms: tuple[int, ...]
     response_ms_max: int
     end_ms: int
+    contested: bool
 
 
 @lru_cache(maxsize=8)  # several figures of one run ask for the same
 def simulate(server: Server, load: Load) -> Outcome:
     """Return what becomes of the users, trying the bounds of every time that is known only so."""
     runs = [_Run(server, load, *late).outcome() for late in product((False, True), repeat=3)]
-    earliest = runs[0]
+    earliest, contested = runs[0], any(run.contested for run in runs)
     return Outcome(
-        served=_agreed(run.served for run in runs),
-        failed=_agreed(run.failed for run in runs),
-        dropped_syns=_agreed(run.dropped_syns for run in runs),
+        served=None if contested else _agreed(run.served for run in runs),
+        failed=None if contested else _agreed(run.failed for run in runs),
+        dropped_syns=None if contested else _agreed(run.dropped_syns for run in runs),
         response_ms=earliest.response_ms,
         response_ms_max=max(run.response_ms_max for run in runs),
         end_ms=max(run.end_ms for run in runs),
+        contested=contested,
     )
 
 
@@ -132,6 +139,8 @@ class _Run:
         self._dropped = 0
         self._failed = 0
         self._end_ms = 0
+        self._released = False
+        self._contested = False
         self._responses: list[int] = []
 
     def outcome(self) -> Outcome:
@@ -150,6 +159,7 @@ class _Run:
             response_ms=tuple(sorted(self._responses)),
             response_ms_max=max(self._responses, default=0),
             end_ms=self._end_ms,
+            contested=self._contested,
         )
 
     def _arrival_ms(self, user: int) -> int:
@@ -159,7 +169,9 @@ class _Run:
         heappush(self._events, (time_ms, event, user, attempt))
 
     def _syn(self, time_ms: int, user: int, attempt: int) -> None:
-        if len(self._queue) <= self._server.backlog:
+        has_room = len(self._queue) <= self._server.backlog
+        self._contested |= self._released and (attempt > 0 or not has_room)
+        if has_room:
             self._queue.append(user)
             self._schedule(time_ms + self._accept_ms, _Event.ACCEPT)
             return
@@ -173,6 +185,7 @@ class _Run:
 
     def _accept(self, time_ms: int, event: _Event) -> None:
         if event is _Event.RELEASE:
+            self._released = True
             self._busy -= 1
             self._schedule(time_ms + self._accept_ms, _Event.ACCEPT)
         elif self._queue and self._busy < self._server.slots:

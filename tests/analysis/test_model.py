@@ -136,12 +136,28 @@ def test_users_whose_last_syn_may_meet_a_place_set_free_are_uncertain() -> None:
     assert simulate(TOMCAT, load(103, gap_ms=60)).served is None
 
 
-def test_a_queue_that_moves_on_in_time_serves_a_later_syn() -> None:
-    quick = Server(slots=1, backlog=1, keep_alive_timeout_ms=0)
-    outcome = simulate(quick, load(4, gap_ms=100, timeout_ms=30_000))
+@pytest.mark.parametrize(
+    ("server", "users"),
+    [
+        # The lesson's exercise: a place is free at 1 + 5 s, and SYNs come until 16 s.
+        (Server(1, 1, 5_000), load(103)),
+        (Server(1, 1, 0), load(4, gap_ms=100)),
+        # The first place is free at 16 s; the last SYN is sent at 1.02 + 15 s at the earliest.
+        (Server(1, 1, 15_000), load(103)),
+    ],
+)
+def test_who_gets_a_place_that_is_set_free_while_users_still_knock_is_uncertain(server: Server, users: Load) -> None:
+    outcome = simulate(server, users)
 
-    assert counts(outcome)[:2] == (4, 0)
-    assert outcome.dropped_syns is None or outcome.dropped_syns > 0
+    assert outcome.contested
+    assert counts(outcome) == (None, None, None)
+
+
+def test_places_set_free_while_nobody_is_turned_away_are_certain() -> None:
+    outcome = simulate(Server(1, 1, 0), load(10, gap_ms=3_100))
+
+    assert not outcome.contested
+    assert counts(outcome) == (10, 0, 0)
 
 
 servers = st.builds(Server, st.integers(1, 20), st.integers(0, 20), st.sampled_from([0, 100, 20_000]))
