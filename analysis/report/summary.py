@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.report import lessons, words
+from analysis.report import causes, words
+from analysis.report.causes import UNEXPLAINED, Cause
 from analysis.report.record import Record, Row
-
-UNEXPLAINED = "unexplained"
 
 _VERDICTS = {
     "reproduced": "Reproduced",
@@ -17,27 +16,6 @@ _VERDICTS = {
 }
 # The knobs that make up the places of a Tomcat: two of the model's figures are made from them.
 _PLACES = frozenset({"accept-queue-drop", "waited-in-accept-queue", "waited-for-syn-retry", "waited-for-ack-retry"})
-
-
-@dataclass(frozen=True)
-class Cause:
-    """One cause, and how many requests it has.
-
-    Attributes:
-        name: as in the ledger.
-        count: failed and slow requests.
-        lesson: in words.
-        because: the lesson's clause, with the roles of the hop.
-        where: where on the path it happened.
-        hop: the roles of that hop.
-    """
-
-    name: str
-    count: int
-    lesson: lessons.Lesson
-    because: str
-    where: str
-    hop: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -62,7 +40,6 @@ class Summary:
         what, where: the first two answers, one sentence each.
         why: the third, a paragraph each.
         turns: the knobs of the fourth.
-        way_on: commands that go on from here.
     """
 
     verdict: str
@@ -77,73 +54,23 @@ class Summary:
 
 def of_run(record: Record) -> Summary:
     """Sum a run up."""
-    causes = causes_of(record)
-    main = next(iter(causes), None)
+    found = causes.of_run(record)
+    main = next(iter(found), None)
     return Summary(
         verdict=record.verdict["verdict"],
-        word=_VERDICTS[record.verdict["verdict"]],
+        word=_VERDICTS[record.verdict["verdict"]] + _came_out(record),
         sentence=_sentence(record, main),
-        causes=causes,
-        what=_what(record, causes),
-        where=_where(record, causes),
+        causes=found,
+        what=_what(record, found),
+        where=_where(record, found),
         why=_why(record, main),
         turns=_turns(record, main),
     )
 
 
-def causes_of(record: Record) -> list[Cause]:
-    """The causes of a run, those of failures first, the most frequent first."""
-    failed = _failed_by_cause(record)
-    counts = dict(record.ledger["causes"])
-    if record.ledger["unexplained"]:
-        counts[UNEXPLAINED] = record.ledger["unexplained"]
-    found = sorted(counts.items(), key=lambda item: (-failed.get(item[0], 0), -item[1], item[0]))
-    return [_cause(record, name, count) for name, count in found if count]
-
-
-def _failed_by_cause(record: Record) -> dict[str, int]:
-    if not record.has("requests"):
-        return {}
-    rows = record.rows("SELECT cause, count(*) AS count FROM requests WHERE outcome = 'failed' GROUP BY cause")
-    return {row["cause"]: row["count"] for row in rows}
-
-
-def _cause(record: Record, name: str, count: int) -> Cause:
-    lesson = lessons.of_cause(name)
-    client, server = _hop(record, name)
-    ends = {"client": _named(client), "server": _named(server)}
-    return Cause(name, count, lesson, lesson.because.format(**ends), lesson.where.format(**ends), (client, server))
-
-
-def _named(role: str) -> str:
-    return {"k6": "the client", "nginx": "nginx"}.get(role, f"the {role}")
-
-
-# Causes that a proxy can meet as well as the client does, and what of a request tells that it was the proxy.
-_CONNECTING = "dial_error_kind IS NULL AND access_line IS NOT NULL"
-_OF_PROXY = {
-    "ephemeral-ports-exhausted": _CONNECTING,
-    "connection-refused": _CONNECTING,
-    "accept-queue-drop": _CONNECTING,
-    "connect-timeout": _CONNECTING,
-    "waited-for-syn-retry": "coalesce(up_syn_us, 0) > coalesce(syn_us, 0)",
-    "waited-for-ack-retry": "coalesce(up_ack_us, 0) > coalesce(ack_us, 0)",
-    "waited-in-accept-queue": "coalesce(up_queue_us, 0) > coalesce(queue_us, 0)",
-}
-_AT_THE_END = frozenset({"upstream-timeout", "upstream-failed", "waited-for-a-thread", "slow-handler"})
-
-
-def _hop(record: Record, cause: str) -> tuple[str, str]:
-    """The roles of the hop on which most of a cause's requests were hurt."""
-    roles = record.path if len(record.path) > 1 else ["client", "server"]
-    at_the_end = cause in _AT_THE_END
-    if cause in _OF_PROXY and len(roles) > 2 and record.has("requests"):  # noqa: PLR2004  client, proxy, backend
-        rows = record.rows(
-            f"SELECT avg(({_OF_PROXY[cause]})::INTEGER) AS share FROM requests WHERE cause = $cause",  # noqa: S608  above
-            cause=cause,
-        )
-        at_the_end = (rows[0]["share"] or 0) > 0.5  # noqa: PLR2004  most of them
-    return (roles[-2], roles[-1]) if at_the_end else (roles[0], roles[1])
+def _came_out(record: Record) -> str:
+    statuses = [each["status"] for each in record.verdict["predictions"]]
+    return f": {statuses.count('true')} of {words.count(len(statuses), 'prediction')} came true" if statuses else ""
 
 
 def _sentence(record: Record, main: Cause | None) -> str:
@@ -167,39 +94,64 @@ def _sentence(record: Record, main: Cause | None) -> str:
     return f"{count}, {'' if all_of_it else 'most of them '}because {main.because}."
 
 
-def _what(record: Record, causes: list[Cause]) -> list[str]:
+def _what(record: Record, found_causes: list[Cause]) -> list[str]:
     requests = record.ledger["requests"]
     if requests is None:
         return ["Nothing is known of the requests."]
-    found = [
-        (
-            f"Of {words.count(requests['total'], 'request')}, {requests['failed']:,} failed, {requests['slow']:,} had"
-            f" their answer late{_bound(record)}, and {requests['ok'] - requests['slow']:,} had it in time."
-        )
-    ]
-    found += [f"{cause.count:,}: {cause.lesson.label}." for cause in causes]
+    total, failed, slow, bound = (
+        words.count(requests["total"], "request"),
+        requests["failed"],
+        requests["slow"],
+        record.manifest.get("slow_ms"),
+    )
+    late = f" {slow:,} had their answer late (after more than {words.spoken(bound)})," if bound else ""
+    in_time = "had it in time" if bound else "were answered"
+    found = [f"Of {total}, {failed:,} failed,{late} and {requests['total'] - failed - slow:,} {in_time}."]
+    for cause in found_causes:
+        found += [f"{cause.failed:,} failed: {cause.lesson.label}."] if cause.failed else []
+        late = cause.count - cause.failed
+        found += [f"{late:,} had a late answer: {cause.lesson.label}."] if late else []
     longest = record.figures.get("client.dial_ms.failed.max")
     if requests["failed"] and isinstance(longest, int | float):
         found.append(f"Who got no connection waited for it, for up to {words.spoken(longest)}.")
     return found
 
 
-def _bound(record: Record) -> str:
-    bound = record.manifest.get("slow_ms")
-    return f" (after more than {words.spoken(bound)})" if bound else ""
-
-
-def _where(record: Record, causes: list[Cause]) -> list[str]:
-    found = list(dict.fromkeys(cause.where for cause in causes))[:2] or ["Nowhere: nothing was lost on the path."]
+def _where(record: Record, found_causes: list[Cause]) -> list[str]:
+    places: dict[str, list[str]] = {}
+    for cause in found_causes:
+        who = "What failed" if cause.failed else "What was late"
+        places.setdefault(cause.where, []).append(who)
+    found = [f"{' and '.join(dict.fromkeys(who)).capitalize()}: {_continued(where)}" for where, who in places.items()]
     for hop in record.ledger["hops"]:
-        lost = hop["dropped_syns"]
-        if lost["fatal"] or lost["healed"]:
+        fatal, healed = (hop["dropped_syns"][kind] or 0 for kind in ("fatal", "healed"))
+        if fatal:
             found.append(
-                f"The kernel of the {hop['to']} left {words.count((lost['fatal'] or 0) + (lost['healed'] or 0), 'SYN')}"
-                f" unanswered: {lost['fatal'] or 0:,} of connections that failed,"
-                f" {lost['healed'] or 0:,} of connections that came about later."
+                f"The kernel of the {hop['to']} left {fatal:,} SYNs of theirs unanswered{_each(record, hop, fatal)}."
+            )
+        if healed:
+            found.append(
+                f"It left {words.count(healed, 'SYN')} unanswered of connections that a later SYN brought about:"
+                " seconds of waiting, and no error."
             )
     return found
+
+
+def _continued(sentence: str) -> str:
+    """A sentence after a colon; names keep their capital."""
+    first = sentence.partition(" ")[0]
+    return sentence[0].lower() + sentence[1:] if first in ("Between", "At", "On", "Not", "See") else sentence
+
+
+def _each(record: Record, hop: Row, fatal: int) -> str:
+    """How many SYNs each failure cost, where that is the same for all."""
+    failed, patience_ms = record.figures.get(f"flows.{hop['to']}.unanswered"), record.knob("load.connect_timeout")
+    if not isinstance(failed, int) or not failed or fatal % failed or not isinstance(patience_ms, int):
+        return ""
+    if hop["from"] != record.path[0]:
+        return f", {fatal // failed} for each of {words.count(failed, 'connection')}"
+    patience = words.spoken(patience_ms)
+    return f", {fatal // failed} for each of {words.count(failed, 'connection')} in its connect time-out of {patience}"
 
 
 def _why(record: Record, main: Cause | None) -> list[str]:
@@ -209,7 +161,7 @@ def _why(record: Record, main: Cause | None) -> list[str]:
     found += main.lesson.explains
     if main.name == UNEXPLAINED:
         found += _hints(record)
-    if main.name in _PLACES and (places := _places(record)):
+    if main.name in _PLACES and (places := _places(record, main)):
         found.append(places)
     return found
 
@@ -227,7 +179,7 @@ def _hints(record: Record) -> list[str]:
     return found
 
 
-def _places(record: Record) -> str | None:
+def _places(record: Record, main: Cause) -> str | None:
     """How the number of those who fail comes about."""
     capacity, backlog = record.figures.get("model.accept_capacity"), record.figures.get("model.listen_backlog")
     users, connections = record.knob("load.users"), record.knob("backend.max_connections")
@@ -239,7 +191,9 @@ def _places(record: Record) -> str | None:
     )
     if record.knob("load.workload") not in ("users", "long_polling") or not isinstance(users, int):
         return f"{text}."
-    left = f", so {users - capacity:,} found none" if users > capacity else ", enough for all"
+    left = ", enough for all of them at once"
+    if users > capacity:
+        left = f", so {main.failed:,} found none" if main.failed == users - capacity else ", more than there are places"
     return f"{text} for {words.count(users, 'user')}{left}."
 
 
