@@ -109,8 +109,8 @@ def _what(record: Record, found_causes: list[Cause]) -> list[str]:
     found = [f"Of {total}, {failed:,} failed,{late} and {requests['total'] - failed - slow:,} {in_time}."]
     for cause in found_causes:
         found += [f"{cause.failed:,} failed: {cause.lesson.label}."] if cause.failed else []
-        late = cause.count - cause.failed
-        found += [f"{late:,} had a late answer: {cause.lesson.label}."] if late else []
+        answered = cause.count - cause.failed
+        found += [f"{answered:,} had a late answer: {cause.lesson.label}."] if answered else []
     longest = record.figures.get("client.dial_ms.failed.max")
     if requests["failed"] and isinstance(longest, int | float):
         found.append(f"Who got no connection waited for it, for up to {words.spoken(longest)}.")

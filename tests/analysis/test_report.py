@@ -91,7 +91,14 @@ def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(run: RunFol
         "100 of 103 requests failed, because the backend had no place for another connection: its accept queue was"
         " full each time the client knocked."
     )
-    assert found.where[0] == "Between the client and the backend, before there was a connection."
+    assert found.what[:2] == ["Of 103 requests, 100 failed, and 3 were answered.", "100 failed: accept queue full."]
+    assert found.where == [
+        "What failed: between the client and the backend, before there was a connection.",
+        (
+            "The kernel of the backend left 500 SYNs of theirs unanswered, 5 for each of 100 connections in its connect"
+            " time-out of 30 s."
+        ),
+    ]
     assert "3 places for 103 users, so 100 found none." in found.why[-1]
     assert found.turns[0].knob == "backend.max_connections"
 

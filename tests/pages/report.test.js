@@ -72,7 +72,7 @@ describe("what the reports say", () => {
   test("of a full accept queue: what failed, where, why, and which knob to turn", async () => {
     const text = await read("failing", "verdict");
     assert.match(text, /100 of 103 requests failed, because the backend had no place for another connection/);
-    assert.match(text, /Between the client and the backend, before there was a connection/);
+    assert.match(text, /What failed: between the client and the backend, before there was a connection/);
     assert.match(text, /the kernel throws away the first packet of a new connection, the SYN, and says nothing/);
     assert.match(text, /3 places for 103 users, so 100 found none/);
     assert.match(text, /Which knob to turn\? .*backend\.max_connections/);
@@ -80,7 +80,7 @@ describe("what the reports say", () => {
 
   test("of a healthy run: that all went well", async () => {
     const text = await read("healthy", "verdict");
-    assert.match(text, /✓ Reproduced All 3 requests were answered well/);
+    assert.match(text, /✓ Reproduced: 2 of 2 predictions came true All 3 requests were answered well/);
     assert.doesNotMatch(text, /Which knob to turn/);
   });
 
