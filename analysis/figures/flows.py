@@ -125,16 +125,26 @@ def _handshakes(_run: Run, joined: Joined, servers: list[str], found: Mapping[st
 
 # By everything captured, the warm-up included: a socket in TIME_WAIT outlasts it. A later connection between the same
 # addresses and ports has taken the socket's place; a RST may have ended it (net.ipv4.tcp_rfc1337).
+# sockstat counts among them the sockets that wait for the other side's FIN and belong to no process any more
+# (net/ipv4/tcp_minisocks.c, tcp_time_wait); a capture cannot tell whether one does.
 _TIME_WAIT = """
-    SELECT count(*) FILTER (last_time_us <= $tick_us - $slack_us AND last_time_us > $tick_us - $short_us
+    WITH ended AS (
+        SELECT *, time_wait_owner IN (side, 'both') AS waits,
+               if(side = 'client', client_fin_time_us, server_fin_time_us) AS own_fin_us,
+               if(side = 'client', server_fin_time_us, client_fin_time_us) AS other_end_us
+          FROM (SELECT *, if(from_instance = $instance, 'client', 'server') AS side
+                  FROM connections WHERE from_instance = $instance OR to_instance = $instance)
+    )
+    SELECT count(*) FILTER (waits AND last_time_us <= $tick_us - $slack_us AND last_time_us > $tick_us - $short_us
                             AND client_rst_count + server_rst_count = 0) AS least,
-           count(*) FILTER (last_time_us <= $tick_us + $slack_us AND last_time_us > $tick_us - $long_us) AS most
-      FROM connections AS closed
+           count(*) FILTER (
+               waits AND last_time_us <= $tick_us + $slack_us AND last_time_us > $tick_us - $long_us
+               OR own_fin_us <= $tick_us + $slack_us AND own_fin_us > $tick_us - $long_us
+                  AND coalesce(least(other_end_us, first_rst_time_us) > $tick_us - $slack_us, true)) AS most
+      FROM ended AS closed
            ANTI JOIN connections AS later
                 ON later.observer = closed.observer AND later.reused_port_of = closed.id
                AND later.first_time_us <= $tick_us
-     WHERE (from_instance = $instance AND time_wait_owner IN ('client', 'both'))
-        OR (to_instance = $instance AND time_wait_owner IN ('server', 'both'))
 """
 _EARLY_ENDS = "TcpExt.TCPTimeWaitOverflow"
 
@@ -215,7 +225,8 @@ FIGURES: tuple[Figure, ...] = (
         "flows.<role>.time_wait.max",
         Kind.NUMBER,
         "sockets",
-        "Those that may be: the kernel's timer, and the reading of the samples, may be late.",
+        "Those that may be: the kernel's timer, and the reading of the samples, may be late; and its count has sockets"
+        " in FIN_WAIT2 in it that no process holds.",
         _SOURCE,
         _time_wait("most"),
     ),

@@ -270,7 +270,8 @@ def _of_time_wait(instance: str) -> Identity:
     return Identity(
         f"time-wait-{instance}",
         f"The sockets in TIME_WAIT on {instance} at the end are the connections that it closed first less than a minute"
-        " before.",
+        " before; the kernel counts those among them that still wait for the other side's FIN, if no process holds"
+        " them.",
         f"sockets.{name}.time_wait.end",
         f"flows.{name}.time_wait.min",
         f"flows.{name}.time_wait.max",

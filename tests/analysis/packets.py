@@ -121,6 +121,12 @@ class Connection:
         self._from_client(second + 0.00002, ACK)
         return self
 
+    def half_close_by_client(self, second: float) -> Connection:
+        self._from_client(second, FIN | ACK)
+        self.sent += 1
+        self._from_server(second + 0.00002, ACK)
+        return self
+
     def reset_by_server(self, second: float) -> Connection:
         self._from_server(second, RST | ACK)
         return self

@@ -143,6 +143,26 @@ def test_a_last_ack_that_met_a_full_queue_is_one_of_the_drops(run: RunFolder) ->
     assert (drops["difference"], drops["holds"]) == (-1, "false")
 
 
+@pytest.mark.parametrize(("counted", "status"), [(0, "false"), (1, "true"), (5, "true"), (6, "false")])
+def test_the_kernel_counts_sockets_that_wait_for_the_other_s_fin_among_those_in_time_wait(
+    run: RunFolder, counted: int, status: str
+) -> None:
+    # The client closed five connections first; the server closed one of them, and holds the others.
+    for number in range(5):
+        connection = Connection(run.captures["backend-1"], f"172.18.0.3:{49_000 + number}", BACKEND, isn=90_000)
+        connection.handshake(MEASURE_S + 5)
+        if number == 0:
+            connection.close_by_client(MEASURE_S + 20)
+        else:
+            connection.half_close_by_client(MEASURE_S + 20)
+    run.lines["backend-1/capture.json"] = [make_capture(len(run.captures["backend-1"].packets))]
+    for tick in run.samples["k6-1"].tick_between(MEASURE_S + 20.05, MEASURE_S + 60):
+        tick["counters"]["sockstat.TCP.tw"] = counted
+    found, _ = account(run)
+
+    assert holds(found)["time-wait-k6-1"] == status
+
+
 def foreign() -> bytes:
     """A capture of another run: the same packets, a day earlier."""
     capture = make_packets()
