@@ -87,7 +87,9 @@ def run(
 
 @app.command()
 def matrix(
-    name: Annotated[str, typer.Argument(help="The matrix's name; without one they are listed.")] = "",
+    name: Annotated[
+        str, typer.Argument(help="The matrix's name, or its .yaml file; without one they are listed.")
+    ] = "",
     sets: SetOption = None,
     *,
     new: NewOption = False,
@@ -439,7 +441,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except typer.Exit as end:
         code = end.exit_code
     except typer.TyperException as error:
-        usage = BadInput(Problem(error.format_message(), way_on="'connlab --help' shows the commands"))
+        usage = BadInput(Problem(error.format_message().rstrip("."), way_on="'connlab --help' shows the commands"))
         code = _say(usage, as_json="--json" in arguments)
     except (KeyboardInterrupt, typer.Abort):
         code = _say(LabError("interrupted"), as_json="--json" in arguments)

@@ -13,6 +13,8 @@ from lab.topology import PROJECT, Topology, collector_of, container_of
 
 _PROJECT_LABEL = "com.docker.compose.project"
 _LOG_TIMEOUT_S = 60
+# What the engine gives for the start of a container that was made and never ran; its exit code is 0 then.
+_NEVER = "0001-"
 
 
 def stop(topology: Topology, grace_s: int) -> None:
@@ -34,10 +36,11 @@ def exit_codes(topology: Topology) -> dict[str, int | None]:
     names = existing([container_of(instance) for instance in topology.all])
     codes: dict[str, int | None] = dict.fromkeys(topology.all)
     if names:
-        listed = docker("inspect", "--format", "{{.Name}} {{.State.ExitCode}}", *names)
+        listed = docker("inspect", "--format", "{{.Name}} {{.State.ExitCode}} {{.State.StartedAt}}", *names)
         for line in listed.splitlines():
-            name, code = line.removeprefix("/").split()
-            codes[name.removeprefix(f"{PROJECT}-")] = int(code)
+            name, code, started = line.removeprefix("/").split()
+            if not started.startswith(_NEVER):
+                codes[name.removeprefix(f"{PROJECT}-")] = int(code)
     return codes
 
 

@@ -169,6 +169,8 @@ def lines(found: Estimate) -> Iterator[str]:
 
 
 def _least(found: Estimate) -> str:
+    if found.overflows == 0:
+        return "No SYN met a full queue."
     least = f"At least {found.bounds.least_if_none_got_in:,} did, if every overflow was of a connection that failed"
     if all(client.syns_max == 1 for client in found.clients):
         return f"{least}: each client sends one SYN, so none can have got in on a later one."
@@ -235,6 +237,8 @@ def check_lines(check: Check) -> Iterator[str]:
 
 def _rest(found: Estimate, failed: int) -> Iterator[str]:
     """What of the overflows the failed dials leave over."""
+    if found.overflows == 0:
+        return
     least = found.overflows - failed * max(client.syns_max for client in found.clients)
     most = found.overflows - failed * min(client.syns_min for client in found.clients)
     if most == 0:

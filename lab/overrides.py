@@ -43,10 +43,10 @@ def knob_location(knob: str) -> Location:
 
 
 def parse_overrides(texts: Iterable[str]) -> list[Override]:
-    """Read overrides; of two for the same knob the later one counts.
+    """Read overrides.
 
     Raises:
-        BadInput: an unknown knob, or no `knob=value`.
+        BadInput: an unknown knob, one that is set twice, or no `knob=value`.
     """
     overrides: dict[str, Override] = {}
     problems: list[Problem] = []
@@ -56,6 +56,9 @@ def parse_overrides(texts: Iterable[str]) -> list[Override]:
         except BadInput as error:
             problems += error.problems
         else:
+            if override.knob in overrides:
+                before = overrides[override.knob].where
+                problems.append(Problem(f"{override.knob} is set twice", override.where, f"before, by {before}"))
             overrides[override.knob] = override
     if problems:
         raise BadInput(problems)
@@ -113,12 +116,17 @@ def _sysctl_knob(name: str, where: str) -> str:
 def _scalar(text: str) -> int | bool | str:
     if text in ("true", "false"):
         return text == "true"
-    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text.strip("\"'")
+    # 010 is ten to some and eight to others, the kernel among them: it stays a text, and no knob takes it for a number.
+    return int(text) if re.fullmatch(r"0|-?[1-9][0-9]{0,40}", text) else text.strip("\"'")
 
 
 def nearest_knob(name: str) -> str:
     """Say which knob was meant; a field's name alone, or under another group, finds its knob."""
     by_field = {knob.field: knob.name for knob in CATALOGUE.values()}
-    field = name.rpartition(".")[2]
-    meant = by_field.get(field) or nearest(name, CATALOGUE) or by_field.get(nearest(field, by_field) or "")
+    group, _, field = name.rpartition(".")
+    beside = {knob.field: knob.name for knob in CATALOGUE.values() if knob.group == group}
+    # The group's own name says nothing about which of its knobs was meant.
+    meant = (
+        by_field.get(field) or beside.get(nearest(field, beside) or "") or by_field.get(nearest(field, by_field) or "")
+    )
     return f"did you mean '{meant}'?" if meant else "'connlab show' lists a scenario's knobs"

@@ -12,7 +12,7 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
     """Give every prediction that could not be judged, whatever the run brought."""
     # analysis is loaded only by the commands that read predictions.
     from analysis import predictions  # noqa: PLC0415
-    from analysis.expressions import ExpressionError  # noqa: PLC0415
+    from analysis.expressions import ExpressionError, parse  # noqa: PLC0415
 
     knobs = effective.on_path()
     seen: set[str] = set()
@@ -23,5 +23,8 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
     for stated in effective.predictions:
         try:
             predictions.check(stated.prediction.expression, effective.scenario.path, knobs)
+            if not parse(stated.prediction.expression).names:
+                what = f"prediction '{stated.prediction.id}' names no figure: nothing that is measured could refute it"
+                yield Problem(what, stated.where, "docs/figures.md has the figures")
         except ExpressionError as error:
             yield Problem(f"prediction '{stated.prediction.id}': {error}", stated.where)

@@ -59,6 +59,7 @@ def clear_up_after(lock: Lock) -> None:
         left.finish(
             "aborted", f"the lab's process {lock.dead.pid} ended without a word (killed, or the machine went down)"
         )
+        manifest.release(folder)
         left.save(folder)
 
 

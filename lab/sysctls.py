@@ -97,7 +97,7 @@ def fault(name: str, value: str) -> tuple[str, str | None] | None:
         return f"'{value}' is no value for the sysctl '{name}'", None
     if name in _RANGES:
         low, high = _RANGES[name]
-        if not re.fullmatch(r"[0-9]{1,10}", value) or not low <= int(value) <= high:
+        if not re.fullmatch(r"0|[1-9][0-9]{0,9}", value) or not low <= int(value) <= high:
             return f"{name} must be a whole number from {low} to {high}, not '{value}'", None
     if name == "net.ipv4.ip_local_port_range":
         return _port_range_fault(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import threading
 from types import TracebackType
 from typing import Self
@@ -11,6 +12,12 @@ from typing import Self
 from lab.docker import popen
 from lab.errors import LabError
 from lab.topology import RUN_LABEL, container_of
+
+
+def _dying_with_us() -> list[str]:
+    """Give the command before a command that ends it together with this process, even if that is killed."""
+    found = shutil.which("setpriv")
+    return [found, "--pdeathsig", "KILL", "--"] if found else []
 
 
 class Watch:
@@ -21,7 +28,7 @@ class Watch:
         self._out_of_memory: set[str] = set()
         filters = ("type=container", "event=die", "event=oom", f"label={RUN_LABEL}={run_id}")
         arguments = [part for one in filters for part in ("--filter", one)]
-        self._process = popen(["docker", "events", "--format", "json", *arguments])
+        self._process = popen([*_dying_with_us(), "docker", "events", "--format", "json", *arguments])
         self._reader = threading.Thread(target=self._read, name="docker-events", daemon=True)
 
     def __enter__(self) -> Self:

@@ -15,7 +15,7 @@ from lab.errors import BadInput, Problem
 from lab.nearest import did_you_mean
 from lab.series import settings
 from lab.series.gather import Gathered, refuse_user_settings, same_cells
-from lab.series.matrix_file import Matrix, read
+from lab.series.matrix_file import Matrix, name_of, read
 from lab.series.plan import Plan, Planned, cell_of, short_names, slug, within_duration
 from lab.series.record import Axis, Level
 from lab.series.settings import Change
@@ -29,7 +29,7 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
     """Read a matrix and plan its series.
 
     Args:
-        name: the file's, without `.yaml`.
+        name: the file's, without `.yaml`; or the file itself, with it.
         overrides: the user's own, for every cell, as `knob=value`.
         folder: where scenarios lie, and matrices below.
 
@@ -38,6 +38,7 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
     """
     user = tuple(overrides)
     matrix, document = read(name, folder or paths.SCENARIOS)
+    name = name_of(name)
     gathered = Gathered()
     sides = read_sides(matrix, document, gathered)
     fixed = Change()

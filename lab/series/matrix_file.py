@@ -18,6 +18,7 @@ from lab.nearest import did_you_mean
 from lab.scenario import NAME_PATTERN, Claim, Name, Settings, Text
 from lab.scenario import Series as Rules
 
+_SUFFIX = ".yaml"
 _VALUE = {"type": ["integer", "boolean", "string", "number"]}
 
 
@@ -66,19 +67,14 @@ def names(folder: Path | None = None) -> list[str]:
 
 
 def read(name: str, folder: Path) -> tuple[Matrix, Document]:
-    """Read a matrix from the folder of scenarios.
+    """Read a matrix by its name in the folder of scenarios, or by its file, wherever that lies.
 
     Raises:
         BadInput: there is none of that name, or its file is wrong.
     """
-    known = names(folder)
-    if name not in known:
-        what = f"unknown matrix '{name}'" if name else "no matrix is named"
-        hint = did_you_mean(name, known) or "'connlab matrix' lists them"
-        raise BadInput(Problem(what, way_on=hint))
-    file = folder / "matrices" / f"{name}.yaml"
+    file = _file(name, folder)
     document = documents.parse(file.read_bytes(), paths.shown(file))
-    if not re.fullmatch(NAME_PATTERN, name):
+    if not re.fullmatch(NAME_PATTERN, file.stem):
         raise BadInput(Problem("a matrix's name holds small letters, digits and hyphens", paths.shown(file)))
     if not isinstance(document.content, Mapping):
         raise BadInput(Problem("a matrix is a mapping of keys to values", document.where(())))
@@ -86,6 +82,24 @@ def read(name: str, folder: Path) -> tuple[Matrix, Document]:
         return Matrix.model_validate(document.content), document
     except ValidationError as error:
         raise BadInput([_problem(finding, document) for finding in error.errors()]) from None
+
+
+def name_of(name: str) -> str:
+    """Give a matrix's name, if it is named by its file."""
+    return Path(name).stem if name.endswith(_SUFFIX) else name
+
+
+def _file(name: str, folder: Path) -> Path:
+    if name.endswith(_SUFFIX):
+        if not Path(name).is_file():
+            raise BadInput(Problem(f"there is no file '{name}'", way_on="'connlab matrix' lists the matrices"))
+        return Path(name).resolve()
+    known = names(folder)
+    if name not in known:
+        what = f"unknown matrix '{name}'" if name else "no matrix is named"
+        hint = did_you_mean(name, known) or "'connlab matrix' lists them"
+        raise BadInput(Problem(what, way_on=hint))
+    return folder / "matrices" / f"{name}{_SUFFIX}"
 
 
 def _problem(finding: Any, document: Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's

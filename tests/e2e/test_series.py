@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +40,12 @@ predictions:
 PLACES = {(1, 2): 4, (1, 4): 6, (4, 2): 7, (4, 4): 9}
 
 
-@pytest.fixture(scope="module")
-def matrix() -> Iterator[str]:
-    """The matrix as a user would write it, in its place."""
-    file = ROOT / "scenarios" / "matrices" / f"{NAME}.yaml"
+@pytest.fixture
+def matrix(tmp_path: Path) -> str:
+    """The matrix as a user would write it, in a file of its own."""
+    file = tmp_path / f"{NAME}.yaml"
     file.write_text(MATRIX)
-    yield NAME
-    file.unlink()
+    return str(file)
 
 
 def latest() -> Path:
@@ -80,7 +78,7 @@ def test_a_matrix_survives_a_kill_and_draws_the_border_where_the_model_does(matr
 
     killed = start("matrix", matrix, "--new")
     try:
-        wait_until(lambda: is_at_work(matrix, 2), 120, "two complete runs")
+        wait_until(lambda: is_at_work(NAME, 2), 120, "two complete runs")
     finally:
         os.kill(killed.pid, signal.SIGKILL)
         killed.communicate(timeout=30)

@@ -125,6 +125,7 @@ def test_a_sysctl_that_cannot_be_set_is_refused(effective: Make, override: str, 
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
+        ("1 == 1", "prediction 'served' names no figure: nothing that is measured could refute it"),
         ("client.requests.okay == 3", "client.requests.ok"),
         ("client.requests.ok ==", "prediction 'served':"),
         ("kernel.nginx.TcpExt.ListenOverflows == 0", "nginx"),

@@ -40,7 +40,13 @@ def connlab(capsys: pytest.CaptureFixture[str]) -> Run:
         (["show", "accept-queue-overflow", "--set", "load.connect_timeout=5"], "'5' has no unit: write 5s or 5ms"),
         (["analyse", "nowhere"], "no run at 'nowhere'"),
         (["run"], "Missing argument"),
-        (["walk"], "No such command"),
+        (["walk"], "No such command 'walk'; 'connlab --help' shows the commands"),
+        (
+            ["show", "accept-queue-overflow", "--set", f"load.users={10**20 - 1}"],
+            "load.users must be at most 100000, not 99999999999999999999",
+        ),
+        (["show", "accept-queue-overflow", "--set", "load.users=010"], "load.users takes a whole number, not '010'"),
+        (["matrix", "nowhere/x.yaml"], "there is no file 'nowhere/x.yaml'"),
         (["run", "accept-queue-overflow", "--sett", "x"], "No such option"),
     ],
 )

@@ -75,6 +75,12 @@ def test_bad_input_is_refused_with_one_line(
     assert len(str(refused.value).splitlines()) == 1
 
 
+def test_without_an_overflow_nothing_is_said_of_each() -> None:
+    text = "\n".join(estimates.check_lines(Check(estimates.of_counter("0", "5s", []), 0)))
+    assert text.startswith("0 overflows: at most 0 connections failed.\nNo SYN met a full queue.\n")
+    assert "every overflow" not in text
+
+
 def test_everything_wrong_is_said_at_once() -> None:
     with pytest.raises(BadInput) as refused:
         estimates.of_counter("x", "y", ["z"])

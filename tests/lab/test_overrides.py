@@ -35,9 +35,16 @@ def test_an_override_is_a_knob_and_a_value(text: str, knob: str, value: object, 
     assert (override.knob, override.value, override.location) == (knob, value, location)
 
 
-def test_of_two_overrides_of_one_knob_the_later_counts() -> None:
-    (override,) = parse_overrides(["load.users=1", "load.users=2"])
-    assert override.value == 2
+def test_a_knob_is_set_once() -> None:
+    with pytest.raises(BadInput) as refused:
+        parse_overrides(["load.users=1", "load.users=2"])
+    assert str(refused.value) == "--set load.users=2: load.users is set twice; before, by --set load.users=1"
+
+
+@pytest.mark.parametrize("text", ["010", "-010", "00", "-0", "0x10", "1_000", "+1", "٣"])
+def test_what_could_be_read_in_two_ways_is_no_number(text: str) -> None:
+    (override,) = parse_overrides([f"load.users={text}"])
+    assert override.value == text
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
@@ -55,12 +62,17 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     [
         ("accept_count", "backend.accept_count"),
         ("load.accept_count", "backend.accept_count"),
+        ("load.user", "load.users"),
         ("nginx.worker_conections", "nginx.worker_connections"),
         ("workerprocesses", "nginx.worker_processes"),
     ],
 )
 def test_the_knob_that_was_meant_is_found(name: str, meant: str) -> None:
     assert nearest_knob(name) == f"did you mean '{meant}'?"
+
+
+def test_a_group_s_name_alone_is_no_likeness() -> None:
+    assert nearest_knob("load.nosuch") == "'connlab show' lists a scenario's knobs"
 
 
 @pytest.mark.parametrize("name", ["kernel.k6", "kernel.k6.net", "kernel..net.x", "kernel.k6.net..x"])

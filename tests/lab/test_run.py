@@ -129,6 +129,7 @@ def test_a_run_that_was_killed_is_told_so_by_the_next(
     assert json.loads(first.read_bytes())["status"] == "running"
     with pytest.raises(LabError):
         start()
+    assert not first.with_name(".manifest.reserve").exists()
     left = json.loads(first.read_bytes())
     assert left["status"] == "aborted"
     assert "ended without a word" in left["reason"]

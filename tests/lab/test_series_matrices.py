@@ -36,6 +36,16 @@ def refusals(folder: Path, *overrides: str, axes: str = AXES, more: str = "") ->
     return [str(problem).replace(f"{folder}/scenarios/", "") for problem in refused.value.problems]
 
 
+def test_a_matrix_may_be_named_by_its_file_wherever_that_lies(tmp_path: Path) -> None:
+    planned = plan_of(tmp_path)
+    scenarios = tmp_path / "scenarios"
+    file = (scenarios / "matrices" / "grid.yaml").rename(tmp_path / "grid.yaml")
+    moved = matrices.plan(str(file), (), scenarios)
+    assert (moved.name, moved.digest()) == ("grid", planned.digest())
+    with pytest.raises(BadInput, match="a matrix's name holds small letters"):
+        matrices.plan(str(file.rename(tmp_path / "The Grid.yaml")), (), scenarios)
+
+
 def test_the_cells_are_the_cross_product(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     assert {name: one.cell.knobs for name, one in plan.cells.items()} == {

@@ -1,6 +1,9 @@
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +53,19 @@ def test_one_that_ran_out_of_memory_is_said_to(watch: Watch) -> None:
 def test_what_is_no_event_is_passed_over(watch: Watch, line: str) -> None:
     with watch:
         watch.take(line)
+
+
+def test_what_listens_to_the_engine_ends_with_a_lab_that_is_killed(fake_docker: FakeDocker) -> None:
+    fake_docker.says('"events "*', seconds=600)
+    told = "from lab.watch import Watch; watch = Watch('run-1'); print(watch._process.pid, flush=True)"
+    program = f"{told}; import time; time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as lab:
+        assert lab.stdout
+        listener = Path("/proc") / lab.stdout.readline().strip()
+        until(lambda: "docker" in (listener / "cmdline").read_text())
+        lab.kill()
+    until(lambda: not listener.exists() or " Z " in (listener / "stat").read_text())
+    assert not listener.exists() or " Z " in (listener / "stat").read_text()
 
 
 def test_an_engine_that_stops_telling_is_an_error(watch: Watch) -> None:
