@@ -7,7 +7,8 @@ const data = {
   metrics: {
     http_reqs: { values: { count: 30 } },
     http_req_failed: { values: { passes: 2 } },
-    http_req_duration: { values: { med: 1.23, 'p(95)': 4.56, max: 7.89 } },
+    http_req_duration: { values: { med: 0, 'p(95)': 0, max: 7.89 } },
+    'http_req_duration{expected_response:true}': { values: { med: 1.23, 'p(95)': 4.56, max: 7.89 } },
     iterations: { values: { count: 10 } },
     dropped_iterations: { values: { count: 3 } },
   },
@@ -21,13 +22,19 @@ test('the summary is whole in its file and short on stdout', () => {
     files.stdout,
     '30 requests in 2.3 s, 2 failed\n' +
       '10 iterations, 3 dropped\n' +
-      'answered after 1.2 ms (median), 4.6 ms (p95), 7.9 ms (max), connecting not included\n',
+      'the others after 1.2 ms (median), 4.6 ms (p95), 7.9 ms (max), connecting not included\n',
   );
 });
 
 test('k6 leaves out the metrics of what never happened', () => {
   const { stdout } = summaryFiles({ state: data.state, metrics: {} }, '/raw');
   assert.equal(stdout, '0 requests in 2.3 s, 0 failed\n0 iterations, 0 dropped\n');
+});
+
+test('where every request failed no time of an answer is told', () => {
+  const metrics = { ...data.metrics, http_req_failed: { values: { passes: 30 } } };
+  const { stdout } = summaryFiles({ state: data.state, metrics }, '');
+  assert.equal(stdout, '30 requests in 2.3 s, 30 failed\n10 iterations, 3 dropped\n');
 });
 
 test('without a folder no file is written', () => {
