@@ -37,7 +37,7 @@ function summaryText({ state, metrics }) {
     // The plain metric has the requests that failed as well, with the 0 ms of those that never got a connection.
     const times = 'http_req_duration{expected_response:true}';
     const [median, p95, max] = ['med', 'p(95)', 'max'].map((stat) => value(times, stat).toFixed(1));
-    lines.push(`the others after ${median} ms (median), ${p95} ms (p95), ${max} ms (max), connecting not included`);
+    lines.push(`answers came after ${median} ms (median), ${p95} ms (p95), ${max} ms (max), connecting not included`);
   }
   return `${lines.join('\n')}\n`;
 }

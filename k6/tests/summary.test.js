@@ -22,7 +22,7 @@ test('the summary is whole in its file and short on stdout', () => {
     files.stdout,
     '30 requests in 2.3 s, 2 failed\n' +
       '10 iterations, 3 dropped\n' +
-      'the others after 1.2 ms (median), 4.6 ms (p95), 7.9 ms (max), connecting not included\n',
+      'answers came after 1.2 ms (median), 4.6 ms (p95), 7.9 ms (max), connecting not included\n',
   );
 });
 
