@@ -13,8 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 _FOLDER = Path(__file__).parent
 _ECHARTS = "vendor/echarts.min.js"
@@ -50,6 +52,7 @@ def render(
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: visible(value) if isinstance(value, str) else value,
     )
     environment.filters.update(filters or {})
     return environment.get_template(f"{name}.html").render(
@@ -58,6 +61,20 @@ def render(
         styles=style,
         scripts=scripts,
         data=json.dumps(data, ensure_ascii=False, allow_nan=False).translate(_ESCAPES),
+    )
+
+
+# What would steer the text around it, or hide in it: controls, directions, and the ends of lines of their own.
+_STEERING = frozenset({"Cc", "Cf", "Zl", "Zp"})
+
+
+def visible(text: str) -> str:
+    r"""A text of a run with what is not seen as `\x1b` or `\u202e`; the page's own parts as they are."""
+    if isinstance(text, Markup):
+        return text
+    return "".join(
+        char.encode("unicode_escape").decode() if category(char) in _STEERING and char != "\n" else char
+        for char in text
     )
 
 

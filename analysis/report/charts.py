@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from analysis.page import visible
 from analysis.report import words
 from analysis.report.record import Row
 
@@ -71,7 +72,8 @@ class Chart:
             "log": self.log,
             "width": self.width_s,
             "series": [
-                {"name": each.name, "tone": each.tone, "points": each.points, "ends": each.ends} for each in self.series
+                {"name": visible(each.name), "tone": each.tone, "points": each.points, "ends": each.ends}
+                for each in self.series
             ],
         }
 

@@ -193,6 +193,9 @@ test("hostile strings are shown as text and do nothing", async () => {
   assert.deepEqual(seen.errors.concat(seen.messages), []);
   assert.ok((await page.locator("body").innerText()).includes("<img src=x onerror=window.hurt=1>"));
   assert.ok((await page.locator("body").innerText()).includes("{{7*7}}"));
+  // Marks that turn the direction of text are seen, and do not act.
+  assert.ok((await page.locator("body").innerText()).includes("\\u202e"));
+  assert.ok(!(await page.locator("main").innerText()).includes("\u202e"));
   await close();
 });
 
