@@ -46,7 +46,7 @@ def acceptance(case: Row, prefix: str, served_us: int | None) -> Acceptance | No
     queued_us, after_us, before_us = (
         case[f"{prefix}_{column}"] for column in ("queued_us", "accepted_after_us", "accepted_before_us")
     )
-    if queued_us is None or after_us is None:
+    if queued_us is None or after_us is None or case[f"{prefix}_perhaps_unknown"]:
         return None
     # A server sends nothing over a connection before it accepted it.
     answered_us = case[f"{prefix}_server_first_data_time_us"]

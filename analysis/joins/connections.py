@@ -60,6 +60,8 @@ _FLOWS = """
 # A capture of handshakes alone lacks the ACK that completes one, so there a SYN-ACK has to stand for it.
 # queued_us: when the server's kernel put the connection into the accept queue: with the handshake's last ACK, unless
 # that met a full queue (analysis.joins.admissions). entered: whether it ever did.
+# perhaps_unknown: the server sent nothing but a RST, and its kernel answered SYNs with cookies. Such a connection
+# leaves no trace at the server until an ACK of it finds room in the accept queue, so it may never have been there.
 _CONNECTIONS = """
     CREATE TABLE connections AS
     WITH candidates AS (
@@ -77,6 +79,10 @@ _CONNECTIONS = """
     )
     SELECT * EXCLUDE (established, examined, entered_us), stood AS established,
            stood AND (NOT examined OR entered_us IS NOT NULL) AS entered,
+           coalesce(stood AND (NOT examined OR entered_us IS NOT NULL) AND server_first_data_time_us IS NULL
+                    AND first_rst_by = 'server'
+                    AND to_instance IN (SELECT instance FROM ticks GROUP BY instance
+                                        HAVING max(cookies) > min(cookies)), false) AS perhaps_unknown,
            first_time_us BETWEEN $start_us AND $end_us AS in_window,
            CASE WHEN answered_us IS NULL THEN syn_count
                 ELSE greatest(len(list_filter(syn_times_us, lambda time: time < answered_us)) - 1, 0)
@@ -115,7 +121,7 @@ _ACCEPTED = """
     WITH entries AS (
         SELECT observer, id, to_instance, queued_us,
                row_number() OVER (PARTITION BY to_instance ORDER BY queued_us, observer, id) AS place
-          FROM connections WHERE queued_us IS NOT NULL
+          FROM connections WHERE queued_us IS NOT NULL AND NOT perhaps_unknown
     ), arrivals AS (
         SELECT to_instance AS instance, queued_us, max(place) AS entered FROM entries GROUP BY ALL
     ), single AS (

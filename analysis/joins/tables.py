@@ -7,8 +7,11 @@ health of the instruments says so.
 from __future__ import annotations
 
 import re
+import tempfile
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import duckdb
 import numpy as np
@@ -18,7 +21,6 @@ from analysis.manifest import TRAFFIC_PORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from analysis.bulk import Integers
     from analysis.jsonl import Record
@@ -104,6 +106,10 @@ _REUSES = b"worker_connections are not enough, reusing connections"
 def load(raw: RawRun) -> duckdb.DuckDBPyConnection:
     """Return a database with the tables of a run; it never raises for what the run's files hold or lack."""
     database = duckdb.connect()
+    # What does not fit into memory goes to the machine's place for that, not into the user's folder, and is bounded.
+    spill = Path(tempfile.gettempdir()) / f"connlab-duckdb-{uuid4()}"
+    database.execute("SET temp_directory = $spill", {"spill": str(spill)})
+    database.execute("SET max_temp_directory_size = '4GB'")
     # One thread, so that rows come in the same order each time.
     database.execute("SET threads = 1; SET TimeZone = 'UTC'")
     database.execute(_MACROS)
@@ -232,7 +238,7 @@ def _load_flows(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 
 
 def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    ticks = ("n", "time_us", "listeners", "depth", "queue_limit", "drops", "overflows", "listen_drops")
+    ticks = ("n", "time_us", "listeners", "depth", "queue_limit", "drops", "overflows", "listen_drops", "cookies")
     _create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys(ticks, "BIGINT")})
     _create(database, "processors", {"time_us": "BIGINT", "total_ms": "BIGINT", "idle_ms": "BIGINT"})
     for instance, samples in raw.samples.items():
@@ -247,14 +253,14 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 
 
 def _ticks(samples: Samples) -> Iterable[Integers]:
-    """The columns of `ticks`: the sums over the listeners of the traffic port, and two counters."""
+    """The columns of `ticks`: the sums over the listeners of the traffic port, and three counters."""
     listeners = [[each for each in tick.listeners if each.port == TRAFFIC_PORT] for tick in samples.ticks]
     yield np.arange(len(samples.ticks), dtype=np.int64)
     yield np.array([tick.time_us for tick in samples.ticks], dtype=np.int64)
     yield np.array([len(of_tick) for of_tick in listeners], dtype=np.int64)
     for key in ("depth", "limit", "drops"):
         yield np.array([sum(getattr(each, key) for each in of_tick) for of_tick in listeners], dtype=np.int64)
-    for name in ("TcpExt.ListenOverflows", "TcpExt.ListenDrops"):
+    for name in ("TcpExt.ListenOverflows", "TcpExt.ListenDrops", "TcpExt.TCPReqQFullDoCookies"):
         yield samples.series(name)
 
 

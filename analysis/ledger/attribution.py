@@ -114,6 +114,8 @@ _WHY = """
          WHEN remote IS NULL AND flow_syns_unsampled > 0 THEN 'no samples of its server around its SYNs'
          WHEN remote IS NULL THEN format('of its {} SYNs that got lost, {} met as many overflows as came there',
                                          flow_syns_lost, coalesce(flow_syns_overflowed, 0))
+         WHEN flow_perhaps_unknown
+              THEN 'its SYN may have been answered with a cookie, and whether the server ever had it cannot be told'
          WHEN proxied AND line_line IS NULL THEN 'no line of the access log belongs to it'
          WHEN proxied AND try_server IS NOT NULL AND up_id IS NULL
               THEN 'which connection to ' || try_server || ' was its own cannot be told'

@@ -216,8 +216,10 @@ CAUSES = (
     Cause(
         "reset-by-peer",
         "The server ended the connection with RST before it answered.",
-        "The connection had been made; the first RST in the capture is the server's, while the request waited.",
-        f"{_BROKEN} AND flow_established AND flow_first_rst_by = 'server'"
+        "The connection had been made; the first RST in the capture is the server's, while the request waited. Where"
+        " the server's kernel answered SYNs with cookies, it had also sent data: else it may never have had the"
+        " connection.",
+        f"{_BROKEN} AND flow_established AND NOT flow_perhaps_unknown AND flow_first_rst_by = 'server'"
         " AND flow_first_rst_time_us BETWEEN time_us AND end_us + 1000000",
         f"""{_FLOW} || format(': RST from {{}} at {{}}', flow_to_instance, moment(flow_first_rst_time_us))
             || coalesce('; k6: ' || error, '')""",

@@ -220,13 +220,16 @@ def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
             f"kernel.{client}.Tcp.ActiveOpens - kernel.{client}.Tcp.PassiveOpens",
             f"flows.{server}.total",
         )
+    cookies = f"kernel.{server}.TcpExt.TCPReqQFullDoCookies"
     onwards = f" - flows.{next_server}.total" if next_server else ""
     yield Identity(
         "accepted",
         "The connections that the server's kernel accepted"
         + (", less those that it opened, " if next_server else " ")
-        + "are those in the capture. Those within its own namespace count as both, and are taken off.",
+        + "are those in the capture. Those within its own namespace count as both, and are taken off. Of connections"
+        " by SYN cookies a capture alone cannot always tell whether the server ever had them.",
         f"kernel.{server}.Tcp.PassiveOpens - kernel.{server}.Tcp.ActiveOpens",
+        f"flows.{server}.entered - {cookies}{onwards}",
         f"flows.{server}.entered{onwards}",
     )
     # A proxy's kernel counts the SYN-ACKs that it repeats as a server in the same place.
@@ -240,10 +243,11 @@ def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
     )
     yield Identity(
         "syns-dropped",
-        "The server's kernel dropped the SYNs that nothing answered, and the later packets that met a full queue.",
+        "The server's kernel dropped the SYNs that nothing answered, and the later packets that met a full queue."
+        " Each ACK of a SYN cookie may be one of these.",
         f"kernel.{server}.TcpExt.ListenDrops",
         f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.min",
-        f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.max",
+        f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.max + kernel.{server}.TcpExt.SyncookiesRecv",
     )
     yield Identity(
         "drops-by-overflow",

@@ -163,6 +163,37 @@ def test_the_kernel_counts_sockets_that_wait_for_the_other_s_fin_among_those_in_
     assert holds(found)["time-wait-k6-1"] == status
 
 
+def test_a_reset_of_a_connection_by_a_syn_cookie_is_not_put_down_to_a_server_that_may_never_have_had_it(
+    run: RunFolder,
+) -> None:
+    # User 4's SYN was answered with a cookie; its ACK met a full queue, and later a RST came.
+    capture = run.captures["backend-1"] = Capture(
+        [each for each in make_packets().packets if b"\x9c\x44\x1f\x90" not in each[1]]
+    )
+    second = MEASURE_S + 0.0301
+    Connection(capture, "172.18.0.3:40004", BACKEND, isn=4_000).handshake(second).reset_by_server(second + 0.6)
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
+    request, dial = run.clients["k6-1"].requests[3], run.clients["k6-1"].dials[3]
+    dial |= {"error": None, "error_kind": None, "duration_us": 150}
+    request |= {"remote": BACKEND, "error_code": 1220, "error": "connection reset by peer"}
+    request |= {"end_us": request["time_us"] + 600_000}
+    for tick in run.samples["backend-1"].tick_between(MEASURE_S + 0.05, MEASURE_S + 60):
+        tick["counters"] |= {"TcpExt.TCPReqQFullDoCookies": 1, "TcpExt.SyncookiesRecv": 5}
+    found, _ = account(run)
+    identities = {each["id"]: each for each in found["hops"][0]["identities"]}
+
+    assert found["unexplained_requests"] == [
+        {
+            "request": "k6-1/4",
+            "outcome": "failed",
+            "why": "its SYN may have been answered with a cookie, and whether the server ever had it cannot be told",
+        }
+    ]
+    # The server's kernel accepted three, and dropped five packets of user 4 whatever the capture says.
+    assert (identities["accepted"]["right"]["value"], identities["accepted"]["right"]["value_max"]) == (3, 4)
+    assert identities["accepted"]["holds"] == identities["syns-dropped"]["holds"] == "true"
+
+
 def foreign() -> bytes:
     """A capture of another run: the same packets, a day earlier."""
     capture = make_packets()
