@@ -185,6 +185,13 @@ def _places(record: Record, main: Cause) -> str | None:
     users, connections = record.knob("load.users"), record.knob("backend.max_connections")
     if record.path[1:] != ["backend"] or not isinstance(capacity, int) or not isinstance(backlog, int):
         return None
+    if main.name == "waited-in-accept-queue":
+        kept = record.knob("backend.keep_alive_timeout")
+        idle = f" An idle client keeps its place for {words.spoken(kept)} (backend.keep_alive_timeout)." if kept else ""
+        return (
+            f"Tomcat serves {connections:,} at once (backend.max_connections); up to {backlog:,} + 1 more wait in the"
+            f" queue (backend.accept_count) until one of these goes.{idle}"
+        )
     text = (
         f"Tomcat serves {connections:,} at once (backend.max_connections), and the queue holds {backlog:,} + 1"
         f" (backend.accept_count): {words.count(capacity, 'place')}"

@@ -103,6 +103,40 @@ def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(run: RunFol
     assert found.turns[0].knob == "backend.max_connections"
 
 
+def test_who_waited_in_the_queue_is_told_what_for(run: RunFolder) -> None:
+    run.manifest["slow_ms"] = 5000
+    client = run.clients["k6-1"]
+    client.requests = [request for request in client.requests if request["status"] == 200]
+    found = summary.of_run(read(run))
+
+    assert found.sentence.startswith("2 of 3 requests were slow, because the connection lay in the accept queue")
+    assert found.why[-1] == (
+        "Tomcat serves 1 at once (backend.max_connections); up to 1 + 1 more wait in the queue (backend.accept_count)"
+        " until one of these goes. An idle client keeps its place for 20 s (backend.keep_alive_timeout)."
+    )
+
+
+def test_a_cause_at_a_proxy_points_to_the_proxy_s_hop_and_knobs(run: RunFolder) -> None:
+    folder = run.write()
+    analyse(folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["path"] = ["k6", "gateway", "backend"]
+    manifest["knobs"] |= {"gateway.max_idle_conns": knob(100), "nginx.upstream_keepalive": knob(0)}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    ledger = json.loads((folder / "derived" / "ledger.json").read_text())
+    ledger["causes"] = {"ephemeral-ports-exhausted": 100}
+    (folder / "derived" / "ledger.json").write_text(json.dumps(ledger))
+    path = folder / "derived" / "requests.parquet"
+    with duckdb.connect() as database:
+        database.execute(f"CREATE TABLE old AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  our own
+        replaced = "'ephemeral-ports-exhausted' AS cause, NULL::VARCHAR AS dial_error_kind, 1 AS access_line"
+        database.execute(f"COPY (SELECT * REPLACE ({replaced}) FROM old) TO '{path}' (FORMAT parquet)")  # noqa: S608
+    found = summary.of_run(record.read(folder))
+
+    assert "because the gateway had no port left for another connection to the backend" in found.sentence
+    assert [turn.knob for turn in found.turns] == ["gateway.max_idle_conns"]
+
+
 def test_the_queue_is_drawn_against_its_limit(run: RunFolder) -> None:
     chart = chart_of(run, "queue")
 

@@ -88,6 +88,7 @@ describe("what the reports say", () => {
     const text = await read("aborted", "verdict");
     assert.match(text, /The run was aborted: interrupted \(Ctrl-C\)/);
     assert.match(text, /\? unknown/);
+    assert.match(text, /6 of the predictions cannot be decided: the run is aborted/);
     assert.match(text, /k6 did not end in order/);
   });
 
