@@ -33,7 +33,11 @@ _LEVELS = {
 _COUNTS = {
     "connections.opened": ("Connections to the backends that were opened.", "dials", "error_kind IS NULL"),
     "connections.closed": ("Connections to the backends that were closed, by either side.", "closes", "true"),
-    "connections.closed_by_peer": ("Those of them that a backend closed first.", "closes", "error IS NOT NULL"),
+    "connections.closed_by_peer": (
+        "Those of them whose end by the backend the gateway read before its own; the capture tells who was first.",
+        "closes",
+        "error IS NOT NULL",
+    ),
     "dials.total": ("Attempts to connect to a backend.", "dials", "true"),
     "dials.failed": ("Attempts that failed.", "dials", "error_kind IS NOT NULL"),
 }
