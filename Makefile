@@ -128,9 +128,9 @@ test-e2e: ## real runs through the commands a user types
 
 # --- the lab's own speed --------------------------------------------------------------------------------------
 
-.PHONY: bench bench-k6 bench-collector bench-flows bench-backend
+.PHONY: bench bench-k6 bench-collector bench-flows bench-backend bench-cell
 bench: setup-test ## what the lab itself costs and how fast it is; wants a quiet machine
-	@$(MAKE) bench-k6 bench-collector bench-flows bench-backend
+	@$(MAKE) bench-k6 bench-collector bench-flows bench-backend bench-cell
 
 bench-k6: ## what the dial and request records cost k6
 	@setup/check.sh go k6 ./bench
@@ -143,3 +143,6 @@ bench-flows: ## flows beside tshark and gopacket on the same capture
 
 bench-backend: ## the backend's start-up with its AOT cache and without
 	@backend/bench-startup
+
+bench-cell: ## what a run costs around its load, from preparation to clean-up
+	@.venv/bin/python tests/bench/cell.py 5
