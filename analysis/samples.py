@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 SCHEMA = "connlab.samples/1"
 
+# A sampler reads the clock, and may have to wait for a processor before it reads the counters: what happened shortly
+# before or after a tick may be on either side of it. Ticks are 100 ms apart by default.
+TICK_SLACK_US = 50_000
+
 
 @dataclass(frozen=True, slots=True)
 class Listener:

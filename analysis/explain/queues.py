@@ -9,6 +9,7 @@ from analysis.explain.account import Note
 from analysis.explain.words import ms
 from analysis.jsonl import integer
 from analysis.manifest import TRAFFIC_PORT
+from analysis.samples import TICK_SLACK_US
 
 if TYPE_CHECKING:
     from analysis.jsonl import Record
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
     from analysis.scrapes import Scrape
 
 _OVERFLOWS, _DROPS = "TcpExt.ListenOverflows", "TcpExt.ListenDrops"
-
-# A sampler reads the clock, and may have to wait for a processor before it reads the counters: what happened shortly
-# before or after a tick may be on either side of it.
-_TICK_SLACK_US = 50_000
 
 
 def accept_queue(samples: Samples | None, server: str, time_us: int) -> Note | None:
@@ -33,8 +30,8 @@ def accept_queue(samples: Samples | None, server: str, time_us: int) -> Note | N
     if samples is None:
         return None
     times_us = [tick.time_us for tick in samples.ticks]
-    before = bisect_right(times_us, time_us - _TICK_SLACK_US) - 1
-    after = bisect_left(times_us, time_us + _TICK_SLACK_US)
+    before = bisect_right(times_us, time_us - TICK_SLACK_US) - 1
+    after = bisect_left(times_us, time_us + TICK_SLACK_US)
     if before < 0 or after >= len(times_us):
         return None
     depths = [_depth(samples, tick) for tick in (before, after)]

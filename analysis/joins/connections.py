@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.joins import admissions
+from analysis.samples import TICK_SLACK_US
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
     from analysis.joins.hops import Hop
     from analysis.rawrun import RawRun
     from analysis.window import Window
-
-# What a packet's time and that of a sample may differ by although both mean the same moment: a sampler that is ready
-# to read may have to wait for a processor first. Ticks are 100 ms apart by default.
-_SAMPLE_SLACK_US = 50_000
 
 
 def build(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Sequence[Hop], window: Window) -> None:
@@ -41,7 +38,7 @@ def build(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Sequence[Hop],
     database.execute(_CONNECTIONS, {"start_us": window.start_us, "end_us": window.end_us})
     database.execute(_RACES)
     database.execute(_ACCEPTED)
-    database.execute(_LOST_SYNS, {"slack_us": _SAMPLE_SLACK_US})
+    database.execute(_LOST_SYNS, {"slack_us": TICK_SLACK_US})
     database.execute(_QUEUE_PROOF)
 
 

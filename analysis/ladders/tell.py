@@ -10,6 +10,7 @@ from analysis.explain import servers, views, wire
 from analysis.explain.words import count, printable, shown
 from analysis.ladders import segments
 from analysis.ladders.document import Ladder, Packets, Queue, Step
+from analysis.samples import TICK_SLACK_US
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 # What of one request a reader may want to see.
 _STEPS_MAX = 40
-
-# As explain has it: what is nearer to a tick may be on either side of it.
-_TICK_SLACK_US = 50_000
 
 _GAVE_UP = {
     "timeout": "gives up connecting",
@@ -125,7 +123,7 @@ class Teller:
                     WHERE instance = $server AND listeners > 0 AND time_us {edge} ORDER BY n {order} LIMIT 1""",  # noqa: S608  texts of our own
                 server=server,
                 time_us=time_us,
-                slack_us=_TICK_SLACK_US,
+                slack_us=TICK_SLACK_US,
             )
             for edge, order in (("<= $time_us - $slack_us", "DESC"), (">= $time_us + $slack_us", "ASC"))
         ]
