@@ -93,9 +93,6 @@ def _target(effective: Effective) -> Iterator[Problem]:
 def _between_knobs(effective: Effective) -> Iterator[Problem]:
     knobs, at = effective.scenario.knobs, effective.where_knob
     load, backend = knobs.load, knobs.backend
-    if backend.instances > 1 and not set(PROXIES) & set(effective.scenario.path):
-        what = f"{backend.instances} backends need a proxy before them: nothing else spreads the load"
-        yield Problem(what, at("backend.instances"), "put nginx or gateway on the path")
     if backend.threads_min_spare > backend.threads_max:
         what = f"backend.threads_min_spare ({backend.threads_min_spare}) exceeds threads_max ({backend.threads_max})"
         yield Problem(what, _first_asked(effective, "backend.threads_max", "backend.threads_min_spare"))

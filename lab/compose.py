@@ -96,7 +96,7 @@ def _role_environment(effective: Effective, topology: Topology, instance: str) -
         index = topology.clients.index(instance)
         segment, sequence = segments(len(topology.clients))[index]
         return environment(knobs, "load") | {
-            "CONNLAB_TARGET": topology.target,
+            "CONNLAB_TARGETS": " ".join(topology.targets),
             "CONNLAB_INSTANCE": instance,
             "CONNLAB_SEGMENT": segment,
             "CONNLAB_SEGMENT_SEQUENCE": sequence,

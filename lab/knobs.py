@@ -44,7 +44,9 @@ class Group(BaseModel):
 class Backend(Group):
     """The Spring Boot service on Tomcat."""
 
-    instances: Annotated[int, Field(ge=1, le=3, description="How many backends stand behind the proxy")] = 1
+    instances: Annotated[
+        int, Field(ge=1, le=3, description="How many backends there are; without a proxy, all are targets of the load")
+    ] = 1
     accept_count: Annotated[
         int,
         Field(ge=1, le=1_000_000, description="Tomcat's acceptCount: the backlog it asks of listen(2); connections"),

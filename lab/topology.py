@@ -36,10 +36,10 @@ class Topology:
         return self.instances["k6"]
 
     @property
-    def target(self) -> str:
-        """Where the clients send their requests; no slash at the end."""
-        first = next(iter(self.servers))
-        return f"http://{first}:{TRAFFIC_PORT}"
+    def targets(self) -> list[str]:
+        """Where the clients send their requests: every instance of the first server; no slash at the end."""
+        first = next(instances for role, instances in self.instances.items() if role != "k6")
+        return [f"http://{instance}:{TRAFFIC_PORT}" for instance in first]
 
     def role_of(self, instance: str) -> Role:
         """Give the role that an instance plays."""

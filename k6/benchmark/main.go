@@ -81,7 +81,7 @@ func measure(users, calls, repetitions int) error {
 
 func load(target string, users, calls int) []string {
 	return []string{
-		"K6_AUTO_EXTENSION_RESOLUTION=false", "CONNLAB_INSTANCE=k6-1", "CONNLAB_TARGET=" + target,
+		"K6_AUTO_EXTENSION_RESOLUTION=false", "CONNLAB_INSTANCE=k6-1", "CONNLAB_TARGETS=" + target,
 		"CONNLAB_CONNECT_TIMEOUT=30000ms", "CONNLAB_REQUEST_TIMEOUT=60000ms", "CONNLAB_KEEP_ALIVE=true",
 		"CONNLAB_PATH=/", "CONNLAB_HANDLER_DELAY=0ms", "CONNLAB_RESPONSE_BYTES=0", "CONNLAB_MAX_DURATION=600000ms",
 		"CONNLAB_USERS=" + strconv.Itoa(users), "CONNLAB_CALLS=" + strconv.Itoa(calls),

@@ -9,7 +9,7 @@ export const options = {
   },
 };
 
-const url = `${__ENV.CONNLAB_TARGET}/?ms=0&bytes=0`;
+const url = `${__ENV.CONNLAB_TARGETS}/?ms=0&bytes=0`;
 const calls = Number(__ENV.CONNLAB_CALLS);
 
 export default function () {

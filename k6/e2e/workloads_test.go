@@ -68,6 +68,44 @@ func TestWithoutKeepAliveEachRequestHasItsOwnConnection(t *testing.T) {
 	}
 }
 
+func TestAUserKeepsOneOfSeveralTargets(t *testing.T) {
+	t.Parallel()
+	targets := []string{newBackend(t, 0).URL, newBackend(t, 0).URL}
+	both := strings.Join(targets, " ")
+	for workload, changes := range map[string][]string{
+		"users":        {"CALLS", "2"},
+		"spike":        {},
+		"long-polling": {},
+	} {
+		record := completed(t, workload, with(knobs(both), changes...)).record(t)
+		used := make(map[string]int)
+		for _, request := range record.requests {
+			target := targets[(request.VU-1)%2]
+			if !strings.HasPrefix(request.URL, target+"/") {
+				t.Errorf("%s: user %d asked %s, not %s", workload, request.VU, request.URL, target)
+			}
+			used[target]++
+		}
+		if len(used) != 2 {
+			t.Errorf("%s: of two targets these were asked: %v", workload, used)
+		}
+	}
+}
+
+func TestSequentialRequestsGoToEachTargetInTurn(t *testing.T) {
+	t.Parallel()
+	targets := []string{newBackend(t, 0).URL, newBackend(t, 0).URL}
+	record := completed(t, "sequential", knobs(strings.Join(targets, " "))).record(t)
+	for i, request := range record.requests {
+		if !strings.HasPrefix(request.URL, targets[i%2]+"/") {
+			t.Errorf("request %d went to %s", i+1, request.URL)
+		}
+	}
+	if len(record.requests) != 10 || len(record.dials) != 2 {
+		t.Errorf("%d requests over %d connections", len(record.requests), len(record.dials))
+	}
+}
+
 func TestInstancesShareTheUsersOfATest(t *testing.T) {
 	t.Parallel()
 	target := newBackend(t, 0).URL

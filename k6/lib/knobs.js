@@ -71,12 +71,18 @@ function urlSafe(text) {
   return true;
 }
 
-/** @type {Kind<string>} */
-const target = {
-  wanted: 'a URL without a path, such as http://nginx:8080',
+/** @param {string} text */
+function isTarget(text) {
+  const host = text.startsWith('http://') ? text.slice('http://'.length) : '';
+  return host !== '' && urlSafe(host) && !host.includes('/');
+}
+
+/** @type {Kind<string[]>} */
+const targets = {
+  wanted: 'URLs without a path, such as http://nginx:8080, a space between two',
   parse: (text) => {
-    const host = text.startsWith('http://') ? text.slice('http://'.length) : '';
-    return host !== '' && urlSafe(host) && !host.includes('/') ? text : undefined;
+    const urls = text.split(' ');
+    return urls.every(isTarget) ? urls : undefined;
   },
 };
 
@@ -88,7 +94,7 @@ const path = {
 
 /** What every workload needs. The extension reads connect_timeout too; here it is checked with the others. */
 const common = {
-  target,
+  targets,
   connect_timeout: duration(1),
   request_timeout: duration(1),
   keep_alive: flag(),

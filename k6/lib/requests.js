@@ -1,5 +1,6 @@
 import { check } from 'k6';
 import http from 'k6/http';
+import { delayUrls } from './targets.js';
 
 // k6 wraps what its modules export anew at each access, which costs as much as a twentieth of a request.
 const send = http.request;
@@ -36,15 +37,12 @@ export function request({ method, name, url, timeout_ms, readBody = false }) {
 }
 
 /**
- * The request to the backend's delay endpoint.
+ * The request to the backend's delay endpoint, one for each target.
  *
- * @param {{target: string, path: string, handler_delay: number, response_bytes: number, request_timeout: number}} knobs
+ * @param {import('./targets.js').DelayKnobs & {request_timeout: number}} knobs
  */
-export function delayRequest({ target, path, handler_delay, response_bytes, request_timeout }) {
-  return request({
-    method: 'GET',
-    name: 'delay',
-    url: `${target}${path}?ms=${handler_delay}&bytes=${response_bytes}`,
-    timeout_ms: request_timeout,
-  });
+export function delayRequests(knobs) {
+  return delayUrls(knobs).map((url) =>
+    request({ method: 'GET', name: 'delay', url, timeout_ms: knobs.request_timeout }),
+  );
 }

@@ -3,7 +3,7 @@ import test from 'node:test';
 import { count, delayKnobs, duration, flag, readKnobs } from '../lib/knobs.js';
 
 const environment = {
-  CONNLAB_TARGET: 'http://nginx:8080',
+  CONNLAB_TARGETS: 'http://nginx:8080',
   CONNLAB_CONNECT_TIMEOUT: '30000ms',
   CONNLAB_REQUEST_TIMEOUT: '60000ms',
   CONNLAB_KEEP_ALIVE: 'true',
@@ -16,7 +16,7 @@ test('knobs are read by kind, durations as milliseconds', () => {
     { users: count(), rejoin: flag() },
   );
   assert.deepEqual(knobs, {
-    target: 'http://nginx:8080',
+    targets: ['http://nginx:8080'],
     connect_timeout: 30000,
     request_timeout: 60000,
     keep_alive: true,
@@ -66,10 +66,14 @@ for (const [name, kind, good, bad] of [counts, durations, flags, paths]) {
   });
 }
 
-test('a target is a server, without a path', () => {
-  /** @param {string} target */
-  const read = (target) => readKnobs({ ...environment, CONNLAB_TARGET: target }, {}).target;
-  assert.equal(read('http://127.0.0.1:1'), 'http://127.0.0.1:1');
+test('targets are servers, without a path', () => {
+  /** @param {string} targets */
+  const read = (targets) => readKnobs({ ...environment, CONNLAB_TARGETS: targets }, {}).targets;
+  assert.deepEqual(read('http://127.0.0.1:1'), ['http://127.0.0.1:1']);
+  assert.deepEqual(read('http://backend-1:8080 http://backend-2:8080'), [
+    'http://backend-1:8080',
+    'http://backend-2:8080',
+  ]);
   for (const bad of [
     '',
     'nginx:8080',
@@ -78,9 +82,11 @@ test('a target is a server, without a path', () => {
     'http://nginx/',
     'http://nginx?a',
     'http://ngi nx',
+    'http://a  http://b',
+    'http://a ',
   ]) {
     assert.throws(() => read(bad), {
-      message: `CONNLAB_TARGET must be a URL without a path, such as http://nginx:8080, not "${bad}"`,
+      message: `CONNLAB_TARGETS must be URLs without a path, such as http://nginx:8080, a space between two, not "${bad}"`,
     });
   }
 });

@@ -12,6 +12,7 @@ import { workloadOptions } from '../lib/options.js';
 import { request } from '../lib/requests.js';
 import { graceMs, leaveMs } from '../lib/schedule.js';
 import { summaryFiles } from '../lib/summary.js';
+import { ofUser } from '../lib/targets.js';
 
 const knobs = readKnobs(__ENV, {
   users: count(2),
@@ -40,17 +41,19 @@ export const options = workloadOptions(
   knobs,
 );
 
-/** @param {string} name */
-const post = (name) =>
+/**
+ * @param {string} target
+ * @param {string} name
+ */
+const post = (target, name) =>
   request({
     method: 'POST',
     name,
-    url: `${knobs.target}/api/${name}`,
+    url: `${target}/api/${name}`,
     timeout_ms: knobs.request_timeout,
     readBody: true,
   });
-const wait = post('wait');
-const entry = post('entry');
+const rooms = knobs.targets.map((target) => ({ wait: post(target, 'wait'), entry: post(target, 'entry') }));
 
 /** A user that was turned away tries again after this long. */
 const retrySeconds = 1;
@@ -74,6 +77,7 @@ export default function () {
     sleepUntil(exec.scenario.startTime + rampMs);
     return;
   }
+  const { wait, entry } = ofUser(rooms, exec.vu.idInTest);
   const answer = wait();
   if (answer.status !== 200) {
     sleep(Number(answer.headers['Retry-After'] ?? retrySeconds));

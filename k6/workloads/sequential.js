@@ -1,9 +1,10 @@
-// One user, one request at a time.
+// One user, one request at a time, to each target in turn.
 import connlab from 'k6/x/connlab';
 import { count, delayKnobs, readKnobs } from '../lib/knobs.js';
 import { workloadOptions } from '../lib/options.js';
-import { delayRequest } from '../lib/requests.js';
+import { delayRequests } from '../lib/requests.js';
 import { summaryFiles } from '../lib/summary.js';
+import { ofCall } from '../lib/targets.js';
 
 const knobs = readKnobs(__ENV, {
   ...delayKnobs,
@@ -22,10 +23,12 @@ export const options = workloadOptions(
   knobs,
 );
 
-const call = delayRequest(knobs);
+const calls = delayRequests(knobs);
+let made = 0;
 
 export default function () {
-  call();
+  ofCall(calls, made)();
+  made += 1;
 }
 
 /** @param {import('../lib/summary.js').Summary} data */

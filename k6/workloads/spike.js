@@ -1,10 +1,12 @@
 // Arrivals at a fixed rate, whatever the server does: what finds no free user is counted as dropped.
+import exec from 'k6/execution';
 import connlab from 'k6/x/connlab';
 import { count, delayKnobs, duration, readKnobs } from '../lib/knobs.js';
 import { workloadOptions } from '../lib/options.js';
-import { delayRequest } from '../lib/requests.js';
+import { delayRequests } from '../lib/requests.js';
 import { graceMs } from '../lib/schedule.js';
 import { summaryFiles } from '../lib/summary.js';
+import { ofUser } from '../lib/targets.js';
 
 const knobs = readKnobs(__ENV, {
   ...delayKnobs,
@@ -27,9 +29,13 @@ export const options = workloadOptions(
   knobs,
 );
 
-const call = delayRequest(knobs);
+const calls = delayRequests(knobs);
+/** @type {(typeof calls)[0] | undefined} */
+let call;
 
 export default function () {
+  // Each user has variables of its own, and no number yet while they are made.
+  call ??= ofUser(calls, exec.vu.idInTest);
   call();
 }
 

@@ -6,9 +6,10 @@ import connlab from 'k6/x/connlab';
 import { sleepUntil } from '../lib/clock.js';
 import { count, delayKnobs, duration, readKnobs } from '../lib/knobs.js';
 import { workloadOptions } from '../lib/options.js';
-import { delayRequest } from '../lib/requests.js';
+import { delayRequests } from '../lib/requests.js';
 import { arrivalMs } from '../lib/schedule.js';
 import { summaryFiles } from '../lib/summary.js';
+import { ofUser } from '../lib/targets.js';
 
 const knobs = readKnobs(__ENV, {
   ...delayKnobs,
@@ -30,11 +31,12 @@ export const options = workloadOptions(
   knobs,
 );
 
-const call = delayRequest(knobs);
+const calls = delayRequests(knobs);
 
 export default function () {
   // Counted from the scenario's start and over all instances, so that no user inherits the delay of another.
   sleepUntil(exec.scenario.startTime + arrivalMs(exec.vu.idInTest, knobs.arrival_gap));
+  const call = ofUser(calls, exec.vu.idInTest);
   for (let made = 0; made < knobs.calls; made += 1) {
     if (made > 0 && knobs.think_time > 0) sleep(knobs.think_time / 1000);
     call();

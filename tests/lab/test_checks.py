@@ -70,13 +70,6 @@ def test_what_only_the_delay_reads_is_refused_elsewhere(effective: Make) -> None
     assert "load.handler_delay is set, but only /api/delay reads it" in said
 
 
-def test_several_backends_need_a_proxy(effective: Make) -> None:
-    assert "3 backends need a proxy before them" in refusal(effective, "backend.instances=3")
-    for proxy in ("nginx", "gateway"):
-        proxied = yaml_with(MINIMAL, {"[k6, backend]": f"[k6, {proxy}, backend]"})
-        assert effective("backend.instances=3", text=proxied).scenario.knobs.backend.instances == 3
-
-
 def test_spare_threads_cannot_exceed_all_threads(effective: Make) -> None:
     said = refusal(effective, "backend.threads_max=1")
     assert said.startswith("--set backend.threads_max=1: backend.threads_min_spare (10) exceeds threads_max (1)")

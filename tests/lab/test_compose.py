@@ -70,9 +70,14 @@ def test_the_gateway_has_its_knobs_and_every_backend_and_captures_both_hops(effe
         "CONNLAB_RESPONSE_HEADER_TIMEOUT": "0ms",
         "CONNLAB_SERVER_IDLE_TIMEOUT": "0ms",
     }
-    assert added["k6-1"]["environment"]["CONNLAB_TARGET"] == "http://gateway:8080"
+    assert added["k6-1"]["environment"]["CONNLAB_TARGETS"] == "http://gateway:8080"
     assert added["collector-gateway"]["environment"]["CONNLAB_CAPTURE"] == "headers"
     assert added["collector-backend-1"]["environment"]["CONNLAB_CAPTURE"] == "off"
+
+
+def test_without_a_proxy_the_clients_know_every_backend(effective: Make) -> None:
+    added = services(effective, "backend.instances=2")
+    assert added["k6-1"]["environment"]["CONNLAB_TARGETS"] == "http://backend-1:8080 http://backend-2:8080"
 
 
 def test_nginx_knows_every_backend(effective: Make) -> None:

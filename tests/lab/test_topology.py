@@ -24,9 +24,10 @@ def test_clients_and_backends_are_numbered_and_nginx_is_not(effective: Make) -> 
     topology = topology_of(effective("load.instances=2", "backend.instances=3", text=THROUGH_NGINX))
     assert topology.all == ["k6-1", "k6-2", "nginx", "backend-1", "backend-2", "backend-3"]
     assert topology.servers == ["nginx", "backend-1", "backend-2", "backend-3"]
-    assert topology.target == "http://nginx:8080"
+    assert topology.targets == ["http://nginx:8080"]
     assert [topology.role_of(one) for one in ("k6-2", "nginx", "backend-3")] == ["k6", "nginx", "backend"]
 
 
-def test_without_a_proxy_the_clients_go_to_the_backend(effective: Make) -> None:
-    assert topology_of(effective()).target == "http://backend-1:8080"
+def test_without_a_proxy_the_clients_go_to_every_backend(effective: Make) -> None:
+    assert topology_of(effective()).targets == ["http://backend-1:8080"]
+    assert topology_of(effective("backend.instances=2")).targets == ["http://backend-1:8080", "http://backend-2:8080"]

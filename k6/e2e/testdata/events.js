@@ -3,7 +3,7 @@ import connlab from 'k6/x/connlab';
 
 // setup() has no user, and its requests have no dial in the record.
 export function setup() {
-  http.get(__ENV.CONNLAB_TARGET);
+  http.get(__ENV.CONNLAB_TARGETS);
 }
 
 export default function () {

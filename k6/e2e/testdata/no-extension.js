@@ -2,6 +2,6 @@ import { sleep } from 'k6';
 import http from 'k6/http';
 
 export default function () {
-  http.get(__ENV.CONNLAB_TARGET);
+  http.get(__ENV.CONNLAB_TARGETS);
   sleep(30);
 }
