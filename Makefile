@@ -10,12 +10,13 @@ docker_socket := --volume /var/run/docker.sock:/var/run/docker.sock
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW
+export SCENARIO SET PRESET RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
 sets = $(call parted,sets,SET); options=("$${sets[@]/\#/--set=}")
 series = $(sets); if [[ -n "$${DRY:-}" ]]; then options+=(--dry-run); fi; if [[ -n "$${NEW:-}" ]]; then options+=(--new); fi
+preset = options+=($${PRESET:+--preset="$$PRESET"})
 # The input is checked first: nobody waits for a set-up to be told of a slip.
 checked = $(connlab) $(1) --check "$${options[@]}" -- "$$$(2)"; setup/ready.sh; $(connlab) $(1) "$${options[@]}" -- "$$$(2)"
 
@@ -26,8 +27,8 @@ help: ## this list
 # --- running --------------------------------------------------------------------------------------------------
 
 .PHONY: run matrix search advise list show analyse report open explain compare estimate doctor clean
-run: python ## SCENARIO=<slug> [SET="backend.accept_count=10 …"]: one experiment, from set-up to verdict
-	@$(series); $(call checked,run,SCENARIO)
+run: python ## SCENARIO=<slug> [SET="backend.accept_count=10 …"] [PRESET=published]: one experiment, from set-up to verdict
+	@$(series); $(preset); $(call checked,run,SCENARIO)
 
 matrix: python ## MATRIX=<name> [SET=…] [DRY=1] [NEW=1]: every cell, shuffled; goes on where it stopped; without a name, a list
 	@$(series); $(call checked,matrix,MATRIX)
@@ -42,8 +43,8 @@ advise: python ## RUN=<run>: the knob that its main cause points to, the value, 
 list: python ## the scenarios
 	@$(connlab) list
 
-show: python ## SCENARIO=<slug>: a scenario with its effective knobs and its predictions
-	@$(sets); $(connlab) show "$${options[@]}" -- "$$SCENARIO"
+show: python ## SCENARIO=<slug> [SET=…] [PRESET=…]: a scenario with its effective knobs and its predictions
+	@$(sets); $(preset); $(connlab) show "$${options[@]}" -- "$$SCENARIO"
 
 analyse: python ## RUN=<folder>: everything derived again from the raw files
 	@$(connlab) analyse -- "$$RUN"

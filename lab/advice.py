@@ -202,5 +202,10 @@ def _command(recorded: Manifest, remedy: _Remedy) -> str:
     } | {remedy.knob: remedy.value}
     texts = [f"{name}={value}" for name, value in sets.items()]
     if any(" " in text for text in texts):
-        return " ".join([".venv/bin/connlab run", recorded.scenario, *(f"--set {shlex.quote(text)}" for text in texts)])
-    return f'make run SCENARIO={recorded.scenario} SET="{" ".join(texts)}"'
+        options = [
+            *([f"--preset {recorded.preset}"] if recorded.preset else []),
+            *(f"--set {shlex.quote(text)}" for text in texts),
+        ]
+        return " ".join([".venv/bin/connlab run", recorded.scenario, *options])
+    preset = f" PRESET={recorded.preset}" if recorded.preset else ""
+    return f'make run SCENARIO={recorded.scenario}{preset} SET="{" ".join(texts)}"'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lab import sysctls
+from lab import presets, sysctls
 from lab.catalogue import CATALOGUE, show_value
 from lab.effective import Effective
 from lab.errors import Problem
@@ -17,6 +17,7 @@ _DELAY = "/api/delay"
 
 def problems_of(effective: Effective) -> Iterator[Problem]:
     """Give everything about the scenario that cannot be run or would silently do nothing."""
+    yield from presets.problems(effective.scenario, effective.document)
     path_problems = list(_path(effective))
     yield from path_problems
     yield from _roles(effective)

@@ -31,6 +31,7 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KNOB=VALUE", help="Set a knob, such as backend.accept_count=10; repeatable."),
 ]
+PresetOption = Annotated[str | None, typer.Option(help="One of the scenario's presets, such as published.")]
 NewOption = Annotated[bool, typer.Option("--new", help="Begin a new series, though one could be gone on with.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List cells, order and expected time; run nothing.")]
 # What `make` asks before the set-up; the engine, memory and disk are the run's own to ask about.
@@ -63,6 +64,7 @@ def run(
     scenario: ScenarioArgument,
     sets: SetOption = None,
     *,
+    preset: PresetOption = None,
     new: NewOption = False,
     dry_run: DryRunOption = False,
     check: CheckOption = False,
@@ -72,7 +74,7 @@ def run(
     from lab import effective, reports  # noqa: PLC0415
     from lab.run import run as run_scenario  # noqa: PLC0415
 
-    resolved = effective.resolve(scenario, sets or [])
+    resolved = effective.resolve(scenario, sets or [], preset=preset)
     if resolved.scenario.arms:
         from lab.series import arms  # noqa: PLC0415
 
@@ -359,11 +361,13 @@ def list_scenarios(*, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def show(scenario: ScenarioArgument, sets: SetOption = None, *, as_json: JsonOption = False) -> None:
+def show(
+    scenario: ScenarioArgument, sets: SetOption = None, *, preset: PresetOption = None, as_json: JsonOption = False
+) -> None:
     """Show a scenario with its effective knobs, and its predictions with what is known of them before a run."""
     from lab import effective, limits, listing  # noqa: PLC0415
 
-    resolved = effective.resolve(scenario, sets or [])
+    resolved = effective.resolve(scenario, sets or [], preset=preset)
     problems = list(limits.of_kernel(resolved))
     if problems:
         raise BadInput(problems)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from lab import document, messages, paths
+from lab import document, messages, paths, presets
 from lab.catalogue import flat
 from lab.document import Document, Location
 from lab.errors import BadInput, Problem
@@ -19,7 +19,7 @@ from lab.nearest import did_you_mean
 from lab.overrides import Override, knob_location, parse_overrides
 from lab.scenario import Claim, Scenario
 
-Source = Literal["scenario", "set", "cell", "default"]
+Source = Literal["scenario", "set", "preset", "cell", "default"]
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -58,7 +58,8 @@ class Effective:
 
     Attributes:
         values: every knob's value under its full name; durations in milliseconds.
-        overrides: the user's and the variant's.
+        overrides: the preset's, the user's and the variant's; each knob stands once.
+        preset: its name, if one was asked for.
     """
 
     slug: str
@@ -67,6 +68,7 @@ class Effective:
     document: Document
     overrides: tuple[Override, ...]
     variant: Variant = _AS_WRITTEN
+    preset: str | None = None
 
     def source(self, knob: str) -> Source:
         """Tell who set a knob."""
@@ -126,9 +128,15 @@ def _folders(folder: Path) -> list[str]:
 
 
 def resolve(
-    slug: str, overrides: Iterable[str] = (), folder: Path | None = None, variant: Variant = _AS_WRITTEN
+    slug: str,
+    overrides: Iterable[str] = (),
+    folder: Path | None = None,
+    variant: Variant = _AS_WRITTEN,
+    preset: str | None = None,
 ) -> Effective:
-    """Read a scenario, apply overrides (`knob=value`) and a variant, and check that the whole makes sense.
+    """Read a scenario, apply a preset, a variant and overrides (`knob=value`), and check that the whole makes sense.
+
+    What the user sets goes over what the preset sets, and so does what the variant sets.
 
     Raises:
         BadInput: anything is wrong; all that was found is listed, with file, line and the nearest valid name.
@@ -139,10 +147,19 @@ def resolve(
     file = _file(slug, folder or paths.SCENARIOS)
     parsed = document.parse(file.read_bytes(), paths.shown(file))
     effective = _validate(slug, parsed, (*parse_overrides(overrides), *variant.overrides), variant)
+    if preset is not None:
+        effective = _with_preset(effective, preset)
     problems = list(problems_of(effective))
     if problems:
         raise BadInput(problems)
     return effective
+
+
+def _with_preset(effective: Effective, preset: str) -> Effective:
+    over = {override.knob for override in effective.overrides}
+    below = presets.chosen(effective.scenario, effective.document, preset)
+    overrides = (*(one for one in below if one.knob not in over), *effective.overrides)
+    return replace(_validate(effective.slug, effective.document, overrides, effective.variant), preset=preset)
 
 
 def _file(slug: str, folder: Path) -> Path:

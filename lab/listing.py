@@ -62,6 +62,8 @@ def details(effective: Effective) -> dict[str, Any]:
             name: {"value": effective.values[name], "source": effective.source(name)}
             for name in _relevant_knobs(effective)
         },
+        "preset": effective.preset,
+        "presets": {name: one.model_dump() for name, one in scenario.presets.items()},
         "arms": dict(scenario.arms.variants) if scenario.arms else {},
         "predictions": [
             {
@@ -94,15 +96,29 @@ def print_details(console: Console, shown: dict[str, Any]) -> None:
     console.print(f"load {about}{_load(shown)}, warm-up {warmup} requests, drain {drain}{slow}")
     console.print(_knob_table(shown["knobs"], with_meaning=console.width >= _WIDE))
     for name, settings in shown["arms"].items():
-        differences = ", ".join(f"{knob} = {show_measured(value)}" for knob, value in settings.items())
-        console.print(
-            Text.assemble("arm ", (name, "bold"), f": {differences or 'the scenario as it stands'}"), soft_wrap=True
-        )
+        differences = _settings(settings) or "the scenario as it stands"
+        console.print(Text.assemble("arm ", (name, "bold"), f": {differences}"), soft_wrap=True)
+    for name, preset in shown["presets"].items():
+        _print_preset(console, name, preset, in_force=name == shown["preset"])
     for one in shown["predictions"]:
         console.print(Text.assemble((one["id"], "bold"), f": {one['says']}"))
         console.print(f"    {one['expression']}", soft_wrap=True)
         for name, value in one["known"].items():
             console.print(f"    {name} = {show_measured(value)}", style="dim", soft_wrap=True)
+
+
+def _print_preset(console: Console, name: str, preset: dict[str, Any], *, in_force: bool) -> None:
+    knobs = _settings({knob: value for knob, value in preset.items() if knob not in ("says", "arms")})
+    arms = [f"in the arm {arm} {_settings(values)}" for arm, values in preset["arms"].items()]
+    differences = "; ".join(filter(None, (knobs, *arms)))
+    mark = " (in force)" if in_force else ""
+    console.print(Text.assemble("preset ", (name, "bold"), f"{mark}: {differences}"), soft_wrap=True)
+    if preset["says"]:
+        console.print(Text(f"    {preset['says']}", "dim"), soft_wrap=True)
+
+
+def _settings(values: dict[str, Any]) -> str:
+    return ", ".join(f"{knob} = {show_measured(value)}" for knob, value in values.items())
 
 
 def _knob_table(knobs: dict[str, Any], *, with_meaning: bool) -> Table:

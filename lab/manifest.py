@@ -93,6 +93,7 @@ class Manifest(_Part):
     series: str | None = None
     cell: str = "default"
     repetition: int = 1
+    preset: str | None = None
     status: Status = "running"
     reason: str | None = None
     command: list[str]

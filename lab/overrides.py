@@ -16,9 +16,12 @@ _EXAMPLE = "write it as backend.accept_count=10"
 _SYSCTL_EXAMPLE = "write it as kernel.backend.net.ipv4.tcp_syn_retries=6"
 
 
+Source = Literal["set", "preset", "cell"]
+
+
 @dataclass(frozen=True)
 class Override:
-    """One knob set beyond the scenario: by the user, or by the cell of a series.
+    """One knob set beyond the scenario's own: by the user, by the preset they chose, or by the cell of a series.
 
     Attributes:
         knob: its full name.
@@ -29,7 +32,7 @@ class Override:
     knob: str
     value: float | bool | str
     where: str
-    source: Literal["set", "cell"] = "set"
+    source: Source = "set"
 
     @property
     def location(self) -> Location:
@@ -78,12 +81,15 @@ def _parse(text: str) -> Override:
     return Override(name, _scalar(value.strip()), where)
 
 
-def settings(values: Mapping[str, float | bool | str], where: Mapping[str, str]) -> list[Override]:
-    """Read the settings of an arm or of a matrix's cell: knobs by their full names, as YAML has them.
+def settings(
+    values: Mapping[str, float | bool | str], where: Mapping[str, str], source: Source = "cell"
+) -> list[Override]:
+    """Read the settings of an arm, a matrix's cell or a preset: knobs by their full names, as YAML has them.
 
     Args:
         values: each knob's value.
         where: each knob's place, to cite.
+        source: who sets them.
 
     Raises:
         BadInput: an unknown knob.
@@ -97,7 +103,7 @@ def settings(values: Mapping[str, float | bool | str], where: Mapping[str, str])
             except BadInput as error:
                 problems += error.problems
             else:
-                overrides.append(Override(knob, value, where[name], "cell"))
+                overrides.append(Override(knob, value, where[name], source))
         else:
             problems.append(Problem(f"unknown knob '{name}'", where[name], nearest_knob(name)))
     if problems:

@@ -33,6 +33,26 @@ Settings = Annotated[
 ]
 
 
+class Preset(Group):
+    """The scenario at another size, by a name: what `PRESET=` puts in the place of the scenario's own knobs."""
+
+    # Its knobs stand beside `says`, by their full names, as those of an arm do.
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"propertyNames": {"pattern": r"^(says|arms|[a-z0-9]+\..+)$"}}
+    )
+    __pydantic_extra__: dict[str, Value]
+
+    says: Annotated[Text | None, Field(description="What it is, and why the scenario's own size is another")] = None
+    arms: Annotated[dict[Name, dict[str, Value]], Field(description="What it sets in one arm, by the arm's name")] = (
+        Field(default_factory=dict)
+    )
+
+    @property
+    def knobs(self) -> dict[str, Value]:
+        """What it sets in the scenario as a whole: knobs by their full names."""
+        return self.__pydantic_extra__
+
+
 class Warmup(Group):
     """Requests before the measurement, one at a time, each on a connection of its own that leaves nothing behind."""
 
@@ -128,4 +148,7 @@ class Scenario(Group):
     ] = None
     tolerance: Tolerance = Tolerance()
     arms: Annotated[Arms | None, Field(description="Variants to be compared: a run is then a series of runs")] = None
+    presets: Annotated[
+        dict[Name, Preset], Field(description="Other sizes of the scenario, such as the published one, by their names")
+    ] = Field(default_factory=dict)
     predictions: Annotated[list[Prediction], Field(min_length=1, description="Each gives true, false or unknown")]

@@ -77,6 +77,7 @@ def open_session(effective: Effective, command: Sequence[str], occasion: Occasio
         series=occasion.series,
         cell=occasion.cell,
         repetition=occasion.repetition,
+        preset=effective.preset,
         command=list(command),
         started=utc_now(),
         git=git,

@@ -124,12 +124,16 @@ def again(record: Record) -> dict[str, str]:
         for name, knob in manifest.get("knobs", {}).items()
         if knob.get("source") in _SET
     ]
+    preset = manifest.get("preset")
     # make splits SET at blanks, so a value that has one needs the program itself.
     if any(" " in each or '"' in each for each in sets):
-        options = " ".join(f"--set {shlex.quote(each)}" for each in sets)
+        options = " ".join(
+            [*([f"--preset {preset}"] if preset else []), *(f"--set {shlex.quote(each)}" for each in sets)]
+        )
         first = f".venv/bin/connlab run {manifest['scenario']} {options}"
     else:
-        first = f"make run SCENARIO={manifest['scenario']}" + (f' SET="{" ".join(sets)}"' if sets else "")
+        chosen = f" PRESET={preset}" if preset else ""
+        first = f"make run SCENARIO={manifest['scenario']}{chosen}" + (f' SET="{" ".join(sets)}"' if sets else "")
     return {
         "run it again": first,
         "the worst requests, as each observer saw them": f"make explain RUN={run} WORST=5",

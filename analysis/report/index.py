@@ -124,6 +124,8 @@ def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
 def _differed(manifest: Row) -> Iterator[str]:
     if manifest.get("cell", "default") != "default":
         yield f"cell {manifest['cell']}"
+    if manifest.get("preset"):
+        yield f"preset {manifest['preset']}"
     for name, knob in manifest.get("knobs", {}).items():
         if knob.get("source") in _SET:
             yield f"{name}={words.knob_value(name, knob['value'])}"

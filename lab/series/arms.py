@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from lab import effective as effectives
+from lab import presets
 from lab.effective import Effective, Variant
 from lab.errors import BadInput, Problem
 from lab.nearest import did_you_mean
@@ -22,7 +23,7 @@ def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) 
     """Plan the series of a scenario that has arms.
 
     Args:
-        base: the scenario with the user's overrides.
+        base: the scenario with the user's overrides, and the preset they asked for.
         overrides: these, as `knob=value`.
         folder: where scenarios lie.
 
@@ -39,9 +40,11 @@ def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) 
         with gathered:
             places = settings.places(values, base.document, ("arms", "variants", name))
             change = settings.read(values, places)
+            if base.preset is not None:
+                change = change.under(presets.chosen_for_arm(base.scenario, base.document, base.preset, name))
             refuse_user_settings(user, change.touched, f"the arm '{name}'")
             variant = Variant(change.overrides, change.path, arm=name)
-            resolved[name] = effectives.resolve(base.slug, user, folder, variant)
+            resolved[name] = effectives.resolve(base.slug, user, folder, variant, base.preset)
     gathered.extend(_names(base, arms))
     gathered.refuse()
     gathered.extend(same_cells(resolved, lambda name: base.where("arms", "variants", name)))
@@ -66,6 +69,7 @@ def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) 
         cells={name: Planned(cell_of(name, one, {AXIS: name}), one) for name, one in resolved.items()},
         baseline=arms.baseline or next(iter(resolved)),
         predictions=tuple(one.claim() for one in base.scenario.predictions if one.compares_arms),
+        request={} if base.preset is None else {"preset": base.preset},
     )
     within_duration(planned, base.where("arms"))
     return planned

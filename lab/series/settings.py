@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.document import Document, Location
@@ -27,6 +27,12 @@ class Change:
         """What it changes, and where that stands."""
         places = {one.knob: one.where for one in self.overrides}
         return places | ({PATH: self.path[1]} if self.path else {})
+
+    def under(self, overrides: Iterable[Override]) -> Change:
+        """Give the change with these over it: what both set, they set."""
+        over = tuple(overrides)
+        knobs = {one.knob for one in over}
+        return replace(self, overrides=(*(one for one in self.overrides if one.knob not in knobs), *over))
 
 
 def places(values: Mapping[str, Any], document: Document, location: Location) -> dict[str, str]:

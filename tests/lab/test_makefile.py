@@ -17,7 +17,7 @@ TARGETS = re.findall(r"^([a-z0-9-]+):", (paths.ROOT / "Makefile").read_text(), r
 # Every variable that the Makefile names, and one that it does not.
 VARIABLES = (
     *("SCENARIO", "SET", "RUN", "REQUEST", "WORST", "A", "B", "MATRIX", "KNOB", "UNTIL", "FROM", "TO", "STEP"),
-    *("OVERFLOWS", "CONNECT_TIMEOUT", "SYSCTLS", "DRY", "NEW", "OTHER"),
+    *("PRESET", "OVERFLOWS", "CONNECT_TIMEOUT", "SYSCTLS", "DRY", "NEW", "OTHER"),
 )
 
 Make = Callable[..., tuple[int, list[list[str]]]]
@@ -95,3 +95,10 @@ def test_input_is_checked_before_the_set_up(make: Make, target: str, name: str) 
     code, calls = make(target, f"{name}=refused")
     assert code != 0
     assert [call[0] for call in calls] == ["python.sh", "connlab"]
+
+
+def test_a_preset_is_asked_for_by_its_name(make: Make) -> None:
+    for target in ("run", "show"):
+        assert make(target, "SCENARIO=one", "PRESET=the published")[1][-1] == [
+            *("connlab", target, "--preset=the published", "--", "one"),
+        ]

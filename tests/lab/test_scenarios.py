@@ -4,11 +4,19 @@ import pytest
 
 from lab import models
 from lab.effective import resolve, slugs
+from lab.series import arms
 
 
 @pytest.mark.parametrize("slug", slugs())
 def test_a_scenario_resolves(slug: str) -> None:
     assert resolve(slug).scenario.predictions
+
+
+@pytest.mark.parametrize("slug", slugs())
+def test_each_of_its_presets_resolves(slug: str) -> None:
+    for preset in resolve(slug).scenario.presets:
+        resolved = resolve(slug, preset=preset)
+        assert not resolved.scenario.arms or arms.plan(resolved, []).cells
 
 
 def test_the_overflow_s_figures_are_those_of_the_published_experiment() -> None:
