@@ -2,12 +2,16 @@
 
 A figure of an arm is the mean over its runs. A comparison is true or false only where the bootstrap interval of its two
 sides' difference lies on one side of zero; else it is unknown, and says how many repetitions it would take.
+
+A series runs its arms in blocks: the first repetition of each, in shuffled order, then the second of each. Where every
+arm has its run in enough blocks, blocks are resampled and not the arms' runs apart, so that what befell the machine in
+a block befalls all arms of a resample alike.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -18,7 +22,7 @@ from scipy import stats
 
 from analysis.compare import samples, statistics
 from analysis.compare.samples import Sample
-from analysis.compare.statistics import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval
+from analysis.compare.statistics import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval, suffices
 from analysis.expressions import Expression, ExpressionError, parse
 from analysis.expressions.tree import Arithmetic, Call, Comparison, Junction, Name, Node, Not, conjunction, disjunction
 from analysis.figures import UnknownFigure
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
     from analysis.figures import Scope
 
 _PREFIX = "arms"
+# What stands for the arms where blocks of all of them are resampled.
+_EACH = "each"
 # Resamples of one arm alone, by which its share in the variance is known: to 3 %.
 _SHARE_RESAMPLES = 1_999
 
@@ -141,15 +147,38 @@ class _Measurement:
         return None
 
     def matrices(self, names: list[str]) -> dict[str, dict[str, Floats]]:
-        """By arm and name the values of the arm's runs, of those runs that know all the names of the arm."""
-        found: dict[str, dict[str, Floats]] = {}
-        for arm in dict.fromkeys(map(self.arm, names)):
-            figures = {name: name.split(".", 2)[2] for name in names if self.arm(name) == arm}
-            rows = [[samples.values([run], figure) for figure in figures.values()] for run in self._groups[arm].used]
-            whole = [[value[0] for value in row] for row in rows if all(row)]
-            columns = np.array(whole, dtype=np.float64).reshape(len(whole), len(figures)).T
-            found[arm] = dict(zip(figures, columns, strict=True))
+        """By arm and name the values of the arm's runs, of those runs that know all the names of the arm.
+
+        Where every arm has a run in each block, and there are enough, all stand together as if they were one arm, EACH,
+        a block to a row.
+        """
+        rows = {arm: self._rows(arm, names) for arm in dict.fromkeys(map(self.arm, names))}
+        blocks = sorted(next(iter(rows.values()), {}))
+        if len(rows) > 1 and suffices(len(blocks)) and all(sorted(of_arm) == blocks for of_arm in rows.values()):
+            together = [_joined(of_arm[block] for of_arm in rows.values()) for block in blocks]
+            return {_EACH: _columns(names, together)}
+        return {arm: _columns(self._of(arm, names), of_arm.values()) for arm, of_arm in rows.items()}
+
+    def _of(self, arm: str, names: list[str]) -> list[str]:
+        return [name for name in names if self.arm(name) == arm]
+
+    def _rows(self, arm: str, names: list[str]) -> dict[int, dict[str, float]]:
+        """By repetition what a run of the arm measured, of those runs that know all the names of the arm."""
+        figures = {name: name.split(".", 2)[2] for name in self._of(arm, names)}
+        found = {}
+        for run in self._groups[arm].used:
+            row = {name: value for name, figure in figures.items() for value in samples.values([run], figure)}
+            if len(row) == len(figures):
+                found[run.repetition] = row
         return found
+
+
+def _joined(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    return {name: value for row in rows for name, value in row.items()}
+
+
+def _columns(names: Iterable[str], rows: Collection[Mapping[str, float]]) -> dict[str, Floats]:
+    return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +374,7 @@ def _distribution(
 
 def _enough(sizes: list[int]) -> bool:
     if len(sizes) == 1:
-        return statistics.suffices(sizes[0])
+        return suffices(sizes[0])
     return all(statistics.suffice(a, b) for a, b in combinations(sizes, 2))
 
 

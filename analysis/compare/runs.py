@@ -44,6 +44,11 @@ class RunRecord:
         """The scenario's name."""
         return str(self.manifest["scenario"])
 
+    @property
+    def repetition(self) -> int:
+        """Which one of its cell it is, from 1."""
+        return int(self.manifest["repetition"])
+
     @cached_property
     def unusable(self) -> str | None:
         """Why the run is no evidence, None if it is.

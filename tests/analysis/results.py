@@ -86,7 +86,11 @@ class Results:
         name = "20261121T080000Z-arms-queue"
         places = [
             {"cell": cell, "repetition": number, "status": "complete", "reason": None, "lost": []}
-            | {"run": "/".join(self.run(**{"series": name, "cell": cell, **arguments}).parts[-2:])}
+            | {
+                "run": "/".join(
+                    self.run(**{"series": name, "cell": cell, "repetition": number, **arguments}).parts[-2:]
+                )
+            }
             for cell, runs in runs_of.items()
             for number, arguments in enumerate(runs, start=1)
         ]

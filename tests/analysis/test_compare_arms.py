@@ -139,6 +139,41 @@ def test_against_a_fixed_value_six_runs_are_needed(results: Results) -> None:
     assert (found.status, found.repetitions_needed) == ("unknown", 6)
 
 
+DRIFT = (0.0, 40.0, 5.0, 80.0, 20.0, 60.0)
+
+
+def drifting(*values: float) -> list[Record]:
+    return latencies(*(value + drift for value, drift in zip(values, DRIFT, strict=False)))
+
+
+def test_what_befalls_a_block_befalls_all_arms_alike(results: Results) -> None:
+    found = judged(results, ON_IS_FASTER, off=drifting(10, 11, 9, 12, 10, 11), on=drifting(8, 10, 8, 9, 8, 9))
+
+    assert (found.status, found.why) == ("true", None)
+
+
+def test_five_blocks_are_too_few_to_be_resampled_together(results: Results) -> None:
+    found = judged(results, ON_IS_FASTER, off=drifting(10, 11, 9, 12, 10), on=drifting(8, 10, 8, 9, 8))
+
+    assert found.status == "unknown"
+    assert "5 of keepalive_on and 5 of keepalive_off" in str(found.why)
+
+
+def test_a_block_that_lacks_an_arm_leaves_the_arms_apart(results: Results) -> None:
+    on = drifting(8, 10, 8, 9, 8, 9)
+    found = judged(results, ON_IS_FASTER, off=drifting(10, 11, 9, 12, 10, 11), on=[*on[:5], *latencies(None)])
+
+    assert found.status == "unknown"
+    assert "5 of keepalive_on and 6 of keepalive_off" in str(found.why)
+
+
+def test_blocks_that_do_not_agree_are_unknown(results: Results) -> None:
+    found = judged(results, ON_IS_FASTER, off=drifting(10, 11, 9, 12, 10, 11), on=drifting(8, 14, 8, 16, 8, 9))
+
+    assert found.status == "unknown"
+    assert "6 of each runs" in str(found.why)
+
+
 def test_a_run_that_lacks_a_figure_is_left_out_of_it(results: Results) -> None:
     found = judged(results, ON_IS_FASTER, off=latencies(*SLOW), on=latencies(*FAST, None))
 
