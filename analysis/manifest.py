@@ -55,6 +55,13 @@ class Prediction(_Part):
     expression: str
 
 
+class Published(_Part):
+    """What was published, None for a workshop's own scenario, and figures beside it: expressions by their names."""
+
+    says: str | None = None
+    here: dict[str, str]
+
+
 class Host(_Part):
     """The machine; `cpus` counts its processors."""
 
@@ -86,6 +93,7 @@ class Manifest(_Part):
     slow_ms: Annotated[int, Field(gt=0)] | None = None
     tolerance: Tolerance = Tolerance()
     predictions: list[Prediction] = []
+    published: Published | None = None
 
     def of_role(self, role: str) -> list[str]:
         """The instances of a role, none if it takes no part."""

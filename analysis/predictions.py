@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 from analysis import figures
 from analysis.expressions import Expression, ExpressionError, parse
-from analysis.values import Unknown, Value, unknown
+from analysis.values import Kind, Number, Unknown, Value, is_number, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from analysis.figures import Run, Scope
-    from analysis.values import Kind
 
 Status = Literal["true", "false", "unknown"]
 
@@ -33,42 +32,56 @@ class Judgement:
     why: str | None
 
 
-def check(text: str, path: Sequence[str], knobs: Mapping[str, object]) -> Expression:
+def check(text: str, path: Sequence[str], knobs: Mapping[str, object], wanted: Kind = Kind.TRUTH) -> Expression:
     """Return the expression of a prediction, if a run can decide it; raise ExpressionError with the column if not.
 
     Args:
         text: the expression.
         path: the run's roles, from the client to the backend.
         knobs: its knobs, by name, with their values; durations in ms.
+        wanted: a number instead, for an expression that predicts nothing.
     """
     expression = parse(text)
-    _check_names(expression, figures.scope(path, knobs))
+    _check_names(expression, figures.scope(path, knobs), wanted)
     return expression
 
 
-def _check_names(expression: Expression, scope: Scope) -> None:
+def _check_names(expression: Expression, scope: Scope, wanted: Kind = Kind.TRUTH) -> None:
     kinds: dict[str, Kind] = {}
     for name, column in expression.names_with_columns:
         try:
             kinds[name] = scope.kind_of(name)
         except figures.UnknownFigure as error:
             raise ExpressionError(str(error), column) from error
-    expression.check(kinds.__getitem__)
+    expression.check(kinds.__getitem__, wanted)
 
 
 def judge(run: Run, text: str) -> Judgement:
     """Find whether a prediction held in a run; a run that did not complete decides none."""
+    value, measured = _evaluate(run, text, Kind.TRUTH)
+    if isinstance(value, bool):
+        return Judgement("true" if value else "false", measured, None)
+    why = value if isinstance(value, Unknown) else unknown("the expression is no truth value")
+    return Judgement("unknown", measured, why.why)
+
+
+def number(run: Run, text: str) -> Number | Unknown:
+    """What an expression that is a number comes to in a run; a run that did not complete gives none."""
+    value, _ = _evaluate(run, text, Kind.NUMBER)
+    return value if is_number(value) or isinstance(value, Unknown) else unknown("the expression is no number")
+
+
+def _evaluate(run: Run, text: str, wanted: Kind) -> tuple[Value, dict[str, Value]]:
+    """The value of an expression in a run, and those of the names in it."""
     manifest = run.raw.manifest
     knobs = {name: knob.value for name, knob in manifest.knobs.items()}
     try:
         expression = parse(text)
         # Another machine's kernel may have other counters than this one's: what is not there is unknown by itself.
-        _check_names(expression, figures.Scope(manifest.path, knobs, frozenset()))
+        _check_names(expression, figures.Scope(manifest.path, knobs, frozenset()), wanted)
     except ExpressionError as error:
-        return Judgement("unknown", {}, f"the expression is wrong: {error}")
+        return unknown(f"the expression is wrong: {error}"), {}
     measured = {name: figures.value(run, name) for name in expression.names}
-    value = run.raw.window if isinstance(run.raw.window, Unknown) else expression.evaluate(measured.__getitem__)
-    if isinstance(value, bool):
-        return Judgement("true" if value else "false", measured, None)
-    why = value if isinstance(value, Unknown) else unknown("the expression is no truth value")
-    return Judgement("unknown", measured, why.why)
+    if isinstance(run.raw.window, Unknown):
+        return run.raw.window, measured
+    return expression.evaluate(measured.__getitem__), measured

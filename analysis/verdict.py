@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
@@ -12,7 +13,9 @@ from analysis.figures import Run
 from analysis.health import Evidence
 from analysis.ledger.identities import Status
 from analysis.measured import MeasuredValue, measured
-from analysis.predictions import judge
+from analysis.predictions import judge, number
+from analysis.published import PublishedResult
+from analysis.published import measured as measured_beside
 
 if TYPE_CHECKING:
     from analysis.health import Health, Report
@@ -82,6 +85,9 @@ class Verdict(_Part):
         ),
     ]
     predictions: list[PredictionResult]
+    published: Annotated[
+        PublishedResult | None, Field(description="Beside a published experiment; null where nothing stands beside one")
+    ]
     ledger: LedgerSummary
     health: Annotated[dict[str, InstrumentHealth], Field(description="Every instrument, as sampler/backend-1")]
     problems: Annotated[list[ProblemEntry], Field(description="Everything that is wrong, ordered by instrument")]
@@ -107,6 +113,7 @@ def of_run(run: Run, account: Ledger) -> Verdict:
         run=manifest.run,
         verdict=_result(predictions, beyond_tolerance=_beyond_tolerance(manifest, account) is not None),
         predictions=predictions,
+        published=measured_beside(manifest.published, partial(number, run)),
         ledger=_summary(account),
         health={name: _health(report) for name, report in run.health.reports.items()},
         problems=_problems(run.health, manifest, account),

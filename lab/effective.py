@@ -17,7 +17,7 @@ from lab.errors import BadInput, Problem
 from lab.knobs import ROLES, KnobValue
 from lab.nearest import did_you_mean
 from lab.overrides import Override, knob_location, parse_overrides
-from lab.scenario import Claim, Scenario
+from lab.scenario import Claim, Published, Scenario
 
 Source = Literal["scenario", "set", "preset", "cell", "default"]
 
@@ -87,6 +87,11 @@ class Effective:
             for index, one in enumerate(self.scenario.predictions)
             if not one.compares_arms and (one.arms is None or self.variant.arm in one.arms)
         ]
+
+    @property
+    def published(self) -> Published | None:
+        """What stands beside a published experiment in one run of this: arms are told together, cells by a matrix."""
+        return None if self.scenario.arms or self.variant is not _AS_WRITTEN else self.scenario.published
 
     def asked(self) -> list[str]:
         """Give the knobs that the scenario or the user set."""

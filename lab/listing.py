@@ -64,6 +64,7 @@ def details(effective: Effective) -> dict[str, Any]:
         },
         "preset": effective.preset,
         "presets": {name: one.model_dump() for name, one in scenario.presets.items()},
+        "published": scenario.published and scenario.published.model_dump(),
         "arms": dict(scenario.arms.variants) if scenario.arms else {},
         "predictions": [
             {
@@ -100,6 +101,8 @@ def print_details(console: Console, shown: dict[str, Any]) -> None:
         console.print(Text.assemble("arm ", (name, "bold"), f": {differences}"), soft_wrap=True)
     for name, preset in shown["presets"].items():
         _print_preset(console, name, preset, in_force=name == shown["preset"])
+    if shown["published"]:
+        _print_published(console, shown["published"])
     for one in shown["predictions"]:
         console.print(Text.assemble((one["id"], "bold"), f": {one['says']}"))
         console.print(f"    {one['expression']}", soft_wrap=True)
@@ -119,6 +122,14 @@ def _print_preset(console: Console, name: str, preset: dict[str, Any], *, in_for
 
 def _settings(values: dict[str, Any]) -> str:
     return ", ".join(f"{knob} = {show_measured(value)}" for knob, value in values.items())
+
+
+def _print_published(console: Console, published: dict[str, Any]) -> None:
+    """Print what was published, and what this lab puts beside it."""
+    if published["says"]:
+        console.print(Text.assemble(("published", "bold"), f": {published['says']}"), soft_wrap=True)
+    for name, expression in published["here"].items():
+        console.print(Text.assemble("    beside it ", (name, "bold"), f": {expression}"), soft_wrap=True)
 
 
 def _knob_table(knobs: dict[str, Any], *, with_meaning: bool) -> Table:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lab.effective import Effective, Source
-from lab.scenario import Claim, Tolerance
+from lab.scenario import Claim, Published, Tolerance
 from lab.topology import Topology
 
 FILE = "manifest.json"
@@ -114,6 +114,7 @@ class Manifest(_Part):
     slow_ms: int | None = None
     tolerance: Tolerance
     predictions: list[Claim]
+    published: Published | None = None
 
     def begin(self, name: PhaseName) -> Phase:
         """Open a phase now, and close the one before it."""

@@ -1,11 +1,17 @@
-"""Checks a scenario's predictions before a run: their grammar, and that the lab measures what they name."""
+"""Checks a scenario's expressions before a run: their grammar, and that the lab measures what they name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
 from lab.effective import Effective
 from lab.errors import Problem
+from lab.scenario import Published
+
+if TYPE_CHECKING:
+    from analysis.expressions import Expression
 
 
 def prediction_problems(effective: Effective) -> Iterator[Problem]:
@@ -13,6 +19,7 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
     # analysis is loaded only by the commands that read predictions.
     from analysis import predictions  # noqa: PLC0415
     from analysis.expressions import ExpressionError, parse  # noqa: PLC0415
+    from analysis.values import Kind  # noqa: PLC0415
 
     knobs = effective.on_path()
     seen: set[str] = set()
@@ -20,6 +27,9 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
         if prediction.id in seen:
             yield Problem(f"two predictions are named '{prediction.id}'", effective.where("predictions", index, "id"))
         seen.add(prediction.id)
+        if effective.scenario.arms is None and (prediction.arms or prediction.compares_arms):
+            what = f"prediction '{prediction.id}' is about arms, and the scenario has none"
+            yield Problem(what, effective.where("predictions", index), "write arms, or leave it to every run")
     for stated in effective.predictions:
         try:
             predictions.check(stated.prediction.expression, effective.scenario.path, knobs)
@@ -28,3 +38,26 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
                 yield Problem(what, stated.where, "docs/figures.md has the figures")
         except ExpressionError as error:
             yield Problem(f"prediction '{stated.prediction.id}': {error}", stated.where)
+    check = partial(predictions.check, path=effective.scenario.path, knobs=knobs, wanted=Kind.NUMBER)
+    yield from published_problems(effective, effective.published, check)
+
+
+def published_problems(
+    effective: Effective, published: Published | None, check: Callable[[str], Expression]
+) -> Iterator[Problem]:
+    """Give every figure beside a published experiment that could not be measured.
+
+    Args:
+        effective: where it stands.
+        published: the figures; None if there are none.
+        check: refuses a wrong expression by an ExpressionError.
+    """
+    from analysis.expressions import ExpressionError  # noqa: PLC0415
+
+    for name, expression in published.here.items() if published else ():
+        where = effective.where("published", "here", name)
+        try:
+            if not check(expression).names:
+                yield Problem(f"published.here '{name}' names no figure", where, "docs/figures.md has the figures")
+        except ExpressionError as error:
+            yield Problem(f"published.here '{name}': {error}", where)

@@ -90,6 +90,20 @@ class Prediction(Claim):
         return Claim(id=self.id, says=self.says, expression=self.expression)
 
 
+class Published(Group):
+    """What was published of this experiment, and the figures of this lab that stand beside it."""
+
+    says: Annotated[Text | None, Field(description="What was published; left out where nothing was")] = None
+    here: Annotated[
+        dict[Text, Text],
+        Field(
+            min_length=1,
+            description="Numbers by their names in words: expressions as in predictions, over arms.<arm>.<figure> where"
+            " there are arms",
+        ),
+    ]
+
+
 class Budget(Group):
     """What a series may take at most; more is refused before anything starts."""
 
@@ -152,3 +166,6 @@ class Scenario(Group):
         dict[Name, Preset], Field(description="Other sizes of the scenario, such as the published one, by their names")
     ] = Field(default_factory=dict)
     predictions: Annotated[list[Prediction], Field(min_length=1, description="Each gives true, false or unknown")]
+    published: Annotated[
+        Published | None, Field(description="What was published, and which figures stand beside it")
+    ] = None

@@ -89,6 +89,7 @@ def open_session(effective: Effective, command: Sequence[str], occasion: Occasio
         slow_ms=scenario.slow,
         tolerance=scenario.tolerance,
         predictions=[stated.prediction for stated in effective.predictions],
+        published=effective.published,
     )
     manifest.reserve(folder)
     session = Session(effective, topology, folder, first)

@@ -28,7 +28,7 @@ from analysis.expressions.tree import Arithmetic, Call, Comparison, Junction, Na
 from analysis.figures import UnknownFigure
 from analysis.figures.names import nearest
 from analysis.predictions import Status
-from analysis.values import Kind, Unknown, Value, is_number, merge, unknown
+from analysis.values import Kind, Number, Unknown, Value, is_number, merge, unknown
 
 if TYPE_CHECKING:
     from analysis.compare.groups import Group
@@ -63,17 +63,18 @@ def arm_word(arm: str) -> str:
     return arm.replace("-", "_")
 
 
-def check(text: str, arms: Mapping[str, Scope]) -> Expression:
+def check(text: str, arms: Mapping[str, Scope], wanted: Kind = Kind.TRUTH) -> Expression:
     """Return the expression of a prediction over arms, if a series can decide it; raise ExpressionError if not.
 
     Args:
         text: the expression.
         arms: each arm's name, and what names can refer to in its runs.
+        wanted: a number instead, for an expression that predicts nothing.
     """
     expression = parse(text)
     scopes = {arm_word(arm): scope for arm, scope in arms.items()}
     kinds = {name: _kind(name, column, scopes) for name, column in expression.names_with_columns}
-    expression.check(kinds.__getitem__)
+    expression.check(kinds.__getitem__, wanted)
     return expression
 
 
@@ -115,6 +116,27 @@ def judge(groups: Mapping[str, Group], text: str) -> ArmJudgement:
         return ArmJudgement("true" if value else "false", measured, None, None)
     why = value.why if isinstance(value, Unknown) else "the expression is no truth value"
     return ArmJudgement("unknown", measured, leaves.needed, why)
+
+
+def number(groups: Mapping[str, Group], text: str) -> Number | Unknown:
+    """What an expression that is a number comes to: each figure of an arm is the mean over its runs.
+
+    Args:
+        groups: each arm's name, and its runs.
+        text: the expression; one that is wrong is unknown.
+    """
+    try:
+        expression = parse(text)
+        expression.check(_number, Kind.NUMBER)
+    except ExpressionError as error:
+        return unknown(f"the expression is wrong: {error}")
+    measurement = _Measurement({arm_word(arm): group for arm, group in groups.items()})
+    missing = measurement.missing(list(expression.names))
+    if missing:
+        return missing
+    means = {name: measurement.sample(name).mean for name in expression.names}
+    value = expression.evaluate({name: mean for name, mean in means.items() if mean is not None}.__getitem__)
+    return value if is_number(value) or isinstance(value, Unknown) else unknown("the expression is no number")
 
 
 class _Measurement:

@@ -12,7 +12,7 @@ from analysis.compare import groups, runs
 from analysis.compare.errors import CompareError
 from analysis.compare.groups import Group
 from analysis.compare.runs import RunRecord
-from analysis.manifest import Prediction, Scalar
+from analysis.manifest import Prediction, Published, Scalar
 
 FILE = "series.json"
 
@@ -77,6 +77,7 @@ class Plan(_Part):
     cells: list[Cell]
     runs: list[Place]
     predictions: list[Prediction] = []
+    published: Published | None = None
     fingerprint: Fingerprint
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.compare import arms
+from analysis.published import PublishedResult, measured
 from analysis.verdict import FILE
 
 if TYPE_CHECKING:
@@ -97,6 +99,9 @@ class SeriesVerdict(_Part):
         ),
     ]
     predictions: Annotated[list[ArmPrediction], Field(description="Of the series as a whole")]
+    published: Annotated[
+        PublishedResult | None, Field(description="Beside a published experiment; null where nothing stands beside one")
+    ]
     cells: dict[str, CellVerdict]
 
     def to_json(self) -> str:
@@ -123,6 +128,7 @@ def of_series(series: Series) -> SeriesVerdict:
             ]
         ),
         predictions=predictions,
+        published=measured(series.plan.published, partial(arms.number, groups)),
         cells=cells,
     )
 

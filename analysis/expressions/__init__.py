@@ -34,11 +34,19 @@ class Expression:
         """Every appearance of a name, with the column it begins at, counted from 1."""
         return tuple((node.text, node.column) for node in self.tree.walk() if isinstance(node, Name))
 
-    def check(self, kind_of: KindOf) -> None:
-        """Raise ExpressionError unless its kinds fit together and it is a truth value, as a prediction must be."""
+    def check(self, kind_of: KindOf, wanted: Kind = Kind.TRUTH) -> None:
+        """Raise ExpressionError unless its kinds fit together and it is a truth value, as a prediction must be.
+
+        Args:
+            kind_of: gives the kind of a name.
+            wanted: another kind that the whole must have.
+        """
         kind = self.tree.kind(kind_of)
-        if kind is not Kind.TRUTH:
+        if kind is wanted:
+            return
+        if wanted is Kind.TRUTH:
             raise ExpressionError(f"a prediction must compare something; this is {kind}", self.tree.column)
+        raise ExpressionError(f"{wanted} is wanted; this is {kind}", self.tree.column)
 
     def evaluate(self, value_of: ValueOf) -> Value:
         """The value, given the value of each name."""

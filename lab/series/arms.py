@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from lab import effective as effectives
@@ -10,6 +11,7 @@ from lab import presets
 from lab.effective import Effective, Variant
 from lab.errors import BadInput, Problem
 from lab.nearest import did_you_mean
+from lab.predictions import published_problems
 from lab.scenario import Arms
 from lab.series import settings
 from lab.series.gather import Gathered, refuse_user_settings, same_cells
@@ -70,6 +72,7 @@ def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) 
         baseline=arms.baseline or next(iter(resolved)),
         predictions=tuple(one.claim() for one in base.scenario.predictions if one.compares_arms),
         request={} if base.preset is None else {"preset": base.preset},
+        published=base.scenario.published,
     )
     within_duration(planned, base.where("arms"))
     return planned
@@ -94,11 +97,12 @@ def _unknown(name: str, known: Iterable[str], where: str) -> Problem:
 
 
 def _comparisons(base: Effective, resolved: Mapping[str, Effective]) -> Iterator[Problem]:
-    """Check that predictions over arms name arms, and figures that these have."""
+    """Check that what is said over arms names arms, and figures that these have."""
     # analysis is loaded only by the commands that read predictions.
     from analysis import figures  # noqa: PLC0415
     from analysis.compare import arms  # noqa: PLC0415
     from analysis.expressions import ExpressionError  # noqa: PLC0415
+    from analysis.values import Kind  # noqa: PLC0415
 
     scopes = {name: figures.scope(one.scenario.path, one.on_path()) for name, one in resolved.items()}
     for index, one in enumerate(base.scenario.predictions):
@@ -108,3 +112,4 @@ def _comparisons(base: Effective, resolved: Mapping[str, Effective]) -> Iterator
             arms.check(one.expression, scopes)
         except ExpressionError as error:
             yield Problem(f"prediction '{one.id}': {error}", base.where("predictions", index, "expression"))
+    yield from published_problems(base, base.scenario.published, partial(arms.check, arms=scopes, wanted=Kind.NUMBER))

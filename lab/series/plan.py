@@ -12,7 +12,7 @@ from typing import Any
 from lab import models
 from lab.effective import Effective
 from lab.errors import BadInput, Problem
-from lab.scenario import Claim
+from lab.scenario import Claim, Published
 from lab.scenario import Series as Rules
 from lab.series.order import order
 from lab.series.record import Axis, Cell, Kind, Search
@@ -44,6 +44,7 @@ class Plan:
         cells: by name.
         baseline: the cell with which others are compared.
         predictions: those about the series as a whole.
+        published: figures of the series that stand beside a published experiment.
         request: what makes this command the same as another one, besides kind, name and overrides.
         search: what a search looks for; its cells are the two ends, and grow.
     """
@@ -58,6 +59,7 @@ class Plan:
     cells: Mapping[str, Planned]
     baseline: str | None
     predictions: tuple[Claim, ...] = ()
+    published: Published | None = None
     request: Mapping[str, Any] = field(default_factory=dict)
     search: Search | None = None
 

@@ -12,7 +12,7 @@ from lab import paths
 from lab.knobs import Role
 from lab.manifest import Scalar
 from lab.manifest import Status as RunStatus
-from lab.scenario import Claim
+from lab.scenario import Claim, Published
 
 FILE = "series.json"
 Kind = Literal["arms", "matrix", "search"]
@@ -164,6 +164,9 @@ class Series(_Part):
     predictions: Annotated[
         list[Claim], Field(description="Those about the series as a whole, over arms.<arm>.<figure>")
     ] = []
+    published: Annotated[
+        Published | None, Field(description="Of arms: what was published, and figures over arms.<arm>.<figure>")
+    ] = None
     search: Annotated[Search | None, Field(description="Of the kind search alone")] = None
     fingerprint: Fingerprint
 

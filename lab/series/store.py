@@ -85,6 +85,7 @@ def _make(plan: Plan, taken: Fingerprint, command: Sequence[str]) -> tuple[Serie
         cells=[planned.cell for planned in plan.cells.values()],
         runs=[Run(cell=cell, repetition=repetition) for cell, repetition in plan.order()],
         predictions=list(plan.predictions),
+        published=plan.published,
         search=plan.search,
         fingerprint=taken,
     )

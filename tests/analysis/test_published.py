@@ -1,0 +1,104 @@
+"""Figures beside a published experiment: of a run in its verdict, of arms in that of the series."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from analysis import analyse
+from analysis.compare import series_verdict
+from analysis.schema import schema
+from tests.analysis.results import Results
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analysis.published import Here
+    from tests.analysis.support import RunFolder
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    return Results(tmp_path / "results")
+
+
+def beside(run: RunFolder, here: dict[str, str], says: str | None = "3 are served") -> list[Here]:
+    run.manifest["published"] = {"says": says, "here": here}
+    folder = run.write()
+    found = analyse(folder).published
+    assert found is not None
+    assert found.says == says
+    content = json.loads((folder / "derived" / "verdict.json").read_text())
+    Draft202012Validator(json.loads(schema("verdict"))).validate(content)
+    return found.here
+
+
+def of_series(results: Results, expression: str, off: list[float | None], on: list[float | None]) -> Here:
+    runs = {
+        arm: [{"figures": {"client.latency_ms.mean": value}} for value in values]
+        for arm, values in (("keepalive-off", off), ("keepalive-on", on))
+    }
+    folder = results.series(runs, published={"says": None, "here": {"ratio": expression}})
+    found = series_verdict(folder).published
+    assert found is not None
+    return found.here[0]
+
+
+def test_a_run_s_verdict_has_the_figures_in_their_order(run: RunFolder) -> None:
+    served, each = beside(run, {"served": "client.requests.ok", "for each": "model.listen_drops / load.users"})
+
+    assert (served.name, served.expression, served.value, served.why) == ("served", "client.requests.ok", 3, None)
+    assert each.name == "for each"
+    assert each.value == pytest.approx(500 / 103)
+
+
+def test_a_figure_without_evidence_says_why(run: RunFolder) -> None:
+    (lacking,) = beside(run, {"ninth": "nth(client.latency_ms.list, 9)"}, says=None)
+
+    assert (lacking.value, lacking.why) == (None, "nth() asked for value 9 of a list of 3")
+
+
+def test_a_run_that_broke_off_has_none(run: RunFolder) -> None:
+    run.manifest |= {"status": "aborted", "reason": "interrupted"}
+    (served,) = beside(run, {"served": "client.requests.ok"})
+
+    assert served.value is None
+    assert served.why is not None
+
+
+def test_a_figure_that_is_no_number_is_unknown(run: RunFolder) -> None:
+    (truth,) = beside(run, {"truth": "client.requests.ok == 3"})
+
+    assert truth.value is None
+    assert truth.why is not None
+    assert "a number is wanted; this is a truth value" in truth.why
+
+
+def test_without_any_the_verdict_has_none(run: RunFolder) -> None:
+    assert analyse(run.write()).published is None
+
+
+def test_of_arms_the_means_of_their_runs_are_taken(results: Results) -> None:
+    ratio = "arms.keepalive_off.client.latency_ms.mean / arms.keepalive_on.client.latency_ms.mean"
+
+    assert of_series(results, ratio, [10, 14], [2, None, 4]).value == 4
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("arms.keepalive_on.client.latency_ms.mean", "lost"),
+        ("arms.direct.client.latency_ms.mean", "there is no arm direct"),
+        ("arms.keepalive_off.client.latency_ms.mean > 1", "a number is wanted"),
+        ("arms.keepalive_off.client.latency_ms.mean +", "the expression is wrong"),
+    ],
+)
+def test_what_arms_do_not_give_is_unknown(results: Results, expression: str, why: str) -> None:
+    found = of_series(results, expression, [10], [None])
+
+    assert found.value is None
+    assert found.why is not None
+    assert why in found.why

@@ -1,0 +1,103 @@
+"""What stands beside a published experiment: checked before a run, kept in its records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.effective import Effective, resolve, slugs
+from lab.errors import BadInput
+from lab.series import arms
+from tests.lab.series_support import FakeRunner, engine, write
+from tests.lab.support import MINIMAL, Make
+from tests.lab.test_series_arms import ARMS
+
+PUBLISHED = """\
+published:
+  says: 3 succeed
+  here:
+    served: client.requests.ok
+"""
+OF_ARMS = PUBLISHED.replace("client.requests.ok", "arms.keep_alive.client.requests.ok")
+
+
+def refused(make: Make, here: str) -> str:
+    with pytest.raises(BadInput) as error:
+        make(text=MINIMAL + PUBLISHED.replace("client.requests.ok", here))
+    return str(error.value)
+
+
+def test_a_run_takes_it_along(effective: Make) -> None:
+    found = effective(text=MINIMAL + PUBLISHED)
+    assert found.published is not None
+    assert found.published.here == {"served": "client.requests.ok"}
+    assert effective().published is None
+
+
+@pytest.mark.parametrize(
+    ("here", "message"),
+    [
+        ("client.requests.okay", "did you mean client.requests.ok?"),
+        ("client.latency_ms.list", "a number is wanted; this is a list"),
+        ("client.requests.ok == 3", "a number is wanted; this is a truth value"),
+        ("1 + 2", "names no figure"),
+        ("arms.one.client.requests.ok", "arms"),
+    ],
+)
+def test_a_wrong_figure_is_refused_with_its_line(effective: Make, here: str, message: str) -> None:
+    told = refused(effective, here)
+    assert "scenario.yaml:19: published.here 'served'" in told
+    assert message in told
+
+
+def test_an_empty_one_is_refused(effective: Make) -> None:
+    with pytest.raises(BadInput, match=r"published\.here is empty"):
+        effective(text=MINIMAL + "published:\n  here: {}\n")
+
+
+def test_of_arms_the_series_takes_it_and_no_run(elsewhere: Path) -> None:
+    scenarios = write(elsewhere, scenario=MINIMAL + ARMS + OF_ARMS)
+    plan = arms.plan(resolve("one", (), scenarios), (), scenarios)
+    made = engine(plan, FakeRunner())
+    assert made.series.published is not None
+    assert [one.published for one in made.cells.values()] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("here", "message"),
+    [
+        ("client.requests.ok", "of which arm? Write arms.<arm>.client.requests.ok"),
+        ("arms.keep_aliv.client.requests.ok", "did you mean keep_alive?"),
+        ("arms.keep_alive.client.requests.ok > 1", "a number is wanted; this is a truth value"),
+        ("2 * 3", "names no figure"),
+    ],
+)
+def test_a_wrong_figure_of_arms_is_refused_with_its_line(tmp_path: Path, here: str, message: str) -> None:
+    text = MINIMAL + ARMS + PUBLISHED.replace("client.requests.ok", here)
+    scenarios = write(tmp_path, scenario=text)
+    line = text.splitlines().index(f"    served: {here}") + 1
+    with pytest.raises(BadInput) as error:
+        arms.plan(resolve("one", (), scenarios), (), scenarios)
+    assert f"scenario.yaml:{line}: published.here 'served'" in str(error.value)
+    assert message in str(error.value)
+
+
+def planned(slug: str) -> Effective:
+    found = resolve(slug)
+    if found.scenario.arms:
+        arms.plan(found, ())
+    return found
+
+
+@pytest.mark.parametrize(
+    "about", ["arms: [one]\n    expression: load.users == 1", "expression: arms.one.load.users == 1"]
+)
+def test_without_arms_nothing_can_be_said_about_one(effective: Make, about: str) -> None:
+    with pytest.raises(BadInput, match=r"scenario\.yaml:16: prediction 'x' is about arms, and the scenario has none"):
+        effective(text=f"{MINIMAL}  - id: x\n    says: So.\n    {about}\n")
+
+
+@pytest.mark.parametrize("slug", slugs())
+def test_the_lab_s_own_scenarios_name_figures_that_they_have(slug: str) -> None:
+    assert planned(slug).scenario.predictions
