@@ -26,9 +26,12 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run matrix search advise list show analyse report open explain compare estimate doctor clean
+.PHONY: run lesson matrix search advise list show analyse report open explain compare estimate doctor clean
 run: python ## SCENARIO=<slug> [SET="backend.accept_count=10 …"] [PRESET=published]: one experiment, from set-up to verdict
 	@$(series); $(preset); $(call checked,run,SCENARIO)
+
+lesson: python ## SCENARIO=<slug> [SET=…] [PRESET=…]: asks what you expect, runs, and shows what was measured beside it
+	@$(series); $(preset); $(call checked,lesson,SCENARIO)
 
 matrix: python ## MATRIX=<name> [SET=…] [DRY=1] [NEW=1]: every cell, shuffled; goes on where it stopped; without a name, a list
 	@$(series); $(call checked,matrix,MATRIX)

@@ -71,19 +71,65 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
-    from lab import effective, reports  # noqa: PLC0415
+    asked = _resolve(scenario, sets or [], preset)
+    _run(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json)
+
+
+@app.command()
+def lesson(
+    scenario: ScenarioArgument,
+    sets: SetOption = None,
+    *,
+    preset: PresetOption = None,
+    new: NewOption = False,
+    dry_run: DryRunOption = False,
+    check: CheckOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask what you expect, run the scenario, and show what was measured beside it; the exit code is the verdict's."""
+    asked = _resolve(scenario, sets or [], preset)
+    _run(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=True)
+
+
+def _resolve(scenario: str, sets: list[str], preset: str | None) -> tuple[Any, Any]:
+    """Give a scenario with all overrides, and the plan of its arms, None if it has none."""
+    from lab import effective  # noqa: PLC0415
+
+    resolved = effective.resolve(scenario, sets, preset=preset)
+    if not resolved.scenario.arms:
+        return resolved, None
+    from lab.series import arms  # noqa: PLC0415
+
+    return resolved, arms.plan(resolved, sets)
+
+
+def _run(
+    resolved: Any,  # noqa: ANN401 # an Effective
+    plan: Any,  # noqa: ANN401 # a Plan
+    *,
+    new: bool,
+    dry_run: bool,
+    check: bool,
+    as_json: bool,
+    ask: bool = False,
+) -> NoReturn:
+    """Run a scenario or its arms; `ask`: put the questions of a lesson first."""
+    from lab import limits, reports  # noqa: PLC0415
     from lab.run import run as run_scenario  # noqa: PLC0415
 
-    resolved = effective.resolve(scenario, sets or [], preset=preset)
-    if resolved.scenario.arms:
-        from lab.series import arms  # noqa: PLC0415
-
-        _run_series(arms.plan(resolved, sets or []), new=new, dry_run=dry_run, check=check, as_json=as_json)
+    if plan:
+        _run_series(plan, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=ask)
     if new or dry_run:
-        raise BadInput(Problem(f"{scenario} has no arms: there is no series to plan or to begin anew"))
+        raise BadInput(Problem(f"{resolved.slug} has no arms: there is no series to plan or to begin anew"))
     if check:
         _end_checked([resolved])
-    folder = run_scenario(resolved, ["connlab", *sys.argv[1:]], _stderr())
+    guesses: Sequence[Any] = ()
+    if ask:
+        from lab.lesson.ask import before  # noqa: PLC0415
+
+        limits.check(resolved)  # nobody is asked about a run that cannot be
+        guesses = before(_stderr(), resolved, None).of_arm.get(None, ())
+    folder = run_scenario(resolved, ["connlab", *sys.argv[1:]], _stderr(), guesses)
     _judge(folder, reports.derive(folder), as_json=as_json)
 
 
@@ -124,8 +170,18 @@ def _end_checked(effectives: Iterable[Any]) -> NoReturn:
     raise typer.Exit
 
 
-def _run_series(plan: Any, *, new: bool, dry_run: bool, check: bool, as_json: bool) -> NoReturn:  # noqa: ANN401 # a Plan
+def _run_series(
+    plan: Any,  # noqa: ANN401 # a Plan
+    *,
+    new: bool,
+    dry_run: bool,
+    check: bool,
+    as_json: bool,
+    ask: bool = False,
+) -> NoReturn:
     from lab import verdicts  # noqa: PLC0415
+    from lab.lesson import ask as lessons  # noqa: PLC0415
+    from lab.lesson import reveal  # noqa: PLC0415
     from lab.series import command, printing, record  # noqa: PLC0415
 
     if check:
@@ -137,7 +193,11 @@ def _run_series(plan: Any, *, new: bool, dry_run: bool, check: bool, as_json: bo
         else:
             printing.print_plan(_stdout(), plan)
         raise typer.Exit
-    folder = command.run_plan(plan, ["connlab", *sys.argv[1:]], _stderr(), new=new)
+    answers = None
+    if ask:
+        command.check(plan)
+        answers = lessons.before(_stderr(), next(iter(plan.cells.values())).effective, plan)
+    folder = command.run_plan(plan, ["connlab", *sys.argv[1:]], _stderr(), new=new, answers=answers)
     series, verdict = record.load(folder), verdicts.derive_series(folder)
     # Where runs are missing the lab or the machine failed, whatever the others say.
     code = verdicts.exit_code(verdict) if series.status in ("complete", "stopped") else ExitCode.LAB_FAILED
@@ -145,6 +205,8 @@ def _run_series(plan: Any, *, new: bool, dry_run: bool, check: bool, as_json: bo
         _print_json({**verdict, "status": series.status, "folder": str(folder), "exit_code": int(code)})
     else:
         printing.print_series(_stdout(), series, verdict, folder)
+        if answers:
+            reveal.print_series(_stdout(), series, verdict, answers)
     raise typer.Exit(code)
 
 
@@ -200,7 +262,7 @@ def analyse(
     _judge(folder, reports.derive(folder), as_json=as_json)
 
 
-def _judge(folder: Any, verdict: dict[str, Any], *, as_json: bool) -> None:  # noqa: ANN401 # a Path
+def _judge(folder: Any, verdict: dict[str, Any], *, as_json: bool) -> NoReturn:  # noqa: ANN401 # a Path
     from lab import verdicts  # noqa: PLC0415
 
     code = verdicts.exit_code(verdict)

@@ -82,6 +82,21 @@ class Phase(_Part):
     end_us: int | None = None
 
 
+class Guess(_Part):
+    """What the person at the terminal expected of one figure, told before the run; null where they passed it over.
+
+    Attributes:
+        prediction: the id of the prediction that the question was taken from.
+        unit: the figure's; empty or `count` for a count.
+    """
+
+    prediction: str
+    figure: str
+    asks: str
+    unit: str
+    value: int | float | None
+
+
 class Manifest(_Part):
     """The whole file."""
 
@@ -89,6 +104,8 @@ class Manifest(_Part):
 
     contract: Annotated[Literal["connlab.manifest/1"], Field(alias="schema")] = "connlab.manifest/1"
     scenario: str
+    title: str | None = None
+    question: str | None = None
     run: str
     series: str | None = None
     cell: str = "default"
@@ -115,6 +132,7 @@ class Manifest(_Part):
     tolerance: Tolerance
     predictions: list[Claim]
     published: Published | None = None
+    guesses: list[Guess] = []
 
     def begin(self, name: PhaseName) -> Phase:
         """Open a phase now, and close the one before it."""

@@ -14,7 +14,8 @@ from lab.errors import BadInput, Interruption, LabError
 from lab.gauges import Gauges
 from lab.live import Display
 from lab.lock import Lock, machine_lock
-from lab.session import Session, open_session, point_latest
+from lab.manifest import Guess
+from lab.session import Occasion, Session, open_session, point_latest
 from lab.signals import Interrupted, interruptible
 from lab.watch import Watch
 
@@ -22,8 +23,14 @@ _STOP_GRACE_S = 15
 _STOP_GRACE_ABORTED_S = 5
 
 
-def run(effective: Effective, command: Sequence[str], console: Console) -> Path:
+def run(effective: Effective, command: Sequence[str], console: Console, guesses: Sequence[Guess] = ()) -> Path:
     """Run a scenario once and give the folder with everything recorded; containers are gone when this returns.
+
+    Args:
+        effective: what is run.
+        command: the command line.
+        console: where progress is shown.
+        guesses: what somebody expects of it; its manifest keeps them.
 
     Raises:
         BadInput: this machine or its kernel cannot do what is asked.
@@ -32,7 +39,7 @@ def run(effective: Effective, command: Sequence[str], console: Console) -> Path:
     limits.check(effective)
     with machine_lock(f"the run of {effective.slug}") as lock, interruptible():
         clear_up_after(lock)
-        session = open_session(effective, command)
+        session = open_session(effective, command, Occasion(guesses=guesses))
         record(session, console, lock, effective.slug)
         return session.folder
 

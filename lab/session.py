@@ -13,7 +13,7 @@ from lab import facts, manifest, paths
 from lab.catalogue import CATALOGUE
 from lab.effective import Effective
 from lab.errors import LabError
-from lab.manifest import Manifest, Status, instances_of, knob_records, utc_now
+from lab.manifest import Guess, Manifest, Status, instances_of, knob_records, utc_now
 from lab.topology import Topology, topology_of
 
 _SAME_SECOND_S = 0.1
@@ -22,11 +22,12 @@ _RAW_MODE = 0o777  # containers write there as users of their own, without root'
 
 @dataclass(frozen=True)
 class Occasion:
-    """Which run this is: of which series, which cell of it, which repetition."""
+    """Which run this is: of which series, which cell of it, which repetition; and what somebody expects of it."""
 
     series: str | None = None
     cell: str = "default"
     repetition: int = 1
+    guesses: Sequence[Guess] = ()
 
 
 _ALONE = Occasion()
@@ -73,6 +74,8 @@ def open_session(effective: Effective, command: Sequence[str], occasion: Occasio
     scenario = effective.scenario
     first = Manifest(
         scenario=effective.slug,
+        title=scenario.title,
+        question=scenario.question,
         run=folder.name,
         series=occasion.series,
         cell=occasion.cell,
@@ -90,6 +93,7 @@ def open_session(effective: Effective, command: Sequence[str], occasion: Occasio
         tolerance=scenario.tolerance,
         predictions=[stated.prediction for stated in effective.predictions],
         published=effective.published,
+        guesses=list(occasion.guesses),
     )
     manifest.reserve(folder)
     session = Session(effective, topology, folder, first)

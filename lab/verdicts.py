@@ -94,6 +94,8 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
 
     The ledger, each prediction with what was measured, what the instruments lack, the verdict, and where it all lies.
     """
+    from lab.lesson import reveal  # noqa: PLC0415 # brings the analysis; as in `derive`
+
     ledger.print_ledger(console, folder)
     for one in verdict["predictions"]:
         status = (f"{one['status']:<8}", STYLES[one["status"]])
@@ -104,6 +106,7 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
             console.print(f"        why: {one['why']}", style="yellow", soft_wrap=True)
     for problem in verdict.get("problems", []):
         console.print(Text(f"evidence: {problem['instrument']}: {problem['message']}", "yellow"), soft_wrap=True)
+    reveal.print_run(console, folder, verdict)
     console.print(Text.assemble("verdict: ", (verdict["verdict"], STYLES[verdict["verdict"]])))
     console.print(f"result: {paths.shown(folder)}", soft_wrap=True)
     if (folder / REPORT_FILE).is_file():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis import page
+from analysis import guesses, page
 from analysis.report import conditions, ladders, path, summary, timelines, words
 from analysis.report.record import Record
 
@@ -19,6 +19,7 @@ def html(record: Record) -> str:
         {
             "run": record,
             "summary": summary.of_run(record),
+            "guesses": guesses.of_run(record.manifest, record.verdict, {"figures": record.figures, "why": record.why}),
             "health": summary.health(record),
             "charts": charts,
             "path": path.of_run(record),
@@ -33,6 +34,6 @@ def html(record: Record) -> str:
             "versions": conditions.versions(record),
             "again": conditions.again(record),
         },
-        {"number": words.number, "measured": words.measured, "spoken": words.spoken},
+        {"number": words.number, "measured": words.measured, "spoken": words.spoken, "written": guesses.written},
         styles=("theme", "report"),
     )

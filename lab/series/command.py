@@ -10,6 +10,7 @@ from rich.console import Console
 from lab import limits, paths
 from lab.effective import Effective
 from lab.errors import Problem
+from lab.lesson.answers import Answers
 from lab.lock import machine_lock
 from lab.run import clear_up_after
 from lab.series import fingerprint, store
@@ -28,6 +29,7 @@ def run_plan(
     console: Console,
     *,
     new: bool,
+    answers: Answers | None = None,
     places: Callable[[Engine], Iterable[Run]] | None = None,
 ) -> Path:
     """Run a series, or what is left of it, and give its folder.
@@ -37,6 +39,7 @@ def run_plan(
         command: the command line.
         console: where progress is printed.
         new: whether to begin a new series although there is one to go on with.
+        answers: what somebody expects of it, kept in its record and in those of its runs.
         places: what is to be run; by default every place of the plan that has no complete run.
 
     Raises:
@@ -48,9 +51,15 @@ def run_plan(
         clear_up_after(lock)
         taken = fingerprint.now(plan.digest(), plan.roles)
         series, folder, resumed = store.open_series(plan, taken, command, new=new)
+        answers = answers or Answers()
+        series.guesses = answers.chosen or series.guesses
         cells: dict[str, Effective] = {name: planned.effective for name, planned in plan.cells.items()}
         engine = Engine(
-            series, folder, cells, RealRunner(command, console, lock, taken.images), Progress(series, cells, console)
+            series,
+            folder,
+            cells,
+            RealRunner(command, console, lock, taken.images, answers.of_arm),
+            Progress(series, cells, console),
         )
         if resumed:
             _resume(engine, taken, console)

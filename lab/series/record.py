@@ -88,6 +88,16 @@ class Budget(_Part):
     duration_ms: int
 
 
+class Choice(_Part):
+    """What the person at the terminal expected of two arms, told before the series."""
+
+    prediction: Annotated[str, Field(description="The id of the prediction that it is taken from")]
+    asks: str
+    arms: list[str]
+    less: Annotated[str, Field(description="The arm of which the prediction says that it has less")]
+    value: Annotated[str | None, Field(description="The arm that was named; null if the question was passed over")]
+
+
 class Fingerprint(_Part):
     """What must be the same for two runs to be compared.
 
@@ -167,6 +177,7 @@ class Series(_Part):
     published: Annotated[
         Published | None, Field(description="Of arms: what was published, and figures over arms.<arm>.<figure>")
     ] = None
+    guesses: Annotated[list[Choice], Field(description="In a lesson: what was expected of arms beside each other")] = []
     search: Annotated[Search | None, Field(description="Of the kind search alone")] = None
     fingerprint: Fingerprint
 

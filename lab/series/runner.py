@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +13,7 @@ from lab import facts, reports
 from lab.effective import Effective
 from lab.errors import LabError
 from lab.lock import Lock
+from lab.manifest import Guess
 from lab.run import record
 from lab.series.record import Verdict
 from lab.session import Occasion, open_session
@@ -20,11 +22,19 @@ from lab.session import Occasion, open_session
 class RealRunner:
     """The lab's own way to run and judge one place; see lab.series.engine.Runner."""
 
-    def __init__(self, command: Sequence[str], console: Console, lock: Lock, images: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        console: Console,
+        lock: Lock,
+        images: Mapping[str, str],
+        guesses: Mapping[str | None, Sequence[Guess]],
+    ) -> None:
         self._command = command
         self._console = console
         self._lock = lock
         self._images = images
+        self._guesses = guesses
 
     def run(self, effective: Effective, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
         """Run it once, with the images that the series began with."""
@@ -33,7 +43,8 @@ class RealRunner:
         if rebuilt:
             way_on = "NEW=1 (--new) starts another series"
             raise LabError(f"connlab/{rebuilt[0]} was rebuilt since the series began", way_on=way_on)
-        session = open_session(effective, self._command, occasion)
+        expected = replace(occasion, guesses=self._guesses.get(occasion.cell, ()))
+        session = open_session(effective, self._command, expected)
         opened(session.folder)
         record(session, self._console, self._lock, title)
 

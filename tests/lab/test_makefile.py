@@ -83,7 +83,9 @@ def test_settings_stand_on_one_line_or_on_several(make: Make) -> None:
     assert make("compare", "A=one\ntwo", "B=three")[1][-1] == ["connlab", "compare", "--a=one", "--a=two", "--b=three"]
 
 
-@pytest.mark.parametrize(("target", "name"), [("run", "SCENARIO"), ("matrix", "MATRIX"), ("search", "SCENARIO")])
+@pytest.mark.parametrize(
+    ("target", "name"), [("run", "SCENARIO"), ("lesson", "SCENARIO"), ("matrix", "MATRIX"), ("search", "SCENARIO")]
+)
 def test_input_is_checked_before_the_set_up(make: Make, target: str, name: str) -> None:
     code, calls = make(target, f"{name}=one", "SET=load.users=1", "NEW=1")
     assert code == 0

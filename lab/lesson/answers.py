@@ -1,0 +1,27 @@
+"""What somebody expects of a run, or of a series, before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lab.manifest import Guess
+from lab.series.record import Choice as Chosen
+
+
+@dataclass
+class Answers:
+    """What somebody expects.
+
+    Attributes:
+        of_arm: the guesses about its runs, by the arm's name; None for a run without arms.
+        chosen: in a series, those about arms beside each other.
+    """
+
+    of_arm: dict[str | None, list[Guess]] = field(default_factory=dict)
+    chosen: list[Chosen] = field(default_factory=list)
+
+    @property
+    def given(self) -> int:
+        """How many questions were answered."""
+        guesses = [guess.value for found in self.of_arm.values() for guess in found]
+        return sum(value is not None for value in [*guesses, *(one.value for one in self.chosen)])

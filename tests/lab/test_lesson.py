@@ -1,0 +1,183 @@
+"""The lesson's mode: which numbers are asked for, how an answer is read, and what stands beside it in the end."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from analysis import guesses
+from analysis.figures.names import FIGURES
+from lab import effective as effectives
+from lab import verdicts
+from lab.lesson import ask, questions, words
+from lab.series import arms
+from lab.session import Occasion, open_session
+from tests.analysis.whole import make_run
+from tests.lab.support import MINIMAL, Make, Write
+
+ARMS = """\
+arms:
+  variants:
+    few: {load.users: 2}
+    many: {load.users: 5}
+predictions:
+  - id: dialled
+    says: Each has a connection.
+    arms: [many]
+    expression: client.dials.total == load.users
+  - id: faster
+    says: Few are faster.
+    expression: arms.few.client.latency_ms.mean < arms.many.client.latency_ms.mean
+"""
+
+
+class Terminal(io.StringIO):
+    """Someone who types these lines and then ends the input."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Console]:
+    def type_in(*lines: str) -> Console:
+        monkeypatch.setattr("sys.stdin", Terminal("".join(line + "\n" for line in lines)))
+        return Console(file=io.StringIO(), force_terminal=True, color_system=None, width=200)
+
+    return type_in
+
+
+def said(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("slug", effectives.slugs())
+def test_every_scenario_has_numbers_to_ask_for(slug: str) -> None:
+    resolved = effectives.resolve(slug)
+    if resolved.scenario.arms:
+        numbers, choices = questions.of_series(arms.plan(resolved, []))
+        assert 1 <= len(numbers) + len(choices) <= max(6, len(resolved.scenario.arms.variants) + len(choices))
+    else:
+        numbers = questions.of_run(resolved)
+        assert 1 <= len(numbers) <= 4
+    assert all(one.asks.endswith(("?", ".")) and "{" not in one.asks for one in numbers)
+
+
+def test_the_wordings_are_of_figures_that_there_are() -> None:
+    assert set(words.QUESTIONS) - {figure.pattern for figure in FIGURES} == set()
+
+
+def test_what_the_settings_decide_is_asked_first_and_nothing_twice() -> None:
+    found = questions.of_run(effectives.resolve("accept-queue-overflow"))
+    assert [one.figure for one in found] == [
+        "client.users.served",
+        "client.requests.failed",
+        "kernel.backend.TcpExt.ListenOverflows",
+        "listen.backend.depth.max",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [("500", "", 500), ("1,000", "", 1000), ("1 000 000", "", 1_000_000), ("2.5", "ms", 2.5), ("1.5s", "ms", 1500),
+     ("30 s", "ms", 30_000), ("2 min", "ms", 120_000), ("0", "", 0), ("12%", "% of one processor", 12)],
+)  # fmt: skip
+def test_a_number_is_read_as_people_write_it(text: str, unit: str, value: float) -> None:
+    assert ask.read_number(text, unit) == value
+
+
+@pytest.mark.parametrize(("text", "unit"), [("many", ""), ("5s", ""), ("1,00", ""), ("5 %", "ms"), ("--", "ms")])
+def test_what_is_no_number_is_told_what_would_be(text: str, unit: str) -> None:
+    with pytest.raises(ValueError, match=r"write one, such as|a number is asked for"):
+        ask.read_number(text, unit)
+
+
+def test_an_answer_can_be_asked_back_mended_and_passed_over(typed: Callable[..., Console]) -> None:
+    console = typed("3", "?", "lots", "100", "", "2")
+    answers = ask.before(console, effectives.resolve("accept-queue-overflow"), None)
+
+    assert [guess.value for guess in answers.of_arm[None]] == [3, 100, None, 2]
+    assert "client.requests.failed: All other requests. (k6: requests.jsonl)" in said(console)
+    assert "'lots' is no number" in said(console)
+    assert "Written down: 3." in said(console)
+    assert "How many users get all of their answers?" in said(console)
+
+
+def test_the_end_of_the_input_passes_the_rest_over(typed: Callable[..., Console]) -> None:
+    answers = ask.before(typed("3"), effectives.resolve("accept-queue-overflow"), None)
+    assert [guess.value for guess in answers.of_arm[None]] == [3, None, None, None]
+
+
+def test_without_an_answer_nothing_is_kept(typed: Callable[..., Console]) -> None:
+    assert ask.before(typed("", ""), effectives.resolve("accept-queue-overflow"), None).of_arm == {}
+
+
+def test_without_a_terminal_nobody_is_asked() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    assert ask.before(console, effectives.resolve("accept-queue-overflow"), None).given == 0
+    assert said(console) == "lesson: no terminal, so nobody is asked for a prediction; the run goes as ever\n"
+
+
+def test_of_arms_each_is_asked_about_and_which_has_less(
+    effective: Make, write_scenario: Write, typed: Callable[..., Console]
+) -> None:
+    text = MINIMAL.partition("predictions:")[0] + ARMS
+    resolved = effective(text=text)
+    plan = arms.plan(resolved, [], write_scenario(text))
+    console = typed("5", "2")
+    answers = ask.before(console, resolved, plan)
+
+    assert {arm: [guess.value for guess in found] for arm, found in answers.of_arm.items()} == {"many": [5]}
+    assert [(one.arms, one.less, one.value) for one in answers.chosen] == [(["few", "many"], "few", "many")]
+    assert "Where is it less: 1 few, 2 many?" in said(console)
+
+
+@pytest.mark.parametrize(
+    ("guess", "measured", "unit", "mark", "remark"),
+    [
+        (500, 500, "count", "right", ""),
+        (100, 500, "count", "off", "5 times your number"),
+        (1000, 500, "", "off", "your number is 2 times that"),
+        (3, 4, "users", "near", "1 too few"),
+        (450, 500, "", "near", "50 too few"),
+        (0, 4, "", "off", "there were some"),
+        (1, 0, "", "off", "there were none"),
+        (0, 0, "", "right", ""),
+        (1000, 1050, "ms", "right", "as near as it can be told"),
+        (1000, 1250, "ms", "near", ""),
+        (None, 5, "", "skipped", "passed over"),
+        (5, None, "", "unknown", "not known: a hole"),
+    ],
+)
+def test_a_guess_is_right_near_or_off(
+    guess: float | None, measured: float | None, unit: str, mark: str, remark: str
+) -> None:
+    assert guesses.compare(guess, measured, unit, "a hole") == (mark, remark)
+
+
+def test_the_run_keeps_what_was_expected_and_its_end_shows_it(
+    elsewhere: Path, typed: Callable[..., Console], capsys: pytest.CaptureFixture[str]
+) -> None:
+    resolved = effectives.resolve("accept-queue-overflow")
+    found = ask.before(typed("3", "100", "100", "2"), resolved, None)
+    session = open_session(resolved, ["connlab"], Occasion(guesses=found.of_arm[None]))
+    kept = json.loads((session.folder / "manifest.json").read_bytes())["guesses"]
+    assert [one["value"] for one in kept] == [3, 100, 100, 2]
+
+    run = make_run(elsewhere / "run")
+    run.manifest["guesses"] = kept
+    run.manifest["predictions"] = [stated.prediction.model_dump() for stated in resolved.predictions]
+    folder = run.write()
+    verdict = verdicts.derive(folder)
+    verdicts.print_verdict(Console(width=200), verdict, folder)
+    told = re.sub(r"\s+", " ", capsys.readouterr().out)
+    assert "✓ right How many users get all of their answers? you: 3, measured: 3" in told
+    assert "○ off By how much does TcpExt.ListenOverflows grow in the kernel of the backend?" in told
+    assert "you: 100, measured: 500 (5 times your number)" in told
