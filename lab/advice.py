@@ -81,6 +81,12 @@ class _Run:
         return self.integer("load.users")
 
     @property
+    def keeps_connections(self) -> bool:
+        """Whether the clients keep their connections for further requests."""
+        knobs = self.manifest.knobs
+        return knobs["load.workload"].value != "tcp" and knobs["load.keep_alive"].value is True
+
+    @property
     def backlog(self) -> int:
         """The accept queue's limit, as the kernel has it."""
         somaxconn = self.manifest.sysctls.get("backend-1", {}).get("net.core.somaxconn")
@@ -129,7 +135,7 @@ def _worker_connections(run: _Run) -> _Remedy:
 
 
 def _ports(run: _Run) -> _Remedy:
-    role = "nginx" if "nginx" in run.manifest.path and run.manifest.knobs["load.keep_alive"].value is True else "k6"
+    role = "nginx" if "nginx" in run.manifest.path and run.keeps_connections else "k6"
     why = "64,512 ports instead of the range that was held in TIME_WAIT"
     return _Remedy(f"kernel.{role}.net.ipv4.ip_local_port_range", _PORTS, why)
 

@@ -109,7 +109,7 @@ def _between_knobs(effective: Effective) -> Iterator[Problem]:
         yield Problem("the workload 'sequential' is one user's: it runs in one instance", at("load.instances"))
     if load.workload == "long_polling" and load.users == 1:
         yield Problem("long_polling ramps up in two halves, and one user has none", at("load.users"))
-    if load.workload in ("users", "long_polling") and load.users < load.instances:
+    if load.workload in ("users", "tcp", "long_polling") and load.users < load.instances:
         what = f"{load.users} users cannot be shared by {load.instances} instances of k6"
         yield Problem(what, _first_asked(effective, "load.instances", "load.users"))
     yield from _durations(effective)
@@ -117,8 +117,10 @@ def _between_knobs(effective: Effective) -> Iterator[Problem]:
 
 def _durations(effective: Effective) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
+    arrivals_ms = (load.users - 1) * load.arrival_gap
     needed_ms = {
-        "users": (load.users - 1) * load.arrival_gap,
+        "users": arrivals_ms,
+        "tcp": arrivals_ms,
         "spike": load.duration,
         "long_polling": load.ramp_half + load.ramp_full + load.ramp_down,
         "sequential": 0,

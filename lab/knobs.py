@@ -16,7 +16,7 @@ Role = Literal["k6", "nginx", "gateway", "backend"]
 ROLES: tuple[Role, ...] = ("k6", "nginx", "gateway", "backend")
 # One of these may stand between the client and the backends, and sees both hops.
 PROXIES: tuple[Role, ...] = ("nginx", "gateway")
-Workload = Literal["users", "spike", "long_polling", "sequential"]
+Workload = Literal["users", "spike", "long_polling", "sequential", "tcp"]
 
 KnobValue = int | bool | str
 
@@ -28,11 +28,13 @@ class For:
     workloads: tuple[Workload, ...]
 
 
-_Users = For(("users",))
+_Users = For(("users", "tcp"))
 _Spike = For(("spike",))
 _LongPolling = For(("long_polling",))
 _Sequential = For(("sequential",))
-_Delay = For(("users", "spike", "sequential"))
+_Tcp = For(("tcp",))
+_Kept = For(("users", "spike", "long_polling", "sequential"))
+_Delay = For(("users", "spike", "sequential", "tcp"))
 
 
 class Group(BaseModel):
@@ -198,7 +200,7 @@ class Load(Group):
     request_timeout: Annotated[
         Duration, Field(ge=1, description="How long a client waits for an answer, connecting included")
     ] = 60_000
-    keep_alive: Annotated[bool, Field(description="Keep connections; false = a new one for each request")] = True
+    keep_alive: Annotated[bool, Field(description="Keep connections; false = a new one for each request"), _Kept] = True
     max_duration: Annotated[
         Duration, Field(ge=1000, description="The workload is ended after this time at the latest")
     ] = 600_000
@@ -210,13 +212,18 @@ class Load(Group):
         int, Field(ge=0, le=10_485_760, description="The size of the answer's body; bytes"), _Delay
     ] = 0
     users: Annotated[
-        int, Field(ge=1, le=100_000, description="Users, over all instances"), For(("users", "long_polling"))
+        int, Field(ge=1, le=100_000, description="Users, over all instances"), For(("users", "tcp", "long_polling"))
     ] = 1
     arrival_gap: Annotated[
         Duration, Field(ge=0, description="Each user arrives this long after the last; 0s = all at once"), _Users
     ] = 0
     calls: Annotated[int, Field(ge=1, le=1_000_000, description="Calls of each user, one after the other"), _Users] = 1
     think_time: Annotated[Duration, Field(ge=0, description="A user's pause between two calls"), _Users] = 0
+    closes_first: Annotated[
+        Literal["client", "server"],
+        Field(description="Who closes a connection first, once its one request is answered"),
+        _Tcp,
+    ] = "client"
     rate_per_second: Annotated[
         int, Field(ge=1, le=1_000_000, description="Requests begun in each second, over all instances"), _Spike
     ] = 100

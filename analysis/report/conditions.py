@@ -33,12 +33,16 @@ _PACING = {
     "spike": ("rate_per_second", "duration", "max_users"),
     "long_polling": ("users", "ramp_half", "ramp_full", "ramp_down", "rejoin"),
     "sequential": ("requests",),
+    "tcp": ("users", "arrival_gap", "calls", "think_time", "closes_first"),
 }
 _ALWAYS = ("instances", "handler_delay", "keep_alive", "connect_timeout", "request_timeout")
+# A workload's knobs that have no say in it.
+_IDLE = {"tcp": {"keep_alive"}}
 
 
 def _load_knobs(record: Record) -> list[str]:
-    names = [*_PACING.get(str(record.knob("load.workload")), ()), *_ALWAYS]
+    workload = str(record.knob("load.workload"))
+    names = [*_PACING.get(workload, ()), *(one for one in _ALWAYS if one not in _IDLE.get(workload, ()))]
     return [name for each in names if (name := f"load.{each}") in record.manifest.get("knobs", {})]
 
 

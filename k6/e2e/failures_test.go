@@ -101,56 +101,59 @@ func TestFailuresAndTheirCodes(t *testing.T) {
 			code: 1220, waiting: true, closeText: true,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			// Two users: one keeps k6 running for a moment after the other's failure.
-			r := completed(t, "users", with(with(knobs(c.target(t)), "USERS", "2", "ARRIVAL_GAP", "100ms"), c.changes...))
-			record := r.record(t)
-			if len(record.requests) != 2 || len(record.dials) != 2 || !record.ended {
-				t.Fatalf("%d requests, %d dials, ended %v", len(record.requests), len(record.dials), record.ended)
-			}
-			for _, request := range record.requests {
-				if request.ErrorCode != c.code || request.Status != 0 || request.Error == nil || request.Reused {
-					t.Errorf("%+v (error %v)", request, request.Error)
+		// A connection for each request is the extension's own work, and fails as net/http does.
+		for _, workload := range []string{"users", "tcp"} {
+			t.Run(workload+": "+name, func(t *testing.T) {
+				t.Parallel()
+				// Two users: one keeps k6 running for a moment after the other's failure.
+				r := completed(t, workload, with(with(knobs(c.target(t)), "USERS", "2", "ARRIVAL_GAP", "100ms"), c.changes...))
+				record := r.record(t)
+				if len(record.requests) != 2 || len(record.dials) != 2 || !record.ended {
+					t.Fatalf("%d requests, %d dials, ended %v", len(record.requests), len(record.dials), record.ended)
 				}
-				lasts := (request.EndUS - request.TimeUS) / 1000
-				if lasts < c.lastsMS || lasts > c.lastsMS+2000 {
-					t.Errorf("the request lasted %d ms, not %d", lasts, c.lastsMS)
-				}
-				if (request.WaitingUS > 0) != c.waiting || (request.DurationUS > 0) != c.waiting {
-					t.Errorf("waited: %+v", request)
-				}
-				if connected := c.dialKind == ""; (request.Remote != nil) != connected || (request.BlockedUS > 0) != connected ||
-					(request.ConnectingUS > 0) != connected {
-					t.Errorf("connected: %+v", request)
-				}
-				dial := record.dials[*request.Dial-1]
-				if dial.ID != *request.Dial || dial.VU != request.VU || dial.TimeUS < request.TimeUS {
-					t.Errorf("request %+v names dial %+v", request, dial)
-				}
-				if c.dialKind == "" {
-					if dial.Error != nil {
-						t.Errorf("dial failed: %+v", dial)
+				for _, request := range record.requests {
+					if request.ErrorCode != c.code || request.Status != 0 || request.Error == nil || request.Reused {
+						t.Errorf("%+v (error %v)", request, request.Error)
 					}
-					continue
+					lasts := (request.EndUS - request.TimeUS) / 1000
+					if lasts < c.lastsMS || lasts > c.lastsMS+2000 {
+						t.Errorf("the request lasted %d ms, not %d", lasts, c.lastsMS)
+					}
+					if (request.WaitingUS > 0) != c.waiting || (request.DurationUS > 0) != c.waiting {
+						t.Errorf("waited: %+v", request)
+					}
+					if connected := c.dialKind == ""; (request.Remote != nil) != connected || (request.BlockedUS > 0) != connected ||
+						(request.ConnectingUS > 0) != connected {
+						t.Errorf("connected: %+v", request)
+					}
+					dial := record.dials[*request.Dial-1]
+					if dial.ID != *request.Dial || dial.VU != request.VU || dial.TimeUS < request.TimeUS {
+						t.Errorf("request %+v names dial %+v", request, dial)
+					}
+					if c.dialKind == "" {
+						if dial.Error != nil {
+							t.Errorf("dial failed: %+v", dial)
+						}
+						continue
+					}
+					if dial.ErrorKind == nil || *dial.ErrorKind != c.dialKind || dial.Error == nil || dial.Remote == nil {
+						t.Errorf("dial: %+v", dial)
+					}
+					if c.dialKind != "refused" && dial.Local == nil {
+						t.Error("a dial that timed out does not know its port")
+					}
 				}
-				if dial.ErrorKind == nil || *dial.ErrorKind != c.dialKind || dial.Error == nil || dial.Remote == nil {
-					t.Errorf("dial: %+v", dial)
+				for _, closed := range record.closes {
+					if (closed.Error != nil) != c.closeText {
+						t.Errorf("close: %+v", closed)
+					}
 				}
-				if c.dialKind != "refused" && dial.Local == nil {
-					t.Error("a dial that timed out does not know its port")
+				live := record.live[len(record.live)-1]
+				if live.Failed != 2 || len(live.Errors) != 1 {
+					t.Errorf("live: %+v", live)
 				}
-			}
-			for _, closed := range record.closes {
-				if (closed.Error != nil) != c.closeText {
-					t.Errorf("close: %+v", closed)
-				}
-			}
-			live := record.live[len(record.live)-1]
-			if live.Failed != 2 || len(live.Errors) != 1 {
-				t.Errorf("live: %+v", live)
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -60,6 +60,20 @@ export function flag() {
 }
 
 /**
+ * One of some words.
+ *
+ * @template {string} Word
+ * @param {...Word} words
+ * @returns {Kind<Word>}
+ */
+export function oneOf(...words) {
+  return {
+    wanted: words.join(' or '),
+    parse: (text) => words.find((word) => word === text),
+  };
+}
+
+/**
  * The printable ASCII that may stand in a URL, without what begins a query or a fragment.
  *
  * @param {string} text

@@ -68,9 +68,18 @@ type instance struct {
 // Exports implements modules.Instance.
 func (i *instance) Exports() modules.Exports {
 	return modules.Exports{Named: map[string]any{
-		"event":  i.event,
-		"folder": i.module.journal.Folder,
+		"event":                i.event,
+		"folder":               i.module.journal.Folder,
+		"connectionPerRequest": i.connectionPerRequest,
 	}}
+}
+
+// connectionPerRequest has each further request of the VU make a connection of its own, which one side closes first.
+func (i *instance) connectionPerRequest(closesFirst dial.Side) error {
+	if err := dial.ConnectionPerRequest(i.vu.State(), closesFirst); err != nil {
+		return fmt.Errorf("connlab.connectionPerRequest(%q): %w", closesFirst, err)
+	}
+	return nil
 }
 
 // event appends {time_us, vu, name, data} to events.jsonl.

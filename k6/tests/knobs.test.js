@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { count, delayKnobs, duration, flag, readKnobs } from '../lib/knobs.js';
+import { count, delayKnobs, duration, flag, oneOf, readKnobs } from '../lib/knobs.js';
 
 const environment = {
   CONNLAB_TARGETS: 'http://nginx:8080',
@@ -57,9 +57,11 @@ const durations = [
 /** @type {typeof counts} */
 const flags = ['a flag', flag(), ['true', 'false'], ['', 'True', '1', 'yes']];
 /** @type {typeof counts} */
+const words = ['a word', oneOf('client', 'server'), ['client', 'server'], ['', 'Client', 'client server']];
+/** @type {typeof counts} */
 const paths = ['a path', delayKnobs.path, ['/', '/api/delay'], ['', 'api', '/a b', '/a?b', '/a#b', '/ä', '/a\n']];
 
-for (const [name, kind, good, bad] of [counts, durations, flags, paths]) {
+for (const [name, kind, good, bad] of [counts, durations, flags, words, paths]) {
   test(`${name} takes what it must and nothing else`, () => {
     for (const text of good) assert.notEqual(kind.parse(text), undefined, `"${text}"`);
     for (const text of bad) assert.equal(kind.parse(text), undefined, `"${text}"`);

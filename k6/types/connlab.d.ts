@@ -3,6 +3,11 @@ declare module 'k6/x/connlab' {
   const connlab: {
     /** Appends an event of this VU to events.jsonl, with the moment of the call. */
     event(name: string, data: object): void;
+    /**
+     * From here on each request of this VU makes a connection of its own. The client closes it first, having read the
+     * whole answer, or waits until the server has closed it.
+     */
+    connectionPerRequest(closesFirst: 'client' | 'server'): void;
     /** The folder of `--out connlab=<folder>`, or '' without that output. */
     folder(): string;
   };

@@ -47,6 +47,8 @@ def test_a_sysctl_of_a_role_that_is_not_on_the_path_is_refused(effective: Make) 
 def test_a_knob_that_the_workload_does_not_read_is_refused(effective: Make) -> None:
     said = refusal(effective, "load.rate_per_second=5")
     assert "load.rate_per_second is set, but the workload 'users' does not read it; it belongs to spike" in said
+    said = refusal(effective, "load.workload=tcp", "load.keep_alive=false")
+    assert "load.keep_alive is set, but the workload 'tcp' does not read it" in said
 
 
 def test_long_polling_needs_the_waiting_room(effective: Make) -> None:
@@ -87,6 +89,14 @@ def test_one_user_alone_runs_in_one_instance(effective: Make) -> None:
 
 def test_every_instance_has_a_user(effective: Make) -> None:
     assert "3 users cannot be shared by 4 instances of k6" in refusal(effective, "load.instances=4")
+
+
+def test_plain_connections_are_users_too(effective: Make) -> None:
+    assert effective("load.workload=tcp", "load.closes_first=server", "load.calls=2").scenario.knobs.load.calls == 2
+    said = refusal(effective, "load.workload=tcp", "load.instances=4")
+    assert "3 users cannot be shared by 4 instances of k6" in said
+    said = refusal(effective, "load.workload=tcp", "load.arrival_gap=5m")
+    assert "the load itself takes 10m, and load.max_duration ends it" in said
 
 
 def test_a_waiting_room_is_for_more_than_one_user(effective: Make) -> None:

@@ -1,0 +1,164 @@
+package dial
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"time"
+
+	"go.k6.io/k6/lib"
+)
+
+// Side is one end of a connection.
+type Side string
+
+// The two ends.
+const (
+	Client Side = "client"
+	Server Side = "server"
+)
+
+// longAgo is a deadline that ends what is under way.
+var longAgo = time.Unix(1, 0)
+
+// perRequest is the transport of a VU that makes a connection for each request, of which one chosen side closes first.
+// net/http cannot be told so: with keep-alive it does not close, and without it asks the server to and closes itself at
+// the same moment, so that chance decides.
+type perRequest struct {
+	dialer      *Dialer
+	closesFirst Side
+}
+
+// ConnectionPerRequest gives a VU's further requests a connection each.
+func ConnectionPerRequest(state *lib.State, closesFirst Side) error {
+	if closesFirst != Client && closesFirst != Server {
+		return errors.New("the side must be client or server")
+	}
+	if state == nil {
+		return errors.New("only a VU has connections, not the init code")
+	}
+	transport, recorded := state.Transport.(*attempts)
+	dialer, ours := state.Dialer.(*Dialer)
+	if !recorded || !ours {
+		return errors.New("the VU's connections are not recorded")
+	}
+	transport.next = &perRequest{dialer: dialer, closesFirst: closesFirst}
+	return nil
+}
+
+// RoundTrip implements http.RoundTripper. The answer's body must be read to its end, as k6 does: the connection ends there.
+func (p *perRequest) RoundTrip(request *http.Request) (*http.Response, error) {
+	ctx := request.Context()
+	trace := httptrace.ContextClientTrace(ctx)
+	if trace == nil {
+		return nil, errors.New("a request without k6's tracer: it was not made by k6/http")
+	}
+	address := hostPort(request.URL)
+	trace.GetConn(address)
+	conn, err := p.connect(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	trace.GotConn(httptrace.GotConnInfo{Conn: conn})
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(longAgo) })
+	response, err := p.exchange(conn, request, trace)
+	if err != nil {
+		stop()
+		_ = conn.Close()
+		return nil, causeOf(ctx, err)
+	}
+	response.Body = &body{ReadCloser: response.Body, conn: conn, ctx: ctx, stop: stop, closesFirst: p.closesFirst}
+	return response, nil
+}
+
+// connect dials as net/http does: a request that gives up meanwhile ends as its context did, and cancels its dial.
+func (p *perRequest) connect(ctx context.Context, address string) (net.Conn, error) {
+	dialCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, cancel)
+	conn, err := p.dialer.DialContext(dialCtx, "tcp", address)
+	stop()
+	if err != nil {
+		return nil, causeOf(ctx, err)
+	}
+	return conn, nil
+}
+
+func (p *perRequest) exchange(conn net.Conn, request *http.Request, trace *httptrace.ClientTrace) (*http.Response, error) {
+	asked := request.Clone(request.Context())
+	if p.closesFirst == Server {
+		asked.Header.Set("Connection", "close")
+	} else {
+		asked.Header.Set("Connection", "keep-alive")
+	}
+	err := asked.Write(conn)
+	trace.WroteRequest(httptrace.WroteRequestInfo{Err: err})
+	if err != nil {
+		return nil, err
+	}
+	reader := bufio.NewReader(conn)
+	if _, err := reader.Peek(1); err != nil {
+		return nil, err
+	}
+	trace.GotFirstResponseByte()
+	return http.ReadResponse(reader, request)
+}
+
+// body is an answer's body that ends with its connection.
+type body struct {
+	io.ReadCloser
+
+	conn        net.Conn
+	ctx         context.Context
+	stop        func() bool
+	closesFirst Side
+	ended       bool
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case err == nil || b.ended:
+		return n, err
+	case !errors.Is(err, io.EOF):
+		return n, causeOf(b.ctx, err)
+	}
+	b.ended = true
+	if b.closesFirst == Server {
+		// A server that ends the connection by RST has closed it as well.
+		_, _ = io.Copy(io.Discard, b.conn)
+		if gone := b.ctx.Err(); gone != nil {
+			return n, gone
+		}
+	}
+	_ = b.Close()
+	return n, io.EOF
+}
+
+// Close implements io.Closer. Before the body's end it breaks the connection off.
+func (b *body) Close() error {
+	b.stop()
+	_ = b.conn.Close()
+	return nil
+}
+
+// causeOf is why the request ended: its time-out or k6's end, if that broke off what failed.
+func causeOf(ctx context.Context, err error) error {
+	if gone := ctx.Err(); gone != nil {
+		return gone
+	}
+	return err
+}
+
+func hostPort(target *url.URL) string {
+	if target.Port() != "" {
+		return target.Host
+	}
+	return net.JoinHostPort(target.Hostname(), "80")
+}
