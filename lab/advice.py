@@ -154,6 +154,7 @@ def _patience(run: _Run) -> _Remedy:
 
 _REMEDIES: Mapping[str, Callable[[_Run], _Remedy]] = {
     "accept-queue-drop": _places,
+    "accept-queue-reset": _places,
     "waited-for-syn-retry": _places,
     "waited-in-accept-queue": _served_at_once,
     "waited-for-a-thread": _threads,

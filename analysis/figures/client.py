@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from analysis.bulk import Integers
     from analysis.client import Client
     from analysis.jsonl import Record
+    from analysis.window import Window
 
 _REQUESTS = {Evidence.REQUESTS: "k6", Evidence.LOAD: ""}
 _DIALS = {Evidence.DIALS: "k6", Evidence.LOAD: ""}
@@ -63,6 +64,28 @@ def _answered(run: Run, found: Mapping[str, str]) -> Value:
     low, high = status_bounds(found["status"])
     count = "SELECT count(*) AS value FROM requests WHERE status BETWEEN $low AND $high"
     return run.resting_on(run.k6, _REQUESTS, lambda _: int(joined.rows(count, low=low, high=high)[0]["value"]))
+
+
+# From the beginning of the first request to the end of the last, over all instances.
+_RATE = """
+    SELECT count(*) FILTER (error_code = 0 AND status BETWEEN 200 AND 399) AS ok,
+           max(end_us) - min(time_us) AS lasted_us
+      FROM requests
+"""
+
+
+def _rate(run: Run, _: Mapping[str, str]) -> Value:
+    """How many requests were answered in each second of the load."""
+    joined = run.joined
+    if isinstance(joined, Unknown):
+        return joined
+
+    def rate(_: Window) -> Value:
+        row = joined.rows(_RATE)[0]
+        ok, lasted_us = int(row["ok"]), row["lasted_us"]
+        return round(1e6 * ok / lasted_us, 3) if lasted_us else unknown("no time passed between first and last request")
+
+    return run.resting_on(run.k6, _REQUESTS, rate)
 
 
 def _latencies(client: Client) -> Integers:
@@ -144,6 +167,14 @@ FIGURES: tuple[Figure, ...] = (
         "Requests answered with a status from 200 to 399.",
         _REQUESTS_FILE,
         _counted(_REQUESTS, lambda client, _: int(client.requests.columns["ok"].sum())),
+    ),
+    Figure(
+        "client.requests.ok_per_second",
+        Kind.NUMBER,
+        "requests/s",
+        "The throughput: those answered so, over the time from the first request's beginning to the last one's end.",
+        _REQUESTS_FILE,
+        _rate,
     ),
     Figure(
         "client.requests.failed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from analysis.values import Kind, Unknown, Value, unknown
 if TYPE_CHECKING:
     from analysis.bulk import Integers
     from analysis.joins import Joined
+    from analysis.samples import Samples
 
 _SOURCE = "capture.pcap of one end"
 
@@ -127,26 +129,32 @@ def _handshakes(_run: Run, joined: Joined, servers: list[str], found: Mapping[st
 # addresses and ports has taken the socket's place; a RST may have ended it (net.ipv4.tcp_rfc1337).
 # sockstat counts among them the sockets that wait for the other side's FIN and belong to no process any more
 # (net/ipv4/tcp_minisocks.c, tcp_time_wait); a capture cannot tell whether one does.
+# Beyond net.ipv4.tcp_max_tw_buckets the kernel closes a socket instead, and counts it as TCPTimeWaitOverflow. A capture
+# cannot tell which ones; `gone` are those, from the first overflow on, that are not in TIME_WAIT for other reasons.
 _TIME_WAIT = """
     WITH ended AS (
         SELECT *, time_wait_owner IN (side, 'both') AS waits,
                if(side = 'client', client_fin_time_us, server_fin_time_us) AS own_fin_us,
                if(side = 'client', server_fin_time_us, client_fin_time_us) AS other_end_us
-          FROM (SELECT *, if(from_instance = $instance, 'client', 'server') AS side
-                  FROM connections WHERE from_instance = $instance OR to_instance = $instance)
+          FROM (SELECT ours.*, later.id IS NOT NULL AS replaced,
+                       if(ours.from_instance = $instance, 'client', 'server') AS side
+                  FROM connections AS ours
+                       LEFT JOIN connections AS later
+                            ON later.observer = ours.observer AND later.reused_port_of = ours.id
+                           AND later.first_time_us <= $tick_us
+                 WHERE ours.from_instance = $instance OR ours.to_instance = $instance)
     )
-    SELECT count(*) FILTER (waits AND last_time_us <= $tick_us - $slack_us AND last_time_us > $tick_us - $short_us
-                            AND client_rst_count + server_rst_count = 0) AS least,
-           count(*) FILTER (
+    SELECT count(*) FILTER (NOT replaced AND waits AND client_rst_count + server_rst_count = 0
+                            AND last_time_us <= $tick_us - $slack_us AND last_time_us > $tick_us - $short_us) AS least,
+           count(*) FILTER (NOT replaced AND (
                waits AND last_time_us <= $tick_us + $slack_us AND last_time_us > $tick_us - $long_us
                OR own_fin_us <= $tick_us + $slack_us AND own_fin_us > $tick_us - $long_us
-                  AND coalesce(least(other_end_us, first_rst_time_us) > $tick_us - $slack_us, true)) AS most
-      FROM ended AS closed
-           ANTI JOIN connections AS later
-                ON later.observer = closed.observer AND later.reused_port_of = closed.id
-               AND later.first_time_us <= $tick_us
+                  AND coalesce(least(other_end_us, first_rst_time_us) > $tick_us - $slack_us, true))) AS most,
+           count(*) FILTER (own_fin_us > $overflow_us - $slack_us
+                            AND (replaced OR client_rst_count + server_rst_count > 0)) AS gone
+      FROM ended
 """
-_EARLY_ENDS = "TcpExt.TCPTimeWaitOverflow"
+_OVERFLOWS = "TcpExt.TCPTimeWaitOverflow"
 
 
 def _time_wait(bound: str) -> Compute:
@@ -169,19 +177,42 @@ def _waiting(run: Run, joined: Joined, instance: str, bound: str) -> Value:
     span, samples = run.spans[instance], run.raw.samples[instance]
     if isinstance(span, Unknown):
         return span
-    early = samples.counters.get(_EARLY_ENDS)
-    if early is not None and early.at(span.last) != early.at(0):
-        return unknown(f"{instance} ended sockets in TIME_WAIT before their time: {_EARLY_ENDS} grew")
-    late_ms = timer_lateness_ms(_TIME_WAIT_MS)
+    tick_us = samples.ticks[span.last].time_us
+    short_us = 1000 * (_TIME_WAIT_MS - _TICK_SLACK_MS)
+    long_us = 1000 * (_TIME_WAIT_MS + timer_lateness_ms(_TIME_WAIT_MS) + _TICK_SLACK_MS)
+    overflows = _Overflows(samples, span.last)
     row = joined.rows(
         _TIME_WAIT,
         instance=instance,
-        tick_us=samples.ticks[span.last].time_us,
+        tick_us=tick_us,
         slack_us=1000 * _TICK_SLACK_MS,
-        short_us=1000 * (_TIME_WAIT_MS - _TICK_SLACK_MS),
-        long_us=1000 * (_TIME_WAIT_MS + late_ms + _TICK_SLACK_MS),
+        short_us=short_us,
+        long_us=long_us,
+        overflow_us=overflows.begin_us(tick_us - long_us),
     )[0]
-    return int(row[bound])
+    if bound == "least":
+        return max(int(row["least"]) - overflows.since(tick_us - long_us), 0)
+    return int(row["most"]) - max(overflows.since(tick_us - short_us) - int(row["gone"]), 0)
+
+
+class _Overflows:
+    """Sockets that an instance's kernel closed for want of room in TIME_WAIT, up to a tick."""
+
+    def __init__(self, samples: Samples, last: int) -> None:
+        self._times_us = [tick.time_us for tick in samples.ticks[: last + 1]]
+        self._counts = samples.series(_OVERFLOWS)[: last + 1]
+
+    def since(self, time_us: int) -> int:
+        """How many, from the last tick before a time on."""
+        return int(self._counts[-1] - self._counts[self._before(time_us)])
+
+    def begin_us(self, time_us: int) -> int:
+        """When the first of these may have been: the last tick without it, or the last of all if there is none."""
+        first = int(np.searchsorted(self._counts, self._counts[self._before(time_us)], side="right"))
+        return self._times_us[first - 1]
+
+    def _before(self, time_us: int) -> int:
+        return max(bisect_right(self._times_us, time_us) - 1, 0)
 
 
 FIGURES: tuple[Figure, ...] = (
@@ -217,7 +248,8 @@ FIGURES: tuple[Figure, ...] = (
         "flows.<role>.time_wait.min",
         Kind.NUMBER,
         "sockets",
-        "Of one instance: sockets that must be in TIME_WAIT at the window's end, by who closed first, and when.",
+        "Of one instance: sockets that must be in TIME_WAIT at the window's end, by who closed first, and when, and by"
+        " how many the kernel had no room for (TCPTimeWaitOverflow).",
         _SOURCE,
         _time_wait("least"),
     ),

@@ -77,6 +77,20 @@ def _ports(run: Run, found: Mapping[str, str]) -> Value:
     return run.raw.window if isinstance(run.raw.window, Unknown) else _compute(run, of_role)
 
 
+def _time_wait_limit(run: Run, found: Mapping[str, str]) -> Value:
+    """How many sockets each instance of a role may have in TIME_WAIT."""
+
+    def of_role(settings: Settings) -> Value:
+        limits = {settings.sysctl(each, _TIME_WAIT_LIMIT) for each in run.instances(found["role"])}
+        if len(limits) != 1 or None in limits:
+            raise UndefinedError(f"the manifest has no one {_TIME_WAIT_LIMIT} of {found['role']}")
+        return next(each for each in limits if each is not None)
+
+    return run.raw.window if isinstance(run.raw.window, Unknown) else _compute(run, of_role)
+
+
+_TIME_WAIT_LIMIT = "net.ipv4.tcp_max_tw_buckets"
+
 FIGURES: tuple[Figure, ...] = (
     Figure(
         "model.accept_capacity",
@@ -94,6 +108,14 @@ FIGURES: tuple[Figure, ...] = (
         " of its net.ipv4.ip_local_port_range.",
         "analysis.ledger.ports",
         _ports,
+    ),
+    Figure(
+        "model.time_wait_limit.<role>",
+        Kind.NUMBER,
+        "sockets",
+        "What an instance of the role may have in TIME_WAIT: its net.ipv4.tcp_max_tw_buckets.",
+        "the manifest",
+        _time_wait_limit,
     ),
     Figure(
         "model.listen_backlog",

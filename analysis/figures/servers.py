@@ -137,9 +137,13 @@ def _lines(count: Callable[[Log, Window, Mapping[str, str]], int]) -> Compute:
     return compute
 
 
+# Table → when a row happened, and how coarse that time is: nginx rounds down, to seconds in its error log.
+_TIMES = {"tries": ("start_us", 1_000), "access": ("1000 * time_ms", 1_000), "errors": ("time_us", 1_000_000)}
+
+
 def _in_window(table: str, condition: str) -> Compute:
-    """How many rows of a table of analysis.joins began in the window and meet a condition."""
-    time = "start_us" if table == "tries" else "time_us"
+    """How many rows of a table of analysis.joins fall into the window and meet a condition."""
+    time, resolution_us = _TIMES[table]
     sql = f"""
         SELECT count(*) AS value FROM {table}
          WHERE {time} BETWEEN $from_us AND $to_us AND {condition} AND $code IS NOT NULL
@@ -151,8 +155,6 @@ def _in_window(table: str, condition: str) -> Compute:
             return joined
 
         def count(window: Window) -> Value:
-            # nginx has milliseconds in one log and seconds in the other, both rounded down.
-            resolution_us = 1_000 if table == "tries" else 1_000_000
             from_us = window.start_us // resolution_us * resolution_us
             return int(joined.rows(sql, from_us=from_us, to_us=window.end_us, code=found.get("code", ""))[0]["value"])
 
@@ -283,6 +285,18 @@ FIGURES: tuple[Figure, ...] = (
     *(
         Figure(f"access.<proxy>.tries.{name}", Kind.NUMBER, "", meaning, _ACCESS_FILE, _in_window("tries", condition))
         for name, (meaning, condition) in _TRIES.items()
+    ),
+    *(
+        Figure(
+            f"access.nginx.connection.{name}",
+            Kind.NUMBER,
+            "",
+            f"Requests that nginx answered with `Connection: {header}`: it {then} the client's connection after them.",
+            _ACCESS_FILE,
+            _in_window("access", f"sent_http_connection = '{header}'"),
+            of_role="nginx",
+        )
+        for name, header, then in (("close", "close", "closes"), ("keep_alive", "keep-alive", "keeps"))
     ),
     Figure(
         "access.<proxy>.errors.<code>",

@@ -4,6 +4,9 @@ A handshake's last ACK that meets a full queue is dropped. Then the client takes
 server's kernel (net/ipv4/tcp_minisocks.c, tcp_check_req) does not know it: it drops the client's data as well, each
 time it is sent again, until one of these packets finds room and makes the connection, or the server forgets the
 handshake and answers with RST. Each packet so dropped counts as ListenOverflows and ListenDrops.
+
+With net.ipv4.tcp_abort_on_overflow the server forgets the handshake at once: the last ACK that meets a full queue,
+which counts the same, is answered with RST.
 """
 
 from __future__ import annotations
@@ -31,11 +34,13 @@ class Admission:
         entered_us: when, Unix epoch; None if it never did.
         dropped_min: how many packets after the client's SYNs met a full queue, at the least.
         dropped_max: the same at the most.
+        aborted: whether the server answered the first of them with RST, as tcp_abort_on_overflow bids it.
     """
 
     entered_us: int | None
     dropped_min: int
     dropped_max: int
+    aborted: bool = False
 
 
 def build(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
@@ -46,17 +51,21 @@ def build(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         raw: the run.
     """
     columns = "observer VARCHAR, id BIGINT, entered_us BIGINT, ack_dropped_min BIGINT, ack_dropped_max BIGINT"
-    database.execute(f"CREATE TABLE admissions ({columns})")
+    database.execute(f"CREATE TABLE admissions ({columns}, aborted BOOLEAN)")
     database.execute(_CANDIDATES)
     for (observer,) in database.execute("SELECT DISTINCT observer FROM candidates ORDER BY observer").fetchall():
         rows = database.execute("SELECT * EXCLUDE (observer) FROM candidates WHERE observer = ?", [observer]).fetchall()
         connections = [Connection((row[1], row[2]), (row[3], row[4]), row[5], row[6]) for row in rows]
         found = extract(raw.raw(observer) / "capture.pcap", connections).packets
+        aborting = [raw.manifest.sysctls.get(row[7], {}).get(_ABORT_ON_OVERFLOW) == "1" for row in rows]
         admissions = [
-            (observer, row[0], each.entered_us, each.dropped_min, each.dropped_max)
-            for row, each in zip(rows, map(admission, found), strict=True)
+            (observer, row[0], each.entered_us, each.dropped_min, each.dropped_max, each.aborted)
+            for row, each in zip(rows, map(admission, found, aborting), strict=True)
         ]
-        database.executemany("INSERT INTO admissions VALUES (?, ?, ?, ?, ?)", admissions)
+        database.executemany("INSERT INTO admissions VALUES (?, ?, ?, ?, ?, ?)", admissions)
+
+
+_ABORT_ON_OVERFLOW = "net.ipv4.tcp_abort_on_overflow"
 
 
 # Only where the server's kernel counted overflows at all, and the connection shows a sign of it: data or the SYN-ACK
@@ -67,7 +76,7 @@ _CANDIDATES = """
         SELECT instance FROM ticks GROUP BY instance HAVING max(overflows) > min(overflows)
     )
     SELECT flows.observer, flows.id, client_address, client_port, server_address, server_port, first_time_us,
-           last_time_us
+           last_time_us, flows.to_instance
       FROM flows
            SEMI JOIN overflowed ON overflowed.instance = flows.to_instance
            SEMI JOIN hops ON hops.observer = flows.observer
@@ -78,8 +87,13 @@ _CANDIDATES = """
 """
 
 
-def admission(packets: Sequence[Packet]) -> Admission:
-    """How a connection whose handshake the client completed came into the accept queue, by its packets."""
+def admission(packets: Sequence[Packet], aborts: bool = False) -> Admission:  # noqa: FBT001, FBT002  mapped over
+    """How a connection whose handshake the client completed came into the accept queue, by its packets.
+
+    Args:
+        packets: all of the connection.
+        aborts: whether its server has tcp_abort_on_overflow set.
+    """
     sent = [packet for packet in packets if packet.from_client and not packet.flags & Flags.SYN]
     answer = next(
         (packet for packet in packets if not packet.from_client and not packet.flags & (Flags.SYN | Flags.RST)), None
@@ -89,6 +103,9 @@ def admission(packets: Sequence[Packet]) -> Admission:
     before = [packet for packet in sent if end is None or packet.number < end.number]
     if not before:
         return Admission(None, 0, 0)
+    if aborts and answer is None and reset is not None and not reset.flags & Flags.ACK:
+        # A socket resets its connection with ACK; a RST without one answers a packet that found none.
+        return Admission(None, len(before), len(before), aborted=True)
     if answer is None and any(map(_is_data, before)):
         # Not even its data was acknowledged. The packet that got the RST was not dropped.
         dropped = len(before) - (reset is not None)

@@ -21,7 +21,7 @@ _TRY = (
 _CONNECTION = (
     "observer", "id", "to_instance", "client_address", "client_port", "first_time_us", "last_time_us",
     "syn_count", "syn_times_us", "answered", "answered_us", "established", "refused", "syns_lost", "queued_us",
-    "handshake_ack_time_us", "ack_dropped_min", "entered", "perhaps_unknown",
+    "handshake_ack_time_us", "ack_dropped_min", "entered", "aborted", "perhaps_unknown",
     "client_first_data_time_us", "client_last_data_time_us", "server_first_data_time_us", "server_last_data_time_us",
     "client_fin_time_us", "server_fin_time_us", "first_rst_by", "first_rst_time_us", "closed_by", "close_kind",
 )  # fmt: skip

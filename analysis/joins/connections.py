@@ -56,7 +56,7 @@ _FLOWS = """
 # answered_us: the first answer to a SYN. A SYN that it answers is the last one before it; all earlier ones were lost.
 # A capture of handshakes alone lacks the ACK that completes one, so there a SYN-ACK has to stand for it.
 # queued_us: when the server's kernel put the connection into the accept queue: with the handshake's last ACK, unless
-# that met a full queue (analysis.joins.admissions). entered: whether it ever did.
+# that met a full queue (analysis.joins.admissions). entered: whether it ever did. aborted: it met a RST for that.
 # perhaps_unknown: the server sent nothing but a RST, and its kernel answered SYNs with cookies. Such a connection
 # leaves no trace at the server until an ACK of it finds room in the accept queue, so it may never have been there.
 _CONNECTIONS = """
@@ -68,7 +68,7 @@ _CONNECTIONS = """
                CASE WHEN answered THEN synack_times_us[1]
                     WHEN first_rst_by = 'server' THEN first_rst_time_us END AS answered_us,
                admissions.id IS NOT NULL AS examined, entered_us, coalesce(ack_dropped_min, 0) AS ack_dropped_min,
-               coalesce(ack_dropped_max, 0) AS ack_dropped_max
+               coalesce(ack_dropped_max, 0) AS ack_dropped_max, coalesce(aborted, false) AS aborted
           FROM flows JOIN hops ON hops.observer = flows.observer
                JOIN instances AS clients ON clients.instance = from_instance AND clients.role = hops.client
                JOIN instances AS servers ON servers.instance = to_instance AND servers.role = hops.server

@@ -74,12 +74,18 @@ def _overflow_says(prefix: str) -> str:
 
 def _unnoticed(prefix: str) -> str:
     """The server knew nothing of the connection: the handshake's last ACK met a full queue, and so did all data."""
-    return f"coalesce({prefix}_established AND NOT {prefix}_entered AND {prefix}_ack_dropped_min > 0, false)"
+    return f"""coalesce({prefix}_established AND NOT {prefix}_entered AND NOT {prefix}_aborted
+                        AND {prefix}_ack_dropped_min > 0, false)"""
 
 
 def _unnoticed_says(prefix: str) -> str:
     return f"""format('the ACK of {{}}, and all data, {{}} packets, met a full accept queue of {{}}',
         moment({prefix}_handshake_ack_time_us), {prefix}_ack_dropped_min, {prefix}_to_instance)"""
+
+
+def _aborted_says(prefix: str) -> str:
+    return f"""format('the ACK of {{}} met a full accept queue of {{}}, whose kernel answered with RST',
+        moment({prefix}_handshake_ack_time_us), {prefix}_to_instance)"""
 
 
 def _silent(prefix: str) -> str:
@@ -175,6 +181,18 @@ CAUSES = (
             if({_unnoticed("up")}, {_LINE} || '; ' || {_UP} || '; ' || {_UP_FLOW} || ': ' || {_unnoticed_says("up")},
             if({_NO_CONNECTION}, {_DIAL_FAILED} || '; ' || {_FLOW} || ': ' || {_overflow_says("flow")},
             {_LINE} || '; ' || {_UP} || '; ' || {_UP_FLOW} || ': ' || {_overflow_says("up")})))""",
+    ),
+    Cause(
+        "accept-queue-reset",
+        "The server's accept queue had room for the SYN and none for the last ACK of the handshake, and the server's"
+        " kernel broke the connection off.",
+        "The client completed the handshake; the server sent a RST after its SYN-ACK, one without ACK as no socket"
+        " sends it, and nothing else; its `net.ipv4.tcp_abort_on_overflow` is 1, and its kernel counted overflows. At a"
+        " proxy: the same of its connection.",
+        "outcome = 'failed' AND ((status = 0 AND coalesce(flow_aborted, false))"
+        " OR (status IN (502, 504) AND coalesce(up_aborted, false)))",
+        f"""if(coalesce(flow_aborted, false), {_FLOW} || ': ' || {_aborted_says("flow")},
+            {_LINE} || '; ' || {_UP} || '; ' || {_UP_FLOW} || ': ' || {_aborted_says("up")})""",
     ),
     Cause(
         "connect-timeout",

@@ -119,8 +119,8 @@ def of_hop(run: Run, hop: Hop) -> Iterator[Identity]:
 def _of_users(server: str) -> Iterator[Identity]:
     yield Identity(
         "dials-made",
-        "Each dial that made a connection is one that was established in the capture.",
-        "client.dials.ok",
+        "Each dial that made a connection, or was reset as soon as it had, is one that was established in the capture.",
+        "client.dials.ok + client.dials.failed_reset",
         f"flows.{server}.established",
     )
     yield Identity(
@@ -154,8 +154,9 @@ def _of_users(server: str) -> Iterator[Identity]:
 def _of_gateway(server: str) -> Iterator[Identity]:
     yield Identity(
         "connections-opened",
-        "Each connection that the gateway opened is one that was established in the capture.",
-        "gateway.connections.opened",
+        "Each connection that the gateway opened, or that was reset as soon as it was, is one that was established in"
+        " the capture.",
+        "gateway.connections.opened + gateway.dials.failed_reset",
         f"flows.{server}.established",
     )
     yield Identity(
@@ -274,8 +275,8 @@ def _of_time_wait(instance: str) -> Identity:
     return Identity(
         f"time-wait-{instance}",
         f"The sockets in TIME_WAIT on {instance} at the end are the connections that it closed first less than a minute"
-        " before; the kernel counts those among them that still wait for the other side's FIN, if no process holds"
-        " them.",
+        " before, but for those that overflowed tcp_max_tw_buckets; the kernel counts those among them that still wait"
+        " for the other side's FIN, if no process holds them.",
         f"sockets.{name}.time_wait.end",
         f"flows.{name}.time_wait.min",
         f"flows.{name}.time_wait.max",

@@ -68,6 +68,7 @@ _OF_PROXY = {
     "ephemeral-ports-exhausted": _CONNECTING,
     "connection-refused": _CONNECTING,
     "accept-queue-drop": _CONNECTING,
+    "accept-queue-reset": _CONNECTING,
     "connect-timeout": _CONNECTING,
     "waited-for-a-connection": "coalesce(up_pool_us, 0) > coalesce(pool_us, 0)",
     "waited-for-syn-retry": "coalesce(up_syn_us, 0) > coalesce(syn_us, 0)",

@@ -54,6 +54,21 @@ LESSONS: dict[str, Lesson] = {
         (_QUEUE, _SILENCE),
         _PLACES,
     ),
+    "accept-queue-reset": Lesson(
+        "reset at a full queue",
+        "{server} answered the SYN of {client}, then had no place in its accept queue and broke the connection off",
+        _BEFORE,
+        (
+            _QUEUE,
+            (
+                "The kernel asks for room twice: when the SYN comes, and when the handshake's last packet does. Many"
+                " who knock in the same moment may all find room the first time, and only some of them the second. The"
+                " setting tcp_abort_on_overflow tells the kernel to break the others off with a reset (RST); without"
+                " it, the kernel stays silent and they try again."
+            ),
+        ),
+        {**_PLACES, "kernel.{server}.net.ipv4.tcp_abort_on_overflow": "whether the kernel resets or stays silent"},
+    ),
     "waited-for-syn-retry": Lesson(
         "served after a lost SYN",
         "the first knock of {client} at {server} got lost, and only a later one was answered",

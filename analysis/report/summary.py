@@ -15,7 +15,9 @@ _VERDICTS = {
     "inconclusive": "Inconclusive",
 }
 # The knobs that make up the places of a Tomcat: two of the model's figures are made from them.
-_PLACES = frozenset({"accept-queue-drop", "waited-in-accept-queue", "waited-for-syn-retry", "waited-for-ack-retry"})
+_PLACES = frozenset({
+    "accept-queue-drop", "accept-queue-reset", "waited-in-accept-queue", "waited-for-syn-retry", "waited-for-ack-retry",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,7 @@ def _turns(record: Record, main: Cause | None) -> list[Turn]:
     if main is None:
         return []
     knobs: dict[str, Row] = record.manifest.get("knobs", {})
-    named = {name.format(client=main.hop[0]): does for name, does in main.lesson.knobs.items()}
+    named = {name.format(client=main.hop[0], server=main.hop[1]): does for name, does in main.lesson.knobs.items()}
     return [
         Turn(
             name,

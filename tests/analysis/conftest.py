@@ -50,7 +50,10 @@ def proxied_run(run: RunFolder) -> RunFolder:
     run.manifest["exits"]["nginx"] = 0
     run.samples["nginx"] = make_samples("nginx", quiet_tick, "nginx")
     statuses = [(5.0, 200), (11.0, 200), (32.0, 200), (53.2, 200), (54.0, 502)]
-    run.lines["nginx/access.jsonl"] = [make_access(second, status) for second, status in statuses]
+    run.lines["nginx/access.jsonl"] = [
+        make_access(second, status) | {"sent_http_connection": "keep-alive" if status == 200 else "close"}
+        for second, status in statuses
+    ]
     run.lines["nginx/stub_status.jsonl"] = [
         # It counts the requests for its own page as well.
         stub_status(second, second + sum(ended <= second for ended, _ in statuses))

@@ -47,6 +47,7 @@ def why(run: RunFolder, name: str) -> str:
     [
         ("client.requests.total", USERS),
         ("client.requests.ok", 3),
+        ("client.requests.ok_per_second", 0.069),
         ("client.requests.failed", OTHERS),
         ("client.requests.error.1211", OTHERS),
         ("client.requests.error.1050", 0),
@@ -118,6 +119,8 @@ def test_a_figure_has_the_value_that_the_run_recorded(healthy: Run, name: str, e
         ("access.nginx.status.200", 3),
         ("access.nginx.status.502", 1),
         ("access.nginx.status.504", 0),
+        ("access.nginx.connection.keep_alive", 3),
+        ("access.nginx.connection.close", 1),
         ("kernel.nginx.TcpExt.ListenDrops", 0),
         ("listen.nginx.depth.max", 0),
     ],
@@ -155,6 +158,7 @@ def test_the_clients_of_several_instances_are_put_together(run: RunFolder) -> No
     other.requests = [make_request(1, 500.0), make_request(2, None)]
 
     assert value(run, "client.requests.ok") == 4
+    assert value(run, "client.requests.ok_per_second") == 0.093
     # Both instances have a virtual user of the number 1.
     assert value(run, "client.users.total") == USERS + 2
     assert value(run, "client.latency_ms.min") == 500.0

@@ -163,6 +163,19 @@ def test_the_kernel_counts_sockets_that_wait_for_the_other_s_fin_among_those_in_
     assert holds(found)["time-wait-k6-1"] == status
 
 
+@pytest.mark.parametrize(("counted", "status"), [(1, "false"), (2, "true"), (3, "false")])
+def test_sockets_that_overflowed_the_limit_are_not_in_time_wait(run: RunFolder, counted: int, status: str) -> None:
+    for number in range(5):
+        connection = Connection(run.captures["backend-1"], f"172.18.0.3:{49_000 + number}", BACKEND, isn=90_000)
+        connection.handshake(MEASURE_S + 5).close_by_client(MEASURE_S + 20 + number)
+    run.lines["backend-1/capture.json"] = [make_capture(len(run.captures["backend-1"].packets))]
+    for tick in run.samples["k6-1"].tick_between(MEASURE_S + 22.05, MEASURE_S + 60):
+        tick["counters"] |= {"sockstat.TCP.tw": counted, "TcpExt.TCPTimeWaitOverflow": 3}
+    found, _ = account(run)
+
+    assert holds(found)["time-wait-k6-1"] == status
+
+
 def test_a_reset_of_a_connection_by_a_syn_cookie_is_not_put_down_to_a_server_that_may_never_have_had_it(
     run: RunFolder,
 ) -> None:
@@ -225,6 +238,31 @@ def test_a_connection_that_only_the_client_knew_of_is_an_accept_queue_drop(run: 
         )
     ]
     assert ledger(folder)["hops"][0]["dropped_later"] == 3
+
+
+def test_a_connection_that_a_full_queue_reset_is_one_only_if_the_server_resets_so(run: RunFolder) -> None:
+    # User 4's SYN was answered, and its ACK with a RST at once.
+    packets = [each for each in make_packets().packets if b"\x9c\x44\x1f\x90" not in each[1]]
+    capture = run.captures["backend-1"] = Capture(packets)
+    second = MEASURE_S + 0.0301
+    connection = Connection(capture, "172.18.0.3:40004", BACKEND, isn=4_000).handshake(second)
+    capture.tcp(second + 0.0005, BACKEND, connection.client, RST, seq=9_001)
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
+    request, dial = run.clients["k6-1"].requests[3], run.clients["k6-1"].dials[3]
+    dial |= {"error": "connection reset by peer", "error_kind": "reset", "duration_us": 150}
+    request |= {"error_code": 1220, "error": "connection reset by peer", "end_us": request["time_us"] + 200}
+    run.manifest["sysctls"]["backend-1"]["net.ipv4.tcp_abort_on_overflow"] = "1"
+    found, _ = account(run)
+
+    assert found["causes"]["accept-queue-reset"] == 1
+    assert found["hops"][0]["dropped_later"] == 1
+    assert holds(found)["dials-made"] == "true"
+
+    run.manifest["sysctls"]["backend-1"]["net.ipv4.tcp_abort_on_overflow"] = "0"
+    found, _ = account(run)
+
+    assert "accept-queue-reset" not in found["causes"]
+    assert found["hops"][0]["dropped_later"] == 0
 
 
 def test_a_connection_that_a_copy_of_its_data_made_waited_for_that(run: RunFolder) -> None:
