@@ -129,10 +129,12 @@ clients_are_kept_as_asked() {
   answer=$(get /static.html '')
   is 'keepalive_timeout 0ms closes' 'Connection: close' "$(grep -i '^connection' <<<"$answer")"
   stop_nginx
+  is 'keepalive_timeout 0ms: its log says so' '"close"' "$(logged sent_http_connection)"
   start_nginx CONNLAB_KEEPALIVE_TIMEOUT=300ms
   answer=$(get /static.html '')
   is 'keepalive_timeout 300ms keeps' 'Connection: keep-alive' "$(grep -i '^connection' <<<"$answer")"
   stop_nginx
+  is 'keepalive_timeout 300ms: its log says so' '"keep-alive"' "$(logged sent_http_connection)"
 }
 
 # How many listeners of port $1 have a backlog of $2, asked of the kernel.
