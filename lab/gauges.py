@@ -1,4 +1,4 @@
-"""The live figures of a run: what its clients and its kernels say at this moment."""
+"""The live figures of a run: what its clients and its kernels say at this moment, and said in the last seconds."""
 
 from __future__ import annotations
 
@@ -7,35 +7,54 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lab.history import History
 from lab.tail import Tail
 from lab.topology import TRAFFIC_PORT, Topology
 
 
 @dataclass
 class ClientGauge:
-    """All clients together; counts since the start of the load."""
+    """All clients together; counts since the start of the load.
+
+    Attributes:
+        asking: requests that ended in each second.
+        failing: those of them that failed.
+    """
 
     users: int = 0
     requests: int = 0
     failed: int = 0
     dropped: int = 0
     errors: Counter[str] = field(default_factory=Counter)
+    asking: History = field(default_factory=lambda: History(grows=True))
+    failing: History = field(default_factory=lambda: History(grows=True))
 
 
 @dataclass
 class ServerGauge:
-    """One server's kernel.
+    """One instance's kernel.
 
     Attributes:
         depth: connections in the traffic port's accept queue.
-        limit: of that queue; None until the server listens.
+        limit: of that queue, which holds one more; None until the server listens.
         overflows: ListenOverflows since the namespace began.
+        filling: the queue's greatest depth in each second.
+        overflowing: how many overflows came in each second.
+        waiting: sockets in TIME_WAIT in each second.
     """
 
     depth: int = 0
     limit: int | None = None
     time_wait: int = 0
     overflows: int = 0
+    filling: History = field(default_factory=History)
+    overflowing: History = field(default_factory=lambda: History(grows=True))
+    waiting: History = field(default_factory=History)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the queue takes no other connection."""
+        return self.limit is not None and self.depth > self.limit
 
 
 class Gauges:
@@ -52,30 +71,38 @@ class Gauges:
         """Bring the gauges up to date."""
         for instance, tail in self._live.items():
             for line in tail.objects():
+                self._grow(self._last.get(instance, {}), line)
                 self._last[instance] = line
-        self.client = _sum(list(self._last.values()))
+        self._sum()
         for instance, tail in self._samples.items():
             for line in tail.objects():
                 if line.get("kind") == "tick":
                     _take(self.kernels[instance], line)
 
+    def _grow(self, before: dict[str, Any], line: dict[str, Any]) -> None:
+        for key, history in (("requests", self.client.asking), ("failed", self.client.failing)):
+            history.add(line.get("time_us", 0), line.get(key, 0) - before.get(key, 0))
 
-def _sum(lines: list[dict[str, Any]]) -> ClientGauge:
-    total = ClientGauge()
-    for line in lines:
-        total.users += line.get("vus", 0)
-        total.requests += line.get("requests", 0)
-        total.failed += line.get("failed", 0)
-        total.dropped += line.get("dropped_iterations", 0)
-        total.errors.update(line.get("errors", {}))
-    return total
+    def _sum(self) -> None:
+        lines, client = list(self._last.values()), self.client
+        client.users = sum(line.get("vus", 0) for line in lines)
+        client.requests = sum(line.get("requests", 0) for line in lines)
+        client.failed = sum(line.get("failed", 0) for line in lines)
+        client.dropped = sum(line.get("dropped_iterations", 0) for line in lines)
+        client.errors = Counter()
+        for line in lines:
+            client.errors.update(line.get("errors", {}))
 
 
 def _take(gauge: ServerGauge, tick: dict[str, Any]) -> None:
-    counters = tick.get("counters", {})
+    counters, time_us = tick.get("counters", {}), tick.get("time_us", 0)
     gauge.time_wait = counters.get("sockstat.TCP.tw", gauge.time_wait)
-    gauge.overflows = counters.get("TcpExt.ListenOverflows", gauge.overflows)
+    gauge.waiting.add(time_us, gauge.time_wait)
+    overflows = counters.get("TcpExt.ListenOverflows", gauge.overflows)
+    gauge.overflowing.add(time_us, overflows - gauge.overflows)
+    gauge.overflows = overflows
     traffic = [one for one in tick.get("listen", []) if one.get("port") == TRAFFIC_PORT]
     if traffic:
         gauge.depth = sum(one["depth"] for one in traffic)
         gauge.limit = sum(one["limit"] for one in traffic)
+        gauge.filling.add(time_us, gauge.depth)

@@ -6,21 +6,29 @@ import time
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from lab.gauges import ClientGauge, Gauges, ServerGauge
+from lab.history import SECONDS_KEPT, History, bars
 
 # Meanings of the k6 error codes that the lab's experiments provoke (k6's own are in lib/netext/httpext/error_codes.go).
 _ERRORS = {
     "1000": "closed without answer",
     "1050": "request time-out",
+    "1210": "no connection",
     "1211": "connect time-out",
     "1212": "connection refused",
     "1220": "connection reset",
 }
 _PLAIN_PERIOD_S = 1.0
+_BAR_WIDTH = 24
+# What the columns before the history take.
+_BESIDES_HISTORY = 56
+_FEWEST_SECONDS = 10
+_ERRORS_SHOWN = 3
 
 
 class Display:
@@ -34,7 +42,13 @@ class Display:
         self._expected_s: float | None = None
         self._gauges: Gauges | None = None
         self._last_plain = 0.0
-        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        # Between two looks at the gauges the clock goes on, also while a phase keeps this thread busy.
+        self._shown: RenderableType = ""
+        self._live = (
+            Live(console=console, refresh_per_second=4, transient=True, get_renderable=self._drawn)
+            if console.is_terminal
+            else None
+        )
 
     def __enter__(self) -> Self:
         if self._live:
@@ -66,7 +80,8 @@ class Display:
         if self._gauges:
             self._gauges.refresh()
         if self._live:
-            self._live.update(self._table(), refresh=True)
+            self._shown = _table(self._gauges, self._console.width) if self._gauges else ""
+            self._live.refresh()
         else:
             self._console.print(self._line(), highlight=False, soft_wrap=True)
 
@@ -83,31 +98,89 @@ class Display:
             parts += [f"{name}: {_kernel(gauge)}" for name, gauge in self._gauges.kernels.items()]
         return " · ".join(parts)
 
-    def _table(self) -> Table:
-        table = Table.grid(padding=(0, 2))
-        table.add_row(f"[bold]{self._title}[/bold]", f"{self._phase} {self._elapsed()}{self._bar()}")
-        if self._gauges:
-            table.add_row("clients", _client(self._gauges.client))
-            for name, gauge in self._gauges.kernels.items():
-                table.add_row(name, _kernel(gauge))
-        return table
+    def _drawn(self) -> RenderableType:
+        whole = Table.grid()
+        whole.add_row(Text.assemble((self._title, "bold"), f"  {self._phase}  ", *self._progress()))
+        whole.add_row(self._shown)
+        return whole
 
-    def _bar(self) -> str:
-        if not self._expected_s:
-            return ""
-        width = 24
-        done = min(width, int(width * (time.monotonic() - self._phase_began) / self._expected_s))
-        return f"  [green]{'━' * done}[/green][dim]{'━' * (width - done)}[/dim]"
+    def _progress(self) -> list[str | tuple[str, str]]:
+        elapsed_s, expected_s = time.monotonic() - self._phase_began, self._expected_s
+        if not expected_s:
+            return [f"{elapsed_s:.0f} s"]
+        done = min(_BAR_WIDTH, int(_BAR_WIDTH * elapsed_s / expected_s))
+        left_s = expected_s - elapsed_s
+        left = f"about {left_s:.0f} s left" if left_s >= 0.5 else "longer than expected"  # noqa: PLR2004  rounds to 1
+        return [("━" * done, "green"), ("━" * (_BAR_WIDTH - done), "dim"), f"  {elapsed_s:.0f} s, {left}"]
 
 
 def _client(gauge: ClientGauge) -> str:
-    text = f"{gauge.users} users, {gauge.requests} requests, {gauge.failed} failed"
+    text = f"{gauge.users} users, {gauge.requests} requests ({gauge.asking.per_second:.0f}/s), {gauge.failed} failed"
     if gauge.errors:
-        named = (f"{count} {_ERRORS.get(code, 'failed')} ({code})" for code, count in gauge.errors.most_common(3))
-        text += f": {', '.join(named)}"
+        text += f": {_kinds(gauge)}"
     return text + (f", {gauge.dropped} iterations dropped" if gauge.dropped else "")
 
 
+def _kinds(gauge: ClientGauge) -> str:
+    shown = gauge.errors.most_common(_ERRORS_SHOWN)
+    return ", ".join(f"{count} {_ERRORS.get(code, 'failed')} ({code})" for code, count in shown)
+
+
 def _kernel(gauge: ServerGauge) -> str:
-    parts = [] if gauge.limit is None else [f"queue {gauge.depth}/{gauge.limit}", f"{gauge.overflows} overflows"]
+    parts = []
+    if gauge.limit is not None:
+        full = " full" if gauge.is_full else ""
+        parts = [f"queue {gauge.depth}/{gauge.limit}{full}", f"{gauge.overflows} overflows"]
     return ", ".join([*parts, f"{gauge.time_wait} TIME_WAIT"])
+
+
+def _table(gauges: Gauges, width: int) -> Table:
+    """A row for each figure: its name, its value, what that means, and its last seconds."""
+    seconds = max(_FEWEST_SECONDS, min(SECONDS_KEPT, width - _BESIDES_HISTORY))
+    table = Table.grid(padding=(0, 2))
+    table.add_column(min_width=11)
+    table.add_column(justify="right", min_width=9)
+    table.add_column(min_width=22, no_wrap=True, overflow="ellipsis")
+    table.add_column(no_wrap=True)
+    table.add_row("", "", "", Text(f"the last {seconds} s", "dim"))
+    client = gauges.client
+    table.add_row("users", f"{client.users:,}")
+    rate = f"{client.asking.per_second:,.0f}/s"
+    table.add_row("requests", f"{client.requests:,}", rate, _grown(client.asking, seconds, "blue"))
+    style = "bold red" if client.failed else ""
+    table.add_row("failed", Text(f"{client.failed:,}", style), _kinds(client), _grown(client.failing, seconds, "red"))
+    if client.dropped:
+        table.add_row("dropped", Text(f"{client.dropped:,}", "bold red"), "iterations that k6 could not begin")
+    for name, gauge in gauges.kernels.items():
+        table.add_row(Text(name, "bold"))
+        if gauge.limit is not None:
+            _add_queue(table, gauge, gauge.limit, seconds)
+        history = gauge.waiting.last(seconds)
+        most = max([value or 0 for value in history], default=0)
+        table.add_row(
+            "  TIME_WAIT", f"{gauge.time_wait:,}", "", Text(bars(history, most), "magenta" if most else "dim")
+        )
+    return table
+
+
+def _add_queue(table: Table, gauge: ServerGauge, limit: int, seconds: int) -> None:
+    history = gauge.filling.last(seconds)
+    drawn = Text()
+    for value in history:
+        drawn.append(bars([value], limit + 1), "red" if value is not None and value > limit else "green")
+    state = "full: SYNs are dropped" if gauge.is_full else f"of {limit + 1:,} (limit {limit:,} + 1)"
+    table.add_row("  queue", f"{gauge.depth:,}", Text(state, "bold red" if gauge.is_full else ""), drawn)
+    rate = gauge.overflowing.per_second
+    table.add_row(
+        "  overflows",
+        Text(f"{gauge.overflows:,}", "bold red" if gauge.overflows else ""),
+        f"+{rate:,.0f} in a second" if rate else "",
+        _grown(gauge.overflowing, seconds, "red"),
+    )
+
+
+def _grown(history: History, seconds: int, style: str) -> Text:
+    """What grew in each second, the highest bar being the most of them."""
+    values = history.last(seconds)
+    most = max([value or 0 for value in values], default=0)
+    return Text(bars(values, most), style if most else "dim")

@@ -1,10 +1,13 @@
+import io
 import json
+import re
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from lab.gauges import Gauges
+from lab.history import History, bars
 from lab.live import Display
 from lab.topology import topology_of
 from tests.lab.support import Make
@@ -25,6 +28,10 @@ def write(file: Path, *lines: object) -> None:
 def second(requests: int, failed: int) -> dict[str, object]:
     errors = {"1211": failed} if failed else {}
     return {"vus": 2, "requests": requests, "failed": failed, "dropped_iterations": 0, "errors": errors}
+
+
+def at(moment_s: int, line: dict[str, object]) -> dict[str, object]:
+    return {"time_us": 1_700_000_000_000_000 + moment_s * 1_000_000, **line}
 
 
 def tick(counters: dict[str, int], depth: int | None = None) -> dict[str, object]:
@@ -65,14 +72,55 @@ def test_without_a_terminal_there_is_one_plain_line(
         display.phase("measure", 45)
         display.refresh()
     assert capsys.readouterr().out == (
-        "one: measure 0 of about 45 s · 2 users, 103 requests, 100 failed: 100 connect time-out (1211) · "
-        "k6-1: 0 TIME_WAIT · backend-1: queue 2/1, 500 overflows, 0 TIME_WAIT\n"
+        "one: measure 0 of about 45 s · 2 users, 103 requests (103/s), 100 failed: 100 connect time-out (1211) · "
+        "k6-1: 0 TIME_WAIT · backend-1: queue 2/1 full, 500 overflows, 0 TIME_WAIT\n"
     )
 
 
-def test_in_a_terminal_the_display_is_drawn_and_goes_again(effective: Make, raw: Path) -> None:
-    console = Console(force_terminal=True, width=100, record=True)
+def test_in_a_terminal_the_queue_is_seen_to_fill_and_to_overflow(effective: Make, raw: Path) -> None:
+    write(raw / "k6-1" / "live.jsonl", at(0, second(0, 0)), at(1, second(2, 0)), at(2, second(103, 100)))
+    ticks = [(0, 0, 0), (1, 1, 0), (2, 2, 0), (2, 2, 60), (3, 2, 100), (5, 1, 100)]
+    write(
+        raw / "backend-1" / "samples.jsonl",
+        *(at(when, tick({"TcpExt.ListenOverflows": overflows}, depth)) for when, depth, overflows in ticks),
+    )
+    console = Console(force_terminal=True, width=110, record=True, file=io.StringIO())
     with Display(console, "one") as display:
         display.watch(Gauges(topology_of(effective()), raw))
         display.phase("measure", 45)
-    assert "0 of about 45 s" in console.export_text()
+    rows = [line.rstrip() for line in console.export_text().splitlines()]
+    assert any("one  measure" in row and "about 45 s left" in row for row in rows)
+    assert any(re.search(r"queue +1 +of 2 \(limit 1 \+ 1\) +▁▅██ ▅$", row) for row in rows), rows
+    assert any(re.search(r"overflows +100 +▁▁█▆ ▁$", row) for row in rows), rows
+    assert any(re.search(r"failed +100 +100 connect time-out \(1211\) +▁▁█$", row) for row in rows), rows
+
+
+def test_a_full_queue_says_so(effective: Make, raw: Path) -> None:
+    write(raw / "backend-1" / "samples.jsonl", at(0, tick({}, depth=2)))
+    console = Console(force_terminal=True, width=110, record=True, file=io.StringIO())
+    with Display(console, "one") as display:
+        display.watch(Gauges(topology_of(effective()), raw))
+        display.phase("measure")
+    assert "full: SYNs are dropped" in console.export_text()
+
+
+def test_a_narrow_terminal_keeps_the_figures_and_shortens_the_history(effective: Make, raw: Path) -> None:
+    write(raw / "backend-1" / "samples.jsonl", *(at(when, tick({}, depth=1)) for when in range(100)))
+    console = Console(force_terminal=True, width=60, record=True, file=io.StringIO())
+    with Display(console, "one") as display:
+        display.watch(Gauges(topology_of(effective()), raw))
+        display.phase("measure", 45)
+    drawn = console.export_text()
+    assert re.search(r"queue +1 +of 2 \(limit 1 \+ 1\) +▅{10}(?!▅)", drawn), drawn
+
+
+def test_a_history_keeps_levels_sums_and_gaps() -> None:
+    levels, sums = History(), History(grows=True)
+    for moment_us, value in ((0, 3), (900_000, 5), (3_000_000, 1)):
+        levels.add(moment_us, value)
+        sums.add(moment_us, value)
+    assert (levels.last(10), sums.last(10)) == ([5, None, None, 1], [8, None, None, 1])
+    assert (sums.last(2), sums.per_second, History().per_second) == ([None, 1], 0, 0)
+    levels.add(100_000_000, 2)
+    assert levels.last(100) == [2]
+    assert bars([0, None, 0.001, 4, 8, 99], 8) == "▁ ▂▅██"
