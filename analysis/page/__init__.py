@@ -32,9 +32,10 @@ def render(
     filters: Mapping[str, Callable[..., str]] | None = None,
     *,
     styles: Sequence[str] = (),
+    scripts: Sequence[str] | None = None,
     charts: bool = True,
 ) -> str:
-    """Render templates/<name>.html with static/<name>.js.
+    """Render templates/<name>.html with its scripts.
 
     Args:
         name: of the page.
@@ -42,10 +43,12 @@ def render(
         context: what the template names.
         filters: further filters of the template.
         styles: the names of static/<style>.css that come after page.css.
+        scripts: the names of static/<script>.js, in their order; by default the page's own.
         charts: whether it has any.
     """
     style = "".join(_text(f"static/{each}.css") for each in ("page", *styles))
-    scripts = [*([_text(_ECHARTS), _text("static/charts.js")] if charts else []), _text(f"static/{name}.js")]
+    own = [_text(f"static/{each}.js") for each in (scripts or [name])]
+    whole = [*([_text(_ECHARTS), _text("static/charts.js")] if charts else []), *own]
     environment = Environment(
         loader=FileSystemLoader(_FOLDER / "templates"),
         autoescape=True,
@@ -57,9 +60,9 @@ def render(
     environment.filters.update(filters or {})
     return environment.get_template(f"{name}.html").render(
         context,
-        policy=_policy(style, scripts),
+        policy=_policy(style, whole),
         styles=style,
-        scripts=scripts,
+        scripts=whole,
         data=json.dumps(data, ensure_ascii=False, allow_nan=False).translate(_ESCAPES),
     )
 

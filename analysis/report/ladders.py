@@ -42,6 +42,7 @@ class Line:
         label: its text; the text of a lost packet says so.
         notes: what stands beside it.
         places: of an accept queue that is small: its places, and how many of them are taken.
+        at_s: when it happened, since the measurement began; of a pause, when that began.
     """
 
     kind: str
@@ -53,6 +54,7 @@ class Line:
     time: str
     notes: list[tuple[str, str]]
     places: list[bool]
+    at_s: float
     at_right: bool = False
 
 
@@ -82,9 +84,9 @@ def _draw(record: Record, ladder: Row) -> Drawing:
     y, before_us = _TOP, None
     for step in ladder["steps"]:
         if before_us is not None and step["after_us"] - before_us >= _PAUSE_US:
-            lines.append(_pause(y, step["after_us"] - before_us))
+            lines.append(_pause(y, step["after_us"] - before_us, lines[-1].at_s))
             y += _PAUSE
-        lines.append(_line(step, y, places))
+        lines.append(_line(step, y, places, ladder["began_us"]))
         y, before_us = y + _ROW, step["after_us"]
     cause = ladder["cause"]
     label = f": {lessons.of_cause(cause).label}" if cause else ""
@@ -107,12 +109,12 @@ def _like(ladder: Row) -> str:
     return f"One of {count:,} alike: it took as long as half of them at the most." if count > 1 else "The only one."
 
 
-def _pause(y: int, lasts_us: int) -> Line:
+def _pause(y: int, lasts_us: int, at_s: float) -> Line:
     text = f"{words.spoken(lasts_us / 1000)} pass"
-    return Line("pause", y, _FIRST_X, _LAST_X, "pause", text, "", [], [])
+    return Line("pause", y, _FIRST_X, _LAST_X, "pause", text, "", [], [], at_s)
 
 
-def _line(step: Row, y: int, places: dict[str, int]) -> Line:
+def _line(step: Row, y: int, places: dict[str, int], began_us: int) -> Line:
     x1 = places.get(step["from"], _FIRST_X)
     x2 = x1 if step["to"] is None else places.get(step["to"], _LAST_X)
     lost = bool(step["lost"])
@@ -133,6 +135,7 @@ def _line(step: Row, y: int, places: dict[str, int]) -> Line:
         time=_time(step["after_us"]),
         notes=_notes(step),
         places=taken,
+        at_s=(began_us + step["after_us"]) / _US_PER_S,
         at_right=x1 > (_FIRST_X + _LAST_X) // 2,
     )
 

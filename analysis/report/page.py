@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis import guesses, page
-from analysis.report import conditions, ladders, path, summary, timelines, words
+from analysis.report import conditions, ladders, path, queues, summary, timelines, words
 from analysis.report.record import Record
 
 
@@ -15,6 +15,7 @@ def html(record: Record) -> str:
         {
             "charts": [chart.drawn() for chart in charts if chart.missing is None],
             "phases": timelines.phases(record),
+            "queues": queues.of_run(record, timelines.lasts_s(record)),
         },
         {
             "run": record,
@@ -36,4 +37,5 @@ def html(record: Record) -> str:
         },
         {"number": words.number, "measured": words.measured, "spoken": words.spoken, "written": guesses.written},
         styles=("theme", "report"),
+        scripts=("report", "player"),
     )

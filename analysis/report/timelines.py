@@ -25,13 +25,13 @@ _CPU_PERCENT_MIN = 1.0
 
 def of_run(record: Record) -> list[Chart]:
     """All time lines of a run."""
-    lasts_s = _lasts_s(record)
-    charts = [make(record, lasts_s) for make in _CHARTS]
+    until_s = lasts_s(record)
+    charts = [make(record, until_s) for make in _CHARTS]
     for chart in charts:
         if chart.missing is None and not any(each.points for each in chart.series):
             chart.missing = "There is no record of it."
         if chart.missing is None:
-            chart.table = table(chart, lasts_s)
+            chart.table = table(chart, until_s)
     return charts
 
 
@@ -47,7 +47,8 @@ def phases(record: Record) -> list[Row]:
     ]
 
 
-def _lasts_s(record: Record) -> float:
+def lasts_s(record: Record) -> float:
+    """How many seconds the time lines cover."""
     ends = [phase["to"] for phase in phases(record)]
     if not ends and record.start_us is not None and record.has("timeline"):
         last = record.rows("SELECT max(time_us) AS time_us FROM timeline")[0]["time_us"]

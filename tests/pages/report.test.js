@@ -186,6 +186,99 @@ describe("the time lines", () => {
   });
 });
 
+describe("the player", () => {
+  const AT = /at (\d+\.\d) s/;
+  const seconds = async (page) => Number((await textOf(page, "#timeline-requests .readout")).match(AT)[1]);
+  const FAILURE = '.ladder[data-kind="failed"]';
+  const shownSteps = (page) => page.locator(`${FAILURE} .step:not(.later):not(.pause)`).count();
+  const allSteps = (page) => page.locator(`${FAILURE} .step:not(.pause)`).count();
+
+  test("plays: the cursor moves in all charts until it is paused, and goes on from there", async () => {
+    const { page, seen, close } = await open(browser, report("failing"));
+    await page.locator("#speed").selectOption("5");
+    await page.getByRole("button", { name: "Play" }).click();
+    await page.waitForFunction(() => Number(document.getElementById("cursor").value) > 50);
+    await page.getByRole("button", { name: "Pause" }).click();
+    const paused = await seconds(page);
+    assert.ok(paused > 1, `${paused}`);
+    const places = await page.locator(".timeline .cursor").evaluateAll((all) => all.map((one) => Math.round(parseFloat(one.style.left))));
+    assert.equal(new Set(places).size, 1);
+    await page.waitForTimeout(150);
+    assert.equal(await seconds(page), paused);
+    await page.locator('[data-chart="queue"]').focus();
+    await page.keyboard.press("Space");
+    await page.waitForFunction((before) => Number(document.getElementById("cursor").value) > before, Number(await page.locator("#cursor").inputValue()));
+    await page.keyboard.press("Space");
+    assert.equal(await page.locator("#play").innerText(), "Play");
+    assert.deepEqual(seen.errors.concat(seen.messages), []);
+    await close();
+  });
+
+  test("the queue and the ladders follow it: what is to come fades, and comes", async () => {
+    const { page, close } = await open(browser, report("failing"));
+    assert.equal(await shownSteps(page), await allSteps(page));
+    const queue = () => textOf(page, "#queues");
+    assert.match(await queue(), /backend: accept queue\s+0 of 1 \+ 1, empty; 0 overflows so far/);
+    const slider = page.locator("#cursor");
+    const counts = [];
+    for (const moment of [0, 60, 500, 1000]) {
+      await slider.fill(String(moment));
+      counts.push(await shownSteps(page));
+    }
+    assert.deepEqual(counts, [...counts].sort((one, other) => one - other));
+    assert.ok(counts[0] < counts[1] && counts[1] < counts[2], `${counts}`);
+    assert.equal(counts[3], await allSteps(page));
+    await slider.fill("60");
+    assert.match(await queue(), /2 of 1 \+ 1, full; \d+ overflows so far/);
+    assert.equal(await page.locator("#queues .places.full .taken").count(), 2);
+    assert.match(await textOf(page, `${FAILURE} .so-far`), /^At \d+\.\d+ s: \d+ of its \d+ steps so far/);
+    await page.getByRole("button", { name: "Show all" }).click();
+    assert.equal(await shownSteps(page), await allSteps(page));
+    assert.equal(await page.locator(`${FAILURE} .so-far`).isVisible(), false);
+    await close();
+  });
+
+  test("stops at the end, begins anew from there, and plays only what is zoomed to", async () => {
+    const { page, close } = await open(browser, report("failing"));
+    const chart = page.locator('[data-chart="queue"]');
+    await page.locator("#cursor").fill("0");
+    await chart.focus();
+    for (let press = 0; press < 6; press += 1) await page.keyboard.press("+");
+    await page.locator("#speed").selectOption("5");
+    await page.keyboard.press("Space");
+    await page.waitForFunction(() => document.getElementById("play").textContent === "Play");
+    const end = await seconds(page);
+    assert.ok(end > 0.2 && end < 1, `${end}`);
+    await page.keyboard.press("[");
+    assert.equal(await page.locator("#speed").inputValue(), "2");
+    await page.keyboard.press("Space");
+    assert.ok((await seconds(page)) < end);
+    await close();
+  });
+
+  test("goes in steps for whoever asked for less motion", async () => {
+    const { page, close } = await open(browser, report("failing"));
+    await page.emulateMedia({ reducedMotion: "reduce" });
+    await page.locator("#speed").selectOption("10");
+    await page.getByRole("button", { name: "Play" }).click();
+    await page.waitForTimeout(300);
+    assert.equal(await seconds(page), 0);
+    await page.waitForFunction(() => Number(document.getElementById("cursor").value) > 0);
+    assert.equal(await seconds(page), 10);
+    await close();
+  });
+
+  test("has a name for each of its controls, and takes the keyboard from the slider too", async () => {
+    const { page, close } = await open(browser, report("failing"));
+    await page.locator("#cursor").focus();
+    await page.keyboard.press("]");
+    assert.equal(await page.locator("#speed").inputValue(), "5");
+    const names = await page.locator("#controls button, #controls select, #controls input").evaluateAll((all) => all.map((one) => one.textContent || one.labels?.[0]?.textContent));
+    assert.ok(names.every(Boolean), `${names}`);
+    await close();
+  });
+});
+
 test("hostile strings are shown as text and do nothing", async () => {
   const { page, seen, close } = await open(browser, report("hostile"));
   await page.locator("details").evaluateAll((all) => all.forEach((one) => (one.open = true)));

@@ -23,8 +23,11 @@ const ROOM_PX = 5;
 const style = () => getComputedStyle(document.documentElement);
 const colour = (name) => (name.startsWith("--") ? style().getPropertyValue(name).trim() : name);
 
-/** All charts, and what they share. */
-const shared = { charts: [], first: 0, last: 1, from: 0, to: 1, cursor: 0 };
+/**
+ * All charts, and what they share. `followers` are called with each place of the cursor; while it is `played`, pointing
+ * leaves it alone; `keys` are further ones that a chart and the slider listen to.
+ */
+const shared = { charts: [], first: 0, last: 1, from: 0, to: 1, cursor: 0, followers: [], played: false, keys: {} };
 
 function msText(value) {
   if (value >= 1000) return `${numberText(value / 1000)} s`;
@@ -187,6 +190,7 @@ function setCursor(second) {
     placeCursor(each);
     readOut(each);
   }
+  for (const follow of shared.followers) follow(shared.cursor);
 }
 
 const SHORTEST_S = 0.2;
@@ -224,6 +228,7 @@ function onKey(event) {
     "=": () => zoom(0.5),
     "-": () => zoom(2),
     0: () => setRange(shared.first, shared.last),
+    ...shared.keys,
   };
   const action = actions[event.key];
   if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -240,7 +245,7 @@ function listen(each) {
     start = event.event.zrByTouch || event.offsetY < GRID.top ? null : event.offsetX;
   });
   instance.getZr().on("mousemove", (event) => {
-    setCursor(second(event.offsetX));
+    if (!shared.played) setCursor(second(event.offsetX));
     const wide = start !== null && Math.abs(event.offsetX - start) > MARGIN_PX;
     brush.hidden = !wide;
     if (!wide) return;
