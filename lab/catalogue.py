@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lab.knob_types import DURATION_SCHEMA
-from lab.knobs import For, Group, Knobs, KnobValue, Workload
+from lab.knobs import For, Group, Knobs, KnobValue, OfTheLab, Workload
 from lab.units import format_duration
 
 
@@ -17,6 +17,7 @@ class Knob:
     Attributes:
         default: in milliseconds for a duration.
         workloads: those that read it; None = all.
+        of_the_lab: no program that runs in the topology reads it.
     """
 
     group: str
@@ -25,6 +26,7 @@ class Knob:
     is_duration: bool
     description: str
     workloads: tuple[Workload, ...] | None
+    of_the_lab: bool
 
     @property
     def name(self) -> str:
@@ -46,6 +48,7 @@ def _catalogue() -> Iterator[Knob]:
                 is_duration=DURATION_SCHEMA in info.metadata,
                 description=info.description or "",
                 workloads=limits[0].workloads if limits else None,
+                of_the_lab=any(isinstance(item, OfTheLab) for item in info.metadata),
             )
 
 
@@ -72,13 +75,13 @@ def show_value(name: str, value: KnobValue) -> str:
 def environment(knobs: Knobs, group: str) -> dict[str, str]:
     """Give a group's knobs as a container's environment: `CONNLAB_<FIELD>`, durations as `<n>ms`.
 
-    `instances` stays out: how many of them there are is not an instance's business.
+    Those of the lab stay out: how many instances there are, say, is not an instance's business.
     """
     values = flat(knobs)
     return {
         f"CONNLAB_{knob.field.upper()}": _environment_value(values[knob.name], knob)
         for knob in CATALOGUE.values()
-        if knob.group == group and knob.field != "instances"
+        if knob.group == group and not knob.of_the_lab
     }
 
 

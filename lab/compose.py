@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,21 @@ FILE_NAME = "compose.run.yaml"
 _K6_PATTERN = "k6-1"
 
 
-def run_file(effective: Effective, topology: Topology, run_id: str, raw: Path) -> dict[str, Any]:
+def run_file(effective: Effective, topology: Topology, run_id: str, raw: Path, subnet: IPv4Network) -> dict[str, Any]:
     """Give what this run adds to compose.yaml.
 
-    That is: settings of each role, sysctls of each namespace, the folder of the raw files, and the k6 instances beyond
-    the first, made after its pattern.
+    That is: settings of each role, sysctls of each namespace, the folder of the raw files, the k6 instances beyond the
+    first, made after its pattern, and second addresses.
+
+    Args:
+        effective: what is run.
+        topology: its instances.
+        run_id: what the containers are labelled with.
+        raw: the folder of the raw files.
+        subnet: of the network, where instances have a second address; else the engine chooses one.
     """
     services: dict[str, Any] = {}
+    second = _second_addresses(topology, subnet)
     patterns = _patterns(topology)
     for instance in topology.all:
         role = topology.role_of(instance)
@@ -36,8 +45,9 @@ def run_file(effective: Effective, topology: Topology, run_id: str, raw: Path) -
             patterns.get(collector, {}),
             common,
             container_name=container_of(collector),
-            environment=_collector_environment(effective, topology, instance),
+            environment=_collector_environment(effective, topology, instance, second),
             sysctls=_settable(effective, role),
+            extra_hosts=_hosts(topology, second) if role == "k6" else {},
         )
         services[instance] = _merged(
             patterns.get(instance, {}),
@@ -45,7 +55,32 @@ def run_file(effective: Effective, topology: Topology, run_id: str, raw: Path) -
             container_name=container_of(instance),
             environment=_role_environment(effective, topology, instance),
         )
-    return {"services": services}
+    return {"services": services, **_networks(topology, subnet, second)}
+
+
+# By instance.
+_Addresses = Mapping[str, IPv4Interface]
+
+
+def _second_addresses(topology: Topology, subnet: IPv4Network) -> _Addresses:
+    """Give the second addresses: from the end of the subnet, because the engine hands out those at its beginning."""
+    return {
+        instance: IPv4Interface((subnet[-1 - number], subnet.prefixlen))
+        for number, instance in enumerate(topology.second_names, start=1)
+    }
+
+
+def _hosts(topology: Topology, second: _Addresses) -> dict[str, str]:
+    """Name the second addresses to the clients: the engine's own names lead to the first ones."""
+    return {topology.second_names[instance]: str(address.ip) for instance, address in second.items()}
+
+
+def _networks(topology: Topology, subnet: IPv4Network, second: _Addresses) -> dict[str, Any]:
+    if not second:
+        return {}
+    # The engine is told of the addresses, so that it gives them to nobody else.
+    config = {"subnet": str(subnet), "aux_addresses": _hosts(topology, second)}
+    return {"networks": {"lab": {"ipam": {"config": [config]}}}}
 
 
 def _mount(source: Path) -> dict[str, Any]:
@@ -72,9 +107,12 @@ def _merged(pattern: Mapping[str, Any], common: Mapping[str, Any], **more: Any) 
     return merged
 
 
-def _collector_environment(effective: Effective, topology: Topology, instance: str) -> dict[str, str]:
+def _collector_environment(
+    effective: Effective, topology: Topology, instance: str, second: _Addresses
+) -> dict[str, str]:
     knobs = effective.scenario.knobs
-    return {
+    addresses = {"CONNLAB_ADDRESSES": str(second[instance])} if instance in second else {}
+    return addresses | {
         "CONNLAB_RATE_HZ": str(knobs.sampler.rate_hz),
         "CONNLAB_CAPTURE": _capture_mode(effective, topology.role_of(instance)),
         "CONNLAB_CAPTURE_MAX_MB": str(knobs.capture.max_mb),

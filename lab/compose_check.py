@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from lab import compose
+from lab import compose, subnets
 from lab.effective import Effective
 from lab.topology import topology_of
 
@@ -19,6 +19,8 @@ def check(effective: Effective) -> str:
     topology = topology_of(effective)
     with tempfile.TemporaryDirectory(prefix="connlab-") as folder:
         file = Path(folder) / compose.FILE_NAME
-        compose.write_run_file(compose.run_file(effective, topology, "check", Path(folder) / "raw"), file)
+        compose.write_run_file(
+            compose.run_file(effective, topology, "check", Path(folder) / "raw", subnets.FIRST), file
+        )
         compose.compose(file, "--profile", "*", "config", "--quiet")
     return effective.slug

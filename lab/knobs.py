@@ -28,6 +28,12 @@ class For:
     workloads: tuple[Workload, ...]
 
 
+@dataclass(frozen=True)
+class OfTheLab:
+    """Marks a knob that shapes the topology: the lab itself reads it, and no program that runs there."""
+
+
+_OfTheLab = OfTheLab()
 _Users = For(("users", "tcp"))
 _Spike = For(("spike",))
 _LongPolling = For(("long_polling",))
@@ -47,7 +53,9 @@ class Backend(Group):
     """The Spring Boot service on Tomcat."""
 
     instances: Annotated[
-        int, Field(ge=1, le=3, description="How many backends there are; without a proxy, all are targets of the load")
+        int,
+        Field(ge=1, le=3, description="How many backends there are; without a proxy, all are targets of the load"),
+        _OfTheLab,
     ] = 1
     accept_count: Annotated[
         int,
@@ -95,6 +103,11 @@ class Backend(Group):
 class Nginx(Group):
     """The reverse proxy; the defaults are nginx 1.26's own."""
 
+    addresses: Annotated[
+        int,
+        Field(ge=1, le=2, description="Addresses under which it is reached; all are targets of the load"),
+        _OfTheLab,
+    ] = 1
     worker_processes: Annotated[Workers, Field(description="Worker processes, or 'auto' for one on each core")] = "1"
     worker_connections: Annotated[
         int, Field(ge=16, le=1_000_000, description="Connections of one worker; a proxied request takes two")
@@ -194,7 +207,9 @@ class Load(Group):
 
     workload: Annotated[Workload, Field(description="Which workload of k6/workloads runs")] = "users"
     instances: Annotated[
-        int, Field(ge=1, le=8, description="k6 instances, each with an address of its own, sharing one workload")
+        int,
+        Field(ge=1, le=8, description="k6 instances, each with an address of its own, sharing one workload"),
+        _OfTheLab,
     ] = 1
     connect_timeout: Annotated[Duration, Field(ge=1, description="How long a client waits for a connection")] = 30_000
     request_timeout: Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lab import compose, facts, readback
+from lab import compose, facts, readback, subnets
 from lab.containers import last_words
 from lab.docker import DockerFailed
 from lab.errors import BadInput, LabError, Problem
@@ -25,7 +25,8 @@ def start(session: Session, watch: Watch) -> None:
     """
     session.manifest.images = facts.images(["collector", *session.effective.scenario.path], facts.build_images)
     file = session.folder / compose.FILE_NAME
-    content = compose.run_file(session.effective, session.topology, session.manifest.run, session.raw)
+    subnet = subnets.free() if session.topology.second_names else subnets.FIRST
+    content = compose.run_file(session.effective, session.topology, session.manifest.run, session.raw, subnet)
     compose.write_run_file(content, file)
     options = ("--detach", "--wait", "--wait-timeout", str(_WAIT_S), "--no-build", "--pull", "never")
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
@@ -16,9 +16,14 @@ TRAFFIC_PORT = 8080
 
 @dataclass(frozen=True)
 class Topology:
-    """The instances of each role on the path, in the order of the path."""
+    """The instances of each role on the path, in the order of the path.
+
+    Attributes:
+        second_names: by instance, the host name of its second address, where it has one.
+    """
 
     instances: dict[Role, list[str]]
+    second_names: dict[str, str] = field(default_factory=dict)
 
     @property
     def all(self) -> list[str]:
@@ -37,9 +42,10 @@ class Topology:
 
     @property
     def targets(self) -> list[str]:
-        """Where the clients send their requests: every instance of the first server; no slash at the end."""
+        """Where the clients send their requests: every address of the first server's instances; no slash at the end."""
         first = next(instances for role, instances in self.instances.items() if role != "k6")
-        return [f"http://{instance}:{TRAFFIC_PORT}" for instance in first]
+        hosts = (host for instance in first for host in (instance, self.second_names.get(instance)) if host)
+        return [f"http://{host}:{TRAFFIC_PORT}" for host in hosts]
 
     def role_of(self, instance: str) -> Role:
         """Give the role that an instance plays."""
@@ -50,12 +56,12 @@ def topology_of(effective: Effective) -> Topology:
     """Work out the instances that a configuration asks for."""
     knobs = effective.scenario.knobs
     counts = {"k6": knobs.load.instances, "backend": knobs.backend.instances}
-    return Topology(
-        {
-            role: [f"{role}-{number}" for number in range(1, counts[role] + 1)] if role in counts else [role]
-            for role in effective.scenario.path
-        }
-    )
+    instances: dict[Role, list[str]] = {
+        role: [f"{role}-{number}" for number in range(1, counts[role] + 1)] if role in counts else [role]
+        for role in effective.scenario.path
+    }
+    two_addresses = "nginx" in instances and knobs.nginx.addresses > 1
+    return Topology(instances, {"nginx": "nginx-second"} if two_addresses else {})
 
 
 def collector_of(instance: str) -> str:

@@ -44,8 +44,8 @@ _CLOSES = {
 }  # fmt: skip
 _ACCESS = {
     "time_ms": "BIGINT", "connection": "BIGINT", "connection_requests": "BIGINT", "remote_addr": "VARCHAR",
-    "remote_port": "BIGINT", "request_method": "VARCHAR", "request_uri": "VARCHAR", "request_time": "DOUBLE",
-    "status": "BIGINT", "bytes_sent": "BIGINT", "sent_http_connection": "VARCHAR",
+    "remote_port": "BIGINT", "server_addr": "VARCHAR", "request_method": "VARCHAR", "request_uri": "VARCHAR",
+    "request_time": "DOUBLE", "status": "BIGINT", "bytes_sent": "BIGINT", "sent_http_connection": "VARCHAR",
     "upstream_addr": "VARCHAR", "upstream_status": "VARCHAR", "upstream_connect_time": "VARCHAR",
     "upstream_header_time": "VARCHAR", "upstream_response_time": "VARCHAR", "upstream_connection": "VARCHAR",
     "upstream_connection_requests": "VARCHAR", "upstream_reused": "VARCHAR",

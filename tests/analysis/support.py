@@ -379,7 +379,8 @@ def tomcat_scrapes() -> list[Record]:
 def make_access(second: float, status: int) -> Record:
     return {
         "time_ms": at_us(second) // 1000, "connection": 7, "connection_requests": 1, "remote_addr": "172.18.0.3",
-        "remote_port": 40_001, "pipe": ".", "request_method": "GET", "request_uri": "/api/delay?ms=1000",
+        "remote_port": 40_001, "server_addr": "172.18.0.4", "pipe": ".",
+        "request_method": "GET", "request_uri": "/api/delay?ms=1000",
         "server_protocol": "HTTP/1.1", "request_length": 120, "request_time": 1.003, "request_completion": "OK",
         "status": status, "bytes_sent": 150, "body_bytes_sent": 0, "sent_http_connection": "keep-alive",
         "upstream_addr": "172.18.0.2:8080", "upstream_status": str(status), "upstream_connect_time": "0.000",

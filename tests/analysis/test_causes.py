@@ -287,6 +287,18 @@ def test_a_backend_that_refuses_the_proxy(proxied: Scene) -> None:
     assert proxied.cause()[0] == "connection-refused"
 
 
+def test_a_client_s_port_to_each_address_of_nginx_is_two_connections(proxied: Scene) -> None:
+    proxied.run.manifest["addresses"]["nginx"].append("172.18.0.14")
+    other = proxied.dial() | {"id": 2, "time_us": at_us(BEGIN_S + 0.0005), "remote": "172.18.0.14:8080"}
+    proxied.run.clients["k6-1"].dials[1:] = [other]
+    proxied.connection("172.18.0.14:8080").handshake(BEGIN_S + 0.0005).ask(BEGIN_S + 0.0006)
+    proxied.request(0.002, status=502)
+    log(proxied, 502, 0.002, upstream_status="502", upstream_response_time="0.000", **NO_CONNECTION)
+    proxied.connection(BACKEND, "172.18.0.4:50000").refused(BEGIN_S + 0.002)
+
+    assert proxied.cause()[0] == "connection-refused"
+
+
 def test_a_proxy_without_a_port(proxied: Scene) -> None:
     proxied.request(0.002, status=502)
     log(proxied, 502, 0.002, upstream_status="502", upstream_response_time="0.000", **NO_CONNECTION)

@@ -1,5 +1,6 @@
 """What a run adds to compose.yaml. That Compose accepts it is `connlab check-compose`'s to show."""
 
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,12 @@ THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
 
 
 def services(make: Make, *overrides: str, text: str = MINIMAL) -> dict[str, Any]:
+    return dict(added_to_all(make, *overrides, text=text)["services"])
+
+
+def added_to_all(make: Make, *overrides: str, text: str = MINIMAL) -> dict[str, Any]:
     effective = make(*overrides, text=text)
-    return dict(run_file(effective, topology_of(effective), "run-1", Path("/raw"))["services"])
+    return run_file(effective, topology_of(effective), "run-1", Path("/raw"), IPv4Network("198.18.7.0/24"))
 
 
 def test_sysctls_are_set_on_the_namespace_holder_alone(effective: Make) -> None:
@@ -78,6 +83,24 @@ def test_the_gateway_has_its_knobs_and_every_backend_and_captures_both_hops(effe
 def test_without_a_proxy_the_clients_know_every_backend(effective: Make) -> None:
     added = services(effective, "backend.instances=2")
     assert added["k6-1"]["environment"]["CONNLAB_TARGETS"] == "http://backend-1:8080 http://backend-2:8080"
+
+
+def test_a_second_address_of_nginx_is_known_to_every_client_and_kept_from_others(effective: Make) -> None:
+    whole = added_to_all(effective, "nginx.addresses=2", "load.instances=2", text=THROUGH_NGINX)
+    added = whole["services"]
+    assert added["collector-nginx"]["environment"]["CONNLAB_ADDRESSES"] == "198.18.7.254/24"
+    assert "CONNLAB_ADDRESSES" not in added["nginx"]["environment"]
+    for client in ("k6-1", "k6-2"):
+        assert added[client]["environment"]["CONNLAB_TARGETS"] == "http://nginx:8080 http://nginx-second:8080"
+        assert added[f"collector-{client}"]["extra_hosts"] == {"nginx-second": "198.18.7.254"}
+    [config] = whole["networks"]["lab"]["ipam"]["config"]
+    assert config == {"subnet": "198.18.7.0/24", "aux_addresses": {"nginx-second": "198.18.7.254"}}
+
+
+def test_with_one_address_each_the_engine_chooses_the_subnet(effective: Make) -> None:
+    whole = added_to_all(effective, text=THROUGH_NGINX)
+    assert list(whole) == ["services"]
+    assert not any("extra_hosts" in service for service in whole["services"].values())
 
 
 def test_nginx_knows_every_backend(effective: Make) -> None:

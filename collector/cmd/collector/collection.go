@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 
+	"connlab/collector/internal/address"
 	"connlab/collector/internal/capture"
 	"connlab/collector/internal/config"
 	"connlab/collector/internal/health"
@@ -37,6 +38,12 @@ type collection struct {
 
 func openCollection(settings config.Config, raw, state string) (*collection, error) {
 	c := &collection{settings: settings, raw: raw}
+	// Before anything is healthy: whoever waits for that may rely on the addresses.
+	for _, prefix := range settings.Addresses {
+		if err := address.Add(settings.Interface, prefix); err != nil {
+			return nil, err
+		}
+	}
 	var err error
 	c.health, err = health.NewReporter(state, health.State{
 		Capture: settings.Capture == capture.Off, Ready: settings.ReadyURL == "",
@@ -91,7 +98,7 @@ func (c *collection) report(change func(*health.State)) { c.fail(c.health.Update
 
 func (c *collection) capturePackets() error {
 	report, err := capture.Run(c.context, capture.Config{
-		Mode: c.settings.Capture, Interface: c.settings.CaptureInterface, BytesMax: c.settings.CaptureBytesMax,
+		Mode: c.settings.Capture, Interface: c.settings.Interface, BytesMax: c.settings.CaptureBytesMax,
 		PacketsPath: filepath.Join(c.raw, "capture.pcap"), ReportPath: filepath.Join(c.raw, "capture.json"),
 	}, func() { c.report(func(s *health.State) { s.Capture = true }) })
 	if report.Reason != nil {

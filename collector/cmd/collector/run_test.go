@@ -108,7 +108,7 @@ func TestAProvokedOverflowIsRecordedExactly(t *testing.T) {
 
 func TestTheSamplesGoOnWithoutTheCapture(t *testing.T) {
 	otherHost(t)
-	c := startCollector(t, "CONNLAB_CAPTURE=headers", "CONNLAB_CAPTURE_INTERFACE=eth7")
+	c := startCollector(t, "CONNLAB_CAPTURE=headers", "CONNLAB_INTERFACE=eth7")
 	for range 20 {
 		time.Sleep(50 * time.Millisecond)
 		if _, err := os.Stat(filepath.Join(c.raw, "capture.json")); err == nil {

@@ -4,6 +4,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -26,13 +27,16 @@ type Scrape struct {
 
 // Config is what a collector is told. The lab's model holds the defaults; the collector has none but the interface.
 type Config struct {
-	Role             string
-	RateHz           int
-	ReadyURL         string // "" if the role answers no such question
-	Scrapes          []Scrape
-	Capture          capture.Mode
-	CaptureBytesMax  int64
-	CaptureInterface string
+	Role            string
+	RateHz          int
+	ReadyURL        string // "" if the role answers no such question
+	Scrapes         []Scrape
+	Capture         capture.Mode
+	CaptureBytesMax int64
+	// Interface is the one whose packets are captured and that gets the addresses.
+	Interface string
+	// Addresses are those that the interface gets besides its own.
+	Addresses []netip.Prefix
 }
 
 var (
@@ -48,7 +52,7 @@ func FromEnvironment(getenv func(string) string) (Config, error) {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	config := Config{CaptureInterface: "eth0"}
+	config := Config{Interface: "eth0"}
 	read("CONNLAB_ROLE", func(value string) error {
 		config.Role = value
 		return matches(roleName, value, "a name such as backend-1")
@@ -74,11 +78,15 @@ func FromEnvironment(getenv func(string) string) (Config, error) {
 		config.CaptureBytesMax = int64(megabytes) * 1_000_000
 		return err
 	})
-	read("CONNLAB_CAPTURE_INTERFACE", func(value string) error {
+	read("CONNLAB_INTERFACE", func(value string) error {
 		if value != "" {
-			config.CaptureInterface = value
+			config.Interface = value
 		}
 		return nil
+	})
+	read("CONNLAB_ADDRESSES", func(value string) (err error) {
+		config.Addresses, err = addresses(value)
+		return err
 	})
 	return config, errors.Join(errs...)
 }
@@ -107,6 +115,19 @@ func optionalURL(value string) error {
 		return fmt.Errorf("%q: want an address such as http://127.0.0.1:8081/path, with its port", value)
 	}
 	return nil
+}
+
+// addresses parses "198.18.0.254/24 …".
+func addresses(value string) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	for _, entry := range strings.Fields(value) {
+		prefix, err := netip.ParsePrefix(entry)
+		if err != nil || !prefix.Addr().Is4() {
+			return nil, fmt.Errorf("%q: want an IPv4 address with its prefix, such as 198.18.0.254/24", entry)
+		}
+		list = append(list, prefix)
+	}
+	return list, nil
 }
 
 // scrapes parses "name=http://… name=http://…".

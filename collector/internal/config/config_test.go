@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func TestTheEnvironmentIsRead(t *testing.T) {
 	want := Config{
 		Role: "backend-1", RateHz: 10, ReadyURL: "http://127.0.0.1:8081/actuator/health",
 		Scrapes: []Scrape{{"tomcat", "http://127.0.0.1:8081/actuator/tomcat"}, {"jvm", "http://127.0.0.1:8081/jvm?x=1"}},
-		Capture: capture.Headers, CaptureBytesMax: 256_000_000, CaptureInterface: "eth0",
+		Capture: capture.Headers, CaptureBytesMax: 256_000_000, Interface: "eth0",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -34,13 +35,26 @@ func TestTheEnvironmentIsRead(t *testing.T) {
 
 func TestReadinessAndScrapesMayBeLeftOut(t *testing.T) {
 	variables := environment()
-	variables["CONNLAB_READY_URL"], variables["CONNLAB_SCRAPE"], variables["CONNLAB_CAPTURE_INTERFACE"] = "", "", "net1"
+	variables["CONNLAB_READY_URL"], variables["CONNLAB_SCRAPE"], variables["CONNLAB_INTERFACE"] = "", "", "net1"
 	got, err := FromEnvironment(func(name string) string { return variables[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.ReadyURL != "" || got.Scrapes != nil || got.CaptureInterface != "net1" {
+	if got.ReadyURL != "" || got.Scrapes != nil || got.Interface != "net1" || got.Addresses != nil {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestFurtherAddressesKeepTheirHostPart(t *testing.T) {
+	variables := environment()
+	variables["CONNLAB_ADDRESSES"] = "198.18.0.254/24 198.18.0.253/24"
+	got, err := FromEnvironment(func(name string) string { return variables[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []netip.Prefix{netip.MustParsePrefix("198.18.0.254/24"), netip.MustParsePrefix("198.18.0.253/24")}
+	if !reflect.DeepEqual(got.Addresses, want) {
+		t.Errorf("got %v, want %v", got.Addresses, want)
 	}
 }
 
@@ -57,6 +71,8 @@ func TestWhatIsMissingOrBadIsNamed(t *testing.T) {
 		{"CONNLAB_CAPTURE_MAX_MB", "-1", "want an integer"},
 		{"CONNLAB_READY_URL", "127.0.0.1:8081", "want an address"},
 		{"CONNLAB_READY_URL", "http://127.0.0.1/health", "with its port"},
+		{"CONNLAB_ADDRESSES", "198.18.0.254", "want an IPv4 address with its prefix"},
+		{"CONNLAB_ADDRESSES", "198.18.0.254/24 fd99::7/64", "want an IPv4 address with its prefix"},
 		{"CONNLAB_SCRAPE", "http://127.0.0.1:8081/", "want name=address"},
 		{"CONNLAB_SCRAPE", "tomcat=", "no address"},
 		{"CONNLAB_SCRAPE", "../x=http://127.0.0.1:1/", "want a name such as tomcat"},
