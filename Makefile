@@ -10,7 +10,7 @@ docker_socket := --volume /var/run/docker.sock:/var/run/docker.sock
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET PRESET RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW
+export SCENARIO SET PRESET RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
@@ -26,12 +26,18 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run lesson matrix search advise list show analyse report open explain compare estimate doctor clean
-run: python ## SCENARIO=<slug> [SET="backend.accept_count=10 …"] [PRESET=published]: one experiment, from set-up to verdict
+.PHONY: run lesson record experiments matrix search advise list show analyse report open explain compare estimate doctor clean
+run: python ## SCENARIO=<slug> [SET="backend.accept_count=10 …"] [PRESET=published]: one experiment, from set-up to verdict; SCENARIO=all: every one
 	@$(series); $(preset); $(call checked,run,SCENARIO)
 
 lesson: python ## SCENARIO=<slug> [SET=…] [PRESET=…]: asks what you expect, runs, and shows what was measured beside it
 	@$(series); $(preset); $(call checked,lesson,SCENARIO)
+
+record: python ## SCENARIO=<slug>|all RUNS=<n>: runs it until n runs are recorded in docs/experiments.jsonl; goes on where it stopped
+	@options=($${RUNS:+--runs="$$RUNS"}); $(call checked,record,SCENARIO)
+
+experiments: python ## docs/experiments.md and the README's table, made from the recorded runs
+	@$(connlab) experiments
 
 matrix: python ## MATRIX=<name> [SET=…] [DRY=1] [NEW=1]: every cell, shuffled; goes on where it stopped; without a name, a list
 	@$(series); $(call checked,matrix,MATRIX)

@@ -1,4 +1,4 @@
-"""The command line: `connlab run|matrix|search|advise|list|show|analyse|report|open|explain|compare|…`.
+"""The command line: `connlab run|record|matrix|search|advise|list|show|analyse|report|open|explain|compare|…`.
 
 Results go to stdout; progress, problems and errors to stderr. Modules that only one command needs are loaded by it.
 """
@@ -26,7 +26,11 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+# The name that stands for every scenario, one after the other.
+ALL = "all"
+
 ScenarioArgument = Annotated[str, typer.Argument(help="The scenario's name; 'connlab list' shows them.")]
+ScenariosArgument = Annotated[str, typer.Argument(help=f"The scenario's name, or '{ALL}', one after the other.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KNOB=VALUE", help="Set a knob, such as backend.accept_count=10; repeatable."),
@@ -61,7 +65,7 @@ def _stderr() -> Console:
 
 @app.command()
 def run(
-    scenario: ScenarioArgument,
+    scenario: ScenariosArgument,
     sets: SetOption = None,
     *,
     preset: PresetOption = None,
@@ -71,6 +75,8 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
+    if scenario == ALL:
+        _run_all(new=new, check=check, as_json=as_json, of_one=bool(sets or preset or dry_run))
     asked = _resolve(scenario, sets or [], preset)
     _run(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json)
 
@@ -114,8 +120,7 @@ def _run(
     ask: bool = False,
 ) -> NoReturn:
     """Run a scenario or its arms; `ask`: put the questions of a lesson first."""
-    from lab import limits, reports  # noqa: PLC0415
-    from lab.run import run as run_scenario  # noqa: PLC0415
+    from lab import limits, outcome  # noqa: PLC0415
 
     if plan:
         _run_series(plan, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=ask)
@@ -129,8 +134,73 @@ def _run(
 
         limits.check(resolved)  # nobody is asked about a run that cannot be
         guesses = before(_stderr(), resolved, None).of_arm.get(None, ())
-    folder = run_scenario(resolved, ["connlab", *sys.argv[1:]], _stderr(), guesses)
-    _judge(folder, reports.derive(folder), as_json=as_json)
+    _end_judged(outcome.of_run(resolved, _command_line(), _stderr(), guesses), as_json=as_json)
+
+
+def _run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
+    from lab import everything, outcome  # noqa: PLC0415
+
+    if of_one:
+        raise BadInput(Problem("settings, presets and dry runs are of one scenario, and not of all", way_on="name it"))
+    scenarios = list(outcome.all_planned())
+    if check:
+        raise typer.Exit
+    quiet = Console(quiet=True) if as_json else _stdout()
+    ended = everything.run_all(scenarios, _command_line(), _stderr(), quiet, new=new)
+    if as_json:
+        _print_json([one.as_json() for one in ended])
+    else:
+        everything.print_summary(_stdout(), ended)
+    raise typer.Exit(everything.worst(ended))
+
+
+def _command_line() -> list[str]:
+    return ["connlab", *sys.argv[1:]]
+
+
+def _end_judged(found: Any, *, as_json: bool) -> NoReturn:  # noqa: ANN401 # an Outcome
+    if as_json:
+        _print_json(found.as_json())
+    else:
+        found.print(_stdout())
+    raise typer.Exit(found.code)
+
+
+@app.command()
+def record(
+    scenario: ScenariosArgument,
+    *,
+    runs: Annotated[int, typer.Option(min=1, help="How many runs of it are to be recorded in all.")] = 1,
+    check: CheckOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a scenario until so many runs of it are recorded for docs/experiments.md; goes on where it stopped."""
+    from lab import outcome  # noqa: PLC0415
+    from lab.experiments import recorder  # noqa: PLC0415
+
+    scenarios = list(outcome.all_planned()) if scenario == ALL else [outcome.planned(scenario)]
+    recorder.refuse_changes()
+    if check:
+        raise typer.Exit
+    recorded = recorder.record(scenarios, runs, _command_line(), _stderr())
+    if as_json:
+        _print_json([one.model_dump(by_alias=True) for one in recorded.lines])
+    else:
+        _print_lines(recorder.summary(recorded))
+    raise typer.Exit(ExitCode.LAB_FAILED if recorded.failed else ExitCode.REPRODUCED)
+
+
+@app.command()
+def experiments(*, as_json: JsonOption = False) -> None:
+    """Make docs/experiments.md and the README's table of scenarios from the recorded runs."""
+    from lab import paths  # noqa: PLC0415
+    from lab.experiments import documents  # noqa: PLC0415
+
+    written = [paths.shown(file) for file in documents.write()]
+    if as_json:
+        _print_json(written)
+    else:
+        _print_lines(written)
 
 
 @app.command()
@@ -179,10 +249,9 @@ def _run_series(
     as_json: bool,
     ask: bool = False,
 ) -> NoReturn:
-    from lab import verdicts  # noqa: PLC0415
+    from lab import outcome  # noqa: PLC0415
     from lab.lesson import ask as lessons  # noqa: PLC0415
-    from lab.lesson import reveal  # noqa: PLC0415
-    from lab.series import command, printing, record  # noqa: PLC0415
+    from lab.series import command, printing  # noqa: PLC0415
 
     if check:
         _end_checked(planned.effective for planned in plan.cells.values())
@@ -197,17 +266,7 @@ def _run_series(
     if ask:
         command.check(plan)
         answers = lessons.before(_stderr(), next(iter(plan.cells.values())).effective, plan)
-    folder = command.run_plan(plan, ["connlab", *sys.argv[1:]], _stderr(), new=new, answers=answers)
-    series, verdict = record.load(folder), verdicts.derive_series(folder)
-    # Where runs are missing the lab or the machine failed, whatever the others say.
-    code = verdicts.exit_code(verdict) if series.status in ("complete", "stopped") else ExitCode.LAB_FAILED
-    if as_json:
-        _print_json({**verdict, "status": series.status, "folder": str(folder), "exit_code": int(code)})
-    else:
-        printing.print_series(_stdout(), series, verdict, folder)
-        if answers:
-            reveal.print_series(_stdout(), series, verdict, answers)
-    raise typer.Exit(code)
+    _end_judged(outcome.of_plan(plan, _command_line(), _stderr(), new=new, answers=answers), as_json=as_json)
 
 
 @app.command()
@@ -236,8 +295,7 @@ def search(
     if dry_run:
         command.check(planned.plan)
     else:
-        arguments = ["connlab", *sys.argv[1:]]
-        folder = command.run_plan(planned.plan, arguments, _stderr(), new=new, places=planned.places)
+        folder = command.run_plan(planned.plan, _command_line(), _stderr(), new=new, places=planned.places)
         found = record.load(folder).search
     if found is None:
         raise LabError(f"{folder} is no search's")
@@ -256,21 +314,10 @@ def analyse(
     as_json: JsonOption = False,
 ) -> None:
     """Derive everything again from a run's raw files; the exit code is the verdict's."""
-    from lab import reports, verdicts  # noqa: PLC0415
+    from lab import outcome, reports, verdicts  # noqa: PLC0415
 
     folder = verdicts.find_run(run)
-    _judge(folder, reports.derive(folder), as_json=as_json)
-
-
-def _judge(folder: Any, verdict: dict[str, Any], *, as_json: bool) -> NoReturn:  # noqa: ANN401 # a Path
-    from lab import verdicts  # noqa: PLC0415
-
-    code = verdicts.exit_code(verdict)
-    if as_json:
-        _print_json({**verdict, "folder": str(folder), "exit_code": int(code)})
-    else:
-        verdicts.print_verdict(_stdout(), verdict, folder)
-    raise typer.Exit(code)
+    _end_judged(outcome.Outcome(folder, reports.derive(folder)), as_json=as_json)
 
 
 @app.command()

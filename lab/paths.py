@@ -10,6 +10,7 @@ RESULTS = ROOT / "results"
 SCHEMAS = ROOT / "schemas"
 COMPOSE_FILE = ROOT / "compose.yaml"
 SETUP = ROOT / "setup"
+EXPERIMENTS = ROOT / "docs" / "experiments.jsonl"
 
 
 def shown(path: Path) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import paths
+from lab.experiments.lines import Line
 from lab.manifest import Manifest
 from lab.scenario import Scenario
 from lab.series.matrix_file import Matrix
@@ -22,6 +23,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "scenario.schema.json": {"$schema": _DIALECT, **_with_units(Scenario.model_json_schema())},
         "matrix.schema.json": {"$schema": _DIALECT, **_with_units(Matrix.model_json_schema())},
         "manifest.schema.json": {"$schema": _DIALECT, **Manifest.model_json_schema(mode="serialization")},
+        "experiment.schema.json": {"$schema": _DIALECT, **Line.model_json_schema(mode="serialization")},
         "series.schema.json": {"$schema": _DIALECT, **Series.model_json_schema(mode="serialization")},
     }
 

@@ -48,10 +48,15 @@ def derive(folder: Path) -> dict[str, Any]:
         analysis.analyse(folder)
     except analysis.ManifestError as error:
         raise BadInput(Problem(str(error))) from None
-    verdict = json.loads((folder / VERDICT_FILE).read_bytes())
+    verdict = read(folder)
     if verdict.get("verdict") not in _EXIT_CODES:
         raise LabError(f"{folder / VERDICT_FILE} has no verdict that the lab knows")
-    return dict(verdict)
+    return verdict
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Give what derived/verdict.json says, of a run or of a series."""
+    return dict(json.loads((folder / VERDICT_FILE).read_bytes()))
 
 
 def derive_series(folder: Path) -> dict[str, Any]:
@@ -66,7 +71,7 @@ def derive_series(folder: Path) -> dict[str, Any]:
         compare.series_verdict(folder)
     except compare.CompareError as error:
         raise LabError(str(error)) from None
-    return dict(json.loads((folder / VERDICT_FILE).read_bytes()))
+    return read(folder)
 
 
 def exit_code(verdict: Mapping[str, Any]) -> ExitCode:

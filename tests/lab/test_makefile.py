@@ -17,7 +17,7 @@ TARGETS = re.findall(r"^([a-z0-9-]+):", (paths.ROOT / "Makefile").read_text(), r
 # Every variable that the Makefile names, and one that it does not.
 VARIABLES = (
     *("SCENARIO", "SET", "RUN", "REQUEST", "WORST", "A", "B", "MATRIX", "KNOB", "UNTIL", "FROM", "TO", "STEP"),
-    *("PRESET", "OVERFLOWS", "CONNECT_TIMEOUT", "SYSCTLS", "DRY", "NEW", "OTHER"),
+    *("PRESET", "OVERFLOWS", "CONNECT_TIMEOUT", "SYSCTLS", "DRY", "NEW", "RUNS", "OTHER"),
 )
 
 Make = Callable[..., tuple[int, list[list[str]]]]
@@ -81,6 +81,13 @@ def test_settings_stand_on_one_line_or_on_several(make: Make) -> None:
     sets = ["--set=load.users=1", "--set=backend.accept_count=2", "--set=load.path=/$(x)"]
     assert calls[-1] == ["connlab", "show", *sets, "--", "one"]
     assert make("compare", "A=one\ntwo", "B=three")[1][-1] == ["connlab", "compare", "--a=one", "--a=two", "--b=three"]
+
+
+def test_a_record_is_asked_for_with_its_number_of_runs(make: Make) -> None:
+    _, calls = make("record", "SCENARIO=all", "RUNS=10")
+    assert [call[0] for call in calls] == ["python.sh", "connlab", "ready.sh", "connlab"]
+    assert calls[3] == ["connlab", "record", "--runs=10", "--", "all"]
+    assert make("record", "SCENARIO=one")[1][3] == ["connlab", "record", "--", "one"]
 
 
 @pytest.mark.parametrize(

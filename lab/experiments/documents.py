@@ -1,0 +1,212 @@
+"""docs/experiments.md and the README's table of scenarios, made from the scenarios and the recorded runs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+from lab import outcome, paths
+from lab.effective import Effective
+from lab.errors import BadInput, Problem
+from lab.experiments import lines
+from lab.experiments.lines import Line
+from lab.series import arms
+
+DOCUMENT = paths.ROOT / "docs" / "experiments.md"
+README = paths.ROOT / "README.md"
+FILES = (DOCUMENT, README)
+
+WORKSHOP = "workshop"
+_BEGIN = "<!-- scenarios: made by 'make experiments' -->"
+_END = "<!-- end of scenarios -->"
+_NONE = "not recorded yet"
+_WHOLE_FROM = 1000
+
+_INTRODUCTION = """\
+# What was published, and what this lab measures
+
+Made by `make experiments` from the scenarios and from [experiments.jsonl](experiments.jsonl); do not edit it.
+
+Each row is a scenario: what was published, and beside it the same figures of this lab, as the median of its \
+recorded runs with the least and the greatest in parentheses. Absolute times and rates belong to the machine that they \
+were measured on; counts, ratios and the order of things are what is reproduced.
+
+The verdict counts runs: `reproduced` where every prediction held, `inconclusive` where evidence was missing or \
+unhealthy, `not` where a prediction was false. Behind those stand the predictions that were not true, with the number \
+of runs. `unexplained` is the greatest number of requests in a run for which the ledger found no cause; `identities` \
+says how many of the ledger's sums agree. A run of a scenario with arms is a series: its sums are over all arms.
+
+`make record SCENARIO=<slug> RUNS=10` (or `SCENARIO=all`) records runs until there are so many. Runs of an earlier \
+version of a scenario, with other knobs or predictions, do not count.
+"""
+
+
+def write() -> list[Path]:
+    """Write the documents and give their files.
+
+    Raises:
+        BadInput: a scenario or a recorded line is wrong, or the README has no place for the table.
+    """
+    scenarios, recorded = list(outcome.all_planned()), lines.read()
+    DOCUMENT.write_text(document(scenarios, recorded))
+    README.write_text(readme(README.read_text(), scenarios, recorded))
+    return list(FILES)
+
+
+def document(scenarios: Iterable[Effective], recorded: Sequence[Line]) -> str:
+    """Give the content of docs/experiments.md."""
+    rows = []
+    used: list[Line] = []
+    for effective in _in_order(scenarios):
+        counting = lines.counting(effective, recorded)
+        used += counting
+        rows.append(_row(effective, counting))
+    header = ("id", "scenario", "published", "here", "verdict", "unexplained", "identities", "takes")
+    return "\n".join([_INTRODUCTION, *_conditions(used), *_table(header, rows), ""])
+
+
+def readme(text: str, scenarios: Iterable[Effective], recorded: Sequence[Line]) -> str:
+    """Give the README with its table of scenarios as it must be.
+
+    Raises:
+        BadInput: the marks between which the table stands are not there.
+    """
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not (begin and end):
+        raise BadInput(Problem(f"the table of scenarios stands between {_BEGIN} and {_END}", paths.shown(README)))
+    rows = [
+        (
+            f"[{one.slug}](scenarios/{one.slug}/README.md)",
+            one.scenario.experiment,
+            _paths(one),
+            _cell(one.scenario.title),
+            _count(lines.counting(one, recorded)),
+        )
+        for one in _in_order(scenarios)
+    ]
+    header = ("scenario", "from", "path", "shows", "reproduced")
+    return "\n".join([before + _BEGIN, *_table(header, rows), _END]) + after
+
+
+def _in_order(scenarios: Iterable[Effective]) -> list[Effective]:
+    """Order them as the experiments are numbered; the workshop's own come last."""
+
+    def key(one: Effective) -> tuple[bool, list[tuple[int, str]], str]:
+        parts = re.findall(r"\d+|\D+", one.scenario.experiment)
+        numbered = [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+        return one.scenario.experiment == WORKSHOP, numbered, one.slug
+
+    return sorted(scenarios, key=key)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(header)} |"
+    yield "|---" * len(header) + "|"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def _cell(text: str) -> str:
+    """Write a text so that it stays in its cell."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _paths(effective: Effective) -> str:
+    """Give the path of a scenario, or those of its arms where they differ."""
+    of_arms = (
+        [planned.cell.path for planned in arms.plan(effective, ()).cells.values()]
+        if effective.scenario.arms
+        else [effective.scenario.path]
+    )
+    return "; ".join(dict.fromkeys(" → ".join(path) for path in of_arms))
+
+
+def _conditions(used: Sequence[Line]) -> Iterator[str]:
+    """Say on what and when the recorded runs were made."""
+    if not used:
+        return
+    machines = Counter((line.kernel, line.cpus) for line in used)
+    told = "; ".join(
+        f"{count} on Linux {kernel} with {cpus} processors" for (kernel, cpus), count in machines.most_common()
+    )
+    days = sorted({line.when[:10] for line in used})
+    span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    yield f"{len(used)} recorded runs, {span}: {told}."
+    yield ""
+
+
+def _row(effective: Effective, counting: Sequence[Line]) -> Sequence[str]:
+    published = effective.scenario.published
+    first = (effective.scenario.experiment, f"[{effective.slug}](../scenarios/{effective.slug}/README.md)")
+    says = _cell(published.says or "") if published else ""
+    if not counting:
+        return (*first, says, _NONE, "", "", "", "")
+    here = published.here.items() if published else ()
+    figures = "<br>".join(f"{_cell(name)}: {_figure(expression, counting)}" for name, expression in here)
+    return (*first, says, figures, _verdict(counting), _unexplained(counting), _identities(counting), _takes(counting))
+
+
+def _figure(expression: str, counting: Sequence[Line]) -> str:
+    values = [line.here.get(expression) for line in counting]
+    known = [value for value in values if value is not None]
+    if not known:
+        return "unknown" if any(expression in line.here for line in counting) else _NONE
+    of = f", of {len(known)} runs" if len(known) < len(values) else ""
+    return _spread(known) + of
+
+
+def _spread(values: Sequence[float]) -> str:
+    """Write the median with the least and the greatest."""
+    least, greatest = _number(min(values)), _number(max(values))
+    middle = _number(median(values))
+    return middle if least == greatest else f"{middle} ({least} to {greatest})"
+
+
+def _number(value: float) -> str:
+    """Write a number for a reader: whole from a thousand on, else with four digits that count."""
+    return f"{value:,.0f}" if abs(value) >= _WHOLE_FROM or float(value).is_integer() else f"{value:.4g}"
+
+
+def _count(counting: Sequence[Line]) -> str:
+    return f"{_reproduced(counting)} of {len(counting)}" if counting else _NONE
+
+
+def _reproduced(counting: Sequence[Line]) -> int:
+    return sum(line.verdict == "reproduced" for line in counting)
+
+
+def _verdict(counting: Sequence[Line]) -> str:
+    others = {
+        "inconclusive": sum(line.verdict == "inconclusive" for line in counting),
+        "not": sum(line.verdict == "not-reproduced" for line in counting),
+    }
+    parts = [f"reproduced in {_count(counting)}", *(f"{count} {word}" for word, count in others.items() if count)]
+    wanting = Counter(
+        f"{name} {status}"
+        for line in counting
+        for status, names in (("false", line.false), ("unknown", line.unknown))
+        for name in names
+    )
+    told = ", ".join(f"{name} in {count}" for name, count in wanting.most_common())
+    return "; ".join(parts) + (f" ({told})" if told else "")
+
+
+def _unexplained(counting: Sequence[Line]) -> str:
+    known = [line.unexplained for line in counting if line.unexplained is not None]
+    return f"{max(known)}" if len(known) == len(counting) else f"unknown in {len(counting) - len(known)}"
+
+
+def _identities(counting: Sequence[Line]) -> str:
+    told = [f"{_spread([line.identities['true'] for line in counting])} hold"]
+    failing = max(line.identities["false"] for line in counting)
+    unknown = max(line.identities["unknown"] for line in counting)
+    told += [f"up to {count} {word}" for word, count in (("fail", failing), ("unknown", unknown)) if count]
+    return "; ".join(told)
+
+
+def _takes(counting: Sequence[Line]) -> str:
+    return f"{median(line.took_s for line in counting):.0f} s"

@@ -1,0 +1,97 @@
+"""docs/experiments.jsonl: one line for each recorded run of a scenario, or of the series of its arms."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lab import paths
+from lab.account import Status
+from lab.effective import Effective
+from lab.errors import BadInput, Problem
+from lab.series.record import Verdict
+
+# What a scenario says in words does not change what is measured; nor do other sizes of it, and where it comes from.
+_WORDS = {"title": True, "experiment": True, "question": True, "presets": True, "published": True}
+_SAYS = {"predictions": {"__all__": {"says"}}}
+
+
+class Line(BaseModel):
+    """One recorded run."""
+
+    model_config = ConfigDict(title="connlab experiment", extra="forbid", frozen=True, validate_by_name=True)
+
+    contract: Annotated[Literal["connlab.experiment/1"], Field(alias="schema")] = "connlab.experiment/1"
+    scenario: str
+    experiment: Annotated[str, Field(description="Which published experiment it reproduces, or workshop")]
+    content: Annotated[
+        str, Field(description="Digest of what the scenario sets and predicts; a line with another one does not count")
+    ]
+    run: Annotated[str, Field(description="<scenario>/<run-id>, or series/<series-id>")]
+    when: Annotated[str, Field(description="When it began, UTC")]
+    commit: Annotated[str | None, Field(description="Of the repository")]
+    kernel: str
+    cpus: int
+    verdict: Verdict
+    false: Annotated[list[str], Field(description="Predictions that did not hold; of an arm's runs as <arm>/<id>")]
+    unknown: Annotated[list[str], Field(description="Predictions that could not be decided")]
+    unexplained: Annotated[int | None, Field(description="Requests without a known cause; null where not known")]
+    identities: Annotated[dict[Status, int], Field(description="How many hold, over all runs of a series")]
+    here: Annotated[
+        dict[str, int | float | None],
+        Field(description="The figures beside what was published, by their expressions; null where unknown"),
+    ]
+    took_s: Annotated[int, Field(description="From the command to the verdict, all runs of a series together")]
+
+    def json_line(self) -> str:
+        """Give it as it stands in the file."""
+        return self.model_dump_json(by_alias=True) + "\n"
+
+
+def content(effective: Effective) -> str:
+    """Give the digest of all that a scenario sets and predicts, whatever words it uses for it."""
+    dumped = effective.scenario.model_dump(mode="json", exclude={**_WORDS, **_SAYS}, exclude_defaults=True)
+    return hashlib.sha256(json.dumps(dumped, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def read(file: Path | None = None) -> list[Line]:
+    """Read all lines, in the order of time; none where there is no file.
+
+    Raises:
+        BadInput: a line is none of ours.
+    """
+    path = file or paths.EXPERIMENTS
+    lines = []
+    for number, text in enumerate(path.read_text().splitlines() if path.is_file() else [], start=1):
+        try:
+            lines.append(Line.model_validate_json(text))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            what = f"{where + ': ' if where else ''}{first['msg']}"
+            raise BadInput(
+                Problem(what, f"{paths.shown(path)}:{number}", "bring the line back, or leave it out")
+            ) from None
+    return sorted(lines, key=lambda line: (line.when, line.run))
+
+
+def append(line: Line, file: Path | None = None) -> None:
+    """Add a line; it is on the disk when this returns."""
+    descriptor = os.open(file or paths.EXPERIMENTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(descriptor, line.json_line().encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def counting(effective: Effective, lines: Iterable[Line]) -> list[Line]:
+    """Give the lines of a scenario as it now stands: those of another content measured something else."""
+    now = content(effective)
+    return [line for line in lines if (line.scenario, line.content) == (effective.slug, now)]

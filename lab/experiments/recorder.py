@@ -1,0 +1,154 @@
+"""Runs scenarios and records what came out, one line after each run, so that no interruption loses one."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.text import Text
+
+from lab import account, everything, manifest, paths
+from lab.effective import Effective
+from lab.errors import BadInput, Interruption, LabError, Problem
+from lab.experiments import documents, lines
+from lab.experiments.lines import Line
+from lab.outcome import Outcome, of_scenario
+
+_GIT_TIMEOUT_S = 10
+_SHOWN = 3
+
+
+@dataclass
+class Recorded:
+    """What a command recorded.
+
+    Attributes:
+        lines: those that it added.
+        failed: why a run came to no verdict, by its scenario; nothing of it is recorded.
+        counts: how many lines each scenario has that count.
+    """
+
+    lines: list[Line] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def refuse_changes() -> None:
+    """Refuse a work tree that its commit does not describe: a record names the commit that it was made with.
+
+    Raises:
+        BadInput: there are changes beside the record itself and what is made from it, or there is no repository.
+    """
+    own = [f":!{file.relative_to(paths.ROOT)}" for file in (paths.EXPERIMENTS, *documents.FILES)]
+    command = ["git", "-C", str(paths.ROOT), "status", "--porcelain", "--", ".", *own]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BadInput(Problem(f"git does not answer: {error}", way_on=_NEEDS_COMMIT)) from None
+    if done.returncode != 0:
+        raise BadInput(Problem("this folder is no git repository", way_on=_NEEDS_COMMIT))
+    changed = [line[3:] for line in done.stdout.splitlines()]
+    if changed:
+        more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+        what = f"the work tree differs from its commit: {', '.join(changed[:_SHOWN])}{more}"
+        raise BadInput(Problem(what, way_on="commit it first: a record names the commit that it was made with"))
+
+
+_NEEDS_COMMIT = "a record names the commit that it was made with"
+
+
+def record(scenarios: Sequence[Effective], runs: int, arguments: Sequence[str], console: Console) -> Recorded:
+    """Run scenarios, in turns, until each has so many lines that count, and bring the documents up to date.
+
+    Args:
+        scenarios: as they stand.
+        runs: how many lines of each there are to be in all.
+        arguments: the command line.
+        console: where progress is printed.
+
+    Raises:
+        BadInput: the work tree changed on the way.
+        Interruption: the user ended it; what was recorded stays.
+    """
+    found = Recorded()
+    try:
+        for effective, number in _open(scenarios, runs):
+            refuse_changes()
+            title = f"recording {effective.slug}, {number} of {runs}"
+            console.print(Text(title, "bold"), soft_wrap=True)
+            try:
+                found.lines.append(_once(effective, arguments, console))
+            except (Interruption, KeyboardInterrupt) as error:
+                kept = f"{len(found.lines)} lines were added; the same command goes on with the others"
+                raise Interruption(f"the recording was interrupted: {kept}") from error
+            except Exception as error:  # noqa: BLE001 # whatever became of one, the others go on
+                found.failed[effective.slug] = everything.reason(error)
+                console.print(Text(f"not recorded: {everything.reason(error)}", "red"), soft_wrap=True)
+    finally:
+        recorded = lines.read()
+        found.counts = {effective.slug: len(lines.counting(effective, recorded)) for effective in scenarios}
+        documents.write()
+    return found
+
+
+def _open(scenarios: Sequence[Effective], runs: int) -> Iterator[tuple[Effective, int]]:
+    """Give each scenario as often as lines are missing, in turns: an interruption then leaves all at like numbers."""
+    recorded = lines.read()
+    missing = {effective.slug: runs - len(lines.counting(effective, recorded)) for effective in scenarios}
+    for left in range(max(missing.values(), default=0), 0, -1):
+        for effective in scenarios:
+            if missing[effective.slug] >= left:
+                yield effective, runs - left + 1
+
+
+def _once(effective: Effective, arguments: Sequence[str], console: Console) -> Line:
+    began = time.monotonic()
+    # A line is of one run from its beginning to its end, so a series is always a new one.
+    outcome = of_scenario(effective.slug, arguments, console, new=True)
+    if outcome.series and outcome.series.status not in ("complete", "stopped"):
+        raise LabError(f"the series is {outcome.series.status}: {outcome.series.reason}")
+    line = line_of(effective, outcome, took_s=round(time.monotonic() - began))
+    lines.append(line)
+    console.print(f"recorded: {line.verdict}", soft_wrap=True)
+    return line
+
+
+def line_of(effective: Effective, outcome: Outcome, took_s: int) -> Line:
+    """Describe an outcome as a line of the record.
+
+    Args:
+        effective: the scenario as it was run.
+        outcome: what came of it.
+        took_s: how long that took; seconds.
+    """
+    first = manifest.load(outcome.runs[0])
+    short = account.of(outcome)
+    beside = outcome.verdict["published"]
+    return Line(
+        scenario=effective.slug,
+        experiment=effective.scenario.experiment,
+        content=lines.content(effective),
+        run=f"{outcome.folder.parent.name}/{outcome.folder.name}",
+        when=outcome.series.started if outcome.series else first.started,
+        commit=first.git.commit,
+        kernel=first.host.kernel,
+        cpus=first.host.cpus,
+        verdict=outcome.verdict["verdict"],
+        false=short.false,
+        unknown=short.unknown,
+        unexplained=short.unexplained,
+        identities=short.identities,
+        here={one["expression"]: one["value"] for one in beside["here"]} if beside else {},
+        took_s=took_s,
+    )
+
+
+def summary(recorded: Recorded) -> list[str]:
+    """Say what a command recorded, as lines for a reader."""
+    said = [f"{len(recorded.lines)} lines were added to {paths.shown(paths.EXPERIMENTS)}"]
+    said += [f"  {slug}: {count} in all" for slug, count in recorded.counts.items()]
+    said += [f"  {slug}: a run was not recorded: {why}" for slug, why in recorded.failed.items()]
+    return said

@@ -1,0 +1,71 @@
+"""What a run, or a series of arms, leaves behind, as far as its short account and its record read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lab import manifest, paths
+from lab.effective import Effective
+from lab.manifest import Git, Host, LabVersion, Manifest
+from lab.outcome import Outcome
+from lab.series import arms
+from lab.verdicts import VERDICT_FILE
+from tests.lab.series_support import FakeRunner, engine
+
+
+def verdict_of(statuses: Mapping[str, str], *, unexplained: int | None = 0, **more: Any) -> dict[str, Any]:  # noqa: ANN401 # JSON
+    """A verdict with predictions by id and status."""
+    found = "not-reproduced" if "false" in statuses.values() else "reproduced"
+    return {
+        "verdict": "inconclusive" if "unknown" in statuses.values() else found,
+        "predictions": [
+            {"id": name, "says": "So.", "expression": "1 == 1", "status": status, "measured": {}, "why": None}
+            for name, status in statuses.items()
+        ],
+        "published": None,
+        "ledger": {"unexplained": unexplained, "causes": {}, "identities": {"true": 12, "false": 0, "unknown": 1}},
+    } | more
+
+
+def write_verdict(folder: Path, verdict: Mapping[str, Any]) -> Mapping[str, Any]:
+    (folder / VERDICT_FILE).parent.mkdir(parents=True, exist_ok=True)
+    (folder / VERDICT_FILE).write_text(json.dumps(verdict))
+    return verdict
+
+
+def run_outcome(effective: Effective, verdict: Mapping[str, Any], number: int = 1) -> Outcome:
+    """A run that is over."""
+    folder = paths.RESULTS / effective.slug / f"20261121T0800{number:02}Z-default-r01"
+    folder.mkdir(parents=True)
+    whole = Manifest(
+        scenario=effective.slug,
+        run=folder.name,
+        command=["connlab"],
+        started=f"2026-11-21T08:00:{number:02}Z",
+        git=Git(commit="c" * 40, dirty=False),
+        lab=LabVersion(version="0", python="3"),
+        host=Host(kernel="6.18", distribution="d", cpus=2, memory_kb=1),
+        path=list(effective.scenario.path),
+        instances={},
+        knobs={},
+        tolerance=effective.scenario.tolerance,
+        predictions=[],
+    )
+    whole.finish("complete")
+    whole.save(folder)
+    assert (folder / manifest.FILE).is_file()
+    return Outcome(folder, write_verdict(folder, verdict))
+
+
+def series_outcome(
+    base: Effective, scenarios: Path, verdict: Mapping[str, Any], of_runs: Mapping[str, Mapping[str, Any]]
+) -> Outcome:
+    """A series of arms that is over; the verdicts of its runs by arm."""
+    made = engine(arms.plan(base, (), scenarios), FakeRunner())
+    made.go(made.series.runs)
+    for place in made.series.runs:
+        write_verdict(paths.RESULTS / str(place.run), of_runs[place.cell])
+    return Outcome(made.folder, write_verdict(made.folder, verdict), made.series)

@@ -1,0 +1,160 @@
+"""The whole catalogue: it goes on after failures, and ends with a table and the worst exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from lab import account, everything, paths
+from lab.cli import main
+from lab.effective import Effective, resolve
+from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
+from lab.everything import Ended
+from lab.outcome import Outcome
+from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
+from tests.lab.series_support import write
+from tests.lab.support import MINIMAL, Make, Write
+from tests.lab.test_series_arms import ARMS, COMPARED
+
+Ending = Outcome | BaseException
+
+
+@pytest.fixture
+def catalogue(elsewhere: Path, write_scenario: Write, monkeypatch: pytest.MonkeyPatch) -> list[Effective]:
+    folder = write_scenario(slug="one")
+    for slug in ("two", "three"):
+        write_scenario(slug=slug)
+    assert elsewhere in folder.parents
+    monkeypatch.setattr(paths, "SCENARIOS", folder)
+    return [resolve(slug, (), folder) for slug in ("one", "two", "three")]
+
+
+def run_all(
+    catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch, endings: dict[str, Callable[[Effective], Ending]]
+) -> list[Ended]:
+    def of_scenario(slug: str, *_: object, **__: object) -> Outcome:
+        ending = endings[slug](next(one for one in catalogue if one.slug == slug))
+        if isinstance(ending, BaseException):
+            raise ending
+        return ending
+
+    monkeypatch.setattr(everything, "of_scenario", of_scenario)
+    quiet = Console(quiet=True)
+    return everything.run_all(catalogue, ["connlab"], quiet, quiet, new=False)
+
+
+def held(effective: Effective) -> Outcome:
+    return run_outcome(effective, verdict_of({"served": "true"}))
+
+
+def test_one_that_fails_does_not_stop_the_rest(catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = BadInput(Problem("this kernel has no such sysctl", "scenario.yaml:3"))
+    ended = run_all(
+        catalogue,
+        monkeypatch,
+        {"one": lambda _: LabError("no engine answers"), "two": lambda _: refused, "three": held},
+    )
+
+    assert [(one.state, one.why) for one in ended] == [
+        ("failed", "no engine answers"),
+        ("refused", "scenario.yaml:3: this kernel has no such sysctl"),
+        ("reproduced", None),
+    ]
+    assert everything.worst(ended) is ExitCode.LAB_FAILED
+
+
+def test_a_fault_of_the_analysis_is_one_scenario_s(catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = run_all(catalogue, monkeypatch, {"one": lambda _: ValueError("odd"), "two": held, "three": held})
+    assert [one.why for one in ended] == ["ValueError: odd", None, None]
+
+
+@pytest.mark.parametrize("interruption", [Interruption("the run was aborted: interrupted"), KeyboardInterrupt()])
+def test_an_interruption_ends_it_and_what_was_run_is_told(
+    catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch, interruption: BaseException
+) -> None:
+    ended = run_all(catalogue, monkeypatch, {"one": held, "two": lambda _: interruption})
+    assert [one.state for one in ended] == ["reproduced", "failed"]
+    assert everything.worst(ended) is ExitCode.LAB_FAILED
+
+
+@pytest.mark.parametrize(
+    ("codes", "worst"),
+    [
+        ([0, 0], 0),
+        ([0, 3], 3),
+        ([3, 1, 0], 1),
+        ([1, 2, 3], 2),
+        ([2, 4, 1], 4),
+        ([], 0),
+    ],
+)
+def test_the_exit_code_is_the_worst(codes: list[int], worst: int) -> None:
+    assert everything.worst(Ended("one", ExitCode(code), 1.0) for code in codes) == worst
+
+
+def test_the_table_says_what_was_not_true(
+    catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def mixed(effective: Effective) -> Outcome:
+        return run_outcome(effective, verdict_of({"served": "false", "queue": "unknown", "drops": "true"}))
+
+    ended = run_all(catalogue, monkeypatch, {"one": held, "two": mixed, "three": lambda _: LabError("no engine")})
+    everything.print_summary(Console(width=160), ended)
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert "reproduced" in lines["one"]
+    assert "served false, queue unknown" in lines["two"]
+    assert "failed" in lines["three"]
+    assert "no engine" in lines["three"]
+    assert json.loads(json.dumps([one.as_json() for one in ended]))[1]["false"] == ["served"]
+
+
+def test_of_a_series_the_runs_are_counted_together(elsewhere: Path) -> None:
+    scenarios = write(elsewhere, scenario=MINIMAL + COMPARED + ARMS)
+    of_runs = {
+        "keep-alive": verdict_of({"served": "true"}),
+        "no-keep-alive": verdict_of({"served": "true", "closed": "unknown"}, unexplained=2),
+        "proxied": verdict_of({"served": "false"}),
+    }
+    outcome = series_outcome(resolve("one", (), scenarios), scenarios, verdict_of({"faster": "unknown"}), of_runs)
+    found = account.of(outcome)
+    assert found.false == ["proxied/served"]
+    assert found.unknown == ["faster", "no-keep-alive/closed"]
+    assert found.unexplained == 6
+    assert found.identities == {"true": 108, "false": 0, "unknown": 9}
+
+
+def test_what_the_ledger_does_not_know_is_not_zero(effective: Make, elsewhere: Path) -> None:
+    assert elsewhere.is_dir()
+    outcome = run_outcome(effective(), verdict_of({"served": "true"}, unexplained=None))
+    assert account.of(outcome).unexplained is None
+
+
+def connlab(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    return int(end.value.code or 0)
+
+
+@pytest.mark.parametrize("option", ["--set=load.users=2", "--preset=published", "--dry-run"])
+def test_what_belongs_to_one_scenario_is_refused(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    assert connlab("run", option, "all") == ExitCode.BAD_INPUT
+    assert "are of one scenario, and not of all" in capsys.readouterr().err
+
+
+def test_every_scenario_is_checked_before_the_first_begins(
+    catalogue: list[Effective], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (paths.SCENARIOS / "two" / "scenario.yaml").write_text(MINIMAL.replace("users: 3", "users: many"))
+    (paths.SCENARIOS / catalogue[2].slug / "scenario.yaml").write_text("schema: 1\n")
+    assert connlab("run", "all") == ExitCode.BAD_INPUT
+    told = capsys.readouterr().err
+    assert "load.users takes a whole number" in told
+    assert "'predictions' is missing" in told
+
+
+def test_the_catalogue_as_it_stands_passes_the_check() -> None:
+    assert connlab("run", "--check", "all") == 0

@@ -1,0 +1,301 @@
+"""The recorded runs: lines are added and never lost, and the documents are what they say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from rich.console import Console
+
+from lab import outcome, paths
+from lab.effective import Effective, resolve, slugs
+from lab.errors import BadInput, Interruption, LabError
+from lab.experiments import documents, lines, recorder
+from lab.experiments.lines import Line
+from lab.outcome import Outcome
+from lab.schema import schemas
+from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
+from tests.lab.series_support import write
+from tests.lab.support import MINIMAL, Make
+from tests.lab.test_series_arms import ARMS, COMPARED
+
+PUBLISHED = "published:\n  says: 3 | succeed\n  here: {served: client.requests.ok, all: load.users}\n"
+
+
+# --- the repository's own record -----------------------------------------------------------------------------
+
+
+def test_the_documents_are_as_made_from_the_record() -> None:
+    scenarios, recorded = list(outcome.all_planned()), lines.read()
+    current = documents.README.read_text()
+    assert documents.DOCUMENT.read_text() == documents.document(scenarios, recorded), "run: make experiments"
+    assert current == documents.readme(current, scenarios, recorded), "run: make experiments"
+
+
+def test_every_recorded_line_is_of_a_scenario_that_there_is() -> None:
+    known = slugs()
+    assert sorted({line.scenario for line in lines.read() if line.scenario not in known}) == []
+
+
+def test_no_run_is_recorded_twice() -> None:
+    runs = [line.run for line in lines.read()]
+    assert sorted({run for run in runs if runs.count(run) > 1}) == []
+
+
+# --- lines ---------------------------------------------------------------------------------------------------
+
+
+def line(effective: Effective, number: int = 1, **changed: object) -> Line:
+    content: dict[str, object] = {
+        "scenario": effective.slug,
+        "experiment": "B1",
+        "content": lines.content(effective),
+        "run": f"one/{number}",
+        "when": f"2026-11-21T08:00:{number:02}Z",
+        "commit": "c" * 40,
+        "kernel": "6.18",
+        "cpus": 2,
+        "verdict": "reproduced",
+        "false": [],
+        "unknown": [],
+        "unexplained": 0,
+        "identities": {"true": 12, "false": 0, "unknown": 0},
+        "here": {"client.requests.ok": 3, "load.users": 3},
+        "took_s": 60,
+    }
+    return Line.model_validate({"schema": "connlab.experiment/1"} | content | changed)
+
+
+def test_a_line_comes_back_as_it_was_written(tmp_path: Path, effective: Make) -> None:
+    file = tmp_path / "experiments.jsonl"
+    later, earlier = line(effective(), 2), line(effective(), 1)
+    for one in (later, earlier):
+        lines.append(one, file)
+    assert lines.read(file) == [earlier, later]
+    for text in file.read_text().splitlines():
+        Draft202012Validator(schemas()["experiment.schema.json"]).validate(json.loads(text))
+
+
+def test_a_broken_line_is_named(tmp_path: Path, effective: Make) -> None:
+    file = tmp_path / "experiments.jsonl"
+    lines.append(line(effective()), file)
+    with file.open("a") as stream:
+        stream.write('{"schema": "connlab.experiment/1"}\n')
+    with pytest.raises(BadInput, match=r"experiments\.jsonl:2: scenario: Field required"):
+        lines.read(file)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("users: 3", "users: 4"),
+        ("client.requests.ok ==", "client.requests.ok <="),
+        ("[k6, backend]", "[k6, nginx, backend]"),
+        ("knobs:", "slow: 5s\nknobs:"),
+        ("knobs:", "warmup: {requests: 3}\nknobs:"),
+    ],
+)
+def test_another_setting_or_prediction_makes_old_lines_void(effective: Make, old: str, new: str) -> None:
+    recorded = [line(effective())]
+    assert lines.counting(effective(text=MINIMAL.replace(old, new)), recorded) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("A title", "Another title"),
+        ("A question?", "Another?"),
+        ("All are served.", "Nobody fails."),
+        ("knobs:", "# a comment\nknobs:"),
+        ("knobs:", "drain: 2000ms\nknobs:"),
+        ("knobs:", f"{PUBLISHED}presets: {{small: {{load.users: 2}}}}\nknobs:"),
+    ],
+)
+def test_other_words_do_not(effective: Make, old: str, new: str) -> None:
+    recorded = [line(effective())]
+    assert lines.counting(effective(text=MINIMAL.replace(old, new)), recorded) == recorded
+
+
+# --- recording -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def record(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A record and documents of the test's own, in a work tree without changes."""
+    (elsewhere / "README.md").write_text(
+        "before\n<!-- scenarios: made by 'make experiments' -->\nold\n<!-- end of scenarios -->\nafter\n"
+    )
+    monkeypatch.setattr(paths, "EXPERIMENTS", elsewhere / "experiments.jsonl")
+    monkeypatch.setattr(documents, "DOCUMENT", elsewhere / "experiments.md")
+    monkeypatch.setattr(documents, "README", elsewhere / "README.md")
+    monkeypatch.setattr(recorder, "refuse_changes", lambda: None)
+    return elsewhere
+
+
+class Runs:
+    """Comes to the given ends, one after the other; the last one stays."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, scenarios: Path, *endings: BaseException | None) -> None:
+        self.ran: list[str] = []
+        self._endings = list(endings)
+        self._scenarios = scenarios
+        monkeypatch.setattr(paths, "SCENARIOS", scenarios)
+        monkeypatch.setattr(recorder, "of_scenario", self.of_scenario)
+
+    def of_scenario(self, slug: str, *_: object, **__: object) -> Outcome:
+        self.ran.append(slug)
+        ending = self._endings.pop(0) if self._endings else None
+        if ending is not None:
+            raise ending
+        return run_outcome(resolve(slug, (), self._scenarios), verdict_of({"served": "true"}), len(self.ran))
+
+
+def recorded(scenarios: Path, runs: int, *of: str) -> recorder.Recorded:
+    return recorder.record([resolve(slug, (), scenarios) for slug in of], runs, ["connlab"], Console(quiet=True))
+
+
+def two(record: Path) -> Path:
+    scenarios = write(record)
+    (scenarios / "two").mkdir()
+    (scenarios / "two" / "scenario.yaml").write_text(MINIMAL)
+    return scenarios
+
+
+def test_it_runs_until_there_are_so_many_lines(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenarios = two(record)
+    runs = Runs(monkeypatch, scenarios)
+    assert recorded(scenarios, 2, "one").counts == {"one": 2}
+    assert recorded(scenarios, 3, "one", "two").counts == {"one": 3, "two": 3}
+    assert runs.ran == ["one", "one", "two", "two", "one", "two"]
+    assert recorded(scenarios, 3, "one", "two").lines == []
+
+
+def test_an_interruption_loses_nothing_and_the_command_goes_on(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenarios = two(record)
+    runs = Runs(monkeypatch, scenarios, None, Interruption("the run was aborted"))
+    with pytest.raises(Interruption, match="1 lines were added; the same command goes on with the others"):
+        recorded(scenarios, 2, "one", "two")
+    assert [one.scenario for one in lines.read()] == ["one"]
+    assert "1 of 1" in documents.README.read_text()
+    assert recorded(scenarios, 2, "one", "two").counts == {"one": 2, "two": 2}
+    assert runs.ran == ["one", "two", "two", "one", "two"]
+
+
+def test_a_run_without_a_verdict_is_told_and_not_recorded(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenarios = two(record)
+    Runs(monkeypatch, scenarios, LabError("no engine answers"))
+    found = recorded(scenarios, 1, "one", "two")
+    assert (found.counts, found.failed) == ({"one": 0, "two": 1}, {"one": "no engine answers"})
+    assert "one: a run was not recorded: no engine answers" in "\n".join(recorder.summary(found))
+
+
+def test_a_line_has_what_the_verdict_says(record: Path) -> None:
+    one = resolve("one", (), write(record))
+    beside = {"says": "3", "here": [{"name": "served", "expression": "client.requests.ok", "value": 3, "why": None}]}
+    verdict = verdict_of({"served": "false", "queue": "unknown"}, unexplained=2, published=beside)
+    found = recorder.line_of(one, run_outcome(one, verdict), took_s=61)
+    assert (found.run, found.when, found.commit) == (
+        "one/20261121T080001Z-default-r01",
+        "2026-11-21T08:00:01Z",
+        "c" * 40,
+    )
+    assert (found.verdict, found.false, found.unknown) == ("inconclusive", ["served"], ["queue"])
+    assert (found.unexplained, found.here, found.took_s) == (2, {"client.requests.ok": 3}, 61)
+
+
+def test_a_series_is_one_line(record: Path) -> None:
+    scenarios = write(record, scenario=MINIMAL + COMPARED + ARMS)
+    one = resolve("one", (), scenarios)
+    of_runs = dict.fromkeys(("keep-alive", "no-keep-alive", "proxied"), verdict_of({"served": "true"}))
+    found = recorder.line_of(one, series_outcome(one, scenarios, verdict_of({"faster": "true"}), of_runs), took_s=99)
+    assert found.run.startswith("series/")
+    assert (found.verdict, found.unexplained, found.identities["true"]) == ("reproduced", 0, 108)
+
+
+def test_a_work_tree_that_its_commit_does_not_describe_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*arguments: str) -> None:
+        identity = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True, capture_output=True)
+
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    monkeypatch.setattr(paths, "EXPERIMENTS", tmp_path / "docs" / "experiments.jsonl")
+    monkeypatch.setattr(documents, "FILES", (tmp_path / "README.md",))
+    with pytest.raises(BadInput, match="no git repository"):
+        recorder.refuse_changes()
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    recorder.refuse_changes()
+    (tmp_path / "docs").mkdir()
+    for own in ("docs/experiments.jsonl", "README.md"):
+        (tmp_path / own).write_text("recorded")
+    recorder.refuse_changes()
+    (tmp_path / "code.py").write_text("changed")
+    with pytest.raises(BadInput, match=r"differs from its commit: code\.py; commit it first"):
+        recorder.refuse_changes()
+
+
+# --- the documents -------------------------------------------------------------------------------------------
+
+
+def rows(effective: Effective, *recorded_lines: Line) -> list[str]:
+    text = documents.document([effective], recorded_lines)
+    return [cell.strip() for cell in text.splitlines()[-1].replace("\\|", "¦").strip("|").split("|")]
+
+
+def test_a_row_has_median_and_range(effective: Make) -> None:
+    one = effective(text=MINIMAL + PUBLISHED)
+    taken = [
+        line(one, number, here={"client.requests.ok": served, "load.users": 1234.5})
+        for number, served in enumerate((2, 10, 3), start=1)
+    ]
+    cells = rows(one, *taken)
+    assert cells[:3] == ["B1", "[one](../scenarios/one/README.md)", "3 ¦ succeed"]
+    assert cells[3] == "served: 3 (2 to 10)<br>all: 1,234"
+    assert cells[4:] == ["reproduced in 3 of 3", "0", "12 hold", "60 s"]
+
+
+def test_a_row_counts_what_did_not_hold(effective: Make) -> None:
+    one = effective(text=MINIMAL + PUBLISHED)
+    cells = rows(
+        one,
+        line(one, 1),
+        line(one, 2, verdict="inconclusive", unknown=["served"], unexplained=None, here={"load.users": None}),
+        line(one, 3, verdict="not-reproduced", false=["served"], identities={"true": 11, "false": 1, "unknown": 0}),
+    )
+    assert cells[3] == "served: 3, of 2 runs<br>all: 3, of 2 runs"
+    assert cells[4] == "reproduced in 1 of 3; 1 inconclusive; 1 not (served unknown in 1, served false in 1)"
+    assert cells[5:7] == ["unknown in 1", "12 (11 to 12) hold; up to 1 fail"]
+
+
+def test_a_figure_that_came_later_is_not_recorded_yet(effective: Make) -> None:
+    one = effective(text=MINIMAL + PUBLISHED)
+    assert rows(one, line(one, here={"load.users": 3}))[3] == "served: not recorded yet<br>all: 3"
+    assert rows(one, line(one, here={"client.requests.ok": None, "load.users": 3}))[3] == "served: unknown<br>all: 3"
+
+
+def test_lines_of_an_earlier_version_do_not_count(effective: Make) -> None:
+    old = line(effective(), content="0" * 16)
+    assert rows(effective(text=MINIMAL + PUBLISHED), old)[3:] == ["not recorded yet", "", "", "", ""]
+
+
+def test_the_readme_keeps_what_stands_around_the_table(effective: Make) -> None:
+    marks = "# A\n<!-- scenarios: made by 'make experiments' -->\nold\n<!-- end of scenarios -->\nb\n"
+    found = documents.readme(marks, [effective()], [line(effective())])
+    assert found.startswith("# A\n")
+    assert found.endswith("-->\nb\n")
+    assert "| [one](scenarios/one/README.md) | B1 | k6 → backend | A title | 1 of 1 |" in found
+    assert documents.readme(found, [effective()], [line(effective())]) == found
+    with pytest.raises(BadInput, match="stands between"):
+        documents.readme("# A\n", [effective()], [])
+
+
+def test_the_experiments_stand_in_their_order(effective: Make) -> None:
+    ids = ("B10", "workshop", "A7", "B2")
+    scenarios = [effective(text=MINIMAL.replace("experiment: B1", f"experiment: {one}")) for one in ids]
+    body = documents.document(scenarios, []).splitlines()[-4:]
+    assert [row.split("|")[1].strip() for row in body] == ["A7", "B2", "B10", "workshop"]
