@@ -26,7 +26,7 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run lesson record experiments matrix search advise list show analyse report open explain compare estimate doctor clean
+.PHONY: run lesson record experiments matrix search advise list show analyse report open notebook explain compare estimate doctor clean
 run: python ## SCENARIO=<slug> [SET="backend.accept_count=10 …"] [PRESET=published]: one experiment, from set-up to verdict; SCENARIO=all: every one
 	@$(series); $(preset); $(call checked,run,SCENARIO)
 
@@ -64,6 +64,9 @@ report: python ## RUN=<folder>: its report again, one page, and the index of all
 open: python ## [RUN=<folder>]: the newest run's report, or that one's, in the browser
 	@$(connlab) open -- "$$RUN"
 
+notebook: python ## [RUN=<folder>]: a notebook over the newest run's files, or that one's: SQL and charts
+	@setup/python.sh notebook; $(connlab) notebook -- "$$RUN"
+
 explain: python ## RUN=<folder> with REQUEST=<id> or WORST=<n>: a request's story across all observers
 	@$(connlab) explain $${REQUEST:+--request="$$REQUEST"} $${WORST:+--worst="$$WORST"} -- "$$RUN"
 
@@ -93,9 +96,9 @@ python:
 
 # --- tests ----------------------------------------------------------------------------------------------------
 
-.PHONY: test test-python test-pages test-shell test-compose test-collector test-gateway test-k6 test-nginx test-backend test-integration test-e2e
+.PHONY: test test-python test-notebook test-pages test-shell test-compose test-collector test-gateway test-k6 test-nginx test-backend test-integration test-e2e
 test: setup-test ## every check and test, from formatters to real runs
-	@$(MAKE) test-shell test-python test-pages test-compose test-collector test-gateway test-k6 test-nginx test-backend test-integration test-e2e
+	@$(MAKE) test-shell test-python test-notebook test-pages test-compose test-collector test-gateway test-k6 test-nginx test-backend test-integration test-e2e
 
 test-shell: ## shellcheck on every script
 	@docker run --rm --volume "$$PWD:/repo:ro" --workdir /repo connlab/node setup/check-shell.sh
@@ -106,6 +109,10 @@ test-python: ## ruff, mypy, import-linter and pytest on lab and analysis
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 	@.venv/bin/pytest tests/lab tests/analysis
+
+test-notebook: ## the notebook, headless, over runs of every kind
+	@setup/python.sh notebook
+	@.venv/bin/pytest tests/notebook
 
 test-pages: ## the reports and the index in headless Chromium
 	@.venv/bin/python -m tests.pages.make .cache/pages

@@ -1,4 +1,4 @@
-"""The command line: `connlab run|record|matrix|search|advise|list|show|analyse|report|open|explain|compare|…`.
+"""The command line: `connlab run|record|matrix|search|advise|list|show|analyse|report|open|notebook|explain|…`.
 
 Results go to stdout; progress, problems and errors to stderr. Modules that only one command needs are loaded by it.
 """
@@ -351,6 +351,25 @@ def open_report(
         _print_json({"report": str(page), "opened": opened})
     else:
         _print_lines([paths.shown(page) if opened else f"no browser on this screen; open {page}"])
+
+
+@app.command()
+def notebook(
+    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario; by default the newest run.")] = "",
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Open a notebook over a run's files, with SQL and charts; it lies in the run's folder and is yours to change."""
+    from lab import notebook as notebooks  # noqa: PLC0415
+    from lab import paths, reports, verdicts  # noqa: PLC0415
+
+    found = notebooks.beside(verdicts.find_run(run) if run else reports.newest())
+    if as_json:
+        _print_json({"notebook": str(found), "command": notebooks.command(found)})
+    else:
+        _print_lines([f"{paths.shown(found)}; Ctrl-C ends it"])
+        sys.stdout.flush()
+        notebooks.open_(found)
 
 
 @app.command()

@@ -32,17 +32,19 @@ class History:
         for old in [one for one in self._seconds if one <= second - SECONDS_KEPT]:
             del self._seconds[old]
 
-    def last(self, count: int) -> list[float | None]:
-        """The last seconds, the newest last; None where there was no reading."""
-        if not self._seconds:
-            return []
-        newest, oldest = max(self._seconds), min(self._seconds)
-        return [self._seconds.get(second) for second in range(max(newest - count + 1, oldest), newest + 1)]
+    @property
+    def newest(self) -> int:
+        """The last second of which there is a reading, Unix epoch; 0 if there is none."""
+        return max(self._seconds, default=0)
+
+    def last(self, count: int, until: int) -> list[float | None]:
+        """Give so many seconds, up to one of them; None where there was no reading."""
+        return [self._seconds.get(second) for second in range(until - count + 1, until + 1)]
 
     @property
     def per_second(self) -> float:
         """What the last second that is over came to; the newest is still being written."""
-        return (self.last(2) or [0])[0] or 0
+        return self._seconds.get(self.newest - 1, 0)
 
 
 def bars(values: Sequence[float | None], most: float) -> str:

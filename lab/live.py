@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lab.gauges import ClientGauge, Gauges, ServerGauge
-from lab.history import SECONDS_KEPT, History, bars
+from lab.history import SECONDS_KEPT, bars
 
 # Meanings of the k6 error codes that the lab's experiments provoke (k6's own are in lib/netext/httpext/error_codes.go).
 _ERRORS = {
@@ -135,52 +135,48 @@ def _kernel(gauge: ServerGauge) -> str:
 
 
 def _table(gauges: Gauges, width: int) -> Table:
-    """A row for each figure: its name, its value, what that means, and its last seconds."""
+    """A row for each figure: its name, its value, what that means, and its last seconds, the newest at the right."""
     seconds = max(_FEWEST_SECONDS, min(SECONDS_KEPT, width - _BESIDES_HISTORY))
+    client, kernels = gauges.client, gauges.kernels
+    until = max(client.asking.newest, *(gauge.waiting.newest for gauge in kernels.values()))
     table = Table.grid(padding=(0, 2))
     table.add_column(min_width=11)
     table.add_column(justify="right", min_width=9)
     table.add_column(min_width=22, no_wrap=True, overflow="ellipsis")
     table.add_column(no_wrap=True)
-    table.add_row("", "", "", Text(f"the last {seconds} s", "dim"))
-    client = gauges.client
+    table.add_row("", "", "", Text(f"the last {seconds} s".rjust(seconds), "dim"))
     table.add_row("users", f"{client.users:,}")
     rate = f"{client.asking.per_second:,.0f}/s"
-    table.add_row("requests", f"{client.requests:,}", rate, _grown(client.asking, seconds, "blue"))
-    style = "bold red" if client.failed else ""
-    table.add_row("failed", Text(f"{client.failed:,}", style), _kinds(client), _grown(client.failing, seconds, "red"))
+    table.add_row("requests", f"{client.requests:,}", rate, _scaled(client.asking.last(seconds, until), "blue"))
+    failed = Text(f"{client.failed:,}", "bold red" if client.failed else "")
+    table.add_row("failed", failed, _kinds(client), _scaled(client.failing.last(seconds, until), "red"))
     if client.dropped:
         table.add_row("dropped", Text(f"{client.dropped:,}", "bold red"), "iterations that k6 could not begin")
-    for name, gauge in gauges.kernels.items():
+    for name, gauge in kernels.items():
         table.add_row(Text(name, "bold"))
         if gauge.limit is not None:
-            _add_queue(table, gauge, gauge.limit, seconds)
-        history = gauge.waiting.last(seconds)
-        most = max([value or 0 for value in history], default=0)
-        table.add_row(
-            "  TIME_WAIT", f"{gauge.time_wait:,}", "", Text(bars(history, most), "magenta" if most else "dim")
-        )
+            _add_queue(table, gauge, gauge.limit, seconds, until)
+        history = _scaled(gauge.waiting.last(seconds, until), "magenta")
+        table.add_row("  TIME_WAIT", f"{gauge.time_wait:,}", "", history)
     return table
 
 
-def _add_queue(table: Table, gauge: ServerGauge, limit: int, seconds: int) -> None:
-    history = gauge.filling.last(seconds)
+def _add_queue(table: Table, gauge: ServerGauge, limit: int, seconds: int, until: int) -> None:
     drawn = Text()
-    for value in history:
+    for value in gauge.filling.last(seconds, until):
         drawn.append(bars([value], limit + 1), "red" if value is not None and value > limit else "green")
-    state = "full: SYNs are dropped" if gauge.is_full else f"of {limit + 1:,} (limit {limit:,} + 1)"
+    state = "full: drops new SYNs" if gauge.is_full else f"of {limit + 1:,} (limit {limit:,} + 1)"
     table.add_row("  queue", f"{gauge.depth:,}", Text(state, "bold red" if gauge.is_full else ""), drawn)
     rate = gauge.overflowing.per_second
     table.add_row(
         "  overflows",
         Text(f"{gauge.overflows:,}", "bold red" if gauge.overflows else ""),
         f"+{rate:,.0f} in a second" if rate else "",
-        _grown(gauge.overflowing, seconds, "red"),
+        _scaled(gauge.overflowing.last(seconds, until), "red"),
     )
 
 
-def _grown(history: History, seconds: int, style: str) -> Text:
-    """What grew in each second, the highest bar being the most of them."""
-    values = history.last(seconds)
+def _scaled(values: list[float | None], style: str) -> Text:
+    """Values as bars, the highest being the greatest of them."""
     most = max([value or 0 for value in values], default=0)
     return Text(bars(values, most), style if most else "dim")

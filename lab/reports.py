@@ -71,9 +71,14 @@ def newest() -> Path:
     return max(found, key=lambda folder: folder.name)
 
 
+def has_screen() -> bool:
+    """Whether a browser would be seen by anybody."""
+    return not sys.platform.startswith("linux") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
 def show(page: Path) -> bool:
     """Open a page in the user's browser, if there is one on this screen; say whether there was."""
-    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+    if not has_screen():
         return False
     try:
         return webbrowser.open(page.resolve().as_uri())

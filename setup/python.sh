@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Sees to it that .venv holds connlab and the locked packages; `python.sh dev` adds what the tests need.
+# Sees to it that .venv holds connlab and the locked packages; `python.sh dev` adds what the tests need, and
+# `python.sh notebook` makes .venv-notebook, which holds marimo and nothing of connlab.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=setup/lib.sh
 source setup/lib.sh
 
-lock=requirements.lock
+venv=.venv lock=requirements.lock program=connlab
 [[ ${1:-} == dev ]] && lock=requirements-dev.lock
+[[ ${1:-} == notebook ]] && venv=.venv-notebook lock=requirements-notebook.lock program=marimo
 
 python=
 for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
@@ -19,8 +21,8 @@ done
 
 # The development lock holds all of the other, so a `run` after a `test` finds its environment fresh.
 stamp() { cat "$1" pyproject.toml | sha256sum | cut -c1-16; }
-have=$(cat .venv/connlab.stamp 2>/dev/null || true)
-[[ $have == "$(stamp requirements-dev.lock)" || $have == "$(stamp "$lock")" ]] && [[ -x .venv/bin/connlab ]] && exit 0
+have=$(cat "$venv/connlab.stamp" 2>/dev/null || true)
+[[ $have == "$(stamp requirements-dev.lock)" || $have == "$(stamp "$lock")" ]] && [[ -x $venv/bin/$program ]] && exit 0
 
 # Debian keeps venv's pip in a package of its own.
 if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
@@ -31,10 +33,12 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
 fi
 
 install() {
-  rm -rf .venv
-  "$python" -m venv .venv
-  .venv/bin/python -m pip install --require-hashes --disable-pip-version-check --no-input --requirement "$lock"
-  .venv/bin/python -m pip install --no-deps --no-build-isolation --no-index --disable-pip-version-check --editable .
-  stamp "$lock" >.venv/connlab.stamp
+  rm -rf "$venv"
+  "$python" -m venv "$venv"
+  "$venv/bin/python" -m pip install --require-hashes --disable-pip-version-check --no-input --requirement "$lock"
+  if [[ $program == connlab ]]; then
+    .venv/bin/python -m pip install --no-deps --no-build-isolation --no-index --disable-pip-version-check --editable .
+  fi
+  stamp "$lock" >"$venv/connlab.stamp"
 }
 quietly "installing the Python packages of $lock" install

@@ -180,7 +180,7 @@ FIGURES: tuple[Figure, ...] = (
         "client.requests.failed",
         Kind.NUMBER,
         "",
-        "All other requests.",
+        "All other requests: those that had no answer, and those answered with another status.",
         _REQUESTS_FILE,
         _counted(_REQUESTS, lambda client, _: int((client.requests.columns["ok"] == 0).sum())),
     ),
