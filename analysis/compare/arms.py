@@ -11,7 +11,7 @@ a block befalls all arms of a resample alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from analysis.compare import samples, statistics
+from analysis.compare import statistics
+from analysis.compare.lists import taken_in_each_run
+from analysis.compare.measurement import PREFIX, Measurement, arm_word, arms_in
 from analysis.compare.samples import Sample
 from analysis.compare.statistics import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval, suffices
 from analysis.expressions import Expression, ExpressionError, parse
@@ -34,9 +36,6 @@ if TYPE_CHECKING:
     from analysis.compare.groups import Group
     from analysis.figures import Scope
 
-_PREFIX = "arms"
-# What stands for the arms where blocks of all of them are resampled.
-_EACH = "each"
 # Resamples of one arm alone, by which its share in the variance is known: to 3 %.
 _SHARE_RESAMPLES = 1_999
 
@@ -58,11 +57,6 @@ class ArmJudgement:
     why: str | None
 
 
-def arm_word(arm: str) -> str:
-    """An arm's name as expressions write it."""
-    return arm.replace("-", "_")
-
-
 def check(text: str, arms: Mapping[str, Scope], wanted: Kind = Kind.TRUTH) -> Expression:
     """Return the expression of a prediction over arms, if a series can decide it; raise ExpressionError if not.
 
@@ -75,13 +69,16 @@ def check(text: str, arms: Mapping[str, Scope], wanted: Kind = Kind.TRUTH) -> Ex
     scopes = {arm_word(arm): scope for arm, scope in arms.items()}
     kinds = {name: _kind(name, column, scopes) for name, column in expression.names_with_columns}
     expression.check(kinds.__getitem__, wanted)
+    for call in taken_in_each_run(expression.tree).calls.values():
+        if len(arms_in(call)) > 1:
+            raise ExpressionError(f"{call.function}() is taken in each run: of one arm, not of two", call.column)
     return expression
 
 
 def _kind(name: str, column: int, scopes: Mapping[str, Scope]) -> Kind:
     prefix, _, rest = name.partition(".")
     arm, _, figure = rest.partition(".")
-    if prefix != _PREFIX or not figure:
+    if prefix != PREFIX or not figure:
         raise ExpressionError(f"{name}: of which arm? Write arms.<arm>.{name}; there are {', '.join(scopes)}", column)
     if arm not in scopes:
         near = nearest(arm, scopes)
@@ -91,8 +88,8 @@ def _kind(name: str, column: int, scopes: Mapping[str, Scope]) -> Kind:
         kind = scopes[arm].kind_of(figure)
     except UnknownFigure as error:
         raise ExpressionError(str(error), column) from error
-    if kind is not Kind.NUMBER:
-        raise ExpressionError(f"{figure} is {kind}; of an arm take a number, as a list's mean, p50 or max", column)
+    if kind is Kind.TRUTH:
+        raise ExpressionError(f"{figure} is {kind}; of an arm take a number", column)
     return kind
 
 
@@ -104,11 +101,9 @@ def judge(groups: Mapping[str, Group], text: str) -> ArmJudgement:
         text: the expression; one that is wrong leaves the prediction unknown.
     """
     try:
-        expression = parse(text)
-        expression.check(_number)
+        expression, measurement = _measured(groups, text, Kind.TRUTH)
     except ExpressionError as error:
         return ArmJudgement("unknown", {}, None, f"the expression is wrong: {error}")
-    measurement = _Measurement({arm_word(arm): group for arm, group in groups.items()})
     leaves = _Leaves(measurement)
     value = leaves.truth(expression.tree)
     measured = {name: measurement.sample(name) for name in expression.names}
@@ -126,11 +121,9 @@ def number(groups: Mapping[str, Group], text: str) -> Number | Unknown:
         text: the expression; one that is wrong is unknown.
     """
     try:
-        expression = parse(text)
-        expression.check(_number, Kind.NUMBER)
+        expression, measurement = _measured(groups, text, Kind.NUMBER)
     except ExpressionError as error:
         return unknown(f"the expression is wrong: {error}")
-    measurement = _Measurement({arm_word(arm): group for arm, group in groups.items()})
     missing = measurement.missing(list(expression.names))
     if missing:
         return missing
@@ -139,68 +132,12 @@ def number(groups: Mapping[str, Group], text: str) -> Number | Unknown:
     return value if is_number(value) or isinstance(value, Unknown) else unknown("the expression is no number")
 
 
-class _Measurement:
-    """The runs of the arms, and their resamples."""
-
-    def __init__(self, groups: Mapping[str, Group]) -> None:
-        self._groups = groups
-
-    def arm(self, name: str) -> str:
-        return name.split(".")[1] if name.startswith(f"{_PREFIX}.") else ""
-
-    def sample(self, name: str) -> Sample:
-        """A figure of an arm, over the usable runs that know it."""
-        group = self._groups.get(self.arm(name))
-        values = samples.values(group.used, name.split(".", 2)[2]) if group else ()
-        return Sample(values, samples.mean_intervals([values]).get(values))
-
-    def missing(self, names: list[str]) -> Unknown | None:
-        """Why some of these figures have no value in any run; None if all have."""
-        for name in names:
-            arm = self.arm(name)
-            if arm not in self._groups:
-                return unknown(f"there is no arm {arm}" if arm else f"{name} names no arm")
-            used = self._groups[arm].used
-            if not used:
-                return unknown(f"no run of {arm} is evidence")
-            figure = name.split(".", 2)[2]
-            if not samples.values(used, figure):
-                return unknown(f"{name}: {used[0].why.get(figure, 'no run has it')}")
-        return None
-
-    def matrices(self, names: list[str]) -> dict[str, dict[str, Floats]]:
-        """By arm and name the values of the arm's runs, of those runs that know all the names of the arm.
-
-        Where every arm has a run in each block, and there are enough, all stand together as if they were one arm, EACH,
-        a block to a row.
-        """
-        rows = {arm: self._rows(arm, names) for arm in dict.fromkeys(map(self.arm, names))}
-        blocks = sorted(next(iter(rows.values()), {}))
-        if len(rows) > 1 and suffices(len(blocks)) and all(sorted(of_arm) == blocks for of_arm in rows.values()):
-            together = [_joined(of_arm[block] for of_arm in rows.values()) for block in blocks]
-            return {_EACH: _columns(names, together)}
-        return {arm: _columns(self._of(arm, names), of_arm.values()) for arm, of_arm in rows.items()}
-
-    def _of(self, arm: str, names: list[str]) -> list[str]:
-        return [name for name in names if self.arm(name) == arm]
-
-    def _rows(self, arm: str, names: list[str]) -> dict[int, dict[str, float]]:
-        """By repetition what a run of the arm measured, of those runs that know all the names of the arm."""
-        figures = {name: name.split(".", 2)[2] for name in self._of(arm, names)}
-        found = {}
-        for run in self._groups[arm].used:
-            row = {name: value for name, figure in figures.items() for value in samples.values([run], figure)}
-            if len(row) == len(figures):
-                found[run.repetition] = row
-        return found
-
-
-def _joined(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    return {name: value for row in rows for name, value in row.items()}
-
-
-def _columns(names: Iterable[str], rows: Collection[Mapping[str, float]]) -> dict[str, Floats]:
-    return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
+def _measured(groups: Mapping[str, Group], text: str, wanted: Kind) -> tuple[Expression, Measurement]:
+    """Read an expression over arms; functions of lists stand in it as names. Raise ExpressionError."""
+    per_run = taken_in_each_run(parse(text).tree)
+    expression = Expression(text, per_run.tree)
+    expression.check(_number, wanted)
+    return expression, Measurement({arm_word(arm): group for arm, group in groups.items()}, per_run.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +152,7 @@ class _Estimate:
 class _Leaves:
     """Finds the truth of an expression from that of its comparisons; keeps how many repetitions they would take."""
 
-    def __init__(self, measurement: _Measurement) -> None:
+    def __init__(self, measurement: Measurement) -> None:
         self._measurement = measurement
         self._needed: list[int] = []
 

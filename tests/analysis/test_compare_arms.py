@@ -272,7 +272,11 @@ SCOPE = Scope(["k6", "backend"], KNOBS, frozenset())
         ("client.latency_ms.mean < 3", "column 1: client.latency_ms.mean: of which arm? Write arms.<arm>.client"),
         ("arms.keepalive_onn.client.latency_ms.mean < 3", "column 1: there is no arm keepalive_onn; did you mean"),
         ("3 > arms.keepalive_on.client.latency_ms.men", "did you mean client.latency_ms.mean?"),
-        ("count(arms.keepalive_on.client.latency_ms.list) > 3", "is a list; of an arm take a number"),
+        ("arms.keepalive_on.client.latency_ms.list > 3", "> takes a number, not a list; use nth(list, k)"),
+        (
+            "nth(arms.keepalive_on.client.latency_ms.list, arms.keepalive_off.load.users) > 3",
+            "column 1: nth() is taken in each run: of one arm, not of two",
+        ),
         ("arms.keepalive_on.load.keep_alive == true", "is a truth value; of an arm take a number"),
         ("arms.keepalive_on.load.users", "a prediction must compare something"),
     ],
@@ -282,6 +286,57 @@ def test_a_wrong_prediction_is_refused_before_the_series(expression: str, messag
         arms.check(expression, {"keepalive-on": SCOPE, "keepalive-off": SCOPE})
 
     assert message in str(refused.value)
+
+
+LISTS = [{"figures": {"client.latency_ms.list": values}} for values in ([3.0, 1.0], [2.0, 5.0], [4.0, 9.0], [8.0, 6.0])]
+SECOND = "nth(arms.keepalive_on.client.latency_ms.list, 2)"
+
+
+def test_a_function_of_lists_is_taken_in_each_run(results: Results) -> None:
+    found = judged(results, f"{SECOND} > arms.keepalive_off.client.latency_ms.mean", off=latencies(*FAST), on=LISTS)
+
+    assert found.measured[SECOND].values == [3, 5, 9, 8]
+    assert found.measured[SECOND].mean == 6.25
+    assert (found.status, found.why) == ("unknown", found.why)
+    assert judged(results, f"2 * {SECOND} > 5", off=[], on=[*LISTS, *LISTS]).status == "true"
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (None, "lost"),
+        ([1.0], "nth() asked for value 2 of a list of 1"),
+        ({"count": 2000, "min": 1, "max": 9}, "of the 2000 values of client.latency_ms.list derived/figures.json has"),
+        (7.0, "nth() takes a list, not a number"),
+    ],
+)
+def test_a_list_that_a_run_lacks_leaves_the_prediction_unknown(results: Results, value: object, why: str) -> None:
+    runs = [{"figures": {"client.latency_ms.list": value}}] * 4
+    found = judged(results, f"{SECOND} > 1", off=[], on=runs)
+
+    assert found.status == "unknown"
+    assert found.why is not None
+    assert why in found.why
+
+
+@pytest.mark.parametrize(
+    ("expression", "measured"),
+    [
+        ("max(arms.keepalive_on.client.latency_ms.list) < 99", "max(arms.keepalive_on.client.latency_ms.list)"),
+        ("count(arms.keepalive_on.client.latency_ms.list) == 2", "count(arms.keepalive_on.client.latency_ms.list)"),
+        (f"round({SECOND} * -1) < 0 and not ({SECOND} < 0)", SECOND),
+        (
+            "nth(arms.keepalive_on.client.latency_ms.list, (arms.keepalive_on.load.users - 101) // 1) > 0",
+            "nth(arms.keepalive_on.client.latency_ms.list, ((arms.keepalive_on.load.users - 101) // 1))",
+        ),
+    ],
+)
+def test_such_functions_stand_anywhere_in_an_expression(results: Results, expression: str, measured: str) -> None:
+    arms.check(expression, {"keepalive-on": SCOPE, "keepalive-off": SCOPE})
+    found = judged(results, expression, off=[], on=[*LISTS, *LISTS])
+
+    assert list(found.measured) == [measured]
+    assert (found.status, found.why) == ("true", None)
 
 
 def test_a_right_prediction_passes() -> None:
