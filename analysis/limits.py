@@ -29,7 +29,7 @@ TIME_WAIT_GAP_MS = 15_000
 # and the server's times by the wall clock is spoilt; durations are monotonic and are not.
 CLOCK_STEP_MS = 100
 
-# A starved generator: users came late, and latencies hold k6's own waiting. Two signs of it, each enough.
+# A starved generator: users came late, and latencies hold k6's own waiting. Three signs of it, each enough.
 # One: the processors had no time to spare, and k6 itself wanted much. A program that wants little gets it at once,
 # however busy others keep the machine; that is what the scheduler is for.
 HOST_IDLE_PERCENT_MIN = 2.0
@@ -37,6 +37,10 @@ K6_CPU_SHARE_PERCENT_MAX = 25.0
 # Two: the sampler beside k6, which sleeps and wakes as a user does, woke up late: by more than half a period, in more
 # than one of twenty ticks.
 LATE_TICKS_PERCENT_MAX = 5.0
+
+# Three, of a spike, whose requests are due at set moments: k6 began fewer in its time. It counts as dropped what finds
+# no free user, and not what it was too late for. One in twenty is what a busy machine pushes over the edge.
+ARRIVALS_PERCENT_MIN = 95.0
 
 # A collector that takes more than this of one processor disturbs what it measures. It is told, and spoils nothing:
 # the signs above decide whether that mattered.

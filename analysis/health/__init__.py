@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from analysis import processes
 from analysis.health import host, k6, sampler, servers
 from analysis.health.problems import Evidence, Health, Problem, Report
-from analysis.values import Unknown
+from analysis.values import Unknown, is_number
 
 if TYPE_CHECKING:
     from analysis.rawrun import RawRun
@@ -25,7 +25,7 @@ def examine(raw: RawRun) -> Health:
         host.examine(raw, window),
         *(sampler.examine(instance, samples, window) for instance, samples in raw.samples.items()),
         *(
-            k6.examine(instance, client, exits.get(instance), _cpu_percent(raw, instance, window))
+            k6.examine(instance, client, exits.get(instance), _cpu_percent(raw, instance, window), _due(raw))
             for instance, client in raw.clients.items()
         ),
         *(servers.examine_scrape("tomcat", instance, scrape, window) for instance, scrape in raw.tomcat.items()),
@@ -50,6 +50,15 @@ def examine(raw: RawRun) -> Health:
 def _answers(raw: RawRun) -> int:
     """The answers that the clients read, whatever their status; on a path with a proxy all are the proxy's."""
     return sum(int(client.requests.columns["answered"].sum()) for client in raw.clients.values())
+
+
+def _due(raw: RawRun) -> float | None:
+    """The requests that each k6 instance had to begin, where their moments are set: those of a spike."""
+    knobs = {name: knob.value for name, knob in raw.manifest.knobs.items()}
+    rate_per_second, duration_ms = knobs.get("load.rate_per_second"), knobs.get("load.duration")
+    if knobs.get("load.workload") != "spike" or not (is_number(rate_per_second) and is_number(duration_ms)):
+        return None
+    return rate_per_second * duration_ms / 1000 / len(raw.clients)
 
 
 def _cpu_percent(raw: RawRun, instance: str, window: Window | None) -> float | None:

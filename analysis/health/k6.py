@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from analysis.client import Client, Events
 
 
-def examine(instance: str, client: Client, exit_code: int | None, cpu_percent: float | None) -> Report:
+def examine(
+    instance: str, client: Client, exit_code: int | None, cpu_percent: float | None, due: float | None
+) -> Report:
     """Report on one k6 instance.
 
     Args:
@@ -20,6 +22,7 @@ def examine(instance: str, client: Client, exit_code: int | None, cpu_percent: f
         client: what it recorded.
         exit_code: its process's, None if the manifest does not say.
         cpu_percent: what its process took under the load, in percent of one processor, None if not known.
+        due: how many requests it was to begin; None where that is for the answers to say.
     """
     report = Report(f"k6/{instance}")
     report.figures = {
@@ -36,6 +39,7 @@ def examine(instance: str, client: Client, exit_code: int | None, cpu_percent: f
     examine_log(report, "k6", "dials", client.dials, Evidence.DIALS)
     _examine_events(report, client.events)
     _examine_load(report, client, exit_code)
+    _examine_arrivals(report, client.requests.count, due)
     if client.log_errors:
         report.add(f"k6.log has {client.log_errors} errors")
     return report
@@ -80,4 +84,18 @@ def _examine_load(report: Report, client: Client, exit_code: int | None) -> None
     elif client.dropped_iterations > 0:
         report.add(
             f"k6 dropped {client.dropped_iterations} iterations: the load was less than asked for", Evidence.LOAD
+        )
+
+
+def _examine_arrivals(report: Report, begun: int, due: float | None) -> None:
+    """Compare the requests with those that were due, whatever the servers did."""
+    if due is None:
+        return
+    percent = round(100 * begun / due, 1)
+    report.figures["arrivals_percent"] = percent
+    if percent < limits.ARRIVALS_PERCENT_MIN:
+        report.add(
+            f"k6 began {begun} of the {due:.0f} requests that were due, {percent} % of them (limit"
+            f" {limits.ARRIVALS_PERCENT_MIN:g} %): it was too slow for this rate",
+            Evidence.LOAD,
         )

@@ -77,6 +77,11 @@ def keep_busy(run: RunFolder, k6_cpu_percent: float) -> None:
                 reading["host"]["cpu_idle_ms"] = reading["host"]["cpu_total_ms"] // 100
 
 
+def spike(run: RunFolder, rate_per_second: int) -> None:
+    """Have a spike of two seconds ask for what the run's users did."""
+    run.set_knobs(load__workload="spike", load__rate_per_second=rate_per_second, load__duration=2000)
+
+
 def cut(path: Path, lost_bytes: int) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: len(content) - lost_bytes])
@@ -188,6 +193,14 @@ FAULTS = {
         LOAD,
         "k6/k6-1: k6 dropped 4 iterations: the load was less than asked for",
         before=lambda run: setattr(run.clients["k6-1"], "dropped", 4),
+    ),
+    "a spike that k6 was too slow for spoils what the load must lead to": Fault(
+        LOAD,
+        "k6/k6-1: k6 began 103 of the 110 requests that were due, 93.6 % of them (limit 95 %)",
+        before=lambda run: spike(run, rate_per_second=55),
+    ),
+    "a spike of which a few requests came after its end does not": Fault(
+        {"model"}, "", before=lambda run: spike(run, rate_per_second=54)
     ),
     "a k6 that did not end in order spoils what it recorded": Fault(
         LOAD,

@@ -44,9 +44,9 @@ def recorded(folder: Path, effective: Effective, causes: dict[str, int], **ledge
         ("accept-queue-overflow", "accept-queue-drop", "backend.max_connections", "101"),
         ("accept-queue-overflow", "waited-in-accept-queue", "backend.max_connections", "103"),
         ("accept-queue-overflow", "waited-for-a-thread", "backend.threads_max", "1"),
-        ("spike-through-nginx", "proxy-connections-exhausted", "nginx.worker_connections", "248"),
+        ("spike-through-nginx", "proxy-connections-exhausted", "nginx.worker_connections", "4008"),
         ("spike-through-nginx", "stale-keepalive", "nginx.upstream_keepalive_timeout", "19s"),
-        ("spike-through-nginx", "upstream-timeout", "nginx.proxy_read_timeout", "1200ms"),
+        ("spike-through-nginx", "upstream-timeout", "nginx.proxy_read_timeout", "5s"),
     ],
 )
 def test_a_cause_has_its_knob(tmp_path: Path, scenario: str, cause: str, knob: str, value: str) -> None:
@@ -56,9 +56,9 @@ def test_a_cause_has_its_knob(tmp_path: Path, scenario: str, cause: str, knob: s
 
 
 def test_what_was_not_enough_is_doubled(tmp_path: Path) -> None:
-    effective = resolve("spike-through-nginx", ["nginx.worker_connections=250"])
+    effective = resolve("spike-through-nginx", ["nginx.worker_connections=5000"])
     found = advice.of_run(recorded(tmp_path, effective, {"proxy-connections-exhausted": 1}))
-    assert found.value == "500"
+    assert found.value == "10000"
 
 
 def test_the_command_keeps_what_the_run_had_set(tmp_path: Path) -> None:
