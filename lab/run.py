@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lab import containers, limits, manifest, measure, models, paths, prepare
+from lab import containers, limits, manifest, measure, models, paths, prepare, reports, verdicts
 from lab.effective import Effective
 from lab.errors import BadInput, Interruption, LabError
 from lab.gauges import Gauges
@@ -82,13 +82,24 @@ def _brought_to_an_end(session: Session, lock: Lock) -> Iterator[None]:
             session.finish("aborted", "; ".join(filter(None, (reason, left))))
             if left is None:
                 lock.clear()
-        recorded = f"what was recorded stays in {paths.shown(session.folder)}"
         if isinstance(error, BadInput):
             raise
         if isinstance(error, Interrupted | LabError | OSError):
             kind = Interruption if isinstance(error, Interrupted) else LabError
-            raise kind("\n".join(filter(None, (f"the run was aborted: {reason}", left, recorded)))) from error
+            told = (f"the run was aborted: {reason}", left, *_what_is_left(session))
+            raise kind("\n".join(filter(None, told))) from error
         raise
+
+
+def _what_is_left(session: Session) -> Iterator[str]:
+    """Derive what can be derived of a run that broke off, and say where it lies; a run is not lost for this."""
+    yield f"what was recorded stays in {paths.shown(session.folder)}"
+    try:
+        reports.derive(session.folder)
+    except Exception as error:  # noqa: BLE001 # whatever half a run's files make of the analysis, why it broke off matters more
+        yield f"there is no report of it: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+    else:
+        yield f"its report: {paths.shown(session.folder / verdicts.REPORT_FILE)}"
 
 
 def _reason(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -136,4 +137,6 @@ def _path(name: str) -> Path:
 
 
 def _names() -> list[str]:
-    return [".".join(path.relative_to(PROC_SYS).parts) for path in (PROC_SYS / "net").rglob("*") if path.is_file()]
+    # Interfaces come and go with containers: unlike Path.rglob, os.walk passes over a folder that has just gone.
+    found = ((Path(folder), files) for folder, _, files in os.walk(PROC_SYS / "net"))
+    return [".".join((folder / file).relative_to(PROC_SYS).parts) for folder, files in found for file in files]

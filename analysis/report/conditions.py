@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
-from analysis.report import words
+from analysis.report import again, words
 from analysis.report.record import Record
 
-_SET = frozenset({"set", "cell"})
 _STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
 
 
@@ -119,28 +117,12 @@ def versions(record: Record) -> list[tuple[str, str]]:
     ]
 
 
-def again(record: Record) -> dict[str, str]:
+def commands(record: Record) -> dict[str, str]:
     """The commands that make the run again, and those that ask it for more, by what they do."""
-    manifest = record.manifest
-    run = f"{manifest['scenario']}/{manifest['run']}"
-    sets = [
-        f"{name}={words.knob_value(name, knob['value'])}"
-        for name, knob in manifest.get("knobs", {}).items()
-        if knob.get("source") in _SET
-    ]
-    preset = manifest.get("preset")
-    # make splits SET at blanks, so a value that has one needs the program itself.
-    if any(" " in each or '"' in each for each in sets):
-        options = " ".join(
-            [*([f"--preset {preset}"] if preset else []), *(f"--set {shlex.quote(each)}" for each in sets)]
-        )
-        first = f".venv/bin/connlab run {manifest['scenario']} {options}"
-    else:
-        chosen = f" PRESET={preset}" if preset else ""
-        first = f"make run SCENARIO={manifest['scenario']}{chosen}" + (f' SET="{" ".join(sets)}"' if sets else "")
+    run = f"{record.manifest['scenario']}/{record.manifest['run']}"
     return {
-        "run it again": first,
+        "run it again": again.command(record.manifest),
         "the worst requests, as each observer saw them": f"make explain RUN={run} WORST=5",
-        "a knob, its value and why, for the main cause": f"make advise RUN={run}",
+        "its tables with SQL and charts, in the browser": f"make notebook RUN={run}",
         "derive and draw everything again": f"make report RUN={run}",
     }

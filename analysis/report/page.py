@@ -33,7 +33,7 @@ def html(record: Record) -> str:
             "knobs": conditions.knobs(record),
             "sysctls": conditions.sysctls(record),
             "versions": conditions.versions(record),
-            "again": conditions.again(record),
+            "again": conditions.commands(record),
         },
         {"number": words.number, "measured": words.measured, "spoken": words.spoken, "written": guesses.written},
         styles=("theme", "report"),

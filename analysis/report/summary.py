@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.report import causes, words
+from analysis.report import advice, causes, words
+from analysis.report.advice import Advice
 from analysis.report.causes import UNEXPLAINED, Cause
 from analysis.report.record import Record, Row
 
@@ -42,6 +43,7 @@ class Summary:
         what, where: the first two answers, one sentence each.
         why: the third, a paragraph each.
         turns: the knobs of the fourth.
+        advice: which of them to set to what, and how that comes about; None where nothing is to be changed.
     """
 
     verdict: str
@@ -52,6 +54,7 @@ class Summary:
     where: list[str]
     why: list[str]
     turns: list[Turn]
+    advice: Advice | None
 
 
 def of_run(record: Record) -> Summary:
@@ -67,6 +70,7 @@ def of_run(record: Record) -> Summary:
         where=_where(record, found),
         why=_why(record, main),
         turns=_turns(record, main),
+        advice=advice.of_cause(record.manifest, record.ledger, main.name, main.count) if main else None,
     )
 
 

@@ -347,29 +347,37 @@ def _servers(record: Record, lasts_s: float) -> Chart:
         "servers",
         "Connections and threads of the servers",
         "Read once a second from the servers themselves. Tomcat takes no more connections than max-connections; the"
-        " others wait in the accept queue.",
+        " others wait in the accept queue. A gateway keeps no more idle connections than its pool has room for.",
         "",
         "lines",
         [],
     )
-    for (role, name), points in {**series.readings(record, "tomcat.%"), **series.readings(record, "nginx.%")}.items():
+    found = {key: points for source in _SOURCES for key, points in series.readings(record, f"{source}.%").items()}
+    for (role, name), points in found.items():
         chart.series.append(Series(f"{role}: {_SERVERS.get(name, name.partition('.')[2])}", "role", points))
     chart.series = [each for each in chart.series if each.most > 0]
     if chart.series:
         for knob, label in (
             ("backend.max_connections", "backend: max-connections"),
             ("backend.threads_max", "backend: threads at most"),
+            ("gateway.max_idle_conns", "gateway: idle at most"),
         ):
             limit = record.knob(knob)
-            backends = len(record.manifest.get("instances", {}).get("backend", [])) or 1
+            of_role = record.manifest.get("instances", {}).get(knob.partition(".")[0], [])
             if isinstance(limit, int) and not isinstance(limit, bool):
-                points = [(0, limit * backends), (round(lasts_s, 1), limit * backends)]
+                limit *= len(of_role) or 1
+                points = [(0, limit), (round(lasts_s, 1), limit)]
                 chart.series.append(Series(label, "limit", points))
         keep_limits_in_view(chart)
     return chart
 
 
+_SOURCES = ("nginx", "gateway", "tomcat")
 _SERVERS = {
+    "gateway.connections": "connections to the backends",
+    "gateway.connections_idle": "of these idle, in its pool",
+    "gateway.requests": "requests in flight",
+    "gateway.requests_waiting": "of these waiting for a connection",
     "tomcat.connections": "connections",
     "tomcat.connections_kept": "connections kept, idle",
     "tomcat.threads": "threads",

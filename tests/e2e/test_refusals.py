@@ -42,6 +42,8 @@ def test_a_second_run_is_refused_and_an_interrupted_one_keeps_what_it_recorded()
     manifest = json.loads((aborted / "manifest.json").read_text())
     assert manifest["status"] == "aborted"
     assert manifest["reason"]
+    assert f"{aborted.name}/report.html" in output
+    assert "The run was aborted" in (aborted / "report.html").read_text()
     analysed = connlab("analyse", str(aborted))
     assert analysed.returncode == 3, analysed.stdout + analysed.stderr
     verdict = json.loads((aborted / "derived/verdict.json").read_text())

@@ -101,9 +101,7 @@ def test_results_that_cannot_be_written_are_an_error_of_the_machine(
         start()
 
 
-def test_containers_that_cannot_be_removed_are_told(
-    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker
-) -> None:
+def test_containers_that_cannot_be_removed_are_told(start: Callable[..., Path], fake_docker: FakeDocker) -> None:
     fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
     fake_docker.says(
         '"ps --all --filter label=com.docker.compose.project=connlab --format {{.Names}}"', "", exit_code=0
@@ -112,7 +110,29 @@ def test_containers_that_cannot_be_removed_are_told(
     fake_docker.says('"network rm "*', stderr="has active endpoints", exit_code=1)
     with pytest.raises(LabError, match="has active endpoints"):
         start()
-    assert not list(elsewhere.glob("results/one/*/derived"))
+
+
+def test_a_run_that_breaks_off_has_its_report_all_the_same(
+    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker
+) -> None:
+    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
+    with pytest.raises(LabError, match=r"stays in \S+\nits report: \S+/report.html"):
+        start()
+    (page,) = elsewhere.glob("results/one/*/report.html")
+    assert "The run was aborted" in page.read_text()
+    assert "aborted" in (elsewhere / "results" / "index.html").read_text()
+
+
+def test_an_analysis_that_fails_hides_not_why_the_run_broke_off(
+    start: Callable[..., Path], fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Path) -> None:
+        raise ValueError("half a file\nand more")
+
+    monkeypatch.setattr("lab.reports.derive", fail)
+    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
+    with pytest.raises(LabError, match=r"(?s)the run was aborted: .*broken.*\nthere is no report of it: half a file$"):
+        start()
 
 
 def test_a_run_that_was_killed_is_told_so_by_the_next(

@@ -1,0 +1,197 @@
+"""Advice: the knob that the main cause of a run's failures points to, its value, and the command that tests it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.report import again, words
+
+UNEXPLAINED = "unexplained"
+
+# A worker's connections besides the proxied requests: listener, management port and its poll, and nginx's own pipe.
+_WORKER_OWN = 8
+# Arrivals come in clusters, and the first ones take longer.
+_UNEVEN = 2
+_PORTS = "1024 65535"
+_TIMEOUT_MARGIN_MS = 1000
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to change, and why.
+
+    Attributes:
+        cause: the ledger's main cause; None if every request was fine.
+        count: the requests that have it.
+        knob: what to set; None where no setting of the path would help.
+        value: as a scenario writes it.
+        why: how the value comes about, or what to do instead.
+        command: the one command that tests it.
+    """
+
+    cause: str | None
+    count: int
+    why: str
+    knob: str | None = None
+    value: str | None = None
+    command: str | None = None
+
+
+@dataclass(frozen=True)
+class _Remedy:
+    """A knob, its value and how that was computed."""
+
+    knob: str
+    value: str
+    why: str
+
+
+class _Run:
+    """What of a run's record the remedies read."""
+
+    def __init__(self, manifest: Mapping[str, Any], ledger: Mapping[str, Any]) -> None:
+        self.manifest = manifest
+        self.ledger = ledger
+
+    def knob(self, name: str) -> Any:  # noqa: ANN401  whatever a knob may be
+        """A knob's value; durations in ms."""
+        return self.manifest["knobs"][name]["value"]
+
+    def integer(self, name: str) -> int:
+        """The value of a knob that is a number; durations in ms."""
+        return int(self.knob(name))
+
+    @property
+    def backends(self) -> int:
+        """How many backends there are."""
+        return len(self.manifest["instances"].get("backend", [])) or 1
+
+    @property
+    def at_once(self) -> int:
+        """Requests, or connections, that the load has under way at the same time at most."""
+        workload = self.knob("load.workload")
+        if workload == "sequential":
+            return 1
+        if workload == "spike":
+            arriving = self.integer("load.rate_per_second") * (self.integer("load.duration") / 1000)
+            lasting = self.integer("load.rate_per_second") * self.integer("load.handler_delay") / 1000
+            return math.ceil(min(arriving, lasting, self.integer("load.max_users")))
+        return self.integer("load.users")
+
+    @property
+    def keeps_connections(self) -> bool:
+        """Whether the clients keep their connections for further requests."""
+        return self.knob("load.workload") != "tcp" and self.knob("load.keep_alive") is True
+
+    @property
+    def backlog(self) -> int:
+        """The accept queue's limit, as the kernel has it."""
+        somaxconn = self.manifest.get("sysctls", {}).get("backend-1", {}).get("net.core.somaxconn")
+        asked = self.integer("backend.accept_count")
+        return min(asked, int(somaxconn)) if somaxconn else asked
+
+    @property
+    def drops_at_nginx(self) -> bool:
+        """Whether SYNs were dropped before nginx, and not before the backend."""
+        dropped: dict[str, int] = {
+            hop["to"]: sum(filter(None, hop["dropped_syns"].values())) for hop in self.ledger["hops"]
+        }
+        return dropped.get("nginx", 0) > dropped.get("backend", 0)
+
+
+def _places(run: _Run) -> _Remedy:
+    users, backends = run.at_once, run.backends
+    if run.drops_at_nginx:
+        return _Remedy("nginx.listen_backlog", str(users), f"{users} users may wait for nginx to accept them")
+    each = math.ceil(users / backends)
+    value = max(1, each - run.backlog - 1)
+    why = f"{each} connections for each backend, less the {run.backlog} + 1 that its accept queue holds"
+    return _Remedy("backend.max_connections", str(value), why)
+
+
+def _served_at_once(run: _Run) -> _Remedy:
+    each = math.ceil(run.at_once / run.backends)
+    return _Remedy("backend.max_connections", str(each), f"{each} connections for each backend, none left in the queue")
+
+
+def _threads(run: _Run) -> _Remedy:
+    value = min(run.at_once, run.integer("backend.max_connections"))
+    return _Remedy("backend.threads_max", str(value), f"{value} requests may be under way at once")
+
+
+def _worker_connections(run: _Run) -> _Remedy:
+    workers = run.knob("nginx.worker_processes")
+    count = run.manifest["host"]["cpus"] if workers == "auto" else int(workers)
+    now = run.integer("nginx.worker_connections")
+    value = math.ceil(_UNEVEN * 2 * run.at_once / count) + _WORKER_OWN
+    if now >= value:
+        return _Remedy("nginx.worker_connections", str(2 * now), f"twice what it was: {now} should have been enough")
+    share = f"2 connections for each of {run.at_once} requests at once, over the workers ({count})"
+    why = f"{share}, twice that for uneven arrivals, and {_WORKER_OWN} of its own"
+    return _Remedy("nginx.worker_connections", str(value), why)
+
+
+def _ports(run: _Run) -> _Remedy:
+    role = "nginx" if "nginx" in run.manifest["path"] and run.keeps_connections else "k6"
+    why = "64,512 ports instead of the range that was held in TIME_WAIT"
+    return _Remedy(f"kernel.{role}.net.ipv4.ip_local_port_range", _PORTS, why)
+
+
+def _idle_before_the_server(run: _Run) -> _Remedy:
+    kept_ms = run.integer("backend.keep_alive_timeout")
+    value = words.duration(max(kept_ms // 2, kept_ms - _TIMEOUT_MARGIN_MS))
+    why = f"the proxy must give up an idle connection before the backend does, after {words.duration(kept_ms)}"
+    return _Remedy("nginx.upstream_keepalive_timeout", value, why)
+
+
+def _patience(run: _Run) -> _Remedy:
+    value = words.duration(2 * run.integer("load.handler_delay") + _TIMEOUT_MARGIN_MS)
+    return _Remedy("nginx.proxy_read_timeout", value, "twice the time that the handler takes, and a second")
+
+
+_REMEDIES: Mapping[str, Callable[[_Run], _Remedy]] = {
+    "accept-queue-drop": _places,
+    "accept-queue-reset": _places,
+    "waited-for-syn-retry": _places,
+    "waited-in-accept-queue": _served_at_once,
+    "waited-for-a-thread": _threads,
+    "proxy-connections-exhausted": _worker_connections,
+    "ephemeral-ports-exhausted": _ports,
+    "stale-keepalive": _idle_before_the_server,
+    "upstream-timeout": _patience,
+}
+_INSTEAD = {
+    "slow-handler": "the handler took that time; no setting of the path makes it faster",
+    "generator-starved": "the generator, not the path, was too slow: ask for less load, or share it by load.instances",
+    "interrupted": "the test ended in the middle of these requests: raise load.max_duration",
+    UNEXPLAINED: "no evidence proves a cause; derived/ledger.json says what is missing for each request",
+}
+
+
+def of_ledger(manifest: Mapping[str, Any], ledger: Mapping[str, Any]) -> Advice:
+    """Give the advice on the most frequent cause of a run.
+
+    Args:
+        manifest: the content of manifest.json.
+        ledger: that of derived/ledger.json, which has requests.
+    """
+    causes = {name: count for name, count in ledger["causes"].items() if count}
+    if ledger["unexplained"]:
+        causes[UNEXPLAINED] = ledger["unexplained"]
+    if not causes:
+        return Advice(None, 0, "no request failed or was slow: there is nothing to change")
+    cause = max(causes, key=lambda name: (causes[name], name))
+    return of_cause(manifest, ledger, cause, causes[cause])
+
+
+def of_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str, count: int) -> Advice:
+    """Give the advice on one cause of a run, which so many requests have; otherwise as `of_ledger`."""
+    remedy = _REMEDIES.get(cause)
+    if remedy is None:
+        way_on = "no one knob heals it; 'connlab explain' (make explain) tells the story of a request"
+        return Advice(cause, count, _INSTEAD.get(cause, way_on))
+    found = remedy(_Run(manifest, ledger))
+    return Advice(cause, count, found.why, found.knob, found.value, again.command(manifest, {found.knob: found.value}))
