@@ -142,6 +142,15 @@ FIGURES: tuple[Figure, ...] = (
         _of_settings(lambda settings: len(_syn_ladder_ms(settings))),
     ),
     Figure(
+        "model.syns_per_failed_try",
+        Kind.NUMBER,
+        "SYNs",
+        "How many SYNs a proxy's try that nothing answers sends, from its begin to nginx.proxy_connect_timeout or"
+        " gateway.dial_timeout.",
+        "analysis.model.ladder",
+        _of_settings(lambda settings: len(outcomes.syns_of_failed_try(settings))),
+    ),
+    Figure(
         "model.failed_dials_syns.min",
         Kind.NUMBER,
         "SYNs",

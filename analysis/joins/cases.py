@@ -1,8 +1,8 @@
 """The table `cases`: each request with everything that the joins found to belong to it, in one row.
 
 Columns of the request stand under their own names. Others have a prefix: `dial_`, `flow_` (its connection on the first
-hop), `line_` (its line in the proxy's access log), `try_` (the last server that the proxy tried), `up_` (the proxy's
-connection to it).
+hop), `line_` (its line in the proxy's access log), `try_` (the last server that the proxy tried), `first_` (the one it
+tried first), `up_` (the proxy's connection to the last).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ _TRY = (
     "try", "tries", "server", "status", "connect_us", "header_us", "response_us", "start_us", "names_dial", "dial",
     "reused",
 )  # fmt: skip
+_FIRST = ("server", "status", "start_us")
 _CONNECTION = (
     "observer", "id", "to_instance", "client_address", "client_port", "first_time_us", "last_time_us",
     "syn_count", "syn_times_us", "answered", "answered_us", "established", "refused", "syns_lost", "queued_us",
@@ -62,6 +63,7 @@ _CASES = f"""
            {_connection("flow")},
            {_columns("lines", "line", _LINE)},
            {_columns("last_tries", "try", _TRY)}, try_dials.error_kind AS try_dial_error_kind,
+           {_columns("first_tries", "first", _FIRST)},
            try_links.how AS up_how,
            {_connection("up")}
       FROM requests
@@ -78,6 +80,8 @@ _CASES = f"""
            LEFT JOIN tries AS last_tries
                 ON last_tries.instance = lines.instance AND last_tries.line = lines.line
                AND last_tries.try = last_tries.tries
+           LEFT JOIN tries AS first_tries
+                ON first_tries.instance = lines.instance AND first_tries.line = lines.line AND first_tries.try = 1
            LEFT JOIN dials AS try_dials
                 ON try_dials.instance = last_tries.instance AND try_dials.id = last_tries.dial
            LEFT JOIN try_links

@@ -33,6 +33,7 @@ def build(database: duckdb.DuckDBPyConnection) -> None:
     parameters = {"slack_us": _NGINX_SLACK_US, "turn_us": _NGINX_TURN_US, "alone_us": _ALONE_US}
     database.execute(_TRIES_BY_ORDER, {key: parameters[key] for key in ("slack_us", "turn_us")})
     database.execute(_TRIES_BY_TIME, {key: parameters[key] for key in ("slack_us", "alone_us")})
+    database.execute(_TRIES_BY_BREACH, {key: parameters[key] for key in ("slack_us", "turn_us")})
 
 
 _DIALS = """
@@ -185,7 +186,7 @@ _TRIES_BY_DIAL = """
 _TRIES_BY_ORDER = """
     INSERT INTO try_links
     WITH begun AS (
-        SELECT *, connect_us IS NOT NULL AS connected,
+        SELECT * EXCLUDE (place), connect_us IS NOT NULL AS connected,
                row_number() OVER (PARTITION BY instance, server, connect_us IS NOT NULL
                                   ORDER BY start_us, line, try) AS place,
                count(*) OVER (PARTITION BY instance, server, connect_us IS NOT NULL) AS total
@@ -239,5 +240,36 @@ _TRIES_BY_TIME = """
                AND unclaimed.established = (during.connect_us IS NOT NULL)
      WHERE during.place_last = during.place_before + 1
     QUALIFY count(*) OVER (PARTITION BY unclaimed.observer, unclaimed.id) = 1
+     ORDER BY ALL
+"""
+
+# Tries that broke off before any header, and connections that the server ended with their last data unanswered: the
+# k-th of the one is the k-th of the other, if there are as many, and each asked when its partner began. So a try is
+# found that went over a kept connection.
+_TRIES_BY_BREACH = """
+    INSERT INTO try_links
+    WITH broken AS (
+        SELECT * EXCLUDE (place), count(*) OVER (PARTITION BY instance, server) AS total,
+               row_number() OVER (PARTITION BY instance, server ORDER BY start_us, line, try) AS place
+          FROM tries ANTI JOIN try_links USING (instance, line, try)
+         WHERE server_port IS NOT NULL AND NOT names_dial
+           AND connect_us IS NOT NULL AND header_us IS NULL AND status = 502
+    ), unanswered AS (
+        SELECT *, row_number() OVER (PARTITION BY from_instance, server_address, server_port
+                                     ORDER BY client_last_data_time_us, observer, id) AS place,
+               count(*) OVER (PARTITION BY from_instance, server_address, server_port) AS total
+          FROM connections ANTI JOIN try_links
+               ON try_links.observer = connections.observer AND try_links.flow = connections.id
+         WHERE established AND client_last_data_time_us > coalesce(server_last_data_time_us, 0)
+           AND (server_fin_time_us IS NOT NULL OR first_rst_by = 'server')
+    )
+    SELECT broken.instance, broken.line, broken.try, unanswered.observer, unanswered.id, 'breach'
+      FROM broken
+           JOIN unanswered
+                ON unanswered.from_instance = broken.instance AND unanswered.server_address = broken.server_address
+               AND unanswered.server_port = broken.server_port AND unanswered.total = broken.total
+               AND unanswered.place = broken.place
+    QUALIFY bool_and(client_last_data_time_us BETWEEN broken.start_us - $slack_us AND broken.start_us + $turn_us)
+            OVER (PARTITION BY broken.instance, broken.server)
      ORDER BY ALL
 """

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # The longest turn of nginx's event loop that is reckoned with.
 _NGINX_TURN_US = 50_000
+# Tomcat reads its clock at each end of an idle time, a little before or after the packets leave.
+_CLOCK_SLACK_US = 5_000
 
 
 def build(
@@ -47,9 +49,16 @@ def build(
         "whole_until_us": whole_until_us,
         "proxied": proxied,
         "turn_us": _NGINX_TURN_US,
+        "keep_alive_us": _keep_alive_us(manifest),
     }
     database.execute(_KNOWN, constants)
     database.execute(_ATTRIBUTED)
+
+
+def _keep_alive_us(manifest: Manifest) -> int | None:
+    """How long the backend keeps an idle connection, less what its clock, of milliseconds, and ours may differ by."""
+    knob = manifest.knobs.get("backend.keep_alive_timeout")
+    return 1000 * knob.value - _CLOCK_SLACK_US if knob is not None and isinstance(knob.value, int) else None
 
 
 # A moment, told from the start of the measurement; a duration.
@@ -77,28 +86,31 @@ _KNOWN = """
           FROM errors WHERE connection IS NULL AND text LIKE '%worker_connections are not enough%' GROUP BY ALL
     ), broken AS (
         SELECT *, least(flow_server_fin_time_us, if(flow_first_rst_by = 'server', flow_first_rst_time_us, NULL))
-                      AS server_close_us
+                      AS flow_close_us,
+               least(up_server_fin_time_us, if(up_first_rst_by = 'server', up_first_rst_time_us, NULL))
+                      AS up_close_us
           FROM cases WHERE outcome <> 'ok'
     )
     SELECT broken.*, waits.* EXCLUDE (instance, id),
            greatest(pool_us, up_pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, thread_us,
-                    handler_us, lag_us)
+                    handler_us, lag_us, retry_us)
                AS part_max_us,
            pool_us + up_pool_us + syn_us + up_syn_us + ack_us + up_ack_us + queue_us + up_queue_us + thread_us
-               + handler_us + lag_us
+               + handler_us + lag_us + retry_us
                AS parts_us,
            complaints.error_line, complaints.error_text,
-           if(server_close_us - exhausted.second_us < 1000000 + $turn_us, exhausted.line, NULL) AS exhausted_line,
+           if(flow_close_us - exhausted.second_us < 1000000 + $turn_us, exhausted.line, NULL) AS exhausted_line,
            coalesce(port_shortages.held, up_shortages.held) AS shortage_held,
            coalesce(port_shortages.waiting, up_shortages.waiting) AS shortage_waiting,
            coalesce(port_shortages.ports, up_shortages.ports) AS shortage_ports,
            $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
-           $proxied AS proxied, coalesce(end_us > $whole_until_us, false) AS torn
+           $proxied AS proxied, $keep_alive_us::BIGINT AS keep_alive_us,
+           coalesce(end_us > $whole_until_us, false) AS torn
       FROM broken
            LEFT JOIN waits USING (instance, id)
            LEFT JOIN complaints USING (instance, id)
            ASOF LEFT JOIN exhausted
-                ON exhausted.instance = broken.flow_to_instance AND exhausted.second_us <= broken.server_close_us
+                ON exhausted.instance = broken.flow_to_instance AND exhausted.second_us <= broken.flow_close_us
            LEFT JOIN port_shortages
                 ON port_shortages.instance = broken.instance AND port_shortages.dial = broken.dial
            LEFT JOIN port_shortages AS up_shortages

@@ -109,6 +109,18 @@ _UNANSWERED = """(coalesce(flow_server_last_data_time_us, 0) < time_us + blocked
 _BROKEN = "(outcome = 'failed' AND status = 0 AND remote IS NOT NULL AND flow_id IS NOT NULL)"
 
 
+def _idle_too_long(prefix: str) -> str:
+    """The server ended the connection when it had been idle since the last answer for as long as it keeps one."""
+    return f"({prefix}_close_us - {prefix}_server_last_data_time_us >= keep_alive_us)"
+
+
+def _stale_says(prefix: str) -> str:
+    return f"""format('flow {{}}/{{}}: {{}} closed the kept connection at {{}}{{}}, the request left at {{}}',
+        {prefix}_observer, {prefix}_id, {prefix}_to_instance, moment({prefix}_close_us),
+        coalesce(', ' || took({prefix}_close_us - {prefix}_server_last_data_time_us) || ' after its last answer', ''),
+        moment({prefix}_client_last_data_time_us))"""
+
+
 def _main(part: str) -> str:
     """The greatest of the proven parts of the time, if together they are half of it or all that is above the bound."""
     return f"({part} > 0 AND {part} = part_max_us AND (2 * parts_us >= total_us OR total_us - parts_us <= bound_us))"
@@ -217,19 +229,22 @@ CAUSES = (
         " in its access log.",
         "outcome = 'failed' AND (error_text LIKE '%worker_connections are not enough%'"
         " OR (status = 0 AND line_line IS NULL AND exhausted_line IS NOT NULL))",
-        f"""coalesce({_LINE} || {_ERROR}, {_FLOW} || ' was closed at ' || moment(server_close_us)
+        f"""coalesce({_LINE} || {_ERROR}, {_FLOW} || ' was closed at ' || moment(flow_close_us)
             || format(' without an answer; error.log line {{}}: worker_connections are not enough', exhausted_line))""",
         seen=True,
     ),
     Cause(
         "stale-keepalive",
-        "The request went out on a kept connection that the server had just closed.",
-        "The connection was kept; the server's FIN or RST is not later in the capture than the client's last data; and"
-        " no answer follows.",
-        f"{_BROKEN} AND reused AND {_UNANSWERED} AND server_close_us <= flow_client_last_data_time_us"
-        " AND flow_client_last_data_time_us BETWEEN time_us AND end_us",
-        f"""{_FLOW} || format(': {{}} closed the kept connection at {{}}, the request left at {{}}', flow_to_instance,
-            moment(server_close_us), moment(flow_client_last_data_time_us))""",
+        "The request went out on a kept connection that the server had just closed, or was about to.",
+        "The connection was kept; no answer follows the client's last data in the capture; and the server's FIN or RST"
+        " is not later than that, or came when the connection had been idle for the backend's `keepAliveTimeout`: it"
+        " closed without having read the request. At a proxy: the same of its connection, and it answered 502.",
+        f"({_BROKEN} AND reused AND {_UNANSWERED} AND flow_client_last_data_time_us BETWEEN time_us AND end_us"
+        f" AND (flow_close_us <= flow_client_last_data_time_us OR (NOT proxied AND {_idle_too_long('flow')})))"
+        " OR (outcome = 'failed' AND status = 502 AND try_status = 502"
+        " AND up_server_last_data_time_us < up_client_last_data_time_us"
+        f" AND (up_close_us <= up_client_last_data_time_us OR {_idle_too_long('up')}))",
+        f"""if(status = 0, {_stale_says("flow")}, {_LINE} || '; ' || {_stale_says("up")} || {_ERROR})""",
     ),
     Cause(
         "reset-by-peer",
@@ -252,6 +267,14 @@ CAUSES = (
         " AND flow_server_fin_time_us BETWEEN time_us AND end_us + 1000000",
         f"""{_FLOW} || format(': FIN from {{}} at {{}} without an answer', flow_to_instance,
             moment(flow_server_fin_time_us)) || coalesce('; k6: ' || error, '')""",
+    ),
+    Cause(
+        "no-live-upstream",
+        "The proxy tried no server: it had left all of them out, because of earlier failures.",
+        "nginx's error log says so of this client's connection, and it answered 502.",
+        "outcome = 'failed' AND status = 502 AND error_text LIKE '%no live upstreams%'",
+        f"{_LINE} || {_ERROR}",
+        seen=True,
     ),
     Cause(
         "upstream-timeout",
@@ -315,6 +338,15 @@ CAUSES = (
         f"{_main('queue_us')} OR {_main('up_queue_us')}",
         f"""if(coalesce(queue_us, 0) >= coalesce(up_queue_us, 0), {_queued_says("flow", "queue_us")},
                {_UP} || '; ' || {_queued_says("up", "up_queue_us")})""",
+    ),
+    Cause(
+        "waited-for-another-server",
+        "The proxy had tried another server, in vain, before the one that answered. No error tells the client of it.",
+        "The access line has more than one try.",
+        _main("retry_us"),
+        """format('the proxy turned to {} at {}, in vain (status {}), and after {} of {} to {}', first_server,
+            moment(first_start_us), first_status, took(retry_us), took(total_us), try_server)""",
+        seen=True,
     ),
     Cause(
         "waited-for-a-thread",

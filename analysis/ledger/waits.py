@@ -84,10 +84,11 @@ _SERVED_OVER_A_PROXY = """
 # - syn: from the first SYN to the first answer, of a connection made for it whose first SYN got lost.
 # - ack: from the handshake's last ACK, which met a full accept queue, until the connection was made.
 # - queue: in the accept queue; that is surely over at the last tick that still saw it there.
-# - thread: all of the server's threads were busy in every reading while it was with the server; what the handler took
-#   of an average request is no wait.
+# - thread: all of the server's threads were busy in every reading while it was with the server; from the first of these
+#   on, or from its coming if they were busy before. What the handler took of an average request is no wait.
 # - handler: there were threads, nobody waited to be accepted, and the server's own account of its work agrees.
 # - lag: the answer was on its way.
+# - retry: the proxy had tried other servers, or other connections, before.
 _WAITS = """
     CREATE TABLE waits AS
     WITH readings AS (
@@ -96,9 +97,12 @@ _WAITS = """
                acceptance_known OR queue_last.ticks = queue_first.ticks AS accepted_at_once,
                last.scrapes - first.scrapes AS scrapes, last.saturated - first.saturated AS saturated,
                first.is_saturated AS saturated_before, last.threads_max,
+               served.to_us - if(first.is_saturated, served.from_us, following.time_us) AS saturated_span_us,
                next.processing_ms - first.processing_ms AS processing_ms, next.requests - first.requests AS processed
           FROM served
                ASOF LEFT JOIN scraped AS first ON first.instance = served.server AND first.time_us <= served.from_us
+               ASOF LEFT JOIN scraped AS following
+                    ON following.instance = served.server AND following.time_us > served.from_us
                ASOF LEFT JOIN scraped AS last ON last.instance = served.server AND last.time_us <= served.to_us
                ASOF LEFT JOIN scraped AS next ON next.instance = served.server AND next.time_us >= served.to_us
                ASOF LEFT JOIN queued_ticks AS queue_first
@@ -122,11 +126,12 @@ _WAITS = """
                     THEN least(flow_accepted_after_us, end_us) - greatest(flow_queued_us, time_us) END AS queue_us,
                CASE WHEN up_accepted_after_us IS NOT NULL
                     THEN least(up_accepted_after_us, end_us) - greatest(up_queued_us, time_us) END AS up_queue_us,
-               CASE WHEN saturated_before AND saturated = scrapes AND processed > 0
-                    THEN service_us - 1000 * processing_ms // processed END AS thread_us,
+               CASE WHEN saturated = scrapes AND processed > 0
+                    THEN saturated_span_us - 1000 * processing_ms // processed END AS thread_us,
                CASE WHEN NOT saturated_before AND saturated = 0 AND accepted_at_once
                      AND 2000 * processing_ms >= service_us THEN service_us END AS handler_us,
-               end_us - left_us AS lag_us
+               end_us - left_us AS lag_us,
+               CASE WHEN try_tries > 1 THEN try_start_us - first_start_us END AS retry_us
           FROM readings JOIN cases USING (instance, id)
     )
     SELECT instance, id, server, left_us, scrapes, saturated, threads_max,
@@ -136,7 +141,8 @@ _WAITS = """
            greatest(syn_us, 0) AS syn_us, greatest(up_syn_us, 0) AS up_syn_us,
            greatest(ack_us, 0) AS ack_us, greatest(up_ack_us, 0) AS up_ack_us,
            greatest(queue_us, 0) AS queue_us, greatest(up_queue_us, 0) AS up_queue_us,
-           greatest(thread_us, 0) AS thread_us, greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us
+           greatest(thread_us, 0) AS thread_us, greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us,
+           greatest(retry_us, 0) AS retry_us
       FROM parts
      ORDER BY instance, id
 """

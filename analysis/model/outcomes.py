@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # The simulation's time grows with the users; beyond this the analysis would wait seconds for it.
 _USERS_MAX = 20_000
 
+# How long a proxy tries to connect to a backend.
+_PROXY_TIMEOUTS = {"nginx": "nginx.proxy_connect_timeout", "gateway": "gateway.dial_timeout"}
+
 _SYN_RETRIES = "net.ipv4.tcp_syn_retries"
 _LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_linear_timeouts"
 _TIMEOUT_MAX = "net.ipv4.tcp_rto_max_ms"
@@ -25,19 +28,38 @@ _SOMAXCONN = "net.core.somaxconn"
 
 def syns_of_failed_dial(settings: Settings) -> tuple[Syn, ...]:
     """The SYNs of a user's dial that nothing answers, until its connect time-out."""
-    syns, connect_timeout_ms = syn_ladder(settings), settings.integer("load.connect_timeout")
-    require(
-        ladder.is_certain(syns, connect_timeout_ms),
-        f"a SYN is due so shortly before load.connect_timeout ({connect_timeout_ms} ms) that the kernel's timer, which"
-        " may be late, decides whether it is sent",
+    return _certain_before(syn_ladder(settings), settings, "load.connect_timeout")
+
+
+def syns_of_failed_try(settings: Settings) -> tuple[Syn, ...]:
+    """The SYNs of a proxy's try that nothing answers, until its connect time-out."""
+    role, knob = next(
+        ((role, knob) for role, knob in _PROXY_TIMEOUTS.items() if role in settings.manifest.path), (None, None)
     )
-    return ladder.before(syns, connect_timeout_ms)
+    if role is None or knob is None:
+        raise UndefinedError("there is no proxy on the path")
+    return _certain_before(_ladder_of_role(settings, role), settings, knob)
 
 
 def syn_ladder(settings: Settings) -> tuple[Syn, ...]:
     """The SYNs of a user's dial that nothing answers and nothing ends."""
-    ladders = {_ladder_of(settings, instance) for instance in settings.instances("k6")}
-    require(len(ladders) == 1, "the instances of k6 have different sysctls")
+    return _ladder_of_role(settings, "k6")
+
+
+def _certain_before(syns: tuple[Syn, ...], settings: Settings, knob: str) -> tuple[Syn, ...]:
+    """Those of a ladder that are sent before a connect time-out."""
+    connect_timeout_ms = settings.integer(knob)
+    require(
+        ladder.is_certain(syns, connect_timeout_ms),
+        f"a SYN is due so shortly before {knob} ({connect_timeout_ms} ms) that the kernel's timer, which may be late,"
+        " decides whether it is sent",
+    )
+    return ladder.before(syns, connect_timeout_ms)
+
+
+def _ladder_of_role(settings: Settings, role: str) -> tuple[Syn, ...]:
+    ladders = {_ladder_of(settings, instance) for instance in settings.instances(role)}
+    require(len(ladders) == 1, f"the instances of {role} have different sysctls")
     return ladders.pop()
 
 

@@ -156,6 +156,8 @@ _REMEDIES: Mapping[str, Callable[[_Run], _Remedy]] = {
     "accept-queue-drop": _places,
     "accept-queue-reset": _places,
     "waited-for-syn-retry": _places,
+    "waited-for-another-server": _places,
+    "no-live-upstream": _places,
     "waited-in-accept-queue": _served_at_once,
     "waited-for-a-thread": _threads,
     "proxy-connections-exhausted": _worker_connections,

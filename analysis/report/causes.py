@@ -70,12 +70,15 @@ _OF_PROXY = {
     "accept-queue-drop": _CONNECTING,
     "accept-queue-reset": _CONNECTING,
     "connect-timeout": _CONNECTING,
+    "stale-keepalive": "status > 0",
     "waited-for-a-connection": "coalesce(up_pool_us, 0) > coalesce(pool_us, 0)",
     "waited-for-syn-retry": "coalesce(up_syn_us, 0) > coalesce(syn_us, 0)",
     "waited-for-ack-retry": "coalesce(up_ack_us, 0) > coalesce(ack_us, 0)",
     "waited-in-accept-queue": "coalesce(up_queue_us, 0) > coalesce(queue_us, 0)",
 }
-_AT_THE_END = frozenset({"upstream-timeout", "upstream-failed", "waited-for-a-thread", "slow-handler"})
+_AT_THE_END = frozenset(
+    {"upstream-timeout", "upstream-failed", "no-live-upstream", "waited-for-a-thread", "slow-handler"}
+)
 
 
 def _hop(record: Record, cause: str) -> tuple[str, str]:

@@ -197,6 +197,22 @@ LESSONS: dict[str, Lesson] = {
         ("The server ended the connection in an orderly way (FIN), but sent nothing before.",),
         {},
     ),
+    "no-live-upstream": Lesson(
+        "no server left to try",
+        "the proxy had left all servers out after earlier failures, and answered 502",
+        "At the proxy, which asked no server.",
+        (
+            (
+                "nginx leaves a server out for fail_timeout after max_fails failed tries, if there are several. When"
+                " it has left out all, it answers 502 at once, however well the servers are by then."
+            ),
+        ),
+        {
+            "nginx.max_fails": "how many failed tries leave a server out",
+            "nginx.fail_timeout": "for how long",
+            "backend.accept_count": "how many connections may wait at each server",
+        },
+    ),
     "upstream-timeout": Lesson(
         "backend too slow for the proxy",
         "the proxy waited for the backend as long as it may, and answered 504",
@@ -224,6 +240,21 @@ LESSONS: dict[str, Lesson] = {
         "At the client.",
         ("A pool of connections that are all in use makes further requests wait.",),
         {},
+    ),
+    "waited-for-another-server": Lesson(
+        "tried another server first",
+        "the proxy had tried another server in vain",
+        "Between the proxy and the backends.",
+        (
+            (
+                "A proxy that may try the next server hides the first one's failure: the client sees no error, only"
+                " the time that the proxy waited for the first."
+            ),
+        ),
+        {
+            "nginx.proxy_connect_timeout": "how long nginx tries to connect to one server",
+            "nginx.proxy_next_upstream": "after which failures it tries another",
+        },
     ),
     "waited-for-a-thread": Lesson(
         "waited for a thread",

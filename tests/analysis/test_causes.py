@@ -228,6 +228,19 @@ def test_a_late_answer_is_the_handler_s_while_there_are_threads(scene: Scene, th
     assert scene.cause()[0] == cause
 
 
+@pytest.mark.parametrize(("busy_from_s", "cause"), [(0.5, "waited-for-a-thread"), (2.5, "unexplained")])
+def test_a_burst_waits_for_threads_that_were_free_before_it(scene: Scene, busy_from_s: float, cause: str) -> None:
+    busy(scene, 2)
+    for scrape in scene.run.lines["backend-1/tomcat.jsonl"]:
+        if scrape["time_us"] < at_us(BEGIN_S + busy_from_s):
+            scrape["body"]["threads"]["busy"] = 0
+    scene.dial()
+    scene.request(4, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 3.999)
+
+    assert scene.cause()[0] == cause
+
+
 def test_a_late_answer_without_scrapes_is_unexplained(scene: Scene) -> None:
     scene.run.lines["backend-1/tomcat.jsonl"] = []
     scene.dial()
@@ -325,6 +338,18 @@ def test_a_proxy_that_finds_the_backend_s_queue_full_or_nothing_at_all(
     assert "the proxy turned to 172.18.0.2:8080 at 44.002 s; flow nginx/2: 2 SYNs" in evidence
 
 
+def test_connections_of_a_proxy_that_began_together_are_told_apart_by_their_order(proxied: Scene) -> None:
+    proxied.request(2, status=504)
+    for connection, began_s in ((9, 0.002), (10, 0.003)):
+        late = {"connection": connection, "upstream_status": "504", "upstream_response_time": "1.998"}
+        log(proxied, 504, began_s + 1.998, **late, **NO_CONNECTION)
+        proxied.connection(BACKEND, f"172.18.0.4:{50_000 + connection}").syns(BEGIN_S + began_s)
+    found, evidence = proxied.cause()
+
+    assert found == "connect-timeout"
+    assert "the proxy turned to 172.18.0.2:8080 at 44.002 s; flow nginx/2: 1 SYN at 44.002 s" in evidence
+
+
 def test_a_proxy_without_connections_of_its_own(proxied: Scene) -> None:
     proxied.request(0.002, status=500)
     log(proxied, 500, 0.002, upstream_status="-", upstream_response_time="-", **NO_CONNECTION)
@@ -352,6 +377,64 @@ def test_a_proxy_that_gives_a_client_s_connection_to_another(proxied: Scene) -> 
     assert cause == "proxy-connections-exhausted"
     assert evidence == (
         "flow nginx/1 was closed at 44.002 s without an answer; error.log line 1: worker_connections are not enough"
+    )
+
+
+KEPT = {"upstream_connect_time": "0.000", "upstream_header_time": "-"}
+
+
+@pytest.mark.parametrize(
+    ("closed_s", "asked_s", "cause"),
+    [
+        # The FIN was on its way; the server closed without having read; the server broke off its work.
+        (20.0, 20.001, "stale-keepalive"),
+        (20.010, 20.0, "stale-keepalive"),
+        (5.010, 5.0, "upstream-failed"),
+    ],
+)
+def test_a_kept_connection_that_the_backend_closes_as_the_proxy_sends(
+    proxied: Scene, closed_s: float, asked_s: float, cause: str
+) -> None:
+    answered_s = BEGIN_S + 0.002 - asked_s
+    proxied.request(0.03, status=502)
+    log(proxied, 502, 0.03, upstream_status="502", upstream_response_time="0.028", **KEPT)
+    kept = proxied.connection(BACKEND, "172.18.0.4:50000").handshake(answered_s - 1).ask(answered_s - 0.9)
+    kept.answer(answered_s)
+    if closed_s < asked_s:
+        kept.half_close_by_server(answered_s + closed_s).ask(answered_s + asked_s)
+        kept.reset_by_server(answered_s + asked_s + 0.0001)
+    else:
+        kept.ask(answered_s + asked_s).reset_by_server(answered_s + closed_s)
+    found, evidence = proxied.cause()
+
+    assert found == cause
+    if cause == "stale-keepalive":
+        assert f"closed the kept connection at {answered_s + closed_s - 10:.3f} s, {closed_s:.3f} s after" in evidence
+
+
+def test_a_proxy_that_has_left_all_servers_out(proxied: Scene) -> None:
+    proxied.request(0.002, status=502)
+    nothing = {"upstream_addr": "backend", "upstream_status": "502", "upstream_response_time": "0.000"}
+    log(proxied, 502, 0.002, **nothing, **NO_CONNECTION)
+    complain(proxied, "*9 no live upstreams while connecting to upstream, client: 172.18.0.3")
+
+    assert proxied.cause()[0] == "no-live-upstream"
+
+
+def test_a_proxy_that_tries_another_server_first(proxied: Scene) -> None:
+    proxied.run.manifest["slow_ms"] = 1_000
+    proxied.request(2.5, status=200)
+    tries = {"upstream_addr": "172.18.0.5:8080, 172.18.0.2:8080", "upstream_status": "504, 200"}
+    times = {"upstream_connect_time": "-, 0.000", "upstream_header_time": "-, 0.498"}
+    log(proxied, 200, 2.5, **tries, **times, upstream_response_time="2.000, 0.498")
+    proxied.connection(BACKEND, "172.18.0.4:50000").handshake(BEGIN_S + 2.002).ask(BEGIN_S + 2.003)
+
+    assert proxied.cause() == (
+        "waited-for-another-server",
+        (
+            "the proxy turned to 172.18.0.5:8080 at 44.002 s, in vain (status 504), and after 2.000 s of 2.500 s to"
+            " 172.18.0.2:8080"
+        ),
     )
 
 

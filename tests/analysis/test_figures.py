@@ -14,7 +14,7 @@ from analysis.figures.document import markdown
 from analysis.figures.names import kernel_counters
 from analysis.rawrun import RawRun
 from analysis.values import Kind, Unknown, Value
-from tests.analysis.support import KNOBS, OTHERS, SERVED_MS, USERS, make_request, make_samples, quiet_tick
+from tests.analysis.support import KNOBS, OTHERS, SERVED_MS, USERS, knob, make_request, make_samples, quiet_tick
 
 if TYPE_CHECKING:
     from tests.analysis.support import RunFolder
@@ -292,6 +292,19 @@ def test_a_sysctl_that_was_not_read_is_unknown_and_one_that_the_kernel_lacks_is_
 
     del run.manifest["sysctls"]["k6-1"]["net.ipv4.tcp_syn_linear_timeouts"]
     assert "the manifest has no net.ipv4.tcp_syn_linear_timeouts of k6-1" in why(run, "model.syns_per_failed_dial")
+
+
+@pytest.mark.parametrize(("timeout_ms", "syns"), [(900, 1), (2_000, 2), (60_000, 6)])
+def test_a_proxy_s_try_sends_as_many_syns_as_fit_into_its_own_time_out(
+    proxied_run: RunFolder, timeout_ms: int, syns: int
+) -> None:
+    proxied_run.manifest["knobs"]["nginx.proxy_connect_timeout"] = knob(timeout_ms)
+
+    assert value(proxied_run, "model.syns_per_failed_try") == syns
+
+
+def test_without_a_proxy_there_are_no_tries_of_one(run: RunFolder) -> None:
+    assert "there is no proxy on the path" in why(run, "model.syns_per_failed_try")
 
 
 def test_linear_timeouts_lengthen_the_ladder(run: RunFolder) -> None:
