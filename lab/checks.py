@@ -83,7 +83,7 @@ def _target(effective: Effective) -> Iterator[Problem]:
                 what, effective.where_knob("load.path"), f"set load.path to {STATIC_PAGE}, or put backend on the path"
             )
     if load.path != _DELAY:
-        for knob in ("load.handler_delay", "load.response_bytes"):
+        for knob in ("load.method", "load.handler_delay", "load.response_bytes"):
             if effective.source(knob) != "default":
                 yield Problem(
                     f"{knob} is set, but only {_DELAY} reads it, and load.path is {load.path}",

@@ -34,6 +34,13 @@ def _read_duration(value: object) -> int:
     raise _refuse("takes a duration, such as 20s, 500ms or 2m")
 
 
+def _read_seconds(value: object) -> int:
+    milliseconds = _read_duration(value)
+    if milliseconds % 1000:
+        raise _refuse(f"'{value}' is no whole number of seconds, and finer it does not take")
+    return milliseconds
+
+
 def _read_workers(value: object) -> str:
     if value == "auto" or (type(value) is int and 1 <= value <= _WORKERS_MAX):
         return str(value)
@@ -77,6 +84,8 @@ DURATION_SCHEMA = WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN,
 
 # A day at most: nginx, Tomcat and k6 take more, a run does not.
 Duration = Annotated[int, BeforeValidator(_read_duration), Field(le=_DAY_MS), DURATION_SCHEMA]
+# Still milliseconds inside the lab; for settings that take whole seconds.
+Seconds = Annotated[int, BeforeValidator(_read_seconds), Field(le=_DAY_MS), DURATION_SCHEMA]
 Workers = Annotated[
     str,
     BeforeValidator(_read_workers),

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lab.knob_types import Duration, HttpVersion, RequestLimit, RetryConditions, SysctlValue, UrlPath, Workers
+from lab.knob_types import Duration, HttpVersion, RequestLimit, RetryConditions, Seconds, SysctlValue, UrlPath, Workers
 
 Role = Literal["k6", "nginx", "gateway", "backend"]
 ROLES: tuple[Role, ...] = ("k6", "nginx", "gateway", "backend")
@@ -154,6 +154,12 @@ class Nginx(Group):
     proxy_next_upstream_tries: Annotated[
         int, Field(ge=0, le=100, description="Backends tried for one request; 0 = as many as there are")
     ] = 0
+    max_fails: Annotated[
+        int, Field(ge=0, le=1000, description="Failed tries that leave one of several backends out; 0 = none does")
+    ] = 1
+    fail_timeout: Annotated[
+        Seconds, Field(ge=1000, description="The time in which they must fall, and for which it is left out")
+    ] = 10_000
     client_header_timeout: Annotated[Duration, Field(ge=1, description="Longest wait for a request's header")] = 60_000
     client_body_timeout: Annotated[
         Duration, Field(ge=1, description="Longest wait between two reads of a request's body")
@@ -219,6 +225,11 @@ class Load(Group):
     max_duration: Annotated[
         Duration, Field(ge=1000, description="The workload is ended after this time at the latest")
     ] = 600_000
+    method: Annotated[
+        Literal["GET", "POST"],
+        Field(description="How; POST, with an empty body, is what no client or proxy may send a second time unasked"),
+        _Delay,
+    ] = "GET"
     path: Annotated[UrlPath, Field(description="What is asked for"), _Delay] = "/api/delay"
     handler_delay: Annotated[
         Duration, Field(ge=0, le=600_000, description="How long the backend's handler takes"), _Delay

@@ -83,6 +83,12 @@ def knobs_of(text: str) -> dict[str, int | bool | str]:
             values["reuseport"] = "reuseport" in one.words
             backlog = [word.removeprefix("backlog=") for word in one.words if word.startswith("backlog=")]
             values |= {"listen_backlog": int(backlog[0])} if backlog else {}
+        elif one.words[0] == "server" and one.depth == 1:
+            # All servers of the upstream group have the same.
+            settings = dict(word.split("=", 1) for word in one.words[2:] if "=" in word)
+            values |= {"max_fails": int(settings["max_fails"])} if "max_fails" in settings else {}
+            timeout = re.fullmatch(r"([0-9]+)s", settings.get("fail_timeout", ""))
+            values |= {"fail_timeout": 1000 * int(timeout[1])} if timeout else {}
     # No `keepalive` is how nginx is told to keep none.
     return {"upstream_keepalive": 0} | values
 

@@ -84,13 +84,24 @@ def _sysctl_names(effective: Effective) -> list[str]:
 
 def _told_knobs(role: Role, answer: Any) -> dict[str, KnobValue]:  # noqa: ANN401 # JSON
     try:
-        return {knob: answer["settings"][setting] for knob, setting in _PAGES[role][1].items()}
+        told = {knob: answer["settings"][setting] for knob, setting in _PAGES[role][1].items()}
     except (KeyError, TypeError) as error:
         raise LabError(f"the {role}'s management port does not tell its settings: {error} is missing") from None
+    if told.get("backend.virtual_threads") is True:
+        return {knob: value for knob, value in told.items() if knob not in _THREAD_POOL}
+    return told
 
 
-# nginx keeps no pool of connections unless it is asked to; then these have no directive.
-_POOL_ONLY = ("nginx.upstream_keepalive_timeout", "nginx.upstream_keepalive_requests")
+# With virtual threads Tomcat has no pool that these could bound.
+_THREAD_POOL = ("backend.threads_max", "backend.threads_min_spare")
+
+
+# nginx keeps no pool of connections unless it is asked to, and needs no rule for leaving out servers where there are
+# none; then these have no directive.
+_NOT_ALWAYS = (
+    *("nginx.upstream_keepalive_timeout", "nginx.upstream_keepalive_requests"),
+    *("nginx.max_fails", "nginx.fail_timeout"),
+)
 
 
 def _nginx_knobs(raw: Path) -> dict[str, KnobValue]:
@@ -101,7 +112,7 @@ def _nginx_knobs(raw: Path) -> dict[str, KnobValue]:
         raise LabError(f"nginx left no configuration to read back: {file}: {error.strerror}") from None
     found = {f"nginx.{knob}": value for knob, value in nginx_conf.knobs_of(text).items()}
     asked_of_it = [knob.name for knob in CATALOGUE.values() if knob.group == "nginx" and not knob.of_the_lab]
-    lost = [name for name in asked_of_it if name not in (*found, *_POOL_ONLY)]
+    lost = [name for name in asked_of_it if name not in (*found, *_NOT_ALWAYS)]
     if lost:
         raise LabError(f"nginx's own print of its configuration does not tell {', '.join(lost)}")
     return found

@@ -19,7 +19,7 @@ func knobs(targets string) map[string]string {
 	return map[string]string{
 		"INSTANCE": "k6-1", "TARGETS": targets,
 		"CONNECT_TIMEOUT": "30000ms", "REQUEST_TIMEOUT": "60000ms", "KEEP_ALIVE": "true", "MAX_DURATION": "60000ms",
-		"PATH": "/api/delay", "HANDLER_DELAY": "0ms", "RESPONSE_BYTES": "10",
+		"METHOD": "GET", "PATH": "/api/delay", "HANDLER_DELAY": "0ms", "RESPONSE_BYTES": "10",
 		"USERS": "4", "ARRIVAL_GAP": "0ms", "CALLS": "1", "THINK_TIME": "0ms", "CLOSES_FIRST": "client",
 		"RATE_PER_SECOND": "20", "DURATION": "1000ms", "MAX_USERS": "10",
 		"REQUESTS":  "10",

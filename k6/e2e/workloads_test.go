@@ -55,6 +55,19 @@ func TestUsersArriveOneByOneAndHoldTheirConnections(t *testing.T) {
 	}
 }
 
+func TestUsersPostWhereTheyAreToldTo(t *testing.T) {
+	t.Parallel()
+	record := completed(t, "users", with(knobs(newBackend(t, 0).URL), "METHOD", "POST")).record(t)
+	if len(record.requests) != 4 {
+		t.Fatalf("%d requests, want 4", len(record.requests))
+	}
+	for _, request := range record.requests {
+		if request.Method != "POST" || request.Status != 200 {
+			t.Errorf("%+v", request)
+		}
+	}
+}
+
 func TestWithoutKeepAliveEachRequestHasItsOwnConnection(t *testing.T) {
 	t.Parallel()
 	record := completed(t, "users", with(knobs(newBackend(t, 0).URL), "CALLS", "3", "KEEP_ALIVE", "false")).record(t)

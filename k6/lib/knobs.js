@@ -117,6 +117,7 @@ const common = {
 
 /** What the workloads that call the backend's delay endpoint need as well. */
 export const delayKnobs = {
+  method: oneOf('GET', 'POST'),
   path,
   handler_delay: duration(),
   response_bytes: count(0, 10 * 1024 * 1024),

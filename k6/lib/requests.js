@@ -39,10 +39,10 @@ export function request({ method, name, url, timeout_ms, readBody = false }) {
 /**
  * The request to the backend's delay endpoint, one for each target.
  *
- * @param {import('./targets.js').DelayKnobs & {request_timeout: number}} knobs
+ * @param {import('./targets.js').DelayKnobs & {method: 'GET' | 'POST', request_timeout: number}} knobs
  */
 export function delayRequests(knobs) {
   return delayUrls(knobs).map((url) =>
-    request({ method: 'GET', name: 'delay', url, timeout_ms: knobs.request_timeout }),
+    request({ method: knobs.method, name: 'delay', url, timeout_ms: knobs.request_timeout }),
   );
 }

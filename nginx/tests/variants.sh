@@ -72,6 +72,11 @@ every_knob_renders_its_directive() {
     renders "CONNLAB_PROXY_NEXT_UPSTREAM=$value" "proxy_next_upstream $value;"
   done
   for value in 0 1 3; do renders "CONNLAB_PROXY_NEXT_UPSTREAM_TRIES=$value" "proxy_next_upstream_tries $value;"; done
+  for value in 0 1 5; do
+    renders "CONNLAB_MAX_FAILS=$value" "server backend-1:8080 max_fails=$value fail_timeout=10s;"
+  done
+  renders CONNLAB_FAIL_TIMEOUT=1000ms 'server backend-1:8080 max_fails=1 fail_timeout=1s;'
+  renders CONNLAB_FAIL_TIMEOUT=60000ms 'server backend-1:8080 max_fails=1 fail_timeout=60s;'
 }
 
 the_upstream_pool_renders_only_when_asked() {
@@ -120,7 +125,7 @@ a_missing_knob_is_refused() {
 a_bad_value_is_refused() {
   local knob value
   for knob in WORKER_PROCESSES WORKER_CONNECTIONS LISTEN_BACKLOG KEEPALIVE_REQUESTS UPSTREAM_KEEPALIVE \
-    UPSTREAM_KEEPALIVE_REQUESTS PROXY_NEXT_UPSTREAM_TRIES; do
+    UPSTREAM_KEEPALIVE_REQUESTS PROXY_NEXT_UPSTREAM_TRIES MAX_FAILS; do
     for value in '' ' ' -1 +1 1.5 010 0x10 1k 1000000000 99999999999999999999 '1;' $'1\n2' "a[\$(id)]"; do
       refused "CONNLAB_$knob is '${value//$'\n'/?}': must be an integer from …" "CONNLAB_$knob=$value"
     done
@@ -129,7 +134,7 @@ a_bad_value_is_refused() {
     refused "CONNLAB_$knob is '0': must be an integer from …" "CONNLAB_$knob=0"
   done
   for knob in KEEPALIVE_TIMEOUT CLIENT_HEADER_TIMEOUT CLIENT_BODY_TIMEOUT SEND_TIMEOUT UPSTREAM_KEEPALIVE_TIMEOUT \
-    PROXY_CONNECT_TIMEOUT PROXY_READ_TIMEOUT PROXY_SEND_TIMEOUT; do
+    PROXY_CONNECT_TIMEOUT PROXY_READ_TIMEOUT PROXY_SEND_TIMEOUT FAIL_TIMEOUT; do
     for value in '' ms 60 60s -1ms 1.5ms '60 ms' 086ms 86400001ms 60000MS '1ms;'; do
       refused "CONNLAB_$knob is '$value': must be from … as in '60000ms'" "CONNLAB_$knob=$value"
     done
@@ -137,6 +142,9 @@ a_bad_value_is_refused() {
   for knob in CLIENT_HEADER_TIMEOUT CLIENT_BODY_TIMEOUT SEND_TIMEOUT UPSTREAM_KEEPALIVE_TIMEOUT \
     PROXY_CONNECT_TIMEOUT PROXY_READ_TIMEOUT PROXY_SEND_TIMEOUT; do
     refused "CONNLAB_$knob is '0ms': must be from 1ms …" "CONNLAB_$knob=0ms"
+  done
+  for value in 1500ms 10001ms; do
+    refused "CONNLAB_FAIL_TIMEOUT is '$value': must be whole seconds, as in '10000ms'" "CONNLAB_FAIL_TIMEOUT=$value"
   done
   for knob in MULTI_ACCEPT REUSEPORT RESET_TIMEDOUT_CONNECTION; do
     for value in '' on True yes 1 'true '; do

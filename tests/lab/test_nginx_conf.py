@@ -17,6 +17,11 @@ proxy_http_version 1.1;
 proxy_set_header Connection "";
 proxy_set_header Host $proxy_host;
 proxy_next_upstream error timeout;
+# configuration file /tmp/nginx/http.d/30-upstream.conf:
+upstream backend {
+    server backend-1:8080 max_fails=3 fail_timeout=15s;
+    include upstream.d/*.conf;
+}
 # configuration file /tmp/nginx/http.d/60-management.conf:
 server {
     listen 127.0.0.1:8081;
@@ -45,6 +50,8 @@ def test_each_knob_is_read_from_its_own_context() -> None:
         "proxy_http_version": "1.1",
         "proxy_connection": "",
         "proxy_next_upstream": "error timeout",
+        "max_fails": 3,
+        "fail_timeout": 15_000,
         "listen_backlog": 511,
         "reuseport": True,
         "upstream_keepalive": 32,

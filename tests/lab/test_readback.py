@@ -102,6 +102,19 @@ def test_somaxconn_cuts_the_backlog(session: Session, fake_docker: FakeDocker) -
     back(session)
 
 
+def test_virtual_threads_have_no_pool_to_read_back(effective: Make, fake_docker: FakeDocker, elsewhere: Path) -> None:
+    assert elsewhere.is_dir()
+    fake_docker.says('"version "*', "26.1.5")
+    fake_docker.says('"compose version "*', "2.26.1")
+    fake_docker.says('*" inspect "*', namespace())
+    without_pool = {**SETTINGS, "virtualThreads": True, "maxThreads": None, "minSpareThreads": None}
+    fake_docker.says('*" http "*', json.dumps({"settings": without_pool}))
+    virtual = open_session(effective("backend.virtual_threads=true"), ["connlab"])
+    back(virtual)
+    assert virtual.manifest.knobs["backend.virtual_threads"].read_back is True
+    assert virtual.manifest.knobs["backend.threads_max"].read_back is None
+
+
 def test_a_server_that_tells_nothing_stops_the_run(session: Session, fake_docker: FakeDocker) -> None:
     fake_docker.says('*" inspect "*', namespace())
     fake_docker.says('*" http "*', '{"settings": {}}')

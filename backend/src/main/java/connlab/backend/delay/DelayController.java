@@ -6,7 +6,8 @@ import java.io.IOException;
 import java.util.Arrays;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.MediaType;
-import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.RequestMapping;
+import org.springframework.web.bind.annotation.RequestMethod;
 import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.server.ResponseStatusException;
@@ -23,11 +24,13 @@ class DelayController {
 
     /**
      * Holds its thread for {@code ms} milliseconds, as a handler does that waits for a database, then answers
-     * {@code bytes} times the letter x.
+     * {@code bytes} times the letter x. POST does the same: a request that nobody may send a second time unasked.
      *
      * @throws ResponseStatusException 400 if either number is out of range, 503 if the server stops meanwhile
      */
-    @GetMapping("/api/delay")
+    @RequestMapping(
+            path = "/api/delay",
+            method = {RequestMethod.GET, RequestMethod.POST})
     void delay(
             @RequestParam(defaultValue = "0") long ms,
             @RequestParam(defaultValue = "0") long bytes,

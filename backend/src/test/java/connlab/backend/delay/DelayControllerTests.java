@@ -40,6 +40,16 @@ class DelayControllerTests {
         assertThat(Duration.ofNanos(System.nanoTime() - startNs)).isGreaterThanOrEqualTo(Duration.ofMillis(300));
     }
 
+    @Test
+    void answersAPostAlike() throws IOException {
+        try (Wire wire = new Wire(port)) {
+            Wire.Response response = wire.post("/api/delay?bytes=3", "");
+
+            assertThat(response.status()).isEqualTo(200);
+            assertThat(response.body()).isEqualTo("xxx");
+        }
+    }
+
     @ParameterizedTest
     @ValueSource(ints = {1, 16 * 1024, 16 * 1024 + 1, 10 * 1024 * 1024})
     void answersWithAsManyBytes(int bytes) throws IOException {
