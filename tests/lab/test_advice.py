@@ -44,7 +44,7 @@ def recorded(folder: Path, effective: Effective, causes: dict[str, int], **ledge
         ("accept-queue-overflow", "accept-queue-drop", "backend.max_connections", "101"),
         ("accept-queue-overflow", "waited-in-accept-queue", "backend.max_connections", "103"),
         ("accept-queue-overflow", "waited-for-a-thread", "backend.threads_max", "1"),
-        ("spike-through-nginx", "proxy-connections-exhausted", "nginx.worker_connections", "4008"),
+        ("spike-through-nginx", "proxy-connections-exhausted", "nginx.worker_connections", "2408"),
         ("spike-through-nginx", "stale-keepalive", "nginx.upstream_keepalive_timeout", "19s"),
         ("spike-through-nginx", "upstream-timeout", "nginx.proxy_read_timeout", "5s"),
     ],
