@@ -95,7 +95,8 @@ def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(run: RunFol
     assert found.where == [
         "What failed: between the client and the backend, before there was a connection.",
         (
-            "The kernel of the backend left 500 SYNs of theirs unanswered, 5 for each of 100 connections in its connect"
+            "The kernel of the backend left 500 of their SYNs, the packets that ask for a connection, unanswered, 5 for"
+            " each of 100 connections in its connect"
             " time-out of 30 s."
         ),
     ]
