@@ -48,7 +48,8 @@ def render(
     """
     style = "".join(_text(f"static/{each}.css") for each in ("page", *styles))
     own = [_text(f"static/{each}.js") for each in (scripts or [name])]
-    whole = [*([_text(_ECHARTS), _text("static/charts.js")] if charts else []), *own]
+    drawing = [_text(_ECHARTS), _text("static/charts.js")] if charts else []
+    whole = [_text("static/page.js"), *drawing, *own]
     environment = Environment(
         loader=FileSystemLoader(_FOLDER / "templates"),
         autoescape=True,

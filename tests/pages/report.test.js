@@ -130,7 +130,9 @@ describe("the time lines", () => {
   after(() => shown.close());
 
   const cursors = () =>
-    shown.page.locator(".timeline .cursor").evaluateAll((lines) => lines.filter((one) => !one.hidden).map((one) => one.style.left));
+    shown.page
+      .locator(".timeline .cursor")
+      .evaluateAll((lines) => lines.filter((one) => !one.hidden).map((one) => one.style.left));
   const readouts = () => shown.page.locator(".readout b").allInnerTexts();
 
   test("share one cursor: pointing at one chart moves it in all", async () => {
@@ -201,13 +203,18 @@ describe("the player", () => {
     await page.getByRole("button", { name: "Pause" }).click();
     const paused = await seconds(page);
     assert.ok(paused > 1, `${paused}`);
-    const places = await page.locator(".timeline .cursor").evaluateAll((all) => all.map((one) => Math.round(parseFloat(one.style.left))));
+    const places = await page
+      .locator(".timeline .cursor")
+      .evaluateAll((all) => all.map((one) => Math.round(parseFloat(one.style.left))));
     assert.equal(new Set(places).size, 1);
     await page.waitForTimeout(150);
     assert.equal(await seconds(page), paused);
     await page.locator('[data-chart="queue"]').focus();
     await page.keyboard.press("Space");
-    await page.waitForFunction((before) => Number(document.getElementById("cursor").value) > before, Number(await page.locator("#cursor").inputValue()));
+    await page.waitForFunction(
+      (before) => Number(document.getElementById("cursor").value) > before,
+      Number(await page.locator("#cursor").inputValue()),
+    );
     await page.keyboard.press("Space");
     assert.equal(await page.locator("#play").innerText(), "Play");
     assert.deepEqual(seen.errors.concat(seen.messages), []);
@@ -225,7 +232,10 @@ describe("the player", () => {
       await slider.fill(String(moment));
       counts.push(await shownSteps(page));
     }
-    assert.deepEqual(counts, [...counts].sort((one, other) => one - other));
+    assert.deepEqual(
+      counts,
+      [...counts].sort((one, other) => one - other),
+    );
     assert.ok(counts[0] < counts[1] && counts[1] < counts[2], `${counts}`);
     assert.equal(counts[3], await allSteps(page));
     await slider.fill("60");
@@ -273,7 +283,9 @@ describe("the player", () => {
     await page.locator("#cursor").focus();
     await page.keyboard.press("]");
     assert.equal(await page.locator("#speed").inputValue(), "5");
-    const names = await page.locator("#controls button, #controls select, #controls input").evaluateAll((all) => all.map((one) => one.textContent || one.labels?.[0]?.textContent));
+    const names = await page
+      .locator("#controls button, #controls select, #controls input")
+      .evaluateAll((all) => all.map((one) => one.textContent || one.labels?.[0]?.textContent));
     assert.ok(names.every(Boolean), `${names}`);
     await close();
   });
@@ -334,11 +346,18 @@ test("what is read has contrast enough, in light and dark", async () => {
         return [255, 255, 255, 255];
       };
       const found = [];
-      for (const element of document.querySelectorAll("p, td, th, li, dt, dd, h1, h2, h3, h4, summary, figcaption, a, code, button")) {
+      for (const element of document.querySelectorAll(
+        "p, td, th, li, dt, dd, h1, h2, h3, h4, summary, figcaption, a, code, button",
+      )) {
         if (!element.textContent.trim()) continue;
-        const [one, other] = [light(rgb(getComputedStyle(element).color)), light(ground(element))].sort((a, b) => b - a);
+        const [one, other] = [light(rgb(getComputedStyle(element).color)), light(ground(element))].sort(
+          (a, b) => b - a,
+        );
         const contrast = (one + 0.05) / (other + 0.05);
-        if (contrast < 4.5) found.push(`${element.tagName} ${element.className} ${contrast.toFixed(2)} ${element.textContent.slice(0, 30)}`);
+        if (contrast < 4.5)
+          found.push(
+            `${element.tagName} ${element.className} ${contrast.toFixed(2)} ${element.textContent.slice(0, 30)}`,
+          );
       }
       return found;
     });

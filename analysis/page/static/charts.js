@@ -2,7 +2,7 @@
 "use strict";
 
 /** The page's data. */
-const data = JSON.parse(document.getElementById("data").textContent);
+const data = JSON.parse(part("data").textContent ?? "null");
 
 /** A number with three digits, or as many as it has before the point. */
 function numberText(value) {
@@ -15,9 +15,7 @@ function numberText(value) {
 function sampleText(sample) {
   if (!sample || sample.mean === null) return "unknown";
   const interval =
-    sample.low === null || sample.low === sample.high
-      ? ""
-      : ` [${numberText(sample.low)}, ${numberText(sample.high)}]`;
+    sample.low === null || sample.low === sample.high ? "" : ` [${numberText(sample.low)}, ${numberText(sample.high)}]`;
   return `${numberText(sample.mean)}${interval}`;
 }
 

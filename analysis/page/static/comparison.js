@@ -1,7 +1,13 @@
 // The charts of a comparison: heat maps of a matrix, and the differences of two groups with their intervals.
 "use strict";
 
-const STATE_COLOURS = { clean: "#2e7d32", failing: "#c62828", mixed: "#b26a00", inconclusive: "#6b7280", missing: "#c4c9cf" };
+const STATE_COLOURS = {
+  clean: "#2e7d32",
+  failing: "#c62828",
+  mixed: "#b26a00",
+  inconclusive: "#6b7280",
+  missing: "#c4c9cf",
+};
 
 /** The cells by their levels on the first two axes, one list for each combination of the others. */
 function facets(matrix) {
@@ -10,7 +16,11 @@ function facets(matrix) {
   for (const cell of matrix.cells) {
     const title = others.map((axis) => `${axis.name} = ${cell.levels[axis.name]}`).join(", ");
     if (!found.has(title)) found.set(title, []);
-    found.get(title).push({ ...cell, x: columns.levels.indexOf(cell.levels[columns.name]), y: rows.levels.indexOf(cell.levels[rows.name]) });
+    found.get(title).push({
+      ...cell,
+      x: columns.levels.indexOf(cell.levels[columns.name]),
+      y: rows.levels.indexOf(cell.levels[rows.name]),
+    });
   }
   return found;
 }
@@ -20,7 +30,10 @@ function border(cells, fails) {
   const at = (x, y) => cells.find((cell) => cell.x === x && cell.y === y);
   const edges = [];
   for (const cell of cells) {
-    for (const [dx, dy] of [[1, 0], [0, 1]]) {
+    for (const [dx, dy] of [
+      [1, 0],
+      [0, 1],
+    ]) {
       const other = at(cell.x + dx, cell.y + dy);
       const verdicts = [fails(cell), other ? fails(other) : null];
       if (!verdicts.includes(null) && verdicts[0] !== verdicts[1]) edges.push([cell.x, cell.y, dx]);
@@ -53,9 +66,15 @@ function borderSeries(name, edges, style) {
 }
 
 function cellText(cell, figure) {
-  const predicted = cell.predicted_users_failed === null ? "unknown" : `${cell.predicted_users_failed}, by ${cell.predicted_by}`;
+  const predicted =
+    cell.predicted_users_failed === null ? "unknown" : `${cell.predicted_users_failed}, by ${cell.predicted_by}`;
   const levels = Object.entries(cell.levels).map(([name, level]) => `${name} = ${level}`);
-  return [...levels, `${cell.state}, ${cell.used} of ${cell.planned} runs`, `${figure}: ${sampleText(cell.figures[figure])}`, `users predicted to fail: ${predicted}`].join("\n");
+  return [
+    ...levels,
+    `${cell.state}, ${cell.used} of ${cell.planned} runs`,
+    `${figure}: ${sampleText(cell.figures[figure])}`,
+    `users predicted to fail: ${predicted}`,
+  ].join("\n");
 }
 
 function heatMap(matrix, cells, title, figure, range) {
@@ -70,21 +89,45 @@ function heatMap(matrix, cells, title, figure, range) {
     grid: { left: 110, right: 90, top: 60, bottom: 50 },
     xAxis: { type: "category", data: columns.levels, name: columns.name, nameLocation: "middle", nameGap: 30 },
     yAxis: { type: "category", data: rows.levels, name: rows.name },
-    visualMap: { type: "continuous", seriesIndex: 0, ...range, right: 0, top: "middle", formatter: numberText, inRange: { color: ["#f2f7fc", "#74add1", "#14466b"] } },
+    visualMap: {
+      type: "continuous",
+      seriesIndex: 0,
+      ...range,
+      right: 0,
+      top: "middle",
+      formatter: numberText,
+      inRange: { color: ["#f2f7fc", "#74add1", "#14466b"] },
+    },
     series: [
       {
         type: "heatmap",
         data: known.map((cell) => ({ value: [cell.x, cell.y, cell.figures[figure].mean], cell })),
-        label: { show: true, color: "#111", textBorderColor: "#fff", textBorderWidth: 3, formatter: (item) => numberText(item.data.value[2]) },
+        label: {
+          show: true,
+          color: "#111",
+          textBorderColor: "#fff",
+          textBorderWidth: 3,
+          formatter: (item) => numberText(item.data.value[2]),
+        },
       },
       {
         type: "scatter",
         symbolSize: 0.1,
         data: unknown.map((cell) => ({ value: [cell.x, cell.y], cell })),
-        label: { show: true, position: "inside", color: STATE_COLOURS.inconclusive, formatter: (item) => (item.data.cell.state === "missing" ? "missing" : item.data.cell.used ? "unknown" : "inconclusive") },
+        label: {
+          show: true,
+          position: "inside",
+          color: STATE_COLOURS.inconclusive,
+          formatter: (item) =>
+            item.data.cell.state === "missing" ? "missing" : item.data.cell.used ? "unknown" : "inconclusive",
+        },
       },
       borderSeries("measured border", border(cells, failsMeasured), { stroke: "#c62828", lineWidth: 4 }),
-      borderSeries("predicted border", border(cells, failsAsPredicted), { stroke: "#111", lineWidth: 2, lineDash: [6, 4] }),
+      borderSeries("predicted border", border(cells, failsAsPredicted), {
+        stroke: "#111",
+        lineWidth: 2,
+        lineDash: [6, 4],
+      }),
     ],
   };
 }
@@ -101,7 +144,14 @@ function points(matrix, figure) {
     xAxis: { type: "category", data: names },
     yAxis: { type: "value", scale: true, name: figure, nameTextStyle: { align: "left" } },
     series: [
-      { type: "scatter", name: "mean", symbol: "rect", symbolSize: [26, 3], itemStyle: { color: "#14466b" }, data: samples.map((sample) => sample.mean) },
+      {
+        type: "scatter",
+        name: "mean",
+        symbol: "rect",
+        symbolSize: [26, 3],
+        itemStyle: { color: "#14466b" },
+        data: samples.map((sample) => sample.mean),
+      },
       {
         type: "scatter",
         name: "runs",
@@ -118,7 +168,10 @@ function points(matrix, figure) {
           const high = api.coord([api.value(0), api.value(2)])[1];
           const style = { stroke: "#14466b", lineWidth: 2 };
           const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style });
-          return { type: "group", children: [line(x, low, x, high), line(x - 7, low, x + 7, low), line(x - 7, high, x + 7, high)] };
+          return {
+            type: "group",
+            children: [line(x, low, x, high), line(x - 7, low, x + 7, low), line(x - 7, high, x + 7, high)],
+          };
         },
       },
     ],
@@ -126,8 +179,8 @@ function points(matrix, figure) {
 }
 
 function drawMatrix(matrix) {
-  const select = document.getElementById("figure");
-  const holder = document.getElementById("maps");
+  const select = elementOf("figure", HTMLSelectElement);
+  const holder = part("maps");
   for (const figure of matrix.figures) select.add(new Option(figure, figure));
   const flat = matrix.axes.length > 1 ? [...facets(matrix)] : [["", matrix.cells]];
   const charts = flat.map(() => {
@@ -141,7 +194,10 @@ function drawMatrix(matrix) {
     const means = matrix.cells.map((cell) => cell.figures[figure]?.mean).filter((mean) => mean !== undefined);
     const range = { min: Math.min(...means), max: Math.max(...means) };
     flat.forEach(([title, cells], index) => {
-      charts[index].setOption(matrix.axes.length > 1 ? heatMap(matrix, cells, title, figure, range) : points(matrix, figure), true);
+      charts[index].setOption(
+        matrix.axes.length > 1 ? heatMap(matrix, cells, title, figure, range) : points(matrix, figure),
+        true,
+      );
     });
   };
   select.addEventListener("change", draw);
@@ -163,17 +219,42 @@ function drawDifferences(element, pair) {
       axisPointer: { type: "shadow" },
       formatter: (items) => {
         const effect = shown[items[0].dataIndex];
-        return [effect.figure, `${pair.a}: ${sampleText(effect.a)}`, `${pair.b}: ${sampleText(effect.b)}`, `difference: ${sampleText({ mean: effect.difference, low: effect.low, high: effect.high })}`, `noise: ${numberText(effect.noise)}`, effect.status].join("\n");
+        return [
+          effect.figure,
+          `${pair.a}: ${sampleText(effect.a)}`,
+          `${pair.b}: ${sampleText(effect.b)}`,
+          `difference: ${sampleText({ mean: effect.difference, low: effect.low, high: effect.high })}`,
+          `noise: ${numberText(effect.noise)}`,
+          effect.status,
+        ].join("\n");
       },
     },
     grid: { left: 330, right: 30, top: 10, bottom: 40 },
-    xAxis: { type: "value", name: `difference of ${pair.b} from ${pair.a}, % of the greater`, nameLocation: "middle", nameGap: 26 },
-    yAxis: { type: "category", data: shown.map((effect) => effect.figure), axisLabel: { width: 310, overflow: "truncate" } },
+    xAxis: {
+      type: "value",
+      name: `difference of ${pair.b} from ${pair.a}, % of the greater`,
+      nameLocation: "middle",
+      nameGap: 26,
+    },
+    yAxis: {
+      type: "category",
+      data: shown.map((effect) => effect.figure),
+      axisLabel: { width: 310, overflow: "truncate" },
+    },
     series: [
-      { type: "scatter", symbolSize: 9, data: shown.map((effect) => ({ value: percent(effect, effect.difference), itemStyle: { color: colour(effect) } })) },
+      {
+        type: "scatter",
+        symbolSize: 9,
+        data: shown.map((effect) => ({
+          value: percent(effect, effect.difference),
+          itemStyle: { color: colour(effect) },
+        })),
+      },
       {
         type: "custom",
-        data: shown.map((effect, index) => [index, percent(effect, effect.low), percent(effect, effect.high)]).filter(([, low]) => low !== null),
+        data: shown
+          .map((effect, index) => [index, percent(effect, effect.low), percent(effect, effect.high)])
+          .filter(([, low]) => low !== null),
         renderItem: (_, api) => {
           const [low, y] = api.coord([api.value(1), api.value(0)]);
           const high = api.coord([api.value(2), api.value(0)])[0];
@@ -186,7 +267,7 @@ function drawDifferences(element, pair) {
 }
 
 if (data.matrix?.figures.length) drawMatrix(data.matrix);
-for (const element of document.querySelectorAll("[data-pair]")) {
+for (const element of parts("[data-pair]")) {
   const details = element.closest("details");
   const draw = () => {
     if (!element.hasChildNodes()) drawDifferences(element, data.pairs[Number(element.dataset.pair)]);

@@ -1,9 +1,10 @@
 // The index of runs: filters its rows and sorts them by a column. Everything is in the page already.
 "use strict";
 
-const table = document.getElementById("runs");
+const table = elementOf("runs", HTMLTableElement);
+const [head] = table.tHead?.rows ?? [];
 const rows = [...table.tBodies[0].rows];
-const control = (name) => document.getElementById(name);
+const control = (name) => /** @type {HTMLInputElement | HTMLSelectElement} */ (part(name));
 
 function filter() {
   const words = control("search").value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -17,7 +18,7 @@ function filter() {
     row.hidden = !shown;
     count += shown ? 1 : 0;
   }
-  control("shown").textContent = `${count} of ${rows.length} shown`;
+  part("shown").textContent = `${count} of ${rows.length} shown`;
 }
 
 const keyOf = (row, column) => {
@@ -27,14 +28,14 @@ const keyOf = (row, column) => {
 
 function sort(column, header) {
   const descending = header.getAttribute("aria-sort") === "ascending";
-  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  for (const other of head.cells) other.removeAttribute("aria-sort");
   header.setAttribute("aria-sort", descending ? "descending" : "ascending");
   const compare = (one, other) => (typeof one === "number" ? one - other : one.localeCompare(other));
   rows.sort((one, other) => (descending ? -1 : 1) * compare(keyOf(one, column), keyOf(other, column)));
   table.tBodies[0].append(...rows);
 }
 
-[...table.tHead.rows[0].cells].forEach((header, column) => {
+[...head.cells].forEach((header, column) => {
   const button = document.createElement("button");
   button.type = "button";
   button.textContent = header.textContent;
@@ -42,6 +43,6 @@ function sort(column, header) {
   header.replaceChildren(button);
 });
 for (const name of ["search", "scenario", "state"]) control(name).addEventListener("input", filter);
-control("filters").addEventListener("submit", (event) => event.preventDefault());
-control("filters").hidden = false;
+part("filters").addEventListener("submit", (event) => event.preventDefault());
+part("filters").hidden = false;
 filter();

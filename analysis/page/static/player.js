@@ -10,12 +10,12 @@ const STEP_MS = 1000;
 const PLACES_MAX = 24;
 
 const stillness = window.matchMedia("(prefers-reduced-motion: reduce)");
-const part = (id) => document.getElementById(id);
 
 /** `following`: whether ladders show only what has happened until the cursor. */
 const player = { following: false, frame: 0, timer: 0, before: 0 };
 
-const speed = () => Number(part("speed").value);
+const speeds = elementOf("speed", HTMLSelectElement);
+const speed = () => Number(speeds.value);
 
 /** The value of a level at a moment: the last one before. */
 function levelAt(points, second) {
@@ -52,7 +52,11 @@ function drawQueue(holder, queue, second) {
   }
   const state = full ? "full" : depth ? "waiting" : "empty";
   const words = `${numberText(depth)} of ${numberText(limit)} + 1, ${state}; ${numberText(overflows)} overflows so far`;
-  holder.replaceChildren(element("b", "", `${queue.role}: accept queue`), places, element("span", full ? "full" : "", words));
+  holder.replaceChildren(
+    element("b", "", `${queue.role}: accept queue`),
+    places,
+    element("span", full ? "full" : "", words),
+  );
 }
 
 function followQueues(second) {
@@ -61,14 +65,14 @@ function followQueues(second) {
 
 /** Steps that are still to come fade; without a play all of them are shown. */
 function followLadders(second) {
-  for (const ladder of document.querySelectorAll(".ladder")) {
-    const steps = [...ladder.querySelectorAll(".step")];
+  for (const ladder of parts(".ladder")) {
+    const steps = parts(".step", ladder);
     const past = steps.filter((step) => !player.following || Number(step.dataset.at) <= second + 1e-9);
     steps.forEach((step) => step.classList.remove("now"));
     steps.forEach((step) => step.classList.toggle("later", !past.includes(step)));
     if (player.following && past.length) past[past.length - 1].classList.add("now");
-    const soFar = ladder.querySelector(".so-far");
-    soFar.hidden = !player.following;
+    const [soFar] = parts(".so-far", ladder);
+    soFar.toggleAttribute("hidden", !player.following);
     const count = (found) => found.filter((step) => !step.classList.contains("pause")).length;
     soFar.textContent = `At ${second.toFixed(3)} s: ${count(past)} of its ${count(steps)} steps so far; the first at ${Number(steps[0]?.dataset.at ?? 0).toFixed(3)} s.`;
   }
@@ -119,14 +123,15 @@ function play() {
 const toggle = () => (shared.played ? pause() : play());
 
 function changeSpeed(by) {
-  const select = part("speed");
+  const select = speeds;
   select.selectedIndex = Math.min(Math.max(select.selectedIndex + by, 0), SPEEDS.length - 1);
 }
 
 function preparePlayer() {
   if (!shared.charts.length) return;
-  const fitting = SPEEDS.filter((each) => each >= 1).find((each) => shared.last / each <= PLAYED_S) ?? SPEEDS[SPEEDS.length - 1];
-  for (const each of SPEEDS) part("speed").append(new Option(`${each} ×`, String(each), each === fitting, each === fitting));
+  const fitting =
+    SPEEDS.filter((each) => each >= 1).find((each) => shared.last / each <= PLAYED_S) ?? SPEEDS[SPEEDS.length - 1];
+  for (const each of SPEEDS) speeds.append(new Option(`${each} ×`, String(each), each === fitting, each === fitting));
   part("queues").append(...data.queues.map(() => element("div", "queue")));
   part("play").addEventListener("click", toggle);
   part("stop").addEventListener("click", () => {
@@ -134,7 +139,7 @@ function preparePlayer() {
     setFollowing(false);
   });
   Object.assign(shared.keys, { " ": toggle, "[": () => changeSpeed(-1), "]": () => changeSpeed(1) });
-  const slider = part("cursor");
+  const slider = elementOf("cursor", HTMLInputElement);
   slider.addEventListener("input", () => setFollowing(true));
   slider.addEventListener("keydown", (event) => {
     const action = event.ctrlKey || event.metaKey || event.altKey ? null : shared.keys[event.key];

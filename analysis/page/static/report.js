@@ -24,8 +24,20 @@ const style = () => getComputedStyle(document.documentElement);
 const colour = (name) => (name.startsWith("--") ? style().getPropertyValue(name).trim() : name);
 
 /**
+ * @typedef {object} Drawn
+ * @property {any} chart
+ * @property {Chart} instance
+ * @property {HTMLElement | SVGElement} element
+ * @property {HTMLElement | SVGElement} readout
+ * @property {HTMLElement} line
+ * @property {HTMLElement} brush
+ */
+
+/**
  * All charts, and what they share. `followers` are called with each place of the cursor; while it is `played`, pointing
  * leaves it alone; `keys` are further ones that a chart and the slider listen to.
+ * @type {{ charts: Drawn[], first: number, last: number, from: number, to: number, cursor: number,
+ *   followers: ((second: number) => void)[], played: boolean, keys: Record<string, () => void> }}
  */
 const shared = { charts: [], first: 0, last: 1, from: 0, to: 1, cursor: 0, followers: [], played: false, keys: {} };
 
@@ -69,7 +81,9 @@ function spans(chart, each, itemColour) {
       const { x, width } = api.coordSys ?? { x: GRID.left, width: api.getWidth() - GRID.left - GRID.right };
       const from = Math.max(shape.x, x);
       const to = Math.min(shape.x + shape.width, x + width);
-      return to > from ? { type: "rect", shape: { ...shape, x: from, width: to - from }, style: { fill: itemColour } } : null;
+      return to > from
+        ? { type: "rect", shape: { ...shape, x: from, width: to - from }, style: { fill: itemColour } }
+        : null;
     },
   };
 }
@@ -82,8 +96,16 @@ function drawnSeries(chart, each, rank) {
     return { ...common, type: "bar", stack: "all", barWidth: "96%", data: dense(chart, each.points) };
   }
   if (chart.kind === "points") {
-    const cross = each.tone === "connect" ? { itemStyle: { color: itemColour, borderColor: itemColour, borderWidth: 1.5 } } : {};
-    return { ...common, ...cross, type: "scatter", symbol: SYMBOLS[each.tone] ?? "circle", symbolSize: 7, data: each.points };
+    const cross =
+      each.tone === "connect" ? { itemStyle: { color: itemColour, borderColor: itemColour, borderWidth: 1.5 } } : {};
+    return {
+      ...common,
+      ...cross,
+      type: "scatter",
+      symbol: SYMBOLS[each.tone] ?? "circle",
+      symbolSize: 7,
+      data: each.points,
+    };
   }
   if (chart.kind === "spans") return { ...common, ...spans(chart, each, itemColour) };
   const last = each.points[each.points.length - 1];
@@ -92,7 +114,11 @@ function drawnSeries(chart, each, rank) {
     type: "line",
     step: "end",
     symbol: each.points.length === 1 ? "circle" : "none",
-    lineStyle: { color: itemColour, width: WIDTHS[each.tone] ?? 2, type: TONE_DASHES[each.tone] ?? DASHES[rank % DASHES.length] },
+    lineStyle: {
+      color: itemColour,
+      width: WIDTHS[each.tone] ?? 2,
+      type: TONE_DASHES[each.tone] ?? DASHES[rank % DASHES.length],
+    },
     // A level holds until the end of the chart.
     data: last && last[1] !== null && last[0] < shared.last ? [...each.points, [shared.last, last[1]]] : each.points,
   };
@@ -113,23 +139,55 @@ function option(chart) {
       data: [[{ name: "drain", xAxis: drain.from }, { xAxis: Math.min(drain.to, shared.last) }]],
     };
   }
-  const axis = { axisLine: { lineStyle: { color: rule } }, splitLine: { lineStyle: { color: rule, opacity: 0.6 } }, nameTextStyle: { color: faint } };
+  const axis = {
+    axisLine: { lineStyle: { color: rule } },
+    splitLine: { lineStyle: { color: rule, opacity: 0.6 } },
+    nameTextStyle: { color: faint },
+  };
   return {
     animation: false,
     aria: { enabled: true, label: { enabled: false }, decal: { show: chart.kind === "bars" } },
     textStyle: { color: ink },
     tooltip: { show: false },
-    legend: { type: "scroll", top: 0, left: 0, right: 0, itemWidth: 30, textStyle: { color: ink }, pageTextStyle: { color: ink }, pageIconColor: ink, pageIconInactiveColor: rule },
+    legend: {
+      type: "scroll",
+      top: 0,
+      left: 0,
+      right: 0,
+      itemWidth: 30,
+      textStyle: { color: ink },
+      pageTextStyle: { color: ink },
+      pageIconColor: ink,
+      pageIconInactiveColor: rule,
+    },
     grid: GRID,
-    xAxis: { ...axis, type: "value", min: shared.first, max: shared.last, containShape: false, axisLabel: { color: faint, showMaxLabel: false, formatter: (value) => `${Number(value.toFixed(3))} s` } },
+    xAxis: {
+      ...axis,
+      type: "value",
+      min: shared.first,
+      max: shared.last,
+      containShape: false,
+      axisLabel: { color: faint, showMaxLabel: false, formatter: (value) => `${Number(value.toFixed(3))} s` },
+    },
     yAxis: {
       ...axis,
-      ...(chart.kind === "spans" ? { inverse: true, min: 0.5, max: rowsOf(chart) + 0.5, splitLine: { show: false } } : {}),
+      ...(chart.kind === "spans"
+        ? { inverse: true, min: 0.5, max: rowsOf(chart) + 0.5, splitLine: { show: false } }
+        : {}),
       type: chart.log ? "log" : "value",
       minInterval: chart.unit === "ms" ? undefined : 1,
       axisLabel: { color: faint, show: chart.kind !== "spans", formatter: (value) => valueText(chart, value) },
     },
-    dataZoom: [{ type: "inside", filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseMove: false, moveOnMouseWheel: false, preventDefaultMouseMove: false }],
+    dataZoom: [
+      {
+        type: "inside",
+        filterMode: "none",
+        zoomOnMouseWheel: "ctrl",
+        moveOnMouseMove: false,
+        moveOnMouseWheel: false,
+        preventDefaultMouseMove: false,
+      },
+    ],
     series,
   };
 }
@@ -161,7 +219,9 @@ function at(chart, each, second) {
 }
 
 function readOut({ chart, readout }) {
-  const parts = chart.series.map((each) => [each.name, at(chart, each, shared.cursor)]).filter(([, text]) => text !== null);
+  const parts = chart.series
+    .map((each) => [each.name, at(chart, each, shared.cursor)])
+    .filter(([, text]) => text !== null);
   const time = document.createElement("b");
   time.textContent = `at ${shared.cursor.toFixed(1)} s`;
   readout.replaceChildren(time);
@@ -180,12 +240,13 @@ function placeCursor({ instance, line }) {
 
 function setCursor(second) {
   shared.cursor = Math.min(Math.max(second, shared.first), shared.last);
-  const slider = document.getElementById("cursor");
+  const slider = elementOf("cursor", HTMLInputElement);
   slider.value = String(Math.round((1000 * (shared.cursor - shared.first)) / (shared.last - shared.first)));
   slider.setAttribute("aria-valuetext", `${shared.cursor.toFixed(1)} seconds`);
   const zoomed = shared.from > shared.first || shared.to < shared.last;
-  document.getElementById("cursor-at").textContent =
-    `${shared.cursor.toFixed(1)} s` + (zoomed ? `, showing ${shared.from.toFixed(1)} to ${shared.to.toFixed(1)} s` : "");
+  part("cursor-at").textContent =
+    `${shared.cursor.toFixed(1)} s` +
+    (zoomed ? `, showing ${shared.from.toFixed(1)} to ${shared.to.toFixed(1)} s` : "");
   for (const each of shared.charts) {
     placeCursor(each);
     readOut(each);
@@ -200,7 +261,10 @@ function setRange(from, to) {
   shared.from = Math.min(Math.max(from, shared.first), shared.last - width);
   shared.to = shared.from + width;
   for (const { instance } of shared.charts) {
-    instance.dispatchAction({ type: "dataZoom", startValue: shared.from, endValue: shared.to }, { silent: true, flush: true });
+    instance.dispatchAction(
+      { type: "dataZoom", startValue: shared.from, endValue: shared.to },
+      { silent: true, flush: true },
+    );
   }
   setCursor(shared.cursor);
 }
@@ -266,7 +330,10 @@ function listen(each) {
   instance.getZr().on("globalout", () => end(null));
   instance.on("datazoom", () => {
     const [{ startValue, endValue }] = instance.getOption().dataZoom;
-    if (startValue !== undefined && (Math.abs(startValue - shared.from) > 1e-6 || Math.abs(endValue - shared.to) > 1e-6)) {
+    if (
+      startValue !== undefined &&
+      (Math.abs(startValue - shared.from) > 1e-6 || Math.abs(endValue - shared.to) > 1e-6)
+    ) {
       setRange(startValue, endValue);
     }
   });
@@ -283,25 +350,40 @@ function overlay(element, name) {
 }
 
 function drawTimelines() {
-  const holders = [...document.querySelectorAll("[data-chart]")];
+  const holders = parts("[data-chart]");
   if (!holders.length) return;
-  const ends = [...data.phases.map((phase) => phase.to), ...data.charts.flatMap((chart) => chart.series.flatMap((each) => each.points.map(([second]) => second)))];
-  shared.last = shared.to = Math.max(ends.reduce((one, other) => Math.max(one, other), 0), 1);
+  const ends = [
+    ...data.phases.map((phase) => phase.to),
+    ...data.charts.flatMap((chart) => chart.series.flatMap((each) => each.points.map(([second]) => second))),
+  ];
+  shared.last = shared.to = Math.max(
+    ends.reduce((one, other) => Math.max(one, other), 0),
+    1,
+  );
   for (const element of holders) {
     const chart = data.charts.find((each) => each.id === element.dataset.chart);
     const instance = echarts.init(element, null, { renderer: "canvas" });
     instance.setOption(option(chart));
-    const each = { chart, instance, element, readout: element.parentElement.querySelector(".readout"), line: overlay(element, "cursor"), brush: overlay(element, "brush") };
+    const each = {
+      chart,
+      instance,
+      element,
+      readout: parts(".readout", element.parentElement ?? document)[0],
+      line: overlay(element, "cursor"),
+      brush: overlay(element, "brush"),
+    };
     shared.charts.push(each);
     window.addEventListener("resize", () => instance.resize());
     listen(each);
   }
-  document.getElementById("controls").hidden = false;
-  const slider = document.getElementById("cursor");
-  slider.addEventListener("input", () => setCursor(shared.first + (Number(slider.value) / 1000) * (shared.last - shared.first)));
-  document.getElementById("zoom-in").addEventListener("click", () => zoom(0.5));
-  document.getElementById("zoom-out").addEventListener("click", () => zoom(2));
-  document.getElementById("zoom-all").addEventListener("click", () => setRange(shared.first, shared.last));
+  part("controls").hidden = false;
+  const slider = elementOf("cursor", HTMLInputElement);
+  slider.addEventListener("input", () =>
+    setCursor(shared.first + (Number(slider.value) / 1000) * (shared.last - shared.first)),
+  );
+  part("zoom-in").addEventListener("click", () => zoom(0.5));
+  part("zoom-out").addEventListener("click", () => zoom(2));
+  part("zoom-all").addEventListener("click", () => setRange(shared.first, shared.last));
   setCursor(shared.first);
 }
 
@@ -312,7 +394,7 @@ function redraw() {
 
 function listenForTheme() {
   const preferred = window.matchMedia("(prefers-color-scheme: dark)");
-  const button = document.getElementById("theme");
+  const button = part("theme");
   button.hidden = false;
   button.addEventListener("click", () => {
     const root = document.documentElement;
