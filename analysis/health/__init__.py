@@ -23,6 +23,7 @@ def examine(raw: RawRun) -> Health:
     reports = [
         sampler.examine_clock(raw.samples.values(), window),
         host.examine(raw, window),
+        *([k6.examine_users(raw)] if raw.clients else []),
         *(sampler.examine(instance, samples, window) for instance, samples in raw.samples.items()),
         *(
             k6.examine(instance, client, exits.get(instance), _cpu_percent(raw, instance, window), _due(raw))

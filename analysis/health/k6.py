@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from analysis import limits
 from analysis.health.problems import Evidence, Report
 
 if TYPE_CHECKING:
     from analysis.bulk import Log
     from analysis.client import Client, Events
+    from analysis.rawrun import RawRun
+
+# The workloads with so many users, each of whom sends a request at least.
+_OF_USERS = ("users", "tcp", "long_polling")
 
 
 def examine(
@@ -42,6 +48,22 @@ def examine(
     _examine_arrivals(report, client.requests.count, due)
     if client.log_errors:
         report.add(f"k6.log has {client.log_errors} errors")
+    return report
+
+
+def examine_users(raw: RawRun) -> Report:
+    """Report on whether all users of the load began, of all instances together."""
+    begun = sum(len(np.unique(client.requests.columns["vu"])) for client in raw.clients.values())
+    report = Report("users", {"begun": begun})
+    if any(client.requests.announced != client.requests.count for client in raw.clients.values()):
+        return report  # some are not known; the file's own report says so
+    knobs = raw.manifest.knobs
+    workload, users = knobs.get("load.workload"), knobs.get("load.users")
+    asked = users.value if users and workload and workload.value in _OF_USERS else None
+    if isinstance(asked, int) and begun < asked:
+        report.add(
+            f"{begun} of {asked} users came to ask for anything: the load was less than asked for", Evidence.LOAD
+        )
     return report
 
 

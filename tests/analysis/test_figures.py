@@ -12,6 +12,7 @@ from analysis import figures, manifest
 from analysis.figures import Run, Scope, UnknownFigure, check_name
 from analysis.figures.document import markdown
 from analysis.figures.names import kernel_counters
+from analysis.model import outcomes
 from analysis.rawrun import RawRun
 from analysis.values import Kind, Unknown, Value
 from tests.analysis.support import KNOBS, OTHERS, SERVED_MS, USERS, knob, make_request, make_samples, quiet_tick
@@ -194,6 +195,7 @@ def test_an_admission_without_its_turn_leaves_the_order_unknown(run: RunFolder) 
 
 
 def test_statistics_of_nothing_are_unknown(run: RunFolder) -> None:
+    run.set_knobs(load__users=1)
     run.clients["k6-1"].requests = [make_request(1, None)]
 
     assert value(run, "client.latency_ms.list") == ()
@@ -236,7 +238,6 @@ def test_management_ports_are_no_part_of_the_queue(run: RunFolder) -> None:
         ({"load__workload": "spike"}, None, "the model is of the workload users"),
         ({"load__keep_alive": False}, None, "the model is of users who keep their connections"),
         ({"load__path": "/static"}, None, "the model knows the time of /api/delay alone"),
-        ({"load__users": 30_000}, None, "the model is of at most 20000 users"),
         ({"load__connect_timeout": 120_000}, None, "load.request_timeout ends requests before load.connect_timeout"),
         ({"load__max_duration": 40_000}, None, "load.max_duration may end the load"),
         ({"load__calls": 2}, None, "users who fail dial again for their next call"),
@@ -267,6 +268,12 @@ def test_the_model_follows_the_settings_and_says_where_it_ends(
     assert reason in (found.why if isinstance(found, Unknown) else "")
     if served is not None:
         assert value(run, "model.users_failed") == run.manifest["knobs"]["load.users"]["value"] - served
+
+
+def test_the_model_does_not_simulate_more_users_than_it_can(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcomes, "_USERS_MAX", USERS - 1)
+
+    assert why(run, "model.users_served") == "the model gives none: the model is of at most 102 users"
 
 
 @pytest.mark.parametrize(

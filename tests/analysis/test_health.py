@@ -202,6 +202,11 @@ FAULTS = {
     "a spike of which a few requests came after its end does not": Fault(
         {"model"}, "", before=lambda run: spike(run, rate_per_second=54)
     ),
+    "users who never came spoil what the load must lead to": Fault(
+        LOAD,
+        "users: 103 of 104 users came to ask for anything: the load was less than asked for",
+        before=lambda run: run.set_knobs(load__users=104),
+    ),
     "a k6 that did not end in order spoils what it recorded": Fault(
         LOAD,
         "k6/k6-1: k6 did not end in order, so the load may have ended early",
