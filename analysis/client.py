@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 _LOG_ERROR = re.compile(rb'level=(?:error|fatal|panic)\b|"level":"(?:error|fatal|panic)"')
 
 # What a dial can fail with, as dials.jsonl spells it; whatever else stands there counts as the last.
-ERROR_KINDS = ("timeout", "refused", "reset", "address-not-available", "unreachable", "canceled", "other")
+ERROR_KINDS = (
+    "timeout",
+    "refused",
+    "reset",
+    "address-not-available",
+    "unreachable",
+    "canceled",
+    "half-open",
+    "other",
+)
 
 
 @dataclass(slots=True)

@@ -8,11 +8,13 @@ from lab import presets, sysctls
 from lab.catalogue import CATALOGUE, show_value
 from lab.effective import Effective
 from lab.errors import Problem
-from lab.knobs import PROXIES, ROLES
+from lab.knobs import OTHERS_FIRST_MS, PROXIES, ROLES
 from lab.predictions import prediction_problems
 
 STATIC_PAGE = "/static.html"
 _DELAY = "/api/delay"
+# The lines that k6's requests have, less one (k6/lib/slow.js).
+_HEADER_INTERVALS = 4
 
 
 def problems_of(effective: Effective) -> Iterator[Problem]:
@@ -109,10 +111,29 @@ def _between_knobs(effective: Effective) -> Iterator[Problem]:
         yield Problem("the workload 'sequential' is one user's: it runs in one instance", at("load.instances"))
     if load.workload == "long_polling" and load.users == 1:
         yield Problem("long_polling ramps up in two halves, and one user has none", at("load.users"))
-    if load.workload in ("users", "tcp", "long_polling") and load.users < load.instances:
+    if load.workload not in ("spike", "sequential") and load.users < load.instances:
         what = f"{load.users} users cannot be shared by {load.instances} instances of k6"
         yield Problem(what, _first_asked(effective, "load.instances", "load.users"))
+    if load.workload == "slow_clients":
+        yield from _headers(effective)
     yield from _durations(effective)
+
+
+def _headers(effective: Effective) -> Iterator[Problem]:
+    load = effective.scenario.knobs.load
+    shown = _shown(effective, "load.header_duration")
+    if load.header_duration < _HEADER_INTERVALS * load.header_interval:
+        what = f"a header has {_HEADER_INTERVALS + 1} lines at the least, and at one each"
+        yield Problem(
+            f"{what} {_shown(effective, 'load.header_interval')} it takes longer than load.header_duration ({shown})",
+            _first_asked(effective, "load.header_interval", "load.header_duration"),
+        )
+    if load.request_timeout <= load.header_duration:
+        what = f"load.request_timeout ({_shown(effective, 'load.request_timeout')}) ends a slow client's request before"
+        yield Problem(
+            f"{what} its header is sent, after load.header_duration ({shown})",
+            _first_asked(effective, "load.header_duration", "load.request_timeout"),
+        )
 
 
 def _durations(effective: Effective) -> Iterator[Problem]:
@@ -121,6 +142,8 @@ def _durations(effective: Effective) -> Iterator[Problem]:
     needed_ms = {
         "users": arrivals_ms,
         "tcp": arrivals_ms,
+        "slow_clients": max(OTHERS_FIRST_MS + arrivals_ms, load.header_duration),
+        "half_open": max(OTHERS_FIRST_MS + arrivals_ms, load.half_open_duration),
         "spike": load.duration,
         "long_polling": load.ramp_half + load.ramp_full + load.ramp_down,
         "sequential": 0,

@@ -16,7 +16,10 @@ Role = Literal["k6", "nginx", "gateway", "backend"]
 ROLES: tuple[Role, ...] = ("k6", "nginx", "gateway", "backend")
 # One of these may stand between the client and the backends, and sees both hops.
 PROXIES: tuple[Role, ...] = ("nginx", "gateway")
-Workload = Literal["users", "spike", "long_polling", "sequential", "tcp"]
+Workload = Literal["users", "spike", "long_polling", "sequential", "tcp", "slow_clients", "half_open"]
+
+# In slow_clients and half_open, the users come so long after the others (k6/lib/users.js).
+OTHERS_FIRST_MS = 1_000
 
 KnobValue = int | bool | str
 
@@ -34,13 +37,15 @@ class OfTheLab:
 
 
 _OfTheLab = OfTheLab()
-_Users = For(("users", "tcp"))
+_Users = For(("users", "tcp", "slow_clients", "half_open"))
 _Spike = For(("spike",))
 _LongPolling = For(("long_polling",))
 _Sequential = For(("sequential",))
 _Tcp = For(("tcp",))
-_Kept = For(("users", "spike", "long_polling", "sequential"))
-_Delay = For(("users", "spike", "sequential", "tcp"))
+_SlowClients = For(("slow_clients",))
+_HalfOpen = For(("half_open",))
+_Kept = For(("users", "spike", "long_polling", "sequential", "slow_clients", "half_open"))
+_Delay = For(("users", "spike", "sequential", "tcp", "slow_clients", "half_open"))
 
 
 class Group(BaseModel):
@@ -238,7 +243,9 @@ class Load(Group):
         int, Field(ge=0, le=10_485_760, description="The size of the answer's body; bytes"), _Delay
     ] = 0
     users: Annotated[
-        int, Field(ge=1, le=100_000, description="Users, over all instances"), For(("users", "tcp", "long_polling"))
+        int,
+        Field(ge=1, le=100_000, description="Users, over all instances"),
+        For(("users", "tcp", "slow_clients", "half_open", "long_polling")),
     ] = 1
     arrival_gap: Annotated[
         Duration, Field(ge=0, description="Each user arrives this long after the last; 0s = all at once"), _Users
@@ -250,6 +257,25 @@ class Load(Group):
         Field(description="Who closes a connection first, once its one request is answered"),
         _Tcp,
     ] = "client"
+    slow_users: Annotated[
+        int, Field(ge=1, le=10_000, description="Clients beside the users that take long over a header"), _SlowClients
+    ] = 10
+    header_interval: Annotated[
+        Duration,
+        Field(ge=1, description="How long after one line of its header such a client sends the next"),
+        _SlowClients,
+    ] = 1_000
+    header_duration: Annotated[
+        Duration, Field(ge=1, description="How long it takes from the first line to the last"), _SlowClients
+    ] = 10_000
+    half_open: Annotated[
+        int,
+        Field(ge=1, le=1_000, description="Connections beside the users whose handshake is never completed"),
+        _HalfOpen,
+    ] = 10
+    half_open_duration: Annotated[
+        Duration, Field(ge=1, description="How long they are held, from the load's begin"), _HalfOpen
+    ] = 10_000
     rate_per_second: Annotated[
         int, Field(ge=1, le=1_000_000, description="Requests begun in each second, over all instances"), _Spike
     ] = 100

@@ -53,6 +53,10 @@ def _users(effective: Effective) -> tuple[int, str]:
     load = effective.scenario.knobs.load
     if load.workload == "spike":
         return load.max_users, "load.max_users"
+    if load.workload == "slow_clients":
+        return load.users + load.slow_users, "load.users"
+    if load.workload == "half_open":
+        return load.users + load.half_open, "load.users"
     return (1, "load.workload") if load.workload == "sequential" else (load.users, "load.users")
 
 

@@ -16,6 +16,7 @@ from analysis.values import Unknown, Value
 from analysis.window import Window
 from lab import sysctls
 from lab.effective import Effective
+from lab.knobs import OTHERS_FIRST_MS
 from lab.topology import topology_of
 
 _RESPONSES = "model.response_ms.list"
@@ -82,7 +83,12 @@ def least_s(effective: Effective) -> float:
     longest_ms = max(known.get(_RESPONSES) or [0])
     failing_ms = knobs.connect_timeout if known.get("model.users_failed") else 0
     last_ms: int = max(own_ms, longest_ms, failing_ms)
-    return ((knobs.users - 1) * knobs.arrival_gap + last_ms) / 1000
+    users_ms = (knobs.users - 1) * knobs.arrival_gap + last_ms
+    if knobs.workload == "slow_clients":
+        return max(OTHERS_FIRST_MS + users_ms, knobs.header_duration) / 1000
+    if knobs.workload == "half_open":
+        return max(OTHERS_FIRST_MS + users_ms, knobs.half_open_duration) / 1000
+    return users_ms / 1000
 
 
 def _manifest(effective: Effective) -> Manifest:

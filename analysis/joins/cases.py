@@ -27,7 +27,10 @@ _CONNECTION = (
     "client_fin_time_us", "server_fin_time_us", "first_rst_by", "first_rst_time_us", "closed_by", "close_kind",
 )  # fmt: skip
 _ACCEPTED = ("accepted_after_us", "accepted_before_us")
-_PROOF = ("syns_overflowed", "syns_not_dropped", "syns_unsampled", "depth_min", "depth_max", "queue_limit")
+_PROOF = (
+    "syns_overflowed", "syns_syn_queue_full", "syns_not_dropped", "syns_unsampled", "depth_min", "depth_max",
+    "queue_limit",
+)  # fmt: skip
 
 
 def build(database: duckdb.DuckDBPyConnection, slow_ms: int | None) -> None:

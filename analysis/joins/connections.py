@@ -145,7 +145,8 @@ _ACCEPTED = """
 """
 
 # Each SYN that nothing answered, with the ticks around it and what the server's kernel counted between them.
-# enough: the kernel counted as many overflows there as SYNs got lost that certainly came between the two ticks.
+# enough: the kernel counted as many overflows there as SYNs got lost that certainly came between the two ticks;
+# syn_queue_full: as many SYNs that met a full queue of half-open connections.
 _LOST_SYNS = """
     CREATE TABLE lost_syns AS
     WITH syns AS (
@@ -168,7 +169,9 @@ _LOST_SYNS = """
            next.overflows - last.overflows AS overflows, next.listen_drops - last.listen_drops AS drops,
            greatest(last.depth, next.depth) AS depth, next.queue_limit,
            next.overflows - last.overflows
-               >= greatest(next.lost_surely_before - last.lost_perhaps_before, 1) AS enough
+               >= greatest(next.lost_surely_before - last.lost_perhaps_before, 1) AS enough,
+           next.syn_queue_drops - last.syn_queue_drops
+               >= greatest(next.lost_surely_before - last.lost_perhaps_before, 1) AS syn_queue_full
       FROM syns
            ASOF LEFT JOIN cumulative AS last
                 ON last.instance = syns.to_instance AND last.time_us <= syns.time_us - $slack_us
@@ -181,6 +184,7 @@ _LOST_SYNS = """
 _QUEUE_PROOF = """
     CREATE TABLE queue_proof AS
     SELECT observer, id, count(*) AS syns, count(*) FILTER (enough) AS syns_overflowed,
+           count(*) FILTER (syn_queue_full) AS syns_syn_queue_full,
            count(*) FILTER (drops = 0) AS syns_not_dropped, count(*) FILTER (drops IS NULL) AS syns_unsampled,
            min(depth) AS depth_min, max(depth) AS depth_max, max(queue_limit) AS queue_limit
       FROM lost_syns GROUP BY observer, id ORDER BY observer, id

@@ -238,8 +238,17 @@ def _load_flows(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
             )
 
 
+_COUNTERS = (
+    "TcpExt.ListenOverflows",
+    "TcpExt.ListenDrops",
+    "TcpExt.TCPReqQFullDoCookies",
+    "TcpExt.TCPReqQFullDrop",
+)
+
+
 def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    ticks = ("n", "time_us", "listeners", "depth", "queue_limit", "drops", "overflows", "listen_drops", "cookies")
+    ticks = ("n", "time_us", "listeners", "depth", "queue_limit", "drops", "overflows", "listen_drops", "cookies",
+             "syn_queue_drops")  # fmt: skip
     _create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys(ticks, "BIGINT")})
     _create(database, "processors", {"time_us": "BIGINT", "total_ms": "BIGINT", "idle_ms": "BIGINT"})
     for instance, samples in raw.samples.items():
@@ -254,14 +263,14 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 
 
 def _ticks(samples: Samples) -> Iterable[Integers]:
-    """The columns of `ticks`: the sums over the listeners of the traffic port, and three counters."""
+    """The columns of `ticks`: the sums over the listeners of the traffic port, and the kernel's counters."""
     listeners = [[each for each in tick.listeners if each.port == TRAFFIC_PORT] for tick in samples.ticks]
     yield np.arange(len(samples.ticks), dtype=np.int64)
     yield np.array([tick.time_us for tick in samples.ticks], dtype=np.int64)
     yield np.array([len(of_tick) for of_tick in listeners], dtype=np.int64)
     for key in ("depth", "limit", "drops"):
         yield np.array([sum(getattr(each, key) for each in of_tick) for of_tick in listeners], dtype=np.int64)
-    for name in ("TcpExt.ListenOverflows", "TcpExt.ListenDrops", "TcpExt.TCPReqQFullDoCookies"):
+    for name in _COUNTERS:
         yield samples.series(name)
 
 

@@ -31,6 +31,7 @@ _GAVE_UP = {
     "address-not-available": "has no port to connect from",
     "unreachable": "finds no way there",
     "canceled": "ends while connecting",
+    "half-open": "never completes the handshake, on purpose",
 }
 
 

@@ -72,6 +72,17 @@ def _overflow_says(prefix: str) -> str:
                   format('{{}} to {{}}', {prefix}_depth_min, {prefix}_depth_max)), {prefix}_queue_limit)"""
 
 
+def _crowded_out(prefix: str) -> str:
+    """Each of a connection's SYNs met a full SYN queue."""
+    return f"""(NOT {prefix}_established AND NOT {prefix}_refused AND {prefix}_syns_lost = {prefix}_syn_count
+                AND {prefix}_syns_syn_queue_full = {prefix}_syns_lost)"""
+
+
+def _crowded_out_says(prefix: str) -> str:
+    return f"""{_syns(prefix)} || format(', none answered; around each, the kernel of {{}} counted a SYN that its queue'
+               || ' of half-open connections had no place for', {prefix}_to_instance)"""
+
+
 def _unnoticed(prefix: str) -> str:
     """The server knew nothing of the connection: the handshake's last ACK met a full queue, and so did all data."""
     return f"""coalesce({prefix}_established AND NOT {prefix}_entered AND NOT {prefix}_aborted
@@ -205,6 +216,16 @@ CAUSES = (
         " OR (status IN (502, 504) AND coalesce(up_aborted, false)))",
         f"""if(coalesce(flow_aborted, false), {_FLOW} || ': ' || {_aborted_says("flow")},
             {_LINE} || '; ' || {_UP} || '; ' || {_UP_FLOW} || ': ' || {_aborted_says("up")})""",
+    ),
+    Cause(
+        "syn-queue-drop",
+        "The server's queue of half-open connections was full each time the client, or the proxy, knocked.",
+        "The dial timed out; none of its SYNs was answered; and around each of them the server's kernel counted at"
+        " least as many `TcpExt.TCPReqQFullDrop` as SYNs got lost there. At a proxy: the same of its connection.",
+        f"outcome = 'failed' AND (({_NO_CONNECTION} AND {_crowded_out('flow')})"
+        f" OR ({_NO_UPSTREAM} AND {_crowded_out('up')}))",
+        f"""if({_NO_CONNECTION}, {_DIAL_FAILED} || '; ' || {_FLOW} || ': ' || {_crowded_out_says("flow")},
+            {_LINE} || '; ' || {_UP} || '; ' || {_UP_FLOW} || ': ' || {_crowded_out_says("up")})""",
     ),
     Cause(
         "connect-timeout",

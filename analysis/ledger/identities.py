@@ -125,9 +125,10 @@ def _of_users(server: str) -> Iterator[Identity]:
     )
     yield Identity(
         "dials-unanswered",
-        "Each dial that timed out, or that k6's end cut short, is a connection whose SYNs nothing answered.",
-        "client.dials.failed_timeout + client.dials.failed_canceled",
-        f"flows.{server}.unanswered",
+        "Each dial that timed out, or that k6's end cut short, is a connection whose SYNs nothing answered. One"
+        " that was held half open on purpose may be one, or was answered in vain.",
+        "client.dials.failed_timeout + client.dials.failed_canceled + client.dials.failed_half_open",
+        f"flows.{server}.unanswered + min(flows.{server}.half_open, client.dials.failed_half_open)",
     )
     yield Identity(
         "dials-refused",
@@ -252,9 +253,9 @@ def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
     )
     yield Identity(
         "drops-by-overflow",
-        "A full accept queue was the only reason to drop.",
+        "A full accept queue, or a full queue of half-open connections, was the only reason to drop.",
         f"kernel.{server}.TcpExt.ListenDrops",
-        f"kernel.{server}.TcpExt.ListenOverflows",
+        f"kernel.{server}.TcpExt.ListenOverflows + kernel.{server}.TcpExt.TCPReqQFullDrop",
     )
 
 

@@ -79,7 +79,8 @@ class _Run:
             arriving = self.integer("load.rate_per_second") * (self.integer("load.duration") / 1000)
             lasting = self.integer("load.rate_per_second") * self.integer("load.handler_delay") / 1000
             return math.ceil(min(arriving, lasting, self.integer("load.max_users")))
-        return self.integer("load.users")
+        beside = {"slow_clients": "load.slow_users", "half_open": "load.half_open"}.get(str(workload))
+        return self.integer("load.users") + (self.integer(beside) if beside else 0)
 
     @property
     def keeps_connections(self) -> bool:
@@ -140,6 +141,12 @@ def _ports(run: _Run) -> _Remedy:
     return _Remedy(f"kernel.{role}.net.ipv4.ip_local_port_range", _PORTS, why)
 
 
+def _cookies(run: _Run) -> _Remedy:
+    role = "nginx" if run.drops_at_nginx else "backend"
+    why = "the kernel then answers SYNs for which its queue has no place"
+    return _Remedy(f"kernel.{role}.net.ipv4.tcp_syncookies", "1", why)
+
+
 def _idle_before_the_server(run: _Run) -> _Remedy:
     kept_ms = run.integer("backend.keep_alive_timeout")
     value = words.duration(max(kept_ms // 2, kept_ms - _TIMEOUT_MARGIN_MS))
@@ -155,6 +162,7 @@ def _patience(run: _Run) -> _Remedy:
 _REMEDIES: Mapping[str, Callable[[_Run], _Remedy]] = {
     "accept-queue-drop": _places,
     "accept-queue-reset": _places,
+    "syn-queue-drop": _cookies,
     "waited-for-syn-retry": _places,
     "waited-for-another-server": _places,
     "no-live-upstream": _places,

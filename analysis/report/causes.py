@@ -69,6 +69,7 @@ _OF_PROXY = {
     "connection-refused": _CONNECTING,
     "accept-queue-drop": _CONNECTING,
     "accept-queue-reset": _CONNECTING,
+    "syn-queue-drop": _CONNECTING,
     "connect-timeout": _CONNECTING,
     "stale-keepalive": "status > 0",
     "waited-for-a-connection": "coalesce(up_pool_us, 0) > coalesce(pool_us, 0)",

@@ -32,6 +32,8 @@ _PACING = {
     "long_polling": ("users", "ramp_half", "ramp_full", "ramp_down", "rejoin"),
     "sequential": ("requests",),
     "tcp": ("users", "arrival_gap", "calls", "think_time", "closes_first"),
+    "slow_clients": ("users", "arrival_gap", "calls", "think_time", "slow_users", "header_interval", "header_duration"),
+    "half_open": ("users", "arrival_gap", "calls", "think_time", "half_open", "half_open_duration"),
 }
 _ALWAYS = ("instances", "handler_delay", "keep_alive", "connect_timeout", "request_timeout")
 # A workload's knobs that have no say in it.

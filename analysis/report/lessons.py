@@ -69,6 +69,28 @@ LESSONS: dict[str, Lesson] = {
         ),
         {**_PLACES, "kernel.{server}.net.ipv4.tcp_abort_on_overflow": "whether the kernel resets or stays silent"},
     ),
+    "syn-queue-drop": Lesson(
+        "SYN queue full",
+        "{server} had no place for another half-open connection: its SYN queue was full each time {client} knocked",
+        _BEFORE,
+        (
+            (
+                "A connection that has been answered, and not yet completed by its client, waits in the listening"
+                " socket's SYN queue. That has the same limit as the accept queue, and holds one more. Clients that"
+                " never complete their connections fill it, and the kernel throws away the SYNs of all others, as"
+                " TcpExt.TCPReqQFullDrop, and says nothing."
+            ),
+            (
+                "With tcp_syncookies the kernel needs no place: it writes what it must know into the number of its"
+                " answer, and makes the connection when that number comes back."
+            ),
+        ),
+        {
+            "kernel.{server}.net.ipv4.tcp_syncookies": "whether the kernel answers with cookies when the queue is full",
+            "backend.accept_count": "how many half-open connections there may be (no more than net.core.somaxconn)",
+            "nginx.listen_backlog": "how many half-open connections there may be (no more than net.core.somaxconn)",
+        },
+    ),
     "waited-for-syn-retry": Lesson(
         "served after a lost SYN",
         "the first knock of {client} at {server} got lost, and only a later one was answered",

@@ -308,6 +308,7 @@ _COUNTERS = (
     ("Tcp.PassiveOpens", "connections taken", "role"),
     ("TcpExt.ListenDrops", "SYNs dropped", "slow"),
     ("TcpExt.ListenOverflows", "of these, at a full queue", "fail"),
+    ("TcpExt.TCPReqQFullDrop", "of these, at a full SYN queue", "fail"),
     ("Tcp.RetransSegs", "segments sent again", "connect"),
     ("TcpExt.TCPTimeWaitOverflow", "TIME_WAIT sockets over the limit", "fail"),
 )

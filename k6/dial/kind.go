@@ -17,6 +17,8 @@ func kindOf(err error) string {
 	switch {
 	case err == nil:
 		return ""
+	case errors.Is(err, errHalfOpen):
+		return "half-open"
 	case errors.Is(err, context.Canceled):
 		return "canceled"
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -30,6 +30,7 @@ func TestKindsOfFailures(t *testing.T) {
 		{&net.DNSError{IsNotFound: true}, "other"},
 		{connect(syscall.EMFILE), "other"},
 		{errEnded, "canceled"},
+		{errHalfOpen, "half-open"},
 		{fmt.Errorf("wrapped: %w", context.Canceled), "canceled"},
 		{errors.New("k6's blocklist"), "other"},
 	} {

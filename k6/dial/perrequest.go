@@ -2,6 +2,7 @@ package dial
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"time"
 
 	"go.k6.io/k6/lib"
@@ -32,12 +34,18 @@ var longAgo = time.Unix(1, 0)
 type perRequest struct {
 	dialer      *Dialer
 	closesFirst Side
+	// lineInterval is the pause before each line of a request's header but the first; 0 sends the request at once.
+	lineInterval time.Duration
 }
 
-// ConnectionPerRequest gives a VU's further requests a connection each.
-func ConnectionPerRequest(state *lib.State, closesFirst Side) error {
+// ConnectionPerRequest gives a VU's further requests a connection each. With a lineInterval, they send the lines of their
+// header one by one.
+func ConnectionPerRequest(state *lib.State, closesFirst Side, lineInterval time.Duration) error {
 	if closesFirst != Client && closesFirst != Server {
 		return errors.New("the side must be client or server")
+	}
+	if lineInterval < 0 {
+		return errors.New("the interval must not be negative")
 	}
 	if state == nil {
 		return errors.New("only a VU has connections, not the init code")
@@ -47,7 +55,7 @@ func ConnectionPerRequest(state *lib.State, closesFirst Side) error {
 	if !recorded || !ours {
 		return errors.New("the VU's connections are not recorded")
 	}
-	transport.next = &perRequest{dialer: dialer, closesFirst: closesFirst}
+	transport.next = &perRequest{dialer: dialer, closesFirst: closesFirst, lineInterval: lineInterval}
 	return nil
 }
 
@@ -96,7 +104,7 @@ func (p *perRequest) exchange(conn net.Conn, request *http.Request, trace *httpt
 	} else {
 		asked.Header.Set("Connection", "keep-alive")
 	}
-	err := asked.Write(conn)
+	err := p.send(conn, asked)
 	trace.WroteRequest(httptrace.WroteRequestInfo{Err: err})
 	if err != nil {
 		return nil, err
@@ -107,6 +115,37 @@ func (p *perRequest) exchange(conn net.Conn, request *http.Request, trace *httpt
 	}
 	trace.GotFirstResponseByte()
 	return http.ReadResponse(reader, request)
+}
+
+func (p *perRequest) send(conn net.Conn, request *http.Request) error {
+	if p.lineInterval == 0 {
+		return request.Write(conn)
+	}
+	var whole bytes.Buffer
+	if err := request.Write(&whole); err != nil {
+		return err
+	}
+	for number, line := range slices.Collect(bytes.Lines(whole.Bytes())) {
+		if number > 0 && !slept(request.Context(), p.lineInterval) {
+			return request.Context().Err()
+		}
+		if _, err := conn.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// slept tells whether it could sleep undisturbed.
+func slept(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }
 
 // body is an answer's body that ends with its connection.

@@ -83,7 +83,8 @@ func TestFailuresAndTheirCodes(t *testing.T) {
 		},
 		"slow handler": {
 			target: func(t *testing.T) string {
-				return serve(t, func(conn *net.TCPConn) { readRequest(conn); time.Sleep(time.Minute) })
+				// Closing it at last keeps it from the garbage collector, which would close it at once.
+				return serve(t, func(conn *net.TCPConn) { readRequest(conn); time.Sleep(time.Minute); _ = conn.Close() })
 			},
 			changes: []string{"REQUEST_TIMEOUT", "400ms"},
 			code:    1050, lastsMS: 400, waiting: true,

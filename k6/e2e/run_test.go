@@ -21,6 +21,8 @@ func knobs(targets string) map[string]string {
 		"CONNECT_TIMEOUT": "30000ms", "REQUEST_TIMEOUT": "60000ms", "KEEP_ALIVE": "true", "MAX_DURATION": "60000ms",
 		"METHOD": "GET", "PATH": "/api/delay", "HANDLER_DELAY": "0ms", "RESPONSE_BYTES": "10",
 		"USERS": "4", "ARRIVAL_GAP": "0ms", "CALLS": "1", "THINK_TIME": "0ms", "CLOSES_FIRST": "client",
+		"SLOW_USERS": "2", "HEADER_INTERVAL": "100ms", "HEADER_DURATION": "800ms",
+		"HALF_OPEN": "3", "HALF_OPEN_DURATION": "2500ms",
 		"RATE_PER_SECOND": "20", "DURATION": "1000ms", "MAX_USERS": "10",
 		"REQUESTS":  "10",
 		"RAMP_HALF": "100ms", "RAMP_FULL": "900ms", "RAMP_DOWN": "500ms", "REJOIN": "false",

@@ -14,16 +14,17 @@ const verify = check;
  * @param {string} kind.name stands in every record of the request, and in k6's own metrics as the tag `name`
  * @param {string} kind.url
  * @param {number} kind.timeout_ms from the start of the connect to the end of the answer
+ * @param {Record<string, string>} [kind.headers]
  * @param {boolean} [kind.readBody] false: the answer's body is thrown away
  * @returns {(body?: object) => import('k6/http').RefinedResponse<'text' | 'none'>}
  */
-export function request({ method, name, url, timeout_ms, readBody = false }) {
+export function request({ method, name, url, timeout_ms, headers = {}, readBody = false }) {
   /** @type {import('k6/http').RefinedParams<'text' | 'none'>} */
   const params = {
     timeout: timeout_ms,
     tags: { name, url },
     responseType: readBody ? 'text' : 'none',
-    ...(method === 'POST' ? { headers: { 'Content-Type': 'application/json' } } : {}),
+    headers: method === 'POST' ? { 'Content-Type': 'application/json', ...headers } : headers,
   };
   const checks = {
     /** @param {import('k6/http').RefinedResponse<'text' | 'none'>} response */
@@ -40,9 +41,11 @@ export function request({ method, name, url, timeout_ms, readBody = false }) {
  * The request to the backend's delay endpoint, one for each target.
  *
  * @param {import('./targets.js').DelayKnobs & {method: 'GET' | 'POST', request_timeout: number}} knobs
+ * @param {string} [name]
+ * @param {Record<string, string>} [headers] beside those that every request has
  */
-export function delayRequests(knobs) {
+export function delayRequests(knobs, name = 'delay', headers = {}) {
   return delayUrls(knobs).map((url) =>
-    request({ method: knobs.method, name: 'delay', url, timeout_ms: knobs.request_timeout }),
+    request({ method: knobs.method, name, url, timeout_ms: knobs.request_timeout, headers }),
   );
 }

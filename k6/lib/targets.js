@@ -15,6 +15,16 @@ export function delayUrls({ targets, path, handler_delay, response_bytes }) {
 }
 
 /**
+ * Where the targets are, as host:port.
+ *
+ * @param {string[]} targets
+ * @returns {string[]}
+ */
+export function addresses(targets) {
+  return targets.map((target) => target.slice('http://'.length));
+}
+
+/**
  * What a user keeps of things of which there is one for each target: the users are dealt out in turn.
  *
  * @template Each

@@ -2,6 +2,8 @@
 package module
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -71,13 +73,26 @@ func (i *instance) Exports() modules.Exports {
 		"event":                i.event,
 		"folder":               i.module.journal.Folder,
 		"connectionPerRequest": i.connectionPerRequest,
+		"holdHalfOpen":         i.holdHalfOpen,
 	}}
 }
 
-// connectionPerRequest has each further request of the VU make a connection of its own, which one side closes first.
-func (i *instance) connectionPerRequest(closesFirst dial.Side) error {
-	if err := dial.ConnectionPerRequest(i.vu.State(), closesFirst); err != nil {
-		return fmt.Errorf("connlab.connectionPerRequest(%q): %w", closesFirst, err)
+// connectionPerRequest has each further request of the VU make a connection of its own, which one side closes first. With
+// an interval, in milliseconds, they send the lines of their header one by one.
+func (i *instance) connectionPerRequest(closesFirst dial.Side, lineIntervalMS int64) error {
+	interval := time.Duration(lineIntervalMS) * time.Millisecond
+	if err := dial.ConnectionPerRequest(i.vu.State(), closesFirst, interval); err != nil {
+		return fmt.Errorf("connlab.connectionPerRequest: %w", err)
+	}
+	return nil
+}
+
+// holdHalfOpen begins a connection to an address, host:port, and holds it without completing its handshake, for so many
+// milliseconds.
+func (i *instance) holdHalfOpen(address string, holdMS int64) error {
+	err := dial.HoldHalfOpen(i.vu.Context(), i.vu.State(), address, time.Duration(holdMS)*time.Millisecond)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("connlab.holdHalfOpen(%q): %w", address, err)
 	}
 	return nil
 }

@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { delayUrls, ofCall, ofUser } from '../lib/targets.js';
+import { addresses, delayUrls, ofCall, ofUser } from '../lib/targets.js';
 
 test('each target has its URL', () => {
   assert.deepEqual(
     delayUrls({ targets: ['http://a:1', 'http://b:2'], path: '/api/delay', handler_delay: 5, response_bytes: 7 }),
     ['http://a:1/api/delay?ms=5&bytes=7', 'http://b:2/api/delay?ms=5&bytes=7'],
   );
+});
+
+test('a target is at a host and a port', () => {
+  assert.deepEqual(addresses(['http://nginx:8080', 'http://10.0.0.1:1']), ['nginx:8080', '10.0.0.1:1']);
 });
 
 test('users are dealt out to the targets in turn, from the first user, 1', () => {

@@ -5,9 +5,15 @@ declare module 'k6/x/connlab' {
     event(name: string, data: object): void;
     /**
      * From here on each request of this VU makes a connection of its own. The client closes it first, having read the
-     * whole answer, or waits until the server has closed it.
+     * whole answer, or waits until the server has closed it. With an interval above 0, requests send the lines of their
+     * header one by one, so many milliseconds apart.
      */
-    connectionPerRequest(closesFirst: 'client' | 'server'): void;
+    connectionPerRequest(closesFirst: 'client' | 'server', lineInterval_ms: number): void;
+    /**
+     * Begins a connection to `host:port` and holds it for so many milliseconds without ever completing its handshake. The
+     * dial is recorded as failed, `half-open`.
+     */
+    holdHalfOpen(address: string, hold_ms: number): void;
     /** The folder of `--out connlab=<folder>`, or '' without that output. */
     folder(): string;
   };

@@ -18,7 +18,7 @@ const requests = delayRequests(knobs);
 
 export default function () {
   const user = exec.vu.idInTest;
-  connlab.connectionPerRequest(knobs.closes_first);
+  connlab.connectionPerRequest(knobs.closes_first, 0);
   liveAsUser(user, knobs, (made) => ofCall(requests, user - 1 + made)());
 }
 

@@ -268,7 +268,7 @@ def backend_tick(second: float) -> tuple[dict[str, int], int]:
     counters = {"TcpExt.ListenOverflows": 7 + drops, "TcpExt.ListenDrops": 7 + drops}
     # One of its own management port in each second.
     counters |= {"Tcp.PassiveOpens": 1 + opened + round(second), "Tcp.ActiveOpens": round(second)}
-    counters |= {"TcpExt.TCPReqQFullDoCookies": 0, "TcpExt.SyncookiesRecv": 0}
+    counters |= {"TcpExt.TCPReqQFullDoCookies": 0, "TcpExt.TCPReqQFullDrop": 0, "TcpExt.SyncookiesRecv": 0}
     counters |= {"sockstat.TCP.tw": 2 if 55 < second < 57 else 0, "IpExt.InOctets": 1000 + round(second * 10)}
     return counters, waiting
 

@@ -265,6 +265,27 @@ def test_a_connection_that_a_full_queue_reset_is_one_only_if_the_server_resets_s
     assert found["hops"][0]["dropped_later"] == 0
 
 
+def test_syns_that_met_a_full_syn_queue_are_told_from_overflows(run: RunFolder) -> None:
+    for tick in run.samples["backend-1"].ticks:
+        tick["counters"]["TcpExt.TCPReqQFullDrop"] = tick["counters"].pop("TcpExt.ListenOverflows")
+        tick["counters"]["TcpExt.ListenOverflows"] = 0
+    found, _ = account(run)
+
+    assert found["causes"]["syn-queue-drop"] == OTHERS
+    assert set(holds(found).values()) == {"true"}
+
+
+def test_a_dial_held_half_open_on_purpose_is_no_failed_request_and_its_syns_are_accounted_for(run: RunFolder) -> None:
+    client = run.clients["k6-1"]
+    client.dials[49] |= {"error": "held half open", "error_kind": "half-open"}
+    del client.requests[49]
+    found, _ = account(run)
+
+    assert found["causes"]["accept-queue-drop"] == OTHERS - 1
+    assert found["unexplained_requests"] == []
+    assert set(holds(found).values()) == {"true"}
+
+
 def test_a_connection_that_a_copy_of_its_data_made_waited_for_that(run: RunFolder) -> None:
     # User 2's ACK and request met a full queue; the copy a second later made the connection.
     packets = make_packets().packets

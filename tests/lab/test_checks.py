@@ -99,6 +99,24 @@ def test_plain_connections_are_users_too(effective: Make) -> None:
     assert "the load itself takes 10m, and load.max_duration ends it" in said
 
 
+def test_a_slow_header_fits_its_time_and_the_time_its_request(effective: Make) -> None:
+    slow = "load.workload=slow_clients"
+    said = refusal(effective, slow, "load.header_interval=3s")
+    assert (
+        "a header has 5 lines at the least, and at one each 3s it takes longer than load.header_duration (10s)" in said
+    )
+    said = refusal(effective, slow, "load.header_duration=2m")
+    assert "load.request_timeout (1m) ends a slow client's request before its header is sent" in said
+    assert effective(slow, "load.slow_users=3").scenario.knobs.load.slow_users == 3
+
+
+def test_what_stands_beside_the_users_counts_in_the_loads_time(effective: Make) -> None:
+    for workload, knob in (("slow_clients", "header_duration"), ("half_open", "half_open_duration")):
+        asked = (f"load.workload={workload}", f"load.{knob}=2m", "load.request_timeout=3m")
+        said = refusal(effective, *asked, "load.max_duration=2m")
+        assert "the load itself takes 2m, and load.max_duration ends it after 2m" in said
+
+
 def test_a_waiting_room_is_for_more_than_one_user(effective: Make) -> None:
     assert "long_polling ramps up in two halves" in refusal(effective, "load.users=1", **LONG_POLLING)
 
