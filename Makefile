@@ -10,7 +10,7 @@ docker_socket := --volume /var/run/docker.sock:/var/run/docker.sock
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET PRESET RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS
+export SCENARIO SET PRESET ARM RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
@@ -27,8 +27,8 @@ help: ## this list
 # --- running --------------------------------------------------------------------------------------------------
 
 .PHONY: run lesson record experiments matrix search advise list show analyse report open notebook explain compare estimate doctor clean
-run: python ## SCENARIO=<slug> [SET="backend.accept_count=10 …"] [PRESET=published]: one experiment, from set-up to verdict; SCENARIO=all: every one
-	@$(series); $(preset); $(call checked,run,SCENARIO)
+run: python ## SCENARIO=<slug> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one
+	@$(series); $(preset); options+=($${ARM:+--arm="$$ARM"}); $(call checked,run,SCENARIO)
 
 lesson: python ## SCENARIO=<slug> [SET=…] [PRESET=…]: asks what you expect, runs, and shows what was measured beside it
 	@$(series); $(preset); $(call checked,lesson,SCENARIO)

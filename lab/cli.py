@@ -69,6 +69,7 @@ def run(
     sets: SetOption = None,
     *,
     preset: PresetOption = None,
+    arm: Annotated[str | None, typer.Option(help="One of the scenario's arms: run it alone, once.")] = None,
     new: NewOption = False,
     dry_run: DryRunOption = False,
     check: CheckOption = False,
@@ -76,8 +77,8 @@ def run(
 ) -> None:
     """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
     if scenario == ALL:
-        _run_all(new=new, check=check, as_json=as_json, of_one=bool(sets or preset or dry_run))
-    asked = _resolve(scenario, sets or [], preset)
+        _run_all(new=new, check=check, as_json=as_json, of_one=bool(sets or preset or arm or dry_run))
+    asked = _resolve(scenario, sets or [], preset, arm)
     _run(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json)
 
 
@@ -97,15 +98,17 @@ def lesson(
     _run(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=True)
 
 
-def _resolve(scenario: str, sets: list[str], preset: str | None) -> tuple[Any, Any]:
-    """Give a scenario with all overrides, and the plan of its arms, None if it has none."""
+def _resolve(scenario: str, sets: list[str], preset: str | None, arm: str | None = None) -> tuple[Any, Any]:
+    """Give a scenario with all overrides, and the plan of its arms, None if it has none or one is to run alone."""
     from lab import effective  # noqa: PLC0415
 
     resolved = effective.resolve(scenario, sets, preset=preset)
-    if not resolved.scenario.arms:
+    if arm is None and not resolved.scenario.arms:
         return resolved, None
     from lab.series import arms  # noqa: PLC0415
 
+    if arm is not None:
+        return arms.alone(resolved, sets, arm), None
     return resolved, arms.plan(resolved, sets)
 
 
@@ -125,7 +128,8 @@ def _run(
     if plan:
         _run_series(plan, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=ask)
     if new or dry_run:
-        raise BadInput(Problem(f"{resolved.slug} has no arms: there is no series to plan or to begin anew"))
+        which = f"one arm of {resolved.slug} is one run" if resolved.variant.arm else f"{resolved.slug} has no arms"
+        raise BadInput(Problem(f"{which}: there is no series to plan or to begin anew"))
     if check:
         _end_checked([resolved])
     guesses: Sequence[Any] = ()

@@ -111,6 +111,10 @@ class Manifest(_Part):
     cell: str = "default"
     repetition: int = 1
     preset: str | None = None
+    by_set: Annotated[
+        bool,
+        Field(description="Whether the scenario with these knobs set is this run: no path or arm besides"),
+    ] = True
     status: Status = "running"
     reason: str | None = None
     command: list[str]

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _STYLES = {"clean": "green", "failing": "red", "mixed": "yellow", "inconclusive": "yellow", "missing": "dim"}
 
-# Figures that are shown as tables where they differ between cells; the page has all.
+# Figures that are shown as tables, where a matrix does not say what it is about and they differ between cells; the page
+# has all.
 _FIGURES = (
     "client.requests.failed",
     "client.users.failed",
@@ -31,11 +32,11 @@ _FIGURES = (
 def print_matrix(console: Console, matrix: MatrixEntry) -> None:
     """Print each cell's state beside the model's, and the figures that tell most."""
     for fixed in _facets(matrix):
-        title = "".join(f", {name} = {level}" for name, level in fixed.items())
-        console.print(_grid(f"state, and failed users by the model or by capacity alone{title}", matrix, fixed, _state))
-        for figure in _FIGURES:
+        where = "".join(f", {name} = {level}" for name, level in fixed.items())
+        _print_grid(console, f"state, and failed users by the model or by capacity alone{where}", matrix, fixed, _state)
+        for figure in matrix.about or _FIGURES:
             if figure in matrix.figures:
-                console.print(_grid(f"{figure}{title}", matrix, fixed, _figure(figure)))
+                _print_grid(console, f"{figure}{where}", matrix, fixed, _figure(figure))
     told = [cell.agrees for cell in matrix.cells if cell.agrees is not None]
     if told:
         agreeing = told.count(True)
@@ -50,10 +51,22 @@ def _facets(matrix: MatrixEntry) -> Iterator[dict[str, str]]:
         yield dict(zip((axis.name for axis in behind), levels, strict=True))
 
 
-def _grid(title: str, matrix: MatrixEntry, fixed: Mapping[str, str], content: Callable[[CellEntry], Text]) -> Table:
+def _print_grid(
+    console: Console,
+    title: str,
+    matrix: MatrixEntry,
+    fixed: Mapping[str, str],
+    content: Callable[[CellEntry], Text],
+) -> None:
+    # A title of the table itself would be as narrow as the table.
+    console.print(Text(title, "bold"), soft_wrap=True)
+    console.print(_grid(matrix, fixed, content))
+
+
+def _grid(matrix: MatrixEntry, fixed: Mapping[str, str], content: Callable[[CellEntry], Text]) -> Table:
     rows, *more = matrix.axes[:2]
     columns = more[0] if more else None
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left", title_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(f"{rows.name} ↓ {columns.name} →" if columns else rows.name, overflow="fold")
     for level in columns.levels if columns else [""]:
         table.add_column(level)

@@ -39,7 +39,8 @@ def run(effective: Effective, command: Sequence[str], console: Console, guesses:
     limits.check(effective)
     with machine_lock(f"the run of {effective.slug}") as lock, interruptible():
         clear_up_after(lock)
-        session = open_session(effective, command, Occasion(guesses=guesses))
+        occasion = Occasion(cell=effective.variant.arm or Occasion.cell, guesses=guesses)
+        session = open_session(effective, command, occasion)
         record(session, console, lock, effective.slug)
         return session.folder
 

@@ -81,6 +81,7 @@ def open_session(effective: Effective, command: Sequence[str], occasion: Occasio
         cell=occasion.cell,
         repetition=occasion.repetition,
         preset=effective.preset,
+        by_set=scenario.arms is None and effective.variant.path is None,
         command=list(command),
         started=utc_now(),
         git=git,

@@ -185,17 +185,19 @@ def _rounded_or_none(value: float | None) -> float | None:
 def _matrix(series: Series, means: Mapping[Values, Interval]) -> MatrixEntry:
     found = list(series.groups.values())
     values = {name: {group.name: samples.values(group.used, name) for group in found} for name in samples.names(found)}
+    first = list(dict.fromkeys([*series.plan.figures, *_HEADLINES]))
     varying = {
         name: by_cell
         for name, by_cell in values.items()
-        if name in _HEADLINES or len({each for cell in by_cell.values() for each in cell}) > 1
+        if name in first or len({each for cell in by_cell.values() for each in cell}) > 1
     }
     stages = list(Stage)
-    names = [name for name in _HEADLINES if name in varying]
+    names = [name for name in first if name in varying]
     names += sorted(varying.keys() - set(names), key=lambda name: (-stages.index(stage_of(name)), name))
     return MatrixEntry(
         axes=[AxisEntry(name=axis.name, levels=[level.name for level in axis.levels]) for axis in series.plan.axes],
         baseline=series.plan.baseline,
+        about=series.plan.figures,
         figures=names,
         cells=[
             _cell(

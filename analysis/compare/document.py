@@ -146,7 +146,10 @@ class MatrixEntry(_Part):
 
     axes: list[AxisEntry]
     baseline: str | None
-    figures: Annotated[list[str], Field(description="The headlines, and all figures that differ between cells")]
+    about: Annotated[list[str], Field(description="The figures that the matrix is about; empty if it does not say")]
+    figures: Annotated[
+        list[str], Field(description="Those, the headlines, and all other figures that differ between cells")
+    ]
     cells: list[CellEntry]
 
 

@@ -78,6 +78,7 @@ class Plan(_Part):
     runs: list[Place]
     predictions: list[Prediction] = []
     published: Published | None = None
+    figures: list[str] = []
     fingerprint: Fingerprint
 
 

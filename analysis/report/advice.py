@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.report import again, words
+from analysis.report import words
+from analysis.report.again import again
 
 UNEXPLAINED = "unexplained"
 
@@ -108,6 +109,10 @@ def _places(run: _Run) -> _Remedy:
     if run.drops_at_nginx:
         return _Remedy("nginx.listen_backlog", str(users), f"{users} users may wait for nginx to accept them")
     each = math.ceil(users / backends)
+    if run.keeps_connections and run.manifest["path"] == ["k6", "backend"]:
+        # With fewer nobody fails, but who waits in the queue waits for another's idle connection to end.
+        why = f"{each} connections for each backend: clients keep theirs, so who is in the accept queue waits for long"
+        return _Remedy("backend.max_connections", str(each), why)
     value = max(1, each - run.backlog - 1)
     why = f"{each} connections for each backend, less the {run.backlog} + 1 that its accept queue holds"
     return _Remedy("backend.max_connections", str(value), why)
@@ -204,4 +209,6 @@ def of_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str,
         way_on = "no one knob heals it; 'connlab explain' (make explain) tells the story of a request"
         return Advice(cause, count, _INSTEAD.get(cause, way_on))
     found = remedy(_Run(manifest, ledger))
-    return Advice(cause, count, found.why, found.knob, found.value, again.command(manifest, {found.knob: found.value}))
+    test = again(manifest, {found.knob: found.value})
+    why = f"{found.why}; {test.instead}" if test.instead else found.why
+    return Advice(cause, count, why, found.knob, found.value, test.command)

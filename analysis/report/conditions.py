@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.report import again, words
+from analysis.report import words
+from analysis.report.again import again
 from analysis.report.record import Record
 
 _STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
@@ -122,8 +123,9 @@ def versions(record: Record) -> list[tuple[str, str]]:
 def commands(record: Record) -> dict[str, str]:
     """The commands that make the run again, and those that ask it for more, by what they do."""
     run = f"{record.manifest['scenario']}/{record.manifest['run']}"
+    command = again(record.manifest).command
     return {
-        "run it again": again.command(record.manifest),
+        **({"run it again": command} if command else {}),
         "the worst requests, as each observer saw them": f"make explain RUN={run} WORST=5",
         "its tables with SQL and charts, in the browser": f"make notebook RUN={run}",
         "derive and draw everything again": f"make report RUN={run}",

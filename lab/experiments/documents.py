@@ -135,7 +135,8 @@ def _conditions(used: Sequence[Line]) -> Iterator[str]:
     )
     days = sorted({line.when[:10] for line in used})
     span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    yield f"{len(used)} recorded runs, {span}: {told}."
+    runs = "1 recorded run" if len(used) == 1 else f"{len(used)} recorded runs"
+    yield f"{runs}, {span}: {told}."
     yield ""
 
 

@@ -82,7 +82,7 @@ def record(scenarios: Sequence[Effective], runs: int, arguments: Sequence[str], 
             try:
                 found.lines.append(_once(effective, arguments, console))
             except (Interruption, KeyboardInterrupt) as error:
-                kept = f"{len(found.lines)} lines were added; the same command goes on with the others"
+                kept = f"{_added(found)}; the same command goes on with the others"
                 raise Interruption(f"the recording was interrupted: {kept}") from error
             except Exception as error:  # noqa: BLE001 # whatever became of one, the others go on
                 found.failed[effective.slug] = everything.reason(error)
@@ -148,7 +148,12 @@ def line_of(effective: Effective, outcome: Outcome, took_s: int) -> Line:
 
 def summary(recorded: Recorded) -> list[str]:
     """Say what a command recorded, as lines for a reader."""
-    said = [f"{len(recorded.lines)} lines were added to {paths.shown(paths.EXPERIMENTS)}"]
+    said = [f"{_added(recorded)} to {paths.shown(paths.EXPERIMENTS)}"]
     said += [f"  {slug}: {count} in all" for slug, count in recorded.counts.items()]
     said += [f"  {slug}: a run was not recorded: {why}" for slug, why in recorded.failed.items()]
     return said
+
+
+def _added(recorded: Recorded) -> str:
+    count = len(recorded.lines)
+    return "1 line was added" if count == 1 else f"{count} lines were added"

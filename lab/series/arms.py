@@ -11,12 +11,14 @@ from lab import presets
 from lab.effective import Effective, Variant
 from lab.errors import BadInput, Problem
 from lab.nearest import did_you_mean
+from lab.overrides import parse_overrides
 from lab.predictions import published_problems
 from lab.scenario import Arms
 from lab.series import settings
 from lab.series.gather import Gathered, refuse_user_settings, same_cells
 from lab.series.plan import Plan, Planned, cell_of, within_duration
 from lab.series.record import Axis, Level
+from lab.series.settings import Change
 
 AXIS = "arm"
 
@@ -38,12 +40,9 @@ def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) 
     user = tuple(overrides)
     gathered = Gathered()
     resolved: dict[str, Effective] = {}
-    for name, values in arms.variants.items():
+    for name in arms.variants:
         with gathered:
-            places = settings.places(values, base.document, ("arms", "variants", name))
-            change = settings.read(values, places)
-            if base.preset is not None:
-                change = change.under(presets.chosen_for_arm(base.scenario, base.document, base.preset, name))
+            change = _change(base, arms, name)
             refuse_user_settings(user, change.touched, f"the arm '{name}'")
             variant = Variant(change.overrides, change.path, arm=name)
             resolved[name] = effectives.resolve(base.slug, user, folder, variant, base.preset)
@@ -76,6 +75,39 @@ def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) 
     )
     within_duration(planned, base.where("arms"))
     return planned
+
+
+def alone(base: Effective, overrides: Iterable[str], name: str, folder: Path | None = None) -> Effective:
+    """Give one arm as a scenario of its own; what the user sets goes over what the arm sets.
+
+    Args:
+        base: the scenario with the user's overrides, and the preset they asked for.
+        overrides: these, as `knob=value`.
+        name: the arm.
+        folder: where scenarios lie.
+
+    Raises:
+        BadInput: there is no such arm, or something in it is wrong.
+    """
+    arms = base.scenario.arms
+    if arms is None:
+        raise BadInput(Problem(f"{base.slug} has no arms", f"--arm {name}", "leave it out"))
+    if name not in arms.variants:
+        raise BadInput(_unknown(name, arms.variants, f"--arm {name}"))
+    user = tuple(overrides)
+    over = {one.knob for one in parse_overrides(user)}
+    change = _change(base, arms, name)
+    below = tuple(one for one in change.overrides if one.knob not in over)
+    return effectives.resolve(base.slug, user, folder, Variant(below, change.path, arm=name), base.preset)
+
+
+def _change(base: Effective, arms: Arms, name: str) -> Change:
+    """Read what an arm sets, with what the preset in force makes of it."""
+    values = arms.variants[name]
+    change = settings.read(values, settings.places(values, base.document, ("arms", "variants", name)))
+    if base.preset is None:
+        return change
+    return change.under(presets.chosen_for_arm(base.scenario, base.document, base.preset, name))
 
 
 def _names(base: Effective, arms: Arms) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from lab import limits, paths
 from lab.effective import Effective
@@ -47,6 +48,8 @@ def run_plan(
         LabError: the lab or the machine failed as a whole, or the user interrupted the series.
     """
     check(plan)
+    if plan.remark:
+        console.print(Text(plan.remark, "yellow"), soft_wrap=True)
     with machine_lock(f"the series of {plan.name}") as lock, interruptible():
         clear_up_after(lock)
         taken = fingerprint.now(plan.digest(), plan.roles)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lab import effective as effectives
@@ -16,7 +16,7 @@ from lab.nearest import did_you_mean
 from lab.series import settings
 from lab.series.gather import Gathered, refuse_user_settings, same_cells
 from lab.series.matrix_file import Matrix, name_of, read
-from lab.series.plan import Plan, Planned, cell_of, short_names, slug, within_duration
+from lab.series.plan import Plan, Planned, cell_of, short_names, slug, within_duration, without_arms
 from lab.series.record import Axis, Level
 from lab.series.settings import Change
 from lab.series.sides import Side, contradictions, read_sides, spelled
@@ -59,6 +59,9 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
             resolved[cell] = (effectives.resolve(change.scenario or matrix.scenarios[0], user, folder, variant), levels)
     gathered.refuse()
     gathered.extend(same_cells({cell: one for cell, (one, _) in resolved.items()}, lambda _: document.where(("axes",))))
+    cells = [one for one, _ in resolved.values()]
+    gathered.extend(_without_predictions(cells, document))
+    gathered.extend(_figures(matrix, cells, document))
     gathered.refuse()
     planned = Plan(
         kind="matrix",
@@ -70,6 +73,8 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
         axes=tuple(_axis(side, resolved.values()) for side in sides),
         cells={cell: Planned(cell_of(cell, one, levels), one) for cell, (one, levels) in resolved.items()},
         baseline=_baseline(matrix, document, sides),
+        figures=tuple(matrix.figures),
+        remark=without_arms(cells),
     )
     within_duration(planned, document.where(("axes",)))
     return planned
@@ -115,6 +120,33 @@ def _stated(matrix: Matrix, document: Document) -> tuple[Stated, ...] | None:
         Stated(one, document.where(("predictions", index, "expression")))
         for index, one in enumerate(matrix.predictions)
     )
+
+
+def _without_predictions(cells: Iterable[Effective], document: Document) -> Iterator[Problem]:
+    """Give a problem for each scenario that predicts something about its arms alone, which no cell has."""
+    for scenario in dict.fromkeys(one.slug for one in cells if not one.predictions):
+        what = f"all that {scenario} predicts is about its arms, and a matrix runs it without them"
+        yield Problem(what, document.where(("scenarios",)), "write predictions into the matrix")
+
+
+def _figures(matrix: Matrix, cells: Iterable[Effective], document: Document) -> Iterator[Problem]:
+    """Give a problem for each figure that the matrix is said to be about, and that no cell has as a number."""
+    from analysis import figures  # noqa: PLC0415 # as in lab.predictions
+    from analysis.values import Kind  # noqa: PLC0415
+
+    scopes = [figures.scope(one.scenario.path, one.on_path()) for one in cells]
+    for index, name in enumerate(matrix.figures):
+        where = document.where(("figures", index))
+        faults = []
+        for scope in scopes:
+            try:
+                kind = scope.kind_of(name)
+            except figures.UnknownFigure as error:
+                faults.append(str(error))
+            else:
+                faults += [f"{name} is {kind}, and cells are compared by numbers"] if kind is not Kind.NUMBER else []
+        if len(faults) == len(scopes):
+            yield Problem(faults[0], where)
 
 
 def _part(side: Side, short: str, level: str) -> str:

@@ -55,6 +55,9 @@ class Matrix(Rules):
         dict[str, bool | int | float | str],
         Field(description="The level on each axis of the cell that others are compared with; the first of each"),
     ] = Field(default_factory=dict)
+    figures: Annotated[
+        list[Text], Field(description="What it is about: figures of its cells that a comparison tells first")
+    ] = Field(default_factory=list)
     predictions: Annotated[
         Annotated[list[Claim], Field(min_length=1)] | None,
         Field(description="What is predicted of each run; the scenario's own predictions"),

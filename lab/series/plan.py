@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,8 @@ class Plan:
         baseline: the cell with which others are compared.
         predictions: those about the series as a whole.
         published: figures of the series that stand beside a published experiment.
+        figures: what a comparison of the cells tells first.
+        remark: what whoever asks for it should know before it begins.
         request: what makes this command the same as another one, besides kind, name and overrides.
         search: what a search looks for; its cells are the two ends, and grow.
     """
@@ -60,6 +62,8 @@ class Plan:
     baseline: str | None
     predictions: tuple[Claim, ...] = ()
     published: Published | None = None
+    figures: tuple[str, ...] = ()
+    remark: str | None = None
     request: Mapping[str, Any] = field(default_factory=dict)
     search: Search | None = None
 
@@ -101,6 +105,15 @@ class Plan:
         }
         whole = {"cells": cells, "order": self.order(), "predictions": [one.model_dump() for one in self.predictions]}
         return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def without_arms(effectives: Iterable[Effective]) -> str | None:
+    """Say of which scenarios a series leaves out the arms: it runs them as they stand, and varies them itself."""
+    slugs = dict.fromkeys(one.slug for one in effectives if one.scenario.arms)
+    if not slugs:
+        return None
+    has = "has" if len(slugs) == 1 else "have"
+    return f"{' and '.join(slugs)} {has} arms: they are left out here, with what is predicted about them"
 
 
 def within_duration(plan: Plan, where: str) -> None:

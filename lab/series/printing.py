@@ -27,6 +27,7 @@ def plan_details(plan: Plan) -> dict[str, Any]:
         "name": plan.name,
         "title": plan.title,
         "question": plan.question,
+        "remark": plan.remark,
         "seed": plan.rules.seed,
         "repetitions": plan.rules.repetitions,
         "axes": [axis.model_dump() for axis in plan.axes],
@@ -41,6 +42,8 @@ def print_plan(console: Console, plan: Plan) -> None:
     """Print what a series would do: its cells, the order, and how long it is expected to take."""
     console.print(Text(plan.title, "bold"))
     console.print(plan.question)
+    if plan.remark:
+        console.print(Text(plan.remark, "yellow"), soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     failing = any("users_failed" in planned.cell.model for planned in plan.cells.values())
     for column in ("cell", "sets", "load", *(("users failed, by the model",) if failing else ())):

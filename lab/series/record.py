@@ -178,6 +178,7 @@ class Series(_Part):
         Published | None, Field(description="Of arms: what was published, and figures over arms.<arm>.<figure>")
     ] = None
     guesses: Annotated[list[Choice], Field(description="In a lesson: what was expected of arms beside each other")] = []
+    figures: Annotated[list[str], Field(description="Of a matrix: what it is about, told first")] = []
     search: Annotated[Search | None, Field(description="Of the kind search alone")] = None
     fingerprint: Fingerprint
 

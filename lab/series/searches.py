@@ -16,7 +16,7 @@ from lab.series.bisect import Next, Range, Status, decide
 from lab.series.engine import Engine
 from lab.series.foresight import Border, border
 from lab.series.gather import Gathered
-from lab.series.plan import Plan, Planned, cell_of, short_names, slug
+from lab.series.plan import Plan, Planned, cell_of, short_names, slug, without_arms
 from lab.series.record import Axis, Level, Run, Search
 from lab.units import parse_duration
 
@@ -170,6 +170,7 @@ def plan(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None
         baseline=None,
         request=search.model_dump(include={"knob", "until", "low", "high", "step", "confirm"}),
         search=search,
+        remark=without_arms([knob.base]),
     )
     return SearchPlan(whole, Range(low, high, step, asked.confirm, hints), knob, asked.until)
 

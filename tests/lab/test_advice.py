@@ -10,18 +10,33 @@ import pytest
 
 from lab import advice, manifest
 from lab.catalogue import CATALOGUE
-from lab.effective import Effective, resolve
+from lab.effective import Effective, Variant, resolve
 from lab.errors import BadInput
 from lab.manifest import Host, LabVersion, Manifest, instances_of, knob_records, utc_now
+from lab.overrides import settings
+from lab.series import arms
 from lab.topology import topology_of
+from tests.lab.series_support import write
+from tests.lab.support import MINIMAL
 
 
-def recorded(folder: Path, effective: Effective, causes: dict[str, int], **ledger: Any) -> Path:  # noqa: ANN401 # JSON
+def recorded(
+    folder: Path,
+    effective: Effective,
+    causes: dict[str, int],
+    *,
+    series: str | None = None,
+    cell: str = "default",
+    **ledger: Any,  # noqa: ANN401 # JSON
+) -> Path:
     """A run's folder with a manifest and a ledger."""
     (folder / "derived").mkdir()
     Manifest(
         scenario=effective.slug,
         run="r",
+        series=series,
+        cell=cell,
+        by_set=effective.scenario.arms is None and effective.variant.path is None,
         command=[],
         started=utc_now(),
         lab=LabVersion(version="0", python="3"),
@@ -41,7 +56,7 @@ def recorded(folder: Path, effective: Effective, causes: dict[str, int], **ledge
 @pytest.mark.parametrize(
     ("scenario", "cause", "knob", "value"),
     [
-        ("accept-queue-overflow", "accept-queue-drop", "backend.max_connections", "101"),
+        ("accept-queue-overflow", "accept-queue-drop", "backend.max_connections", "103"),
         ("accept-queue-overflow", "waited-in-accept-queue", "backend.max_connections", "103"),
         ("accept-queue-overflow", "waited-for-a-thread", "backend.threads_max", "1"),
         ("spike-through-nginx", "proxy-connections-exhausted", "nginx.worker_connections", "2408"),
@@ -64,7 +79,86 @@ def test_what_was_not_enough_is_doubled(tmp_path: Path) -> None:
 def test_the_command_keeps_what_the_run_had_set(tmp_path: Path) -> None:
     effective = resolve("accept-queue-overflow", ["load.users=50", "backend.max_connections=2"])
     found = advice.of_run(recorded(tmp_path, effective, {"accept-queue-drop": 1}))
-    assert found.command == 'make run SCENARIO=accept-queue-overflow SET="backend.max_connections=48 load.users=50"'
+    assert found.command == 'make run SCENARIO=accept-queue-overflow SET="backend.max_connections=50 load.users=50"'
+
+
+def test_who_keeps_no_connection_lets_the_next_one_in(tmp_path: Path) -> None:
+    effective = resolve("accept-queue-overflow", ["load.keep_alive=false"])
+    assert advice.of_run(recorded(tmp_path, effective, {"accept-queue-drop": 1})).value == "101"
+
+
+ARMS = (
+    MINIMAL.replace("  backend:\n    accept_count: 1\n", "")
+    + """\
+arms:
+  variants:
+    few: {backend.accept_count: 2, load.users: 9}
+    proxied: {path: [k6, nginx, backend]}
+"""
+)
+
+
+def of_arm(folder: Path, arm: str, *overrides: str) -> tuple[Path, Effective]:
+    scenarios = write(folder, scenario=ARMS)
+    return scenarios, arms.alone(resolve("one", overrides, scenarios), overrides, arm, scenarios)
+
+
+@pytest.mark.parametrize("series", [None, "20261121T080000Z-arms-one"])
+def test_of_an_arm_it_is_the_arm_that_is_run_again(tmp_path: Path, series: str | None) -> None:
+    _, effective = of_arm(tmp_path, "few", "load.calls=2")
+    run = recorded(tmp_path, effective, {"accept-queue-drop": 1}, series=series, cell="few")
+    assert advice.of_run(run).command == 'make run SCENARIO=one ARM=few SET="load.calls=2 backend.max_connections=9"'
+
+
+def test_what_is_advised_goes_over_what_the_arm_sets(tmp_path: Path) -> None:
+    scenarios, effective = of_arm(tmp_path, "few", "backend.accept_count=7")
+    assert effective.values["backend.accept_count"] == 7
+    assert effective.values["load.users"] == 9
+    assert [one.prediction.id for one in effective.predictions] == ["served"]
+    with pytest.raises(BadInput, match="--arm fwe: there is no arm 'fwe'; did you mean 'few'"):
+        arms.alone(resolve("one", (), scenarios), (), "fwe", scenarios)
+
+
+def test_a_value_with_a_space_names_the_arm_as_well(tmp_path: Path) -> None:
+    _, effective = of_arm(tmp_path, "proxied")
+    run = recorded(tmp_path, effective, {"ephemeral-ports-exhausted": 1}, cell="proxied")
+    command = advice.of_run(run).command
+    assert command is not None
+    assert command.startswith(".venv/bin/connlab run one --arm proxied --set 'kernel.nginx.net.ipv4.ip_local_port_")
+
+
+MATRIX = "20261121T080000Z-matrix-grid"
+
+
+def test_a_cell_of_a_matrix_is_its_scenario_with_the_cell_s_settings(tmp_path: Path) -> None:
+    variant = Variant(overrides=tuple(settings({"load.users": 40}, {"load.users": "grid.yaml:7"})))
+    effective = resolve("accept-queue-overflow", variant=variant)
+    run = recorded(tmp_path, effective, {"accept-queue-drop": 1}, series=MATRIX, cell="users-40")
+    expected = 'make run SCENARIO=accept-queue-overflow SET="load.users=40 backend.max_connections=40"'
+    assert advice.of_run(run).command == expected
+
+
+def test_a_cell_with_a_path_of_its_own_is_tested_by_the_matrix(tmp_path: Path) -> None:
+    variant = Variant(path=(["k6", "backend"], "grid.yaml:8"))
+    effective = resolve("keep-alive-paths", variant=variant)
+    run = recorded(tmp_path, effective, {"waited-for-a-thread": 1}, series=MATRIX, cell="direct")
+    assert advice.of_run(run).command == 'make matrix MATRIX=grid SET="backend.threads_max=1"'
+
+
+def test_what_the_matrix_sets_is_changed_in_its_file(tmp_path: Path) -> None:
+    moved = tuple(settings({"backend.threads_max": 50}, {"backend.threads_max": "grid.yaml:7"}))
+    effective = resolve("keep-alive-paths", variant=Variant(moved, (["k6", "backend"], "grid.yaml:8")))
+    run = recorded(tmp_path, effective, {"waited-for-a-thread": 1}, series=MATRIX, cell="direct")
+    found = advice.of_run(run)
+    assert found.command is None
+    assert "the matrix sets backend.threads_max itself: change it in scenarios/matrices/grid.yaml" in found.why
+
+
+def test_a_search_over_a_scenario_with_arms_has_no_command(tmp_path: Path) -> None:
+    series = MATRIX.replace("matrix", "search")
+    found = advice.of_run(recorded(tmp_path, resolve("keep-alive-paths"), {"waited-for-a-thread": 1}, series=series))
+    assert found.command is None
+    assert "set it in scenarios/keep-alive-paths/scenario.yaml" in found.why
 
 
 def test_the_advice_can_be_run(tmp_path: Path) -> None:
@@ -82,7 +176,7 @@ def test_drops_before_nginx_are_nginx_s(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cause", ["slow-handler", "generator-starved", "unexplained", "error-status"])
 def test_where_no_knob_helps_it_says_so(tmp_path: Path, cause: str) -> None:
-    unexplained = {"unexplained": 3} if cause == "unexplained" else {}
+    unexplained: dict[str, Any] = {"unexplained": 3} if cause == "unexplained" else {}
     causes = {} if unexplained else {cause: 3}
     found = advice.of_run(recorded(tmp_path, resolve("accept-queue-overflow"), causes, **unexplained))
     assert (found.cause, found.knob, found.command) == (cause, None, None)

@@ -138,3 +138,18 @@ def test_a_matrix_is_shown_cell_by_cell_with_the_model_beside_it(connlab: Run, r
     assert "failing, model 11" in out
     assert "6 of 6 cells fail, or do not, as predicted" in out
     assert "beside the baseline" in out
+
+
+def test_a_matrix_is_told_by_what_it_is_about(connlab: Run, results: Results) -> None:  # noqa: F811  as above
+    cells = {
+        name: [{"figures": {"client.dials.total": dials}}] * 2 for name, dials in (("kept", 1), ("closed-each-time", 9))
+    }
+    axes = [{"name": "arm", "levels": [{"name": name} for name in cells]}]
+    folder = results.series(cells, kind="matrix", axes=axes, figures=["client.dials.total"])
+    code, out, _ = connlab("compare", f"--matrix={folder}")
+
+    assert code == 0
+    assert "\nclient.dials.total\n" in out
+    assert MEAN not in out
+    matrix = json.loads((folder / "derived" / "comparison.json").read_text())["matrix"]
+    assert (matrix["about"], matrix["figures"][0]) == (["client.dials.total"], "client.dials.total")

@@ -176,7 +176,7 @@ def test_it_runs_until_there_are_so_many_lines(record: Path, monkeypatch: pytest
 def test_an_interruption_loses_nothing_and_the_command_goes_on(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scenarios = two(record)
     runs = Runs(monkeypatch, scenarios, None, Interruption("the run was aborted"))
-    with pytest.raises(Interruption, match="1 lines were added; the same command goes on with the others"):
+    with pytest.raises(Interruption, match="1 line was added; the same command goes on with the others"):
         recorded(scenarios, 2, "one", "two")
     assert [one.scenario for one in lines.read()] == ["one"]
     assert "1 of 1" in documents.README.read_text()

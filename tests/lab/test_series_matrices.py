@@ -240,3 +240,63 @@ def test_the_lab_s_own_matrices_plan_and_keep_to_their_schema(name: str) -> None
 def test_no_cell_s_load_is_long(name: str) -> None:
     longest = {cell: one.cell.load_s for cell, one in matrices.plan(name).cells.items() if one.cell.load_s > 40}
     assert longest == {}
+
+
+OF_ARMS = (
+    yaml_with(MINIMAL, {"    expression: client": "    arms: [few]\n    expression: client"})
+    + """\
+  - id: compared
+    says: More users take longer.
+    expression: arms.few.client.latency_ms.mean < arms.many.client.latency_ms.mean
+arms:
+  variants:
+    few: {load.users: 5}
+    many: {load.users: 6}
+"""
+)
+OWN_PREDICTION = """\
+predictions:
+  - {id: own, says: So., expression: client.requests.ok > 0}
+"""
+
+
+def plan_over_arms(folder: Path, more: str) -> Plan:
+    scenarios = series_support.write(folder, MATRIX + more, scenario=OF_ARMS)
+    return matrices.plan("grid", (), scenarios)
+
+
+def test_of_a_scenario_with_arms_a_matrix_says_that_it_leaves_them_out(tmp_path: Path) -> None:
+    plan = plan_over_arms(tmp_path, OWN_PREDICTION)
+    assert plan.remark == "one has arms: they are left out here, with what is predicted about them"
+    assert plan.predictions == ()
+    assert plan.cells["accept-count-1-users-3"].effective.values["load.users"] == 3
+    assert plan_of(tmp_path / "without").remark is None
+
+
+def test_a_matrix_without_any_prediction_left_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"grid\.yaml:5: all that one predicts is about its arms.*write predictions"):
+        plan_over_arms(tmp_path, "")
+
+
+def test_a_matrix_may_say_what_it_is_about(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, more="figures: [client.latency_ms.max, backend.accept_count]\n")
+    assert plan.figures == ("client.latency_ms.max", "backend.accept_count")
+
+
+def test_one_cell_that_has_the_figure_is_enough(tmp_path: Path) -> None:
+    axes = "  way:\n    direct: {}\n    proxied: {path: [k6, nginx, backend]}\n"
+    assert plan_of(tmp_path, axes=axes, more="figures: [process.nginx.cpu_percent.mean]\n").figures
+
+
+@pytest.mark.parametrize(
+    ("figure", "message"),
+    [
+        ("client.latency_ms.list", "is a list, and cells are compared by numbers"),
+        ("client.latency_ms.man", "did you mean client.latency_ms.mean?"),
+        ("process.nginx.cpu_percent.mean", "nginx is none of k6"),
+    ],
+)
+def test_a_figure_that_no_cell_has_is_refused(tmp_path: Path, figure: str, message: str) -> None:
+    (told,) = refusals(tmp_path, more=f"figures: [{figure}]\n")
+    assert told.startswith("matrices/grid.yaml:11: ")
+    assert message in told
