@@ -11,6 +11,7 @@ import pytest
 
 from analysis import analyse
 from analysis.figures import UnknownFigure, check_name
+from analysis.report import record, timelines
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import (
     KNOBS,
@@ -221,3 +222,15 @@ def test_figures_are_the_path_s_own() -> None:
         check_name("access.nginx.requests", ["k6", "backend"], KNOBS)
     with pytest.raises(UnknownFigure, match="gateway is not on the path"):
         check_name("gateway.connections.opened", ["k6", "nginx", "backend"], KNOBS)
+
+
+def test_the_report_draws_its_connections_and_requests(run: RunFolder) -> None:
+    folder = run.write()
+    analyse(folder)
+    (chart,) = [one for one in timelines.of_run(record.read(folder)) if one.id == "servers"]
+
+    assert {each.name: each.most for each in chart.series if each.name.startswith("gateway")} == {
+        "gateway: connections to the backends": 3,
+        "gateway: of these idle, in its pool": 1,
+        "gateway: requests in flight": 1,
+    }

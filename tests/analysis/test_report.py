@@ -13,7 +13,7 @@ import pytest
 
 from analysis import analyse, report
 from analysis.ledger.causes import CAUSES
-from analysis.report import charts, lessons, record, summary, timelines, words
+from analysis.report import charts, ladders, lessons, queues, record, summary, timelines, words
 from tests.analysis.support import at_us, knob
 
 if TYPE_CHECKING:
@@ -102,6 +102,47 @@ def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(run: RunFol
     ]
     assert "3 places for 103 users, so 100 found none." in found.why[-1]
     assert found.turns[0].knob == "backend.max_connections"
+    assert found.advice is not None
+    assert (found.advice.knob, found.advice.value) == ("backend.max_connections", "101")
+    assert found.advice.command == 'make run SCENARIO=accept-queue-overflow SET="backend.max_connections=101"'
+
+
+def test_the_heading_is_the_scenarios_title_and_question(run: RunFolder) -> None:
+    run.manifest |= {"title": "Three <places>", "question": "Who waits?"}
+    folder = run.write()
+    analyse(folder)
+    page = report.write(folder).read_text()
+
+    assert "<h1>Three &lt;places&gt;</h1>" in page
+    assert "Who waits?" in page
+
+
+def test_a_learner_s_own_predictions_stand_beside_what_was_measured(run: RunFolder) -> None:
+    asked = {"prediction": "none", "asks": "How many fail?", "unit": "count"}
+    run.manifest["guesses"] = [
+        asked | {"figure": "client.requests.failed", "value": 99},
+        asked | {"figure": "client.requests.ok", "value": None},
+    ]
+    folder = run.write()
+    analyse(folder)
+    text = text_of(report.write(folder))
+
+    assert "Your own predictions" in text
+    assert re.search(r"How many fail\? 99 100 ≈ near: 1 too few How many fail\? passed over 3", text)
+
+
+def test_the_player_knows_each_queue_and_when_each_step_was(run: RunFolder) -> None:
+    found = read(run)
+    (queue,) = queues.of_run(found, timelines.lasts_s(found))
+
+    assert (queue["role"], queue["limit"][0][1]) == ("backend", 1)
+    assert max(depth for _, depth in queue["depth"]) == 2
+    assert [total for _, total in queue["overflows"]] == sorted(total for _, total in queue["overflows"])
+    assert queue["overflows"][-1][1] == 500
+    for drawing in ladders.of_run(found):
+        steps = [line.at_s for line in drawing.lines]
+        assert steps == sorted(steps)
+        assert steps[0] == pytest.approx(drawing.ladder["began_us"] / 1e6)
 
 
 def test_who_waited_in_the_queue_is_told_what_for(run: RunFolder) -> None:

@@ -28,10 +28,19 @@ from tests.analysis.whole import make_run
 SCENARIO = "accept-queue-overflow"
 HOSTILE = "</script><script>window.hurt=1</script><img src=x onerror=window.hurt=1>\u202e\u2028'\"&{{7*7}}"
 HEALTHY_USERS = 3
+_OVERFLOWS = "kernel.backend.TcpExt.ListenOverflows"
 
 
 def failing(run: RunFolder) -> None:
-    run.manifest["slow_ms"] = 5000
+    """A full accept queue, of which somebody expected something."""
+    run.manifest |= {"slow_ms": 5000, "title": "A full accept queue: 103 users, three places"}
+    run.manifest["question"] = "What does each of them see, and how does the server's kernel count it?"
+    asked = {"prediction": run.manifest["predictions"][0]["id"], "unit": "count"}
+    run.manifest["guesses"] = [
+        asked | {"asks": "How many users get all of their answers?", "figure": "client.users.served", "value": 3},
+        asked | {"asks": "By how much does it grow?", "figure": _OVERFLOWS, "value": 100},
+        asked | {"asks": "How many requests fail?", "figure": "client.requests.failed", "value": None},
+    ]
 
 
 def healthy(run: RunFolder) -> None:
@@ -84,6 +93,7 @@ def hostile(run: RunFolder) -> None:
     """Whatever a client, a server, a log or a packet may have put there."""
     failing(run)
     manifest, client = run.manifest, run.clients["k6-1"]
+    manifest["title"] = manifest["question"] = manifest["guesses"][0]["asks"] = HOSTILE
     manifest["command"] = ["connlab", "run", HOSTILE]
     manifest["host"]["distribution"] = HOSTILE
     manifest["git"]["commit"] = HOSTILE

@@ -78,6 +78,29 @@ describe("what the reports say", () => {
     assert.match(text, /Which knob to turn\? .*backend\.max_connections/);
   });
 
+  test("of a learner's own predictions: what was expected beside what was measured, and how near that came", async () => {
+    const text = await read("failing", "verdict");
+    assert.match(text, /How many users get all of their answers\?.* 3 3 ✓ right/);
+    assert.match(text, /By how much does it grow\?.* 100 500 ○ off: 5 times your number/);
+    assert.match(text, /How many requests fail\?.* passed over 100/);
+    assert.doesNotMatch(await read("healthy", "verdict"), /Your own predictions/);
+  });
+
+  test("of the knob to turn: its value, and the command that tries it", async () => {
+    const text = await read("failing", "verdict");
+    assert.match(
+      text,
+      /Set backend\.max_connections to 101: .*make run SCENARIO=accept-queue-overflow SET="backend\.max_connections=101"/,
+    );
+  });
+
+  test("of the scenario: its title and its question", async () => {
+    const { page, close } = await open(browser, report("failing"));
+    assert.equal(await page.locator("h1").innerText(), "A full accept queue: 103 users, three places");
+    assert.match(await textOf(page, ".question"), /how does the server's kernel count it\?/);
+    await close();
+  });
+
   test("of a healthy run: that all went well", async () => {
     const text = await read("healthy", "verdict");
     assert.match(text, /✓ Reproduced: 2 of 2 predictions came true All 3 requests were answered well/);
