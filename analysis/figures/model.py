@@ -77,19 +77,22 @@ def _ports(run: Run, found: Mapping[str, str]) -> Value:
     return run.raw.window if isinstance(run.raw.window, Unknown) else _compute(run, of_role)
 
 
-def _time_wait_limit(run: Run, found: Mapping[str, str]) -> Value:
-    """How many sockets each instance of a role may have in TIME_WAIT."""
+def _sysctl(name: str, before: int | None = None) -> Compute:
+    """A sysctl that all instances of a role have in common; `before`: what a kernel without it does."""
 
-    def of_role(settings: Settings) -> Value:
-        limits = {settings.sysctl(each, _TIME_WAIT_LIMIT) for each in run.instances(found["role"])}
-        if len(limits) != 1 or None in limits:
-            raise UndefinedError(f"the manifest has no one {_TIME_WAIT_LIMIT} of {found['role']}")
-        return next(each for each in limits if each is not None)
+    def of_run(run: Run, found: Mapping[str, str]) -> Value:
+        def of_role(settings: Settings) -> Value:
+            values = {settings.sysctl(each, name) for each in run.instances(found["role"])}
+            if values == {None} and before is not None:
+                return before
+            if len(values) != 1 or None in values:
+                raise UndefinedError(f"the manifest has no one {name} of {found['role']}")
+            return next(each for each in values if each is not None)
 
-    return run.raw.window if isinstance(run.raw.window, Unknown) else _compute(run, of_role)
+        return run.raw.window if isinstance(run.raw.window, Unknown) else _compute(run, of_role)
 
+    return of_run
 
-_TIME_WAIT_LIMIT = "net.ipv4.tcp_max_tw_buckets"
 
 # What becomes of a dial that nothing answers; one that is held half open on purpose may be such a one.
 _UNANSWERED = ("timeout", "canceled")
@@ -118,7 +121,16 @@ FIGURES: tuple[Figure, ...] = (
         "sockets",
         "What an instance of the role may have in TIME_WAIT: its net.ipv4.tcp_max_tw_buckets.",
         "the manifest",
-        _time_wait_limit,
+        _sysctl("net.ipv4.tcp_max_tw_buckets"),
+    ),
+    Figure(
+        "model.time_wait_reuse_ms.<role>",
+        Kind.NUMBER,
+        "ms",
+        "How long a connection of an instance of the role must have been in TIME_WAIT before tcp_tw_reuse gives its"
+        " port to another one to the same server: its net.ipv4.tcp_tw_reuse_delay. A kernel before 6.14 has one second.",
+        "the manifest",
+        _sysctl("net.ipv4.tcp_tw_reuse_delay", before=1000),
     ),
     Figure(
         "model.listen_backlog",

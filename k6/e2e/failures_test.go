@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"net"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -127,8 +128,10 @@ func TestFailuresAndTheirCodes(t *testing.T) {
 						(request.ConnectingUS > 0) != connected {
 						t.Errorf("connected: %+v", request)
 					}
-					dial := record.dials[*request.Dial-1]
-					if dial.ID != *request.Dial || dial.VU != request.VU || dial.TimeUS < request.TimeUS {
+					// A dial's line stands where it ended, not where it began.
+					i := slices.IndexFunc(record.dials, func(dial dialLine) bool { return dial.ID == *request.Dial })
+					dial := record.dials[i]
+					if dial.VU != request.VU || dial.TimeUS < request.TimeUS {
 						t.Errorf("request %+v names dial %+v", request, dial)
 					}
 					if c.dialKind == "" {
