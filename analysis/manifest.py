@@ -47,6 +47,25 @@ class Phase(_Part):
     end_us: int | None = None
 
 
+class Action(_Part):
+    """What the lab did to a server in the measurement; Unix epoch in µs, None for what did not come about.
+
+    `down_us` is when the server had ended, `end_us` when the action was over: the server ran on, or was ready again.
+    """
+
+    do: str
+    instance: Instance
+    start_us: int | None = None
+    down_us: int | None = None
+    end_us: int | None = None
+    exit_code: int | None = None
+
+    @property
+    def ends_it(self) -> bool:
+        """Whether the server's process ended, and all that it counted with it."""
+        return self.do in ("restart", "stop")
+
+
 class Prediction(_Part):
     """What the scenario expects: an id, a sentence, and the expression that decides."""
 
@@ -89,6 +108,7 @@ class Manifest(_Part):
     knobs: dict[str, Knob] = {}
     sysctls: dict[str, dict[str, str | None]] = {}
     phases: list[Phase] = []
+    actions: list[Action] = []
     exits: dict[str, int | None] = {}
     slow_ms: Annotated[int, Field(gt=0)] | None = None
     tolerance: Tolerance = Tolerance()
@@ -103,6 +123,10 @@ class Manifest(_Part):
     def proxies(self) -> list[str]:
         """The instances of the proxy, none on a direct path."""
         return [instance for role in PROXIES for instance in self.of_role(role)]
+
+    def ends_of(self, instance: str) -> list[Action]:
+        """The restarts and stops of a server that were begun."""
+        return [each for each in self.actions if each.instance == instance and each.ends_it and each.start_us]
 
     def sysctl(self, instance: str, name: str) -> str | None:
         """A sysctl as read back in an instance's namespace; None if it was not read or the kernel has none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lab import presets, sysctls
+from lab.action_checks import action_problems
 from lab.catalogue import CATALOGUE, show_value
 from lab.effective import Effective
 from lab.errors import Problem
@@ -28,6 +29,7 @@ def problems_of(effective: Effective) -> Iterator[Problem]:
     yield from _between_knobs(effective)
     yield from _sysctls(effective)
     if not path_problems:
+        yield from action_problems(effective)
         yield from prediction_problems(effective)
 
 

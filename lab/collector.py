@@ -25,6 +25,11 @@ def http(instance: str, url: str, *, method: str = "GET", body: str | None = Non
     return _json(ask(instance, "collector", "http", "--method", method, *more, url) or "null", f"{instance} at {url}")
 
 
+def await_ready(instance: str, within_s: float) -> None:
+    """Wait until a server that was started again is ready, as its collector waited for it at first."""
+    ask(instance, "collector", "ready", "--within", f"{within_s:g}s", timeout_s=within_s + 10)
+
+
 def inspect(instance: str, sysctls: Iterable[str]) -> dict[str, Any]:
     """Give what the kernel says of an instance's namespace: sysctls, listeners, addresses."""
     arguments = [part for name in sysctls for part in ("--sysctl", name)]

@@ -62,6 +62,7 @@ def details(effective: Effective) -> dict[str, Any]:
             name: {"value": effective.values[name], "source": effective.source(name)}
             for name in _relevant_knobs(effective)
         },
+        "actions": [action.model_dump(by_alias=True) for action in scenario.actions],
         "preset": effective.preset,
         "presets": {name: one.model_dump() for name, one in scenario.presets.items()},
         "published": scenario.published and scenario.published.model_dump(),
@@ -96,6 +97,10 @@ def print_details(console: Console, shown: dict[str, Any]) -> None:
     about = "" if shown["load_s"] is None else "about "
     console.print(f"load {about}{_load(shown)}, warm-up {warmup} requests, drain {drain}{slow}")
     console.print(_knob_table(shown["knobs"], with_meaning=console.width >= _WIDE))
+    for action in shown["actions"]:
+        lasts = "" if action["for"] is None else f" for {format_duration(action['for'])}"
+        when = format_duration(action["at"])
+        console.print(Text.assemble("action ", (f"{action['do']} {action['instance']}", "bold"), f" at {when}{lasts}"))
     for name, settings in shown["arms"].items():
         differences = _settings(settings) or "the scenario as it stands"
         console.print(Text.assemble("arm ", (name, "bold"), f": {differences}"), soft_wrap=True)

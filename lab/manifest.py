@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lab.effective import Effective, Source
-from lab.scenario import Claim, Published, Tolerance
+from lab.scenario import Action, Claim, Published, Tolerance
 from lab.topology import Topology
 
 FILE = "manifest.json"
@@ -97,6 +97,28 @@ class Guess(_Part):
     value: int | float | None
 
 
+class ActionRecord(_Part):
+    """What the lab did to a server in the measurement; Unix epoch in microseconds, null for what did not come about.
+
+    Attributes:
+        at_ms: when it was to be, from the start of the measurement.
+        for_ms: how long it was to last; null if nothing was said.
+        start_us: just before the engine was asked.
+        down_us: of a restart and a stop: when the server had ended.
+        end_us: when it was done: the server ran on, was ready again, or had ended.
+        exit_code: of a restart and a stop: the server's at that end.
+    """
+
+    do: Literal["pause", "restart", "stop"]
+    instance: str
+    at_ms: int
+    for_ms: int | None = None
+    start_us: int | None = None
+    down_us: int | None = None
+    end_us: int | None = None
+    exit_code: int | None = None
+
+
 class Manifest(_Part):
     """The whole file."""
 
@@ -131,6 +153,7 @@ class Manifest(_Part):
     sysctls: dict[str, dict[str, str | None]] = {}
     listeners: dict[str, list[Listener]] = {}
     phases: list[Phase] = []
+    actions: list[ActionRecord] = []
     exits: dict[str, int | None] = {}
     slow_ms: int | None = None
     tolerance: Tolerance
@@ -202,3 +225,8 @@ def knob_records(effective: Effective, defaults: Mapping[str, Scalar]) -> dict[s
 def instances_of(topology: Topology) -> dict[str, list[str]]:
     """Give the instances by role, as the file has them."""
     return {str(role): list(instances) for role, instances in topology.instances.items()}
+
+
+def actions_of(actions: list[Action]) -> list[ActionRecord]:
+    """Give what the file says of actions before they are done."""
+    return [ActionRecord(do=one.do, instance=one.instance, at_ms=one.at, for_ms=one.lasts) for one in actions]

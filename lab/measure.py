@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from lab import collector, k6, machine, parallel
+from lab.actions import Actions
 from lab.containers import last_words
 from lab.docker import docker
 from lab.errors import LabError
@@ -51,7 +52,7 @@ def await_start_line(session: Session, watch: Watch) -> None:
 
 
 def load(session: Session, watch: Watch, display: Display) -> str | None:
-    """Let the clients go and wait until all have come to their end.
+    """Let the clients go, act on the servers as the scenario says, and wait until all have come to their end.
 
     Returns:
         What spoils the run although it came to an end, or None.
@@ -59,12 +60,19 @@ def load(session: Session, watch: Watch, display: Display) -> str | None:
     Raises:
         LabError: a server or a collector ended, or the disk is full: the rest would prove nothing.
     """
+    with Actions(session, watch) as actions:
+        fault = _load(session, watch, display, actions)
+        return fault or actions.settle()
+
+
+def _load(session: Session, watch: Watch, display: Display, actions: Actions) -> str | None:
     clients = session.topology.clients
     k6.resume(clients)
     limit_s = session.effective.scenario.knobs.load.max_duration / 1000 + _END_MARGIN_S
     deadline = time.monotonic() + limit_s
     while any(watch.exit_code(client) is None for client in clients):
         _check(session, watch)
+        actions.check()
         display.refresh()
         if time.monotonic() > deadline:
             docker("stop", "--time", "15", *map(container_of, clients), timeout_s=60)

@@ -104,6 +104,7 @@ def _manifest(effective: Effective) -> Manifest:
             "path": list(effective.scenario.path),
             "instances": {role: list(instances) for role, instances in topology.instances.items()},
             "knobs": {name: {"value": value} for name, value in effective.on_path().items()},
+            "actions": [{"do": one.do, "instance": one.instance} for one in effective.scenario.actions],
             "sysctls": {one: defaults | kernel.get(topology.role_of(one), {}) for one in topology.all},
             "phases": [{"name": "measure", "start_us": 0, "end_us": 1}, {"name": "drain", "start_us": 1, "end_us": 2}],
         }

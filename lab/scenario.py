@@ -139,6 +139,23 @@ class Arms(Series):
     variants: Annotated[dict[Name, Settings], Field(min_length=2, description="What differs in each arm, by its name")]
 
 
+class Action(Group):
+    """What the lab does to a server while the load runs."""
+
+    model_config = ConfigDict(validate_by_name=True)
+
+    at: Annotated[Duration, Field(ge=0, description="When, from the start of the measurement")]
+    do: Annotated[
+        Literal["pause", "restart", "stop"],
+        Field(description="pause: no process of it runs for a time; restart: it is stopped and started; stop"),
+    ]
+    instance: Annotated[Text, Field(description="To which server, such as nginx or backend-1")]
+    lasts: Annotated[
+        Duration | None,
+        Field(alias="for", description="How long a pause lasts; how long after its end a restart starts it, 0s"),
+    ] = None
+
+
 class Scenario(Group):
     """One experiment of the lab."""
 
@@ -157,6 +174,9 @@ class Scenario(Group):
     drain: Annotated[
         Duration, Field(ge=0, le=600_000, description="How long the sockets are watched after the load")
     ] = 2_000
+    actions: Annotated[list[Action], Field(description="What the lab does to servers while the load runs")] = Field(
+        default_factory=list
+    )
     slow: Annotated[
         Annotated[Duration, Field(ge=1)] | None, Field(description="A request slower than this must have a cause")
     ] = None

@@ -13,7 +13,7 @@ from lab import facts, manifest, paths
 from lab.catalogue import CATALOGUE
 from lab.effective import Effective
 from lab.errors import LabError
-from lab.manifest import Guess, Manifest, Status, instances_of, knob_records, utc_now
+from lab.manifest import Guess, Manifest, Status, actions_of, instances_of, knob_records, utc_now
 from lab.topology import Topology, topology_of
 
 _SAME_SECOND_S = 0.1
@@ -90,6 +90,7 @@ def open_session(effective: Effective, command: Sequence[str], occasion: Occasio
         path=list(scenario.path),
         instances=instances_of(topology),
         knobs=knob_records(effective, {knob.name: knob.default for knob in CATALOGUE.values()}),
+        actions=actions_of(scenario.actions),
         slow_ms=scenario.slow,
         tolerance=scenario.tolerance,
         predictions=[stated.prediction for stated in effective.predictions],

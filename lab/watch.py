@@ -26,6 +26,7 @@ class Watch:
     def __init__(self, run_id: str) -> None:
         self._exits: dict[str, int] = {}
         self._out_of_memory: set[str] = set()
+        self._expected: dict[str, int | None] = {}
         filters = ("type=container", "event=die", "event=oom", f"label={RUN_LABEL}={run_id}")
         arguments = [part for one in filters for part in ("--filter", one)]
         self._process = popen([*_dying_with_us(), "docker", "events", "--format", "json", *arguments])
@@ -62,7 +63,8 @@ class Watch:
             if action == "oom":
                 self._out_of_memory.add(attributes["name"])
             elif action == "die":
-                self._exits[attributes["name"]] = int(attributes["exitCode"])
+                expected = attributes["name"] in self._expected
+                (self._expected if expected else self._exits)[attributes["name"]] = int(attributes["exitCode"])
         except (ValueError, KeyError, TypeError):
             return  # not an event that we asked for
 
@@ -75,6 +77,17 @@ class Watch:
         """Raise LabError if the engine has stopped telling its events."""
         if not self.is_told:
             raise LabError("the Docker Engine stopped telling its events", way_on="see whether it was restarted")
+
+    def expect(self, service: str, *, end: bool) -> None:
+        """Take the next end of a service's container for one that was asked for, or no longer."""
+        if end:
+            self._expected[container_of(service)] = None
+        else:
+            del self._expected[container_of(service)]
+
+    def expected_exit_code(self, service: str) -> int | None:
+        """Give the exit code of a container whose end is expected; None until it has ended."""
+        return self._expected[container_of(service)]
 
     def exit_code(self, service: str) -> int | None:
         """Give the exit code of a service's container; None while it runs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from analysis import timeline
@@ -100,11 +101,21 @@ def _greatest_of_listeners(key: Callable[[Listener], int]) -> Callable[[Samples,
 
 
 def _listener_drops(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
-    before, after = _listeners(samples, span.first), _listeners(samples, span.last)
-    if not before or len(before) != len(after):
+    ticks = [_listeners(samples, tick) for tick in range(span.first, span.last + 1)]
+    if not ticks[0] or any(len(each) != len(ticks[0]) for each in ticks):
         return unknown(f"the listeners on port {TRAFFIC_PORT} changed in the window")
-    difference = sum(listener.drops for listener in after) - sum(listener.drops for listener in before)
-    return difference if difference >= 0 else unknown(f"the listener on port {TRAFFIC_PORT} was opened again")
+    drops = [sum(listener.drops for listener in each) for each in ticks]
+    if any(after < before for before, after in pairwise(drops)):
+        return unknown(f"the listener on port {TRAFFIC_PORT} was opened again")
+    return drops[-1] - drops[0]
+
+
+def _closed_ms(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
+    ticks = range(span.first, span.last + 1)
+    if not _listeners(samples, span.first):
+        return unknown(f"nothing listened on port {TRAFFIC_PORT} at the beginning")
+    closed = [timeline.hole_between_ms(samples.ticks, at, at + 1) for at in ticks[:-1] if not _listeners(samples, at)]
+    return round(sum(closed))
 
 
 def _time_wait_max(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
@@ -170,7 +181,16 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "What the listening socket itself counted as dropped over the window; the sum of the instances.",
         _SAMPLES_FILE,
-        _over_ticks(_AT_EDGES, total, _listener_drops),
+        _over_ticks(_ALL_TICKS, total, _listener_drops),
+    ),
+    Figure(
+        "listen.<role>.closed_ms",
+        Kind.NUMBER,
+        "ms",
+        "How long nothing listened on the traffic port, from the first tick without a listener to the next with one;"
+        " the sum of the instances.",
+        _SAMPLES_FILE,
+        _over_ticks(_ALL_TICKS, total, _closed_ms),
     ),
     Figure(
         "sockets.<role>.time_wait.max",

@@ -11,6 +11,7 @@ from analysis.values import Unknown, is_number
 
 if TYPE_CHECKING:
     from analysis.rawrun import RawRun
+    from analysis.scrapes import Scrape
     from analysis.window import Window
 
 __all__ = ["Evidence", "Health", "Problem", "Report", "examine"]
@@ -29,15 +30,21 @@ def examine(raw: RawRun) -> Health:
             k6.examine(instance, client, exits.get(instance), _cpu_percent(raw, instance, window), _due(raw))
             for instance, client in raw.clients.items()
         ),
-        *(servers.examine_scrape("tomcat", instance, scrape, window) for instance, scrape in raw.tomcat.items()),
         *(
-            servers.examine_scrape("stub_status", instance, scrape, window)
+            servers.examine_scrape("tomcat", instance, scrape, window, len(raw.manifest.ends_of(instance)))
+            for instance, scrape in raw.tomcat.items()
+        ),
+        *(
+            servers.examine_scrape("stub_status", instance, scrape, window, len(raw.manifest.ends_of(instance)))
             for instance, scrape in raw.stub_status.items()
         ),
-        *(servers.examine_scrape("gateway", instance, scrape, window) for instance, scrape in raw.gateway.items()),
+        *(
+            servers.examine_scrape("gateway", instance, scrape, window, len(raw.manifest.ends_of(instance)))
+            for instance, scrape in raw.gateway.items()
+        ),
         *(servers.examine_dials(instance, log) for instance, log in raw.gateway_dials.items()),
         *(
-            servers.examine_access(instance, log, exits.get(instance), raw.stub_status.get(instance), _answers(raw))
+            servers.examine_access(instance, log, _exits(raw, instance), _status(raw, instance), _answers(raw))
             for instance, log in raw.access.items()
         ),
         *(
@@ -46,6 +53,17 @@ def examine(raw: RawRun) -> Health:
         ),
     ]
     return Health({report.instrument: report for report in reports})
+
+
+def _exits(raw: RawRun, instance: str) -> list[int | None]:
+    """The exit codes of a server's processes; one that was stopped has ended once."""
+    before = [each.exit_code for each in raw.manifest.ends_of(instance) if each.do == "restart"]
+    return [*before, raw.manifest.exits.get(instance)]
+
+
+def _status(raw: RawRun, instance: str) -> Scrape | None:
+    """The count of its requests by nginx itself, as far as it can be one of all lines of its log."""
+    return None if raw.manifest.ends_of(instance) else raw.stub_status.get(instance)
 
 
 def _answers(raw: RawRun) -> int:

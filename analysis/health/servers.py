@@ -10,6 +10,8 @@ from analysis.health.problems import Evidence, Report
 from analysis.jsonl import integer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from analysis.bulk import Log
     from analysis.captures import Capture
     from analysis.flows import Reduction
@@ -21,12 +23,22 @@ if TYPE_CHECKING:
 _TURN_US = 100_000
 
 
-def examine_scrape(page: str, instance: str, scrape: Scrape, window: Window | None) -> Report:
-    """Report on the scrapes of one page of a server: `tomcat`, `stub_status` or `gateway`."""
+def examine_scrape(page: str, instance: str, scrape: Scrape, window: Window | None, ends: int) -> Report:
+    """Report on the scrapes of one page of a server: `tomcat`, `stub_status` or `gateway`.
+
+    Args:
+        page: which.
+        instance: whose it is.
+        scrape: its readings.
+        window: the run's.
+        ends: how often the lab ended the server in the window.
+    """
     report = Report(f"{page}/{instance}")
     report.figures = {"readings": len(scrape.times_us), "errors": len(scrape.errors_us), "longest_gap_ms": None}
     for message in scrape.damage.messages(f"{page}.jsonl"):
         report.add(message)
+    if ends:
+        report.add(f"{instance} was ended by the lab, and what it had counted with it", Evidence.SCRAPES)
     if window is None:
         return report
     # Those before and after are of a server that starts or stops.
@@ -40,7 +52,9 @@ def examine_scrape(page: str, instance: str, scrape: Scrape, window: Window | No
     return report
 
 
-def examine_access(instance: str, log: Log, exit_code: int | None, status: Scrape | None, answers: int) -> Report:
+def examine_access(
+    instance: str, log: Log, exit_codes: Sequence[int | None], status: Scrape | None, answers: int
+) -> Report:
     """Report on a proxy's access log; the proxy writes its last lines as it ends.
 
     The log has no end of its own, so others must say how many lines it should have.
@@ -48,14 +62,15 @@ def examine_access(instance: str, log: Log, exit_code: int | None, status: Scrap
     Args:
         instance: whose it is.
         log: the log.
-        exit_code: the proxy's, None if the manifest does not say.
-        status: nginx's stub_status page, which counts its requests; None for a gateway.
+        exit_codes: the proxy's, of each of its ends; None if the manifest does not say.
+        status: nginx's stub_status page, which counts its requests; None for a gateway, and for an nginx that was ended
+            within the run, because it counts anew then.
         answers: how many answers the clients read: each has its line.
     """
-    report = Report(f"access/{instance}", {"lines": log.count, "exit_code": exit_code})
+    report = Report(f"access/{instance}", {"lines": log.count, "exit_code": exit_codes[-1]})
     for message in log.damage.messages("access.jsonl"):
         report.add(message, Evidence.ACCESS)
-    if exit_code:
+    for exit_code in filter(None, exit_codes):
         report.add(f"{instance} ended with exit code {exit_code}, so its last lines may be missing", Evidence.ACCESS)
     if log.damage.missing is not None:
         return report

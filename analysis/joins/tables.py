@@ -145,6 +145,11 @@ def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
             database.execute("INSERT INTO instances VALUES (?, ?)", [instance, role])
             for address in manifest.addresses.get(instance, []):
                 database.execute("INSERT INTO addresses VALUES (?, ?)", [instance, address])
+    _create(database, "actions", {"instance": "VARCHAR", "deed": "VARCHAR", "start_us": "BIGINT", "end_us": "BIGINT"})
+    for action in manifest.actions:
+        if action.start_us is not None:
+            row = [action.instance, action.do, action.start_us, action.end_us]
+            database.execute("INSERT INTO actions VALUES (?, ?, ?, ?)", row)
 
 
 def _load_clients(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
@@ -166,6 +171,36 @@ def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     _create(database, "access", {"instance": "VARCHAR", "line": "BIGINT", **_ACCESS})
     for instance in raw.manifest.proxies:
         _read_json(database, "access", instance, raw.raw(instance) / "access.jsonl")
+    _tell_processes_apart(database, raw, "access", "1000 * time_ms", resolution_us=1)
+
+
+# More connections than a process numbers.
+_A_PROCESS_APART = 1 << 40
+
+
+def _tell_processes_apart(
+    database: duckdb.DuckDBPyConnection, raw: RawRun, table: str, time_us: str, resolution_us: int
+) -> None:
+    """Number the connections of a proxy that was started again apart from those before: it begins anew at 1.
+
+    A line whose time is too coarse to say which process wrote it, names no connection.
+    """
+    for instance in raw.manifest.proxies:
+        for end in raw.manifest.ends_of(instance):
+            # A restart that never came down left no second process.
+            if end.down_us is not None:
+                database.execute(
+                    f"""UPDATE {table} SET connection = CASE
+                            WHEN {time_us} >= $down_us THEN connection + $apart
+                            WHEN {time_us} + $resolution_us <= $down_us THEN connection END
+                         WHERE instance = $instance""",  # noqa: S608  names of our own
+                    {
+                        "down_us": end.down_us,
+                        "apart": _A_PROCESS_APART,
+                        "resolution_us": resolution_us,
+                        "instance": instance,
+                    },
+                )
 
 
 def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, path: Path) -> None:
@@ -206,6 +241,7 @@ def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
                 name: np.array(values, dtype=_dtype(values)) for name, values in zip(names, columns_, strict=True)
             }
             _insert(database, "errors", arrays, "instance, line, time_us, nullif(serial, 0) AS connection, text")
+    _tell_processes_apart(database, raw, "errors", "time_us", resolution_us=1_000_000)
 
 
 def _dtype(values: Sequence[object]) -> str:

@@ -93,12 +93,12 @@ _KNOWN = """
     )
     SELECT broken.*, waits.* EXCLUDE (instance, id),
            greatest(pool_us, up_pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, thread_us,
-                    handler_us, lag_us, retry_us)
+                    handler_us, lag_us, retry_us, pause_us)
                AS part_max_us,
            pool_us + up_pool_us + syn_us + up_syn_us + ack_us + up_ack_us + queue_us + up_queue_us + thread_us
-               + handler_us + lag_us + retry_us
+               + handler_us + lag_us + retry_us + pause_us
                AS parts_us,
-           complaints.error_line, complaints.error_text,
+           complaints.error_line, complaints.error_text, acted.says AS acted_says,
            if(flow_close_us - exhausted.second_us < 1000000 + $turn_us, exhausted.line, NULL) AS exhausted_line,
            coalesce(port_shortages.held, up_shortages.held) AS shortage_held,
            coalesce(port_shortages.waiting, up_shortages.waiting) AS shortage_waiting,
@@ -108,6 +108,7 @@ _KNOWN = """
            coalesce(end_us > $whole_until_us, false) AS torn
       FROM broken
            LEFT JOIN waits USING (instance, id)
+           LEFT JOIN acted USING (instance, id)
            LEFT JOIN complaints USING (instance, id)
            ASOF LEFT JOIN exhausted
                 ON exhausted.instance = broken.flow_to_instance AND exhausted.second_us <= broken.flow_close_us
@@ -149,7 +150,7 @@ _ATTRIBUTED = f"""
     )
     SELECT instance, id, cause,
            CASE cause {" ".join(f"WHEN '{cause.name}' THEN {cause.says}" for cause in CAUSES)}
-                      ELSE {_WHY} END AS evidence
+                      ELSE {_WHY} END || coalesce(acted_says, '') AS evidence
       FROM decided
      ORDER BY instance, id
 """  # noqa: S608  names of our own

@@ -367,6 +367,14 @@ CAUSES = (
         _main("retry_us"),
         """format('the proxy turned to {} at {}, in vain (status {}), and after {} of {} to {}', first_server,
             moment(first_start_us), first_status, took(retry_us), took(total_us), try_server)""",
+    ),
+    Cause(
+        "server-paused",
+        "The lab had paused the server, or the backend behind the proxy, while it had the request.",
+        "The manifest's action, as long as the request and it overlap; the connection had been accepted before: no SYN"
+        " of it was lost, and it did not lie in an accept queue.",
+        _main("pause_us"),
+        """format('{} was paused for {} of the {} that it took', paused, took(pause_us), took(total_us))""",
         seen=True,
     ),
     Cause(

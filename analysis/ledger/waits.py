@@ -22,6 +22,7 @@ def build(database: duckdb.DuckDBPyConnection, *, proxied: bool) -> None:
     database.execute(_QUEUED_TICKS)
     database.execute(_IDLE)
     database.execute(_SERVED_OVER_A_PROXY if proxied else _SERVED_DIRECTLY)
+    database.execute(_ACTED)
     database.execute(_WAITS)
 
 
@@ -79,6 +80,27 @@ _SERVED_OVER_A_PROXY = """
      WHERE outcome = 'slow' OR (outcome = 'failed' AND status = 0)
 """
 
+# What the lab did to a server that the request had to do with, while it lasted; the longest pause by its overlap.
+_ACTED = """
+    CREATE TABLE acted AS
+    WITH shared AS (
+        SELECT cases.instance, cases.id, actions.instance AS touched, actions.deed, actions.start_us,
+               coalesce(actions.end_us, cases.end_us) AS over_us,
+               least(over_us, cases.end_us) - greatest(actions.start_us, cases.time_us) AS for_us
+          FROM cases
+               LEFT JOIN addresses AS firsts ON firsts.address = host_of(dial_remote)
+               LEFT JOIN addresses AS seconds ON seconds.address = host_of(try_server)
+               JOIN actions ON actions.instance IN (flow_to_instance, firsts.instance, seconds.instance)
+         WHERE cases.outcome <> 'ok' AND for_us > 0
+    )
+    SELECT instance, id, max(for_us) FILTER (deed = 'pause') AS overlap_us,
+           min(touched ORDER BY for_us DESC) FILTER (deed = 'pause') AS paused,
+           string_agg(format('; the lab had begun to {} {} at {}', deed, touched, moment(start_us)), ''
+                      ORDER BY start_us, touched) AS says
+      FROM shared
+     GROUP BY instance, id
+"""
+
 # A part that is not proven is NULL while it is worked out, and 0 at the end.
 # - pool: it waited for a connection that was there already; at the proxy, too (up_pool).
 # - syn: from the first SYN to the first answer, of a connection made for it whose first SYN got lost.
@@ -89,6 +111,7 @@ _SERVED_OVER_A_PROXY = """
 # - handler: there were threads, nobody waited to be accepted, and the server's own account of its work agrees.
 # - lag: the answer was on its way.
 # - retry: the proxy had tried other servers, or other connections, before.
+# - pause: the lab had paused a server that had the connection already; who waited to be accepted then, waited there.
 _WAITS = """
     CREATE TABLE waits AS
     WITH readings AS (
@@ -131,8 +154,11 @@ _WAITS = """
                CASE WHEN NOT saturated_before AND saturated = 0 AND accepted_at_once
                      AND 2000 * processing_ms >= service_us THEN service_us END AS handler_us,
                end_us - left_us AS lag_us,
-               CASE WHEN try_tries > 1 THEN try_start_us - first_start_us END AS retry_us
-          FROM readings JOIN cases USING (instance, id)
+               CASE WHEN try_tries > 1 THEN try_start_us - first_start_us END AS retry_us,
+               CASE WHEN greatest(syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, 0) <= 0
+                    THEN acted.overlap_us END AS pause_us,
+               acted.paused
+          FROM readings JOIN cases USING (instance, id) LEFT JOIN acted USING (instance, id)
     )
     SELECT instance, id, server, left_us, scrapes, saturated, threads_max,
            (SELECT max(idle_percent) FROM idle_spans
@@ -142,7 +168,8 @@ _WAITS = """
            greatest(ack_us, 0) AS ack_us, greatest(up_ack_us, 0) AS up_ack_us,
            greatest(queue_us, 0) AS queue_us, greatest(up_queue_us, 0) AS up_queue_us,
            greatest(thread_us, 0) AS thread_us, greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us,
-           greatest(retry_us, 0) AS retry_us
+           greatest(retry_us, 0) AS retry_us,
+           greatest(pause_us, 0) AS pause_us, paused
       FROM parts
      ORDER BY instance, id
 """

@@ -121,6 +121,11 @@ def response_ms(settings: Settings) -> tuple[int, ...]:
     return outcome.response_ms
 
 
+def _undisturbed(settings: Settings) -> None:
+    acted = [each.instance for each in settings.manifest.actions]
+    require(not acted, f"the model does not know what the lab does to {', '.join(acted)} during the load")
+
+
 def _certain(figure: int | None) -> int:
     if figure is None:
         raise UndefinedError(
@@ -132,6 +137,7 @@ def _certain(figure: int | None) -> int:
 
 def _outcome(settings: Settings) -> Outcome:
     """What the workload `users` leads to."""
+    _undisturbed(settings)
     require(settings.get("load.workload") == "users", "the model is of the workload users")
     require(settings.get("load.path") == "/api/delay", "the model knows the time of /api/delay alone")
     users, slots = settings.integer("load.users"), settings.integer("backend.max_connections")
@@ -205,6 +211,7 @@ def _require_patience(settings: Settings, load: Load, outcome: Outcome) -> None:
 def _long_polling_capacity(settings: Settings) -> int:
     """The accept capacity, if there is room for all users, or if none of them loses a connection before the end."""
     _require_direct(settings)
+    _undisturbed(settings)
     capacity_ = accept_capacity(settings)
     if settings.integer("load.users") <= capacity_:
         return capacity_

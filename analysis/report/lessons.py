@@ -133,6 +133,18 @@ LESSONS: dict[str, Lesson] = {
         ),
         _PLACES,
     ),
+    "server-paused": Lesson(
+        "server paused",
+        "the lab had paused a server that had the request",
+        "At a server on the way, after the connection had been accepted.",
+        (
+            (
+                "A process that is paused does nothing, and its kernel goes on without it: connections are completed"
+                " and requests are acknowledged. For the client that is a server which is silent."
+            ),
+        ),
+        {},
+    ),
     "connect-timeout": Lesson(
         "no answer to the SYN",
         "{server} never answered the SYNs of {client}, and not because of a full accept queue",

@@ -36,14 +36,21 @@ def of_run(record: Record) -> list[Chart]:
 
 
 def phases(record: Record) -> list[Row]:
-    """The phases that the time lines cover: name, and from when to when in seconds."""
+    """The phases that the time lines cover, and the lab's actions: name, and from when to when in seconds."""
     start_us = record.start_us
     if start_us is None:
         return []
+    acted = [
+        {"name": f"{each['instance']}: {each['do']}", "start_us": each["start_us"], "end_us": each["end_us"]}
+        for each in record.manifest.get("actions", [])
+        if each.get("start_us") is not None and each.get("end_us") is not None
+    ]
     return [
         {"name": each["name"], "from": (each["start_us"] - start_us) / 1e6, "to": (each["end_us"] - start_us) / 1e6}
-        for each in record.phases
-        if each.get("end_us") is not None and each["name"] in ("measure", "drain")
+        for each in (
+            *(one for one in record.phases if one.get("end_us") is not None and one["name"] in ("measure", "drain")),
+            *acted,
+        )
     ]
 
 

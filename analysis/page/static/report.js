@@ -130,13 +130,13 @@ function option(chart) {
   const rule = colour("--rule");
   const order = ranks(chart.series);
   const series = chart.series.map((each, index) => drawnSeries(chart, each, order[index]));
-  const drain = data.phases.find((phase) => phase.name === "drain");
-  if (drain && series.length) {
+  const shaded = data.phases.filter((phase) => phase.name !== "measure");
+  if (shaded.length && series.length) {
     series[0].markArea = {
       silent: true,
       itemStyle: { color: colour("--shade") },
       label: { color: faint, position: "insideTop", fontSize: 11 },
-      data: [[{ name: "drain", xAxis: drain.from }, { xAxis: Math.min(drain.to, shared.last) }]],
+      data: shaded.map((phase) => [{ name: phase.name, xAxis: phase.from }, { xAxis: Math.min(phase.to, shared.last) }]),
     };
   }
   const axis = {

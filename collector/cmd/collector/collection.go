@@ -4,21 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"sync"
 
 	"connlab/collector/internal/address"
 	"connlab/collector/internal/capture"
 	"connlab/collector/internal/config"
 	"connlab/collector/internal/health"
-	"connlab/collector/internal/probe"
 	"connlab/collector/internal/sampler"
 	"connlab/collector/internal/scrape"
-	"connlab/collector/internal/sockdiag"
 )
 
 // A collection runs the sampler, the capture and the scrapes of one role side by side. The first part that fails ends
@@ -111,7 +106,7 @@ func (c *collection) capturePackets() error {
 // watchRole waits until the role is ready, then starts to scrape its metrics.
 func (c *collection) watchRole() error {
 	if c.settings.ReadyURL != "" {
-		err := c.waitReady()
+		err := waitReady(c.context, c.settings.ReadyURL)
 		if c.context.Err() != nil {
 			return nil
 		}
@@ -126,26 +121,4 @@ func (c *collection) watchRole() error {
 		})
 	}
 	return nil
-}
-
-func (c *collection) waitReady() error {
-	target, err := url.Parse(c.settings.ReadyURL)
-	if err != nil {
-		return err
-	}
-	port, err := strconv.ParseUint(target.Port(), 10, 16)
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.settings.ReadyURL, err)
-	}
-	diag, err := sockdiag.Dial()
-	if err != nil {
-		return err
-	}
-	var listeners []sockdiag.Listener
-	err = probe.WaitReady(c.context, c.settings.ReadyURL, func() (bool, error) {
-		var err error
-		listeners, err = diag.Listeners(listeners[:0])
-		return slices.ContainsFunc(listeners, func(l sockdiag.Listener) bool { return l.Port == uint16(port) }), err
-	})
-	return errors.Join(err, diag.Close())
 }

@@ -108,6 +108,30 @@ func TestHTTPPrintsTheBodyAndFailsFrom400On(t *testing.T) {
 	}
 }
 
+func TestReadyWaitsForTheAnswer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if request.URL.Path != "/up" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	for _, test := range []struct {
+		settings []string
+		code     int
+		stderr   string
+	}{
+		{nil, 0, ""},
+		{[]string{"CONNLAB_READY_URL=" + server.URL + "/up"}, 0, ""},
+		{[]string{"CONNLAB_READY_URL=" + server.URL + "/down"}, 1, "did not answer 200 within 200ms"},
+		{[]string{"CONNLAB_READY_URL=127.0.0.1"}, 1, "CONNLAB_READY_URL: "},
+	} {
+		code, _, stderr := result(t, test.settings, "ready", "--within", "200ms")
+		if code != test.code || !strings.Contains(stderr, test.stderr) {
+			t.Errorf("%v: code %d, %q", test.settings, code, stderr)
+		}
+	}
+}
+
 func TestInspectTellsOfTheNamespace(t *testing.T) {
 	netns.Require(t)
 	code, stdout, stderr := result(t, nil, "inspect", "--sysctl", "net.ipv4.tcp_syn_retries", "--sysctl", "net.ipv4.no_such_setting")

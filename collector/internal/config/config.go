@@ -61,7 +61,7 @@ func FromEnvironment(getenv func(string) string) (Config, error) {
 		config.RateHz, err = integer(value, rateHzMin, rateHzMax)
 		return err
 	})
-	read("CONNLAB_READY_URL", func(value string) error {
+	read(readyURL, func(value string) error {
 		config.ReadyURL = value
 		return optionalURL(value)
 	})
@@ -89,6 +89,17 @@ func FromEnvironment(getenv func(string) string) (Config, error) {
 		return err
 	})
 	return config, errors.Join(errs...)
+}
+
+const readyURL = "CONNLAB_READY_URL"
+
+// ReadyURL reads where the role answers when it is ready; "" if it answers no such question.
+func ReadyURL(getenv func(string) string) (string, error) {
+	value := getenv(readyURL)
+	if err := optionalURL(value); err != nil {
+		return "", fmt.Errorf("%s: %w", readyURL, err)
+	}
+	return value, nil
 }
 
 func matches(pattern *regexp.Regexp, value, want string) error {

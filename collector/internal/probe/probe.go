@@ -4,6 +4,7 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +17,14 @@ const BodyBytesMax = 4 << 20
 
 // NewClient returns a client whose connections end by RST. It never sends "Connection: close", which would make the
 // server close first and keep TIME_WAIT; call CloseIdleConnections when done. It follows no redirect and no proxy.
-func NewClient(timeout time.Duration) *http.Client {
+func NewClient(timeout time.Duration) *http.Client { return newClient(timeout, nil) }
+
+// NewClientWhile is a client that connects only while something listens.
+func NewClientWhile(listening *Listening, timeout time.Duration) *http.Client {
+	return newClient(timeout, listening)
+}
+
+func newClient(timeout time.Duration, listening *Listening) *http.Client {
 	dialer := net.Dialer{}
 	return &http.Client{
 		Timeout: timeout,
@@ -26,6 +34,11 @@ func NewClient(timeout time.Duration) *http.Client {
 		Transport: &http.Transport{
 			MaxIdleConnsPerHost: 1,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				if listening != nil {
+					if listens, err := listening.Now(); err != nil || !listens {
+						return nil, errors.Join(fmt.Errorf("nothing listens on %s", address), err)
+					}
+				}
 				conn, err := dialer.DialContext(ctx, network, address)
 				if err != nil {
 					return nil, err

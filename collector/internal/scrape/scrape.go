@@ -27,17 +27,22 @@ type line struct {
 }
 
 // Run creates the file at path and scrapes address into it until the context is done, over one kept-alive connection.
-// It returns an error only when the file cannot be written: a scrape that fails is a line of its own.
+// It returns an error only when the file cannot be written: a scrape that fails is a line of its own. While nothing
+// listens there, because the role ended or begins anew, it does not try to connect.
 func Run(ctx context.Context, address, path string) error {
 	file, err := journal.Create(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(scrape(ctx, address, file), file.Close())
+	listening, err := probe.NewListening(address)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	return errors.Join(scrape(ctx, address, listening, file), listening.Close(), file.Close())
 }
 
-func scrape(ctx context.Context, address string, file *journal.File) error {
-	client := probe.NewClient(timeout)
+func scrape(ctx context.Context, address string, listening *probe.Listening, file *journal.File) error {
+	client := probe.NewClientWhile(listening, timeout)
 	defer client.CloseIdleConnections()
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()

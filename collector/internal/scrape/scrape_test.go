@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -78,6 +79,37 @@ func TestScrapesGoOverOneConnectionUntilTheEnd(t *testing.T) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil || strings.Count(string(text), "\n") != 2 {
+		t.Errorf("%s (%v)", text, err)
+	}
+}
+
+// A role that is away for a while: nobody connects while nothing listens, and the scrapes go on when something does.
+func TestNobodyConnectsWhileNothingListens(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	address := server.URL
+	server.Close()
+	path := filepath.Join(t.TempDir(), "tomcat.jsonl")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ended := make(chan error)
+	go func() { ended <- Run(ctx, address, path) }()
+	time.Sleep(200 * time.Millisecond)
+	listener, err := net.Listen("tcp", strings.TrimPrefix(address, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 10)
+	back := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked <- struct{}{} }))
+	back.Listener = listener
+	back.Start()
+	defer back.Close()
+	<-asked
+	time.Sleep(100 * time.Millisecond)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(text), "nothing listens on ") || strings.Contains(string(text), "refused") {
 		t.Errorf("%s (%v)", text, err)
 	}
 }

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"connlab/collector/internal/config"
+	"connlab/collector/internal/probe"
+)
+
+const readyWithin = 90 * time.Second
+
+// ready returns once the role answers, which it may do a second time: "healthy" tells of the first one alone.
+func ready(arguments []string, _ io.Writer) error {
+	flags := flag.NewFlagSet("ready", flag.ContinueOnError)
+	within := flags.Duration("within", readyWithin, "how long to wait")
+	if _, err := parse(flags, arguments); err != nil {
+		return err
+	}
+	address, err := config.ReadyURL(os.Getenv)
+	if err != nil || address == "" {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), *within, fmt.Errorf("%s did not answer 200 within %v", address, *within))
+	defer cancel()
+	return waitReady(ctx, address)
+}
+
+func waitReady(ctx context.Context, address string) error {
+	listening, err := probe.NewListening(address)
+	if err != nil {
+		return err
+	}
+	return errors.Join(probe.WaitReady(ctx, address, listening.Now), listening.Close())
+}

@@ -1,0 +1,171 @@
+"""Actions: what the lab does to a server while the load runs, and which cannot be."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from lab import manifest
+from lab.actions import Actions
+from lab.errors import BadInput, LabError
+from lab.session import Session, open_session
+from lab.watch import Watch
+from tests.lab.support import MINIMAL, FakeDocker, Make, yaml_with
+from tests.lab.test_watch import event
+
+PROXIED = yaml_with(
+    MINIMAL, {"[k6, backend]": "[k6, nginx, backend]", "users: 3": "users: 3\n    calls: 100\n    think_time: 100ms"}
+)
+
+
+def with_actions(*actions: str, text: str = PROXIED) -> str:
+    return text + "actions:\n" + "".join(f"  - {{{action}}}\n" for action in actions)
+
+
+def session_of(make: Make, *actions: str) -> Session:
+    opened = open_session(make(text=with_actions(*actions)), ["connlab"])
+    opened.manifest.begin("measure")
+    return opened
+
+
+@pytest.fixture
+def watch(fake_docker: FakeDocker, elsewhere: Path) -> Watch:
+    assert elsewhere.is_dir()
+    fake_docker.says('"version "*', "26.1.5")
+    fake_docker.says('"compose version "*', "2.26.1")
+    fake_docker.says('"events "*', event("die", name="connlab-nginx", exitCode="0") + "\n", seconds=0.3)
+    return Watch("run-1")
+
+
+def of_containers(docker: FakeDocker) -> list[str]:
+    return [call for call in docker.calls if call.startswith(("pause", "unpause", "stop", "start", "exec"))]
+
+
+def test_a_pause_lasts_as_long_as_it_should_and_is_written_down(
+    effective: Make, watch: Watch, fake_docker: FakeDocker
+) -> None:
+    session = session_of(effective, "at: 100ms, do: pause, instance: nginx, for: 200ms")
+    with watch, Actions(session, watch) as actions:
+        time.sleep(0.2)
+        assert actions.settle() is None
+    assert of_containers(fake_docker) == ["pause connlab-nginx", "unpause connlab-nginx"]
+    session.finish("complete")
+    (record,) = manifest.load(session.folder).actions
+    assert (record.do, record.instance, record.at_ms, record.for_ms) == ("pause", "nginx", 100, 200)
+    begun_us = session.manifest.phases[0].start_us
+    assert record.start_us is not None
+    assert record.end_us is not None
+    assert record.start_us - begun_us >= 100_000
+    assert record.end_us - record.start_us >= 200_000
+
+
+def test_a_restart_s_end_is_no_crash_and_the_server_is_waited_for(
+    effective: Make, watch: Watch, fake_docker: FakeDocker
+) -> None:
+    session = session_of(effective, "at: 0s, do: restart, instance: nginx, for: 50ms")
+    with watch, Actions(session, watch) as actions:
+        time.sleep(0.1)
+        assert actions.settle() is None
+        assert watch.ended("nginx") is None
+        watch.take(event("die", name="connlab-nginx", exitCode="1"))
+        assert watch.ended("nginx") == "nginx ended with exit code 1"
+    assert of_containers(fake_docker) == [
+        "stop --time 15 connlab-nginx",
+        "start connlab-nginx",
+        "exec connlab-collector-nginx collector ready --within 90s",
+    ]
+    (record,) = session.manifest.actions
+    assert record.exit_code == 0
+    assert record.start_us is not None
+    assert record.down_us is not None
+    assert record.end_us is not None
+    assert record.start_us < record.down_us < record.end_us
+
+
+def test_an_action_that_fails_ends_the_run_with_what_was_tried(
+    effective: Make, watch: Watch, fake_docker: FakeDocker
+) -> None:
+    fake_docker.says('"pause "*', stderr="cgroups: cannot freeze", exit_code=1)
+    session = session_of(effective, "at: 0s, do: pause, instance: nginx, for: 1s")
+    with watch, Actions(session, watch) as actions:
+        time.sleep(0.2)
+        with pytest.raises(LabError, match=r"(?s)could not pause nginx \(0 s after the start\): .*cannot freeze"):
+            actions.settle()
+
+
+def test_an_action_that_the_load_did_not_wait_for_spoils_the_run(effective: Make, watch: Watch) -> None:
+    session = session_of(effective, "at: 5s, do: stop, instance: nginx")
+    with watch, Actions(session, watch) as actions:
+        missed = actions.settle()
+    assert missed == "the load had ended before it was time to stop nginx (5 s after the start)"
+
+
+def test_whatever_was_paused_goes_on_when_the_measurement_breaks_off(
+    effective: Make, watch: Watch, fake_docker: FakeDocker
+) -> None:
+    session = session_of(effective, "at: 0s, do: pause, instance: nginx, for: 60s")
+    with watch, Actions(session, watch):
+        time.sleep(0.2)
+        assert of_containers(fake_docker) == ["pause connlab-nginx"]
+    assert of_containers(fake_docker)[-1] == "unpause connlab-nginx"
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ("at: 1s, do: pause, instance: ngnix, for: 1s", "no server 'ngnix' on the path; did you mean 'nginx'?"),
+        (
+            "at: 1s, do: pause, instance: backend-2, for: 1s",
+            "no server 'backend-2' on the path; did you mean 'backend-1",
+        ),
+        ("at: 1s, do: pause, instance: k6-1, for: 1s", "k6-1 is the load itself; act on nginx or backend-1"),
+        ("at: 1s, do: pause, instance: nginx", "a pause needs to know for how long; write for: 2s"),
+        ("at: 1s, do: stop, instance: nginx, for: 1s", "a stop lasts until the end of the run"),
+        ("at: 1h, do: stop, instance: nginx", "at 1h the load is over, by load.max_duration (10m)"),
+        ("at: 1s, do: freeze, instance: nginx", "actions.1.do cannot be 'freeze'"),
+        ("at: 1, do: stop, instance: nginx", "actions.1.at: '1' has no unit: write 1s or 1ms"),
+        ("at: 1s, do: stop, instance: nginx, fro: 1s", "unknown key 'actions.1.fro'; did you mean 'for'?"),
+        ("do: stop, instance: nginx", "'actions.1.at' is missing"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_where_it_stands(effective: Make, action: str, message: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        effective(text=with_actions(action))
+    assert message in str(refused.value)
+    assert "scenario.yaml:" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (
+            "at: 1s, do: pause, instance: nginx, for: 2s",
+            "at: 2s, do: restart, instance: nginx",
+            "in another action then",
+        ),
+        (
+            "at: 1s, do: stop, instance: nginx",
+            "at: 2s, do: restart, instance: nginx",
+            "is stopped before, and stays so",
+        ),
+    ],
+)
+def test_one_server_is_acted_on_once_at_a_time(effective: Make, first: str, second: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        effective(text=with_actions(second, first))
+    resolved = effective(text=with_actions(first, second.replace("nginx", "backend-1")))
+    assert len(resolved.scenario.actions) == 2
+
+
+def test_the_gateway_is_not_started_twice(effective: Make) -> None:
+    text = PROXIED.replace("nginx", "gateway")
+    with pytest.raises(BadInput, match=r"records are of one process.*; pause or stop it"):
+        effective(text=with_actions("at: 1s, do: restart, instance: gateway", text=text))
+
+
+def test_a_load_whose_end_is_known_bounds_its_actions(effective: Make) -> None:
+    spike = yaml_with(MINIMAL, {"workload: users\n    users: 3": "workload: spike\n    duration: 5s"}).replace(
+        "load.users", "0"
+    )
+    with pytest.raises(BadInput, match=r"at 5s the load is over, by load.duration \(5s\)"):
+        effective(text=with_actions("at: 5s, do: stop, instance: backend-1", text=spike))
