@@ -128,7 +128,8 @@ FIGURES: tuple[Figure, ...] = (
         Kind.NUMBER,
         "ms",
         "How long a connection of an instance of the role must have been in TIME_WAIT before tcp_tw_reuse gives its"
-        " port to another one to the same server: its net.ipv4.tcp_tw_reuse_delay. A kernel before 6.14 has one second.",
+        " port to another one to the same server: its net.ipv4.tcp_tw_reuse_delay. A kernel before 6.14 has"
+        " one second.",
         "the manifest",
         _sysctl("net.ipv4.tcp_tw_reuse_delay", before=1000),
     ),
