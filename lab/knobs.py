@@ -230,6 +230,9 @@ class Load(Group):
     max_duration: Annotated[
         Duration, Field(ge=1000, description="The workload is ended after this time at the latest")
     ] = 600_000
+    dashboard: Annotated[
+        bool, Field(description="Keep k6's own HTML report, too; it takes some of the rate that k6 can reach")
+    ] = False
     method: Annotated[
         Literal["GET", "POST"],
         Field(description="How; POST, with an empty body, is what no client or proxy may send a second time unasked"),

@@ -19,12 +19,14 @@ import (
 type arm struct {
 	name, script string
 	recorded     bool
+	dashboard    bool // k6's own page, as connlab-k6 asks for it
 }
 
 var arms = []arm{
-	{"plain k6: its own tags, no output", "benchmark/plain.js", false},
-	{"the lab's workload, no output", "workloads/users.js", false},
-	{"the lab's workload, recorded", "workloads/users.js", true},
+	{"plain k6: its own tags, no output", "benchmark/plain.js", false, false},
+	{"the lab's workload, no output", "workloads/users.js", false, false},
+	{"the lab's workload, recorded", "workloads/users.js", true, false},
+	{"recorded, and k6's dashboard", "workloads/users.js", true, true},
 }
 
 // cost is what one run of an arm took.
@@ -92,10 +94,15 @@ func load(target string, users, calls int) []string {
 func run(k6 string, arm arm, folder string, environment []string, requests int) (cost, error) {
 	args := []string{"run", "--quiet", "--address", "", "--no-usage-report", arm.script}
 	if arm.recorded {
+		folder += "-" + strconv.FormatBool(arm.dashboard)
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			return cost{}, err
 		}
 		args = append(args, "--out", "connlab="+folder)
+	}
+	if arm.dashboard {
+		environment = append(slices.Clip(environment), "K6_WEB_DASHBOARD=true", "K6_WEB_DASHBOARD_PORT=-1",
+			"K6_WEB_DASHBOARD_PERIOD=1s", "K6_WEB_DASHBOARD_EXPORT="+filepath.Join(folder, "dashboard.html"))
 	}
 	command := exec.Command(k6, args...)
 	command.Env = environment

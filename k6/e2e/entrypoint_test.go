@@ -13,7 +13,7 @@ import (
 
 func TestTheEntryPointRefusesABadEnvironmentInOneLine(t *testing.T) {
 	t.Parallel()
-	good := map[string]string{"WORKLOAD": "users", "INSTANCE": "k6-1", "SEGMENT": "0:1", "SEGMENT_SEQUENCE": "0,1"}
+	good := map[string]string{"WORKLOAD": "users", "INSTANCE": "k6-1", "SEGMENT": "0:1", "SEGMENT_SEQUENCE": "0,1", "DASHBOARD": "false"}
 	for wanted, change := range map[string][2]string{
 		"CONNLAB_WORKLOAD is missing":                                {"WORKLOAD", ""},
 		"CONNLAB_WORKLOAD must be users, spike,":                     {"WORKLOAD", "user"},
@@ -21,6 +21,8 @@ func TestTheEntryPointRefusesABadEnvironmentInOneLine(t *testing.T) {
 		"CONNLAB_INSTANCE is missing":                                {"INSTANCE", ""},
 		"CONNLAB_SEGMENT must be a part of the load":                 {"SEGMENT", "half"},
 		"CONNLAB_SEGMENT_SEQUENCE must name all parts":               {"SEGMENT_SEQUENCE", "0:1"},
+		"CONNLAB_DASHBOARD is missing":                               {"DASHBOARD", ""},
+		"CONNLAB_DASHBOARD must be true or false, not 'yes'":         {"DASHBOARD", "yes"},
 		"the workload sequential has one user: CONNLAB_SEGMENT must": {"SEGMENT", "0:1/2"},
 	} {
 		knobs := maps.Clone(good)

@@ -44,6 +44,7 @@ def assert_follows_schemas(run: Run) -> None:
             problem = next(validator.iter_errors(document), None)
             assert problem is None, f"{file}:{number}: {problem.message}"
     assert {"samples.jsonl", "dials.jsonl", "requests.jsonl", "live.jsonl", "capture.json"} <= seen
+    assert (run.folder / "raw" / "k6-1" / "archive.tar").stat().st_size > 0
     for name in ("manifest.json", "derived/verdict.json"):
         schema = json.loads((ROOT / f"schemas/{Path(name).stem}.schema.json").read_text())
         Draft202012Validator(schema).validate(json.loads((run.folder / name).read_text()))
