@@ -133,7 +133,7 @@ def _where(record: Record, found_causes: list[Cause]) -> list[str]:
         fatal, healed = (hop["dropped_syns"][kind] or 0 for kind in ("fatal", "healed"))
         if fatal:
             found.append(
-                f"The kernel of the {hop['to']} left {fatal:,} of their SYNs, the packets that ask for a connection,"
+                f"The kernel of the {hop['to']} left {fatal:,} SYNs, packets that ask for a connection,"
                 f" unanswered{_each(record, hop, fatal)}."
             )
         if healed:

@@ -95,16 +95,15 @@ def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(run: RunFol
     assert found.where == [
         "What failed: between the client and the backend, before there was a connection.",
         (
-            "The kernel of the backend left 500 of their SYNs, the packets that ask for a connection, unanswered, 5 for"
-            " each of 100 connections in its connect"
-            " time-out of 30 s."
+            "The kernel of the backend left 500 SYNs, packets that ask for a connection, unanswered, 5 for each of 100"
+            " connections in its connect time-out of 30 s."
         ),
     ]
     assert "3 places for 103 users, so 100 found none." in found.why[-1]
     assert found.turns[0].knob == "backend.max_connections"
     assert found.advice is not None
-    assert (found.advice.knob, found.advice.value) == ("backend.max_connections", "101")
-    assert found.advice.command == 'make run SCENARIO=accept-queue-overflow SET="backend.max_connections=101"'
+    assert (found.advice.knob, found.advice.value) == ("backend.max_connections", "103")
+    assert found.advice.command == 'make run SCENARIO=accept-queue-overflow SET="backend.max_connections=103"'
 
 
 def test_the_heading_is_the_scenarios_title_and_question(run: RunFolder) -> None:

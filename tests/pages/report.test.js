@@ -90,7 +90,7 @@ describe("what the reports say", () => {
     const text = await read("failing", "verdict");
     assert.match(
       text,
-      /Set backend\.max_connections to 101: .*make run SCENARIO=accept-queue-overflow SET="backend\.max_connections=101"/,
+      /Set backend\.max_connections to 103: .*make run SCENARIO=accept-queue-overflow SET="backend\.max_connections=103"/,
     );
   });
 
