@@ -17,6 +17,8 @@ _CLOCK_SLACK_US = 5_000
 _NGINX_SLACK_US = 2_000
 # How much later than that stamp a packet may leave: the longest turn of the loop that leaves the order of its tries.
 _NGINX_TURN_US = 50_000
+# How late it may notice that a server closed, on a machine without a processor to spare.
+_NGINX_LATE_US = 1_000_000
 # Within this, only one connection may begin for its try to be told by time alone.
 _ALONE_US = 5_000
 
@@ -33,7 +35,7 @@ def build(database: duckdb.DuckDBPyConnection) -> None:
     parameters = {"slack_us": _NGINX_SLACK_US, "turn_us": _NGINX_TURN_US, "alone_us": _ALONE_US}
     database.execute(_TRIES_BY_ORDER, {key: parameters[key] for key in ("slack_us", "turn_us")})
     database.execute(_TRIES_BY_TIME, {key: parameters[key] for key in ("slack_us", "alone_us")})
-    database.execute(_TRIES_BY_BREACH, {key: parameters[key] for key in ("slack_us", "turn_us")})
+    database.execute(_TRIES_BY_BREACH, {"slack_us": _NGINX_SLACK_US, "late_us": _NGINX_LATE_US})
 
 
 _DIALS = """
@@ -244,24 +246,27 @@ _TRIES_BY_TIME = """
 """
 
 # Tries that broke off before any header, and connections that the server ended with their last data unanswered: the
-# k-th of the one is the k-th of the other, if there are as many, and each asked when its partner began. So a try is
-# found that went over a kept connection.
+# k-th of the one is the k-th of the other, if there are as many, and each ended when its partner did. So a try is found
+# that went over a kept connection.
 _TRIES_BY_BREACH = """
     INSERT INTO try_links
     WITH broken AS (
-        SELECT * EXCLUDE (place), count(*) OVER (PARTITION BY instance, server) AS total,
-               row_number() OVER (PARTITION BY instance, server ORDER BY start_us, line, try) AS place
+        SELECT * EXCLUDE (place), start_us + response_us AS end_us,
+               count(*) OVER (PARTITION BY instance, server) AS total,
+               row_number() OVER (PARTITION BY instance, server ORDER BY start_us + response_us, line, try) AS place
           FROM tries ANTI JOIN try_links USING (instance, line, try)
          WHERE server_port IS NOT NULL AND NOT names_dial
            AND connect_us IS NOT NULL AND header_us IS NULL AND status = 502
-    ), unanswered AS (
-        SELECT *, row_number() OVER (PARTITION BY from_instance, server_address, server_port
-                                     ORDER BY client_last_data_time_us, observer, id) AS place,
-               count(*) OVER (PARTITION BY from_instance, server_address, server_port) AS total
+    ), ended AS (
+        SELECT *, least(server_fin_time_us, if(first_rst_by = 'server', first_rst_time_us, NULL)) AS close_us
           FROM connections ANTI JOIN try_links
                ON try_links.observer = connections.observer AND try_links.flow = connections.id
          WHERE established AND client_last_data_time_us > coalesce(server_last_data_time_us, 0)
-           AND (server_fin_time_us IS NOT NULL OR first_rst_by = 'server')
+    ), unanswered AS (
+        SELECT *, count(*) OVER (PARTITION BY from_instance, server_address, server_port) AS total,
+               row_number() OVER (PARTITION BY from_instance, server_address, server_port
+                                  ORDER BY close_us, observer, id) AS place
+          FROM ended WHERE close_us IS NOT NULL
     )
     SELECT broken.instance, broken.line, broken.try, unanswered.observer, unanswered.id, 'breach'
       FROM broken
@@ -269,7 +274,7 @@ _TRIES_BY_BREACH = """
                 ON unanswered.from_instance = broken.instance AND unanswered.server_address = broken.server_address
                AND unanswered.server_port = broken.server_port AND unanswered.total = broken.total
                AND unanswered.place = broken.place
-    QUALIFY bool_and(client_last_data_time_us BETWEEN broken.start_us - $slack_us AND broken.start_us + $turn_us)
+    QUALIFY bool_and(close_us BETWEEN broken.end_us - $late_us AND broken.end_us + $slack_us)
             OVER (PARTITION BY broken.instance, broken.server)
      ORDER BY ALL
 """
