@@ -144,7 +144,7 @@ def _durations(effective: Effective) -> Iterator[Problem]:
     needed_ms = {
         "users": arrivals_ms,
         "tcp": arrivals_ms,
-        "slow_clients": max(OTHERS_FIRST_MS + arrivals_ms, load.header_duration),
+        "slow_clients": OTHERS_FIRST_MS + max(arrivals_ms, load.header_duration),
         "half_open": max(OTHERS_FIRST_MS + arrivals_ms, load.half_open_duration),
         "spike": load.duration,
         "long_polling": load.ramp_half + load.ramp_full + load.ramp_down,

@@ -85,7 +85,7 @@ def least_s(effective: Effective) -> float:
     last_ms: int = max(own_ms, longest_ms, failing_ms)
     users_ms = (knobs.users - 1) * knobs.arrival_gap + last_ms
     if knobs.workload == "slow_clients":
-        return max(OTHERS_FIRST_MS + users_ms, knobs.header_duration) / 1000
+        return (OTHERS_FIRST_MS + max(users_ms, knobs.header_duration)) / 1000
     if knobs.workload == "half_open":
         return max(OTHERS_FIRST_MS + users_ms, knobs.half_open_duration) / 1000
     return users_ms / 1000

@@ -1,6 +1,7 @@
 // Slow clients, who send the header of one request line by line, and ordinary users beside them.
 import exec from 'k6/execution';
 import connlab from 'k6/x/connlab';
+import { sleepUntil } from '../lib/clock.js';
 import { count, duration, readKnobs } from '../lib/knobs.js';
 import { workloadOptions } from '../lib/options.js';
 import { delayRequests } from '../lib/requests.js';
@@ -28,6 +29,8 @@ const slowRequests = delayRequests(knobs, 'slow', fillers(knobs.header_duration,
 export default function () {
   const client = exec.vu.idInTest;
   if (client <= knobs.slow_users) {
+    // One after the other, so that they do not race with each other for the server's accept queue.
+    sleepUntil(exec.scenario.startTime + ((client - 1) * othersFirst_ms) / knobs.slow_users);
     connlab.connectionPerRequest('client', knobs.header_interval);
     ofUser(slowRequests, client)();
     return;
