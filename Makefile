@@ -17,6 +17,7 @@ parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
 sets = $(call parted,sets,SET); options=("$${sets[@]/\#/--set=}")
 series = $(sets); if [[ -n "$${DRY:-}" ]]; then options+=(--dry-run); fi; if [[ -n "$${NEW:-}" ]]; then options+=(--new); fi
 preset = options+=($${PRESET:+--preset="$$PRESET"})
+arm = options+=($${ARM:+--arm="$$ARM"})
 # The input is checked first: nobody waits for a set-up to be told of a slip.
 checked = $(connlab) $(1) --check "$${options[@]}" -- "$$$(2)"; setup/ready.sh; $(connlab) $(1) "$${options[@]}" -- "$$$(2)"
 
@@ -28,10 +29,10 @@ help: ## this list
 
 .PHONY: run lesson record experiments matrix search advise list show analyse report open notebook explain compare estimate doctor clean
 run: python ## SCENARIO=<slug> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one
-	@$(series); $(preset); options+=($${ARM:+--arm="$$ARM"}); $(call checked,run,SCENARIO)
+	@$(series); $(preset); $(arm); $(call checked,run,SCENARIO)
 
-lesson: python ## SCENARIO=<slug> [SET=…] [PRESET=…]: asks what you expect, runs, and shows what was measured beside it
-	@$(series); $(preset); $(call checked,lesson,SCENARIO)
+lesson: python ## SCENARIO=<slug> [SET=…] [PRESET=…] [ARM=…]: asks what you expect, runs, and shows what was measured beside it
+	@$(series); $(preset); $(arm); $(call checked,lesson,SCENARIO)
 
 record: python ## SCENARIO=<slug>|all RUNS=<n>: runs it until n runs are recorded in docs/experiments.jsonl; goes on where it stopped
 	@options=($${RUNS:+--runs="$$RUNS"}); $(call checked,record,SCENARIO)

@@ -40,6 +40,7 @@ NewOption = Annotated[bool, typer.Option("--new", help="Begin a new series, thou
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List cells, order and expected time; run nothing.")]
 # What `make` asks before the set-up; the engine, memory and disk are the run's own to ask about.
 CheckOption = Annotated[bool, typer.Option("--check", help="Check the input and end.", hidden=True)]
+ArmOption = Annotated[str | None, typer.Option(help="One of the scenario's arms: run it alone, once.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for a program.")]
 
 
@@ -69,7 +70,7 @@ def run(
     sets: SetOption = None,
     *,
     preset: PresetOption = None,
-    arm: Annotated[str | None, typer.Option(help="One of the scenario's arms: run it alone, once.")] = None,
+    arm: ArmOption = None,
     new: NewOption = False,
     dry_run: DryRunOption = False,
     check: CheckOption = False,
@@ -88,17 +89,18 @@ def lesson(
     sets: SetOption = None,
     *,
     preset: PresetOption = None,
+    arm: ArmOption = None,
     new: NewOption = False,
     dry_run: DryRunOption = False,
     check: CheckOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask what you expect, run the scenario, and show what was measured beside it; the exit code is the verdict's."""
-    asked = _resolve(scenario, sets or [], preset)
+    asked = _resolve(scenario, sets or [], preset, arm)
     _run(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=True)
 
 
-def _resolve(scenario: str, sets: list[str], preset: str | None, arm: str | None = None) -> tuple[Any, Any]:
+def _resolve(scenario: str, sets: list[str], preset: str | None, arm: str | None) -> tuple[Any, Any]:
     """Give a scenario with all overrides, and the plan of its arms, None if it has none or one is to run alone."""
     from lab import effective  # noqa: PLC0415
 
@@ -137,7 +139,7 @@ def _run(
         from lab.lesson.ask import before  # noqa: PLC0415
 
         limits.check(resolved)  # nobody is asked about a run that cannot be
-        guesses = before(_stderr(), resolved, None).of_arm.get(None, ())
+        guesses = before(_stderr(), resolved, None).of_run
     _end_judged(outcome.of_run(resolved, _command_line(), _stderr(), guesses), as_json=as_json)
 
 

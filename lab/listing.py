@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rich import box
@@ -97,13 +98,8 @@ def print_details(console: Console, shown: dict[str, Any]) -> None:
     about = "" if shown["load_s"] is None else "about "
     console.print(f"load {about}{_load(shown)}, warm-up {warmup} requests, drain {drain}{slow}")
     console.print(_knob_table(shown["knobs"], with_meaning=console.width >= _WIDE))
-    for action in shown["actions"]:
-        lasts = "" if action["for"] is None else f" for {format_duration(action['for'])}"
-        when = format_duration(action["at"])
-        console.print(Text.assemble("action ", (f"{action['do']} {action['instance']}", "bold"), f" at {when}{lasts}"))
-    for name, settings in shown["arms"].items():
-        differences = _settings(settings) or "the scenario as it stands"
-        console.print(Text.assemble("arm ", (name, "bold"), f": {differences}"), soft_wrap=True)
+    print_actions(console, shown["actions"])
+    print_arms(console, shown["arms"])
     for name, preset in shown["presets"].items():
         _print_preset(console, name, preset, in_force=name == shown["preset"])
     if shown["published"]:
@@ -113,6 +109,21 @@ def print_details(console: Console, shown: dict[str, Any]) -> None:
         console.print(f"    {one['expression']}", soft_wrap=True)
         for name, value in one["known"].items():
             console.print(f"    {name} = {show_measured(value)}", style="dim", soft_wrap=True)
+
+
+def print_actions(console: Console, actions: list[dict[str, Any]]) -> None:
+    """Print what the lab does to servers while the load runs."""
+    for action in actions:
+        lasts = "" if action["for"] is None else f" for {format_duration(action['for'])}"
+        when = format_duration(action["at"])
+        console.print(Text.assemble("action ", (f"{action['do']} {action['instance']}", "bold"), f" at {when}{lasts}"))
+
+
+def print_arms(console: Console, arms: Mapping[str, Any]) -> None:
+    """Print what each arm sets."""
+    for name, settings in arms.items():
+        differences = _settings(settings) or "the scenario as it stands"
+        console.print(Text.assemble("arm ", (name, "bold"), f": {differences}"), soft_wrap=True)
 
 
 def _print_preset(console: Console, name: str, preset: dict[str, Any], *, in_force: bool) -> None:

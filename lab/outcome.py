@@ -64,7 +64,7 @@ class Outcome:
         else:
             printing.print_series(console, self.series, self.verdict, self.folder)
             if self.answers:
-                reveal.print_series(console, self.series, self.verdict, self.answers)
+                reveal.print_series(console, self.series.runs, self.verdict, self.answers)
 
 
 def of_run(effective: Effective, arguments: Sequence[str], console: Console, guesses: Sequence[Guess] = ()) -> Outcome:

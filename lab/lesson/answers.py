@@ -13,7 +13,7 @@ class Answers:
     """What somebody expects.
 
     Attributes:
-        of_arm: the guesses about its runs, by the arm's name; None for a run without arms.
+        of_arm: the guesses about its runs, by the arm's name; None for a scenario without arms.
         chosen: in a series, those about arms beside each other.
     """
 
@@ -21,7 +21,12 @@ class Answers:
     chosen: list[Chosen] = field(default_factory=list)
 
     @property
+    def of_run(self) -> list[Guess]:
+        """The guesses about a run that is made alone."""
+        return [guess for found in self.of_arm.values() for guess in found]
+
+    @property
     def given(self) -> int:
         """How many questions were answered."""
-        guesses = [guess.value for found in self.of_arm.values() for guess in found]
-        return sum(value is not None for value in [*guesses, *(one.value for one in self.chosen)])
+        values = [*(guess.value for guess in self.of_run), *(one.value for one in self.chosen)]
+        return sum(value is not None for value in values)

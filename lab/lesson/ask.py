@@ -11,7 +11,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from lab import paths
+from lab import listing, paths
 from lab.catalogue import show_value
 from lab.effective import Effective
 from lab.lesson import questions, words
@@ -38,7 +38,7 @@ def before(console: Console, effective: Effective, plan: Plan | None) -> Answers
 
     Args:
         console: of the terminal.
-        effective: the scenario.
+        effective: the scenario; of a series, any of its arms.
         plan: of its arms; None if it has none.
 
     Returns:
@@ -51,7 +51,7 @@ def before(console: Console, effective: Effective, plan: Plan | None) -> Answers
     if not numbers and not choices:
         console.print("lesson: the predictions of this scenario have no number to ask for", soft_wrap=True)
         return Answers()
-    _introduce(console, effective, len(numbers) + len(choices))
+    _introduce(console, effective, plan, len(numbers) + len(choices))
     answers = Answers()
     try:
         _ask_all(console, numbers, choices, answers)
@@ -91,13 +91,18 @@ def _ask_all(console: Console, numbers: Sequence[Question], choices: Sequence[Ch
         chosen.value = _ask(console, asks, choice.asks, partial(read_choice, options=choice.arms))
 
 
-def _introduce(console: Console, effective: Effective, count: int) -> None:
+def _introduce(console: Console, effective: Effective, plan: Plan | None, count: int) -> None:
     scenario = effective.scenario
     console.print(Text(scenario.title, "bold"))
     console.print(" ".join(scenario.question.split()))
-    console.print(f"path: {' → '.join(scenario.path)}", style="dim")
+    if plan is None:
+        console.print(f"path: {' → '.join(scenario.path)}", style="dim")
     for name in effective.asked():
-        console.print(f"  {name} = {show_value(name, effective.values[name])}", style="dim", soft_wrap=True)
+        if plan is None or effective.source(name) != "cell":
+            console.print(f"  {name} = {show_value(name, effective.values[name])}", style="dim", soft_wrap=True)
+    listing.print_actions(console, [action.model_dump(by_alias=True) for action in scenario.actions])
+    if plan is not None and scenario.arms:
+        listing.print_arms(console, scenario.arms.variants)
     lesson = paths.SCENARIOS / effective.slug / "README.md"
     if lesson.is_file():
         console.print(f"the lesson: {paths.shown(lesson)}", style="dim", soft_wrap=True)

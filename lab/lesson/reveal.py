@@ -16,7 +16,7 @@ from analysis.guesses import Outcome
 from lab import paths
 from lab.lesson.answers import Answers
 from lab.manifest import FILE
-from lab.series.record import Choice, Series
+from lab.series.record import Choice, Run
 
 _MARKS = {
     "right": ("✓ right", "green"),
@@ -38,15 +38,16 @@ def print_run(console: Console, folder: Path, verdict: Mapping[str, Any]) -> Non
         _print(console, outcome)
 
 
-def print_series(console: Console, series: Series, verdict: Mapping[str, Any], answers: Answers) -> None:
+def print_series(console: Console, places: Iterable[Run], verdict: Mapping[str, Any], answers: Answers) -> None:
     """Print what was expected of the runs of each arm, by the middle one of its runs, and of the arms together."""
     if not answers.given:
         return
+    done = list(places)
     console.print(Text("your predictions", "bold"))
     for arm, asked in answers.of_arm.items():
         console.print(Text.assemble("arm ", (str(arm), "bold")))
         manifest = {"guesses": [guess.model_dump() for guess in asked]}
-        runs = [one.run for one in series.runs if one.cell == arm and one.status == "complete" and one.run]
+        runs = [one.run for one in done if one.cell == arm and one.status == "complete" and one.run]
         found = [guesses.of_run(manifest, *_derived(paths.RESULTS / run)) for run in runs]
         for index, guess in enumerate(asked):
             values = [one[index].measured for one in found]

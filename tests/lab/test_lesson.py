@@ -15,8 +15,11 @@ from analysis import guesses
 from analysis.figures.names import FIGURES
 from lab import effective as effectives
 from lab import verdicts
-from lab.lesson import ask, questions, words
+from lab.lesson import ask, questions, reveal, words
+from lab.lesson.answers import Answers
+from lab.manifest import Guess
 from lab.series import arms
+from lab.series.record import Choice, Run
 from lab.session import Occasion, open_session
 from tests.analysis.whole import make_run
 from tests.lab.support import MINIMAL, Make, Write
@@ -181,3 +184,41 @@ def test_the_run_keeps_what_was_expected_and_its_end_shows_it(
     assert "✓ right How many users get all of their answers? you: 3, measured: 3" in told
     assert "○ off By how much does TcpExt.ListenOverflows grow in the kernel of the backend?" in told
     assert "you: 100, measured: 500 (5 times your number)" in told
+
+
+def test_the_end_of_a_series_shows_each_arm_by_its_middle_run_and_which_had_less(
+    elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = []
+    for number in (1, 2):
+        run = make_run(elsewhere / "results" / "one" / f"r{number}")
+        verdicts.derive(run.write())
+        places.append(Run(cell="few", repetition=number, status="complete", run=f"one/r{number}"))
+    places.append(Run(cell="few", repetition=3))
+    guess = Guess(prediction="p", figure="client.requests.failed", asks="How many fail?", unit="count", value=10)
+    chosen = [
+        Choice(prediction=id_, asks="The mean?", arms=["few", "many"], less="few", value=value)
+        for id_, value in (("holds", "few"), ("not", "few"), ("open", "many"), ("open", None))
+    ]
+    judged = [{"id": "holds", "status": "true"}, {"id": "not", "status": "false"}, {"id": "open", "status": "unknown"}]
+    verdict = {"predictions": [one | {"why": "too few runs"} for one in judged]}
+    reveal.print_series(Console(width=200), places, verdict, Answers({"few": [guess]}, chosen))
+
+    told = re.sub(r"\s+", " ", capsys.readouterr().out)
+    assert "arm few ○ off How many fail? you: 10, measured: 100 (10 times your number)" in told
+    assert "✓ right The mean? Where is it less? you: few, measured: few" in told
+    assert "○ off The mean? Where is it less? you: few, measured: many" in told
+    assert "? unknown The mean? Where is it less? you: many, measured: unknown (too few runs)" in told
+    assert "- passed The mean?" in told
+
+
+def test_without_an_answer_the_end_of_a_series_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    reveal.print_series(Console(), [], {"predictions": []}, Answers())
+    assert capsys.readouterr().out == ""
+
+
+def test_what_the_lab_does_to_servers_is_told_beforehand(effective: Make, typed: Callable[..., Console]) -> None:
+    actions = "actions: [{at: 1s, do: pause, instance: backend-1, for: 2s}]\npredictions:"
+    console = typed("3")
+    ask.before(console, effective("load.handler_delay=5s", text=MINIMAL.replace("predictions:", actions)), None)
+    assert "action pause backend-1 at 1s for 2s" in said(console)
