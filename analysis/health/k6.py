@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from analysis.rawrun import RawRun
 
 # The workloads with so many users, each of whom sends a request at least.
-_OF_USERS = ("users", "tcp", "long_polling")
+_OF_USERS = ("users", "tcp", "long_polling", "half_open")
 
 
 def examine(

@@ -112,6 +112,14 @@ def test_a_figure_has_the_value_that_the_run_recorded(healthy: Run, name: str, e
     assert figures.value(healthy, name) == expected
 
 
+def test_a_dial_held_half_open_on_purpose_neither_failed_nor_made_a_connection(run: RunFolder) -> None:
+    run.clients["k6-1"].dials[49] |= {"error": "held half open", "error_kind": "half-open", "duration_us": 99_000_000}
+    assert value(run, "client.dials.failed_half_open") == 1
+    assert value(run, "client.dials.failed") == OTHERS - 1
+    assert value(run, "client.dials.ok") == USERS - OTHERS
+    assert value(run, "client.dial_ms.failed.max") == 30_000.4
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
