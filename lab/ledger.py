@@ -10,21 +10,29 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from lab.lacks import Lacks
+
 LEDGER_FILE = Path("derived") / "ledger.json"
 
 _STYLES = {"false": "red", "unknown": "yellow"}
 _EXAMPLES = 3
 
 
-def print_ledger(console: Console, folder: Path) -> None:
-    """Print the ledger in a run's folder; nothing where there is none, as for a series."""
+def print_ledger(console: Console, folder: Path, lacks: Lacks) -> None:
+    """Print the ledger in a run's folder; nothing where there is none, as for a series.
+
+    Args:
+        console: where it is printed.
+        folder: the run's.
+        lacks: what is told of the instruments elsewhere.
+    """
     try:
         ledger = json.loads((folder / LEDGER_FILE).read_bytes())
     except FileNotFoundError:
         return
     _print_causes(console, ledger)
     for hop in ledger["hops"]:
-        _print_hop(console, hop)
+        _print_hop(console, hop, lacks)
 
 
 def _print_causes(console: Console, ledger: Mapping[str, Any]) -> None:
@@ -47,7 +55,7 @@ def _print_causes(console: Console, ledger: Mapping[str, Any]) -> None:
         console.print(f"{count:>8,} {name}", soft_wrap=True)
 
 
-def _print_hop(console: Console, hop: Mapping[str, Any]) -> None:
+def _print_hop(console: Console, hop: Mapping[str, Any], lacks: Lacks) -> None:
     identities = hop["identities"]
     dropped = hop["dropped_syns"]
     holding = sum(one["holds"] == "true" for one in identities)
@@ -61,14 +69,19 @@ def _print_hop(console: Console, hop: Mapping[str, Any]) -> None:
     agreed = f"{holding} of {len(identities)} identities hold"
     console.print(f"        {hop['from']} → {hop['to']}: {agreed}; {syns}", soft_wrap=True)
     for one in identities:
-        if one["holds"] != "true":
-            console.print(Text(f"{one['holds']:<8}{_identity(one)}", _STYLES[one["holds"]]), soft_wrap=True)
+        if one["holds"] == "false":
+            console.print(Text(f"{'false':<8}{_identity(one)}", _STYLES["false"]), soft_wrap=True)
+    # Several often lack the same.
+    unknown: dict[str, list[str]] = {}
+    for one in identities:
+        if one["holds"] == "unknown":
+            unknown.setdefault(lacks.short(one["why"]), []).append(one["id"])
+    for why, ids in unknown.items():
+        console.print(Text(f"{'unknown':<8}{', '.join(ids)}: {why}", _STYLES["unknown"]), soft_wrap=True)
 
 
 def _identity(one: Mapping[str, Any]) -> str:
-    """Name an identity with both sides; why a side is unknown stands for their values."""
-    if one["why"] is not None:
-        return f"{one['id']}: {one['why']}"
+    """Name an identity with both sides."""
     return f"{one['id']}: {_side(one['left'])}, {_side(one['right'])}: {one['difference']:+,}"
 
 

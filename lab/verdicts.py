@@ -12,6 +12,7 @@ from rich.text import Text
 
 from lab import ledger, paths
 from lab.errors import BadInput, ExitCode, LabError, Problem
+from lab.lacks import Lacks
 from lab.manifest import FILE
 from lab.nearest import did_you_mean
 
@@ -101,14 +102,15 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
     """
     from lab.lesson import reveal  # noqa: PLC0415 # brings the analysis; as in `derive`
 
-    ledger.print_ledger(console, folder)
+    lacks = Lacks(verdict.get("problems", []))
+    ledger.print_ledger(console, folder, lacks)
     for one in verdict["predictions"]:
         status = (f"{one['status']:<8}", STYLES[one["status"]])
         console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)
         for name, value in one["measured"].items():
             console.print(f"        {name} = {show(value)}", style="dim", soft_wrap=True)
         if one.get("why"):
-            console.print(f"        why: {one['why']}", style="yellow", soft_wrap=True)
+            console.print(f"        why: {lacks.short(one['why'])}", style="yellow", soft_wrap=True)
     for problem in verdict.get("problems", []):
         console.print(Text(f"evidence: {problem['instrument']}: {problem['message']}", "yellow"), soft_wrap=True)
     reveal.print_run(console, folder, verdict)

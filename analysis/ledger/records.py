@@ -91,7 +91,7 @@ def _timeline(run: Run, database: duckdb.DuckDBPyConnection, window: Window) -> 
     """)
     for instance in run.raw.instances:
         columns = {"time_us": window.start_us + STEP_US * np.arange(steps, dtype=np.int64)}
-        columns |= _of_requests(database, instance, window, steps)
+        columns |= _of_requests(run, database, instance, window, steps)
         columns |= _of_ticks(run, instance, window, steps, names)
         database.register("incoming", columns)
         selected = ", ".join(f'nullif("{name}", {_NONE}) AS "{name}"' for name in columns)
@@ -114,18 +114,23 @@ def _changing_counters(run: Run) -> list[str]:
     return sorted(name for name in found if name.replace(".", "").isalnum())
 
 
-def _of_requests(database: duckdb.DuckDBPyConnection, instance: str, window: Window, steps: int) -> dict[str, Integers]:
+_OF_CLIENTS = ("requests_begun", "requests_ended", "requests_failed")
+
+
+def _of_requests(
+    run: Run, database: duckdb.DuckDBPyConnection, instance: str, window: Window, steps: int
+) -> dict[str, Integers]:
+    """Count a client's requests in each step; what is no client has none to count."""
+    if instance not in run.raw.clients:
+        return {name: np.full(steps, _NONE, dtype=np.int64) for name in _OF_CLIENTS}
     found = database.execute(
         "SELECT time_us, end_us, outcome = 'failed' AS failed FROM cases WHERE instance = $instance",
         {"instance": instance},
     ).fetchnumpy()
     begun, ended = (np.asarray(found[name], dtype=np.int64) for name in ("time_us", "end_us"))
     failed = np.asarray(found["failed"], dtype=bool)
-    return {
-        "requests_begun": _per_step(begun, window, steps),
-        "requests_ended": _per_step(ended, window, steps),
-        "requests_failed": _per_step(ended[failed], window, steps),
-    }
+    counted = (begun, ended, ended[failed])
+    return {name: _per_step(times_us, window, steps) for name, times_us in zip(_OF_CLIENTS, counted, strict=True)}
 
 
 def _per_step(times_us: Integers, window: Window, steps: int) -> Integers:

@@ -102,7 +102,7 @@ def test_the_timeline_adds_up_to_the_counters(run: RunFolder) -> None:
     )
 
     assert sorted(found.fetchall()) == [
-        ("backend-1", 500, 2, 0, 0, 520, 1),
+        ("backend-1", 500, 2, None, None, 520, 1),
         ("k6-1", 0, None, USERS, OTHERS, 520, 1),
     ]
 

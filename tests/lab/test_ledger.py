@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from lab.lacks import Lacks
 from lab.ledger import LEDGER_FILE, print_ledger
 
 Record = dict[str, Any]
@@ -51,7 +52,7 @@ def printed(folder: Path, ledger: Record) -> list[str]:
     (folder / LEDGER_FILE).parent.mkdir()
     (folder / LEDGER_FILE).write_text(json.dumps(ledger))
     console = Console(width=40, record=True)
-    print_ledger(console, folder)
+    print_ledger(console, folder, Lacks([{"instrument": "sampler/backend-1", "message": "lost"}]))
     return console.export_text().splitlines()
 
 
@@ -65,6 +66,14 @@ def test_the_unexplained_come_first_then_the_causes_then_what_does_not_agree(tmp
         "false   accepted: a = 5, b = 3 to 4: +1",
         "unknown syns-dropped: capture/backend-1: the kernel dropped 3 packets",
     ]
+
+
+def test_what_lacks_the_same_is_told_once(tmp_path: Path) -> None:
+    ledger = make_ledger()
+    why = "sampler/backend-1: lost; sampler/backend-1: lost"
+    ledger["hops"][0]["identities"] = [identity(name, 5, None, why=why) for name in ("opened", "accepted")]
+
+    assert printed(tmp_path, ledger)[-1] == "unknown opened, accepted: sampler/backend-1 lacks evidence"
 
 
 def test_without_a_capture_the_dropped_syns_are_unknown(tmp_path: Path) -> None:
@@ -81,6 +90,6 @@ def test_a_run_that_did_not_come_to_its_load_has_none(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_ledger_prints_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    print_ledger(Console(), tmp_path)
+    print_ledger(Console(), tmp_path, Lacks([]))
 
     assert capsys.readouterr().out == ""
