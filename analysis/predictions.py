@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from analysis import figures
-from analysis.expressions import Expression, ExpressionError, parse
+from analysis.expressions import Expression, ExpressionError, parse, respelled
 from analysis.values import Kind, Number, Unknown, Value, is_number, unknown
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _check_names(expression: Expression, scope: Scope, wanted: Kind = Kind.TRUTH
         try:
             kinds[name] = scope.kind_of(name)
         except figures.UnknownFigure as error:
-            raise ExpressionError(str(error), column) from error
+            raise ExpressionError(respelled(expression.text, column, scope.has) or str(error), column) from error
     expression.check(kinds.__getitem__, wanted)
 
 

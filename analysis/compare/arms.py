@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from analysis.compare.lists import taken_in_each_run
 from analysis.compare.measurement import PREFIX, Measurement, arm_word, arms_in
 from analysis.compare.samples import Sample
 from analysis.compare.statistics import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval, suffices
-from analysis.expressions import Expression, ExpressionError, parse
+from analysis.expressions import Expression, ExpressionError, parse, respelled
 from analysis.expressions.tree import Arithmetic, Call, Comparison, Junction, Name, Node, Not, conjunction, disjunction
 from analysis.figures import UnknownFigure
 from analysis.figures.names import nearest
@@ -67,7 +67,13 @@ def check(text: str, arms: Mapping[str, Scope], wanted: Kind = Kind.TRUTH) -> Ex
     """
     expression = parse(text)
     scopes = {arm_word(arm): scope for arm, scope in arms.items()}
-    kinds = {name: _kind(name, column, scopes) for name, column in expression.names_with_columns}
+    kinds = {}
+    for name, column in expression.names_with_columns:
+        try:
+            kinds[name] = _kind(name, column, scopes)
+        except ExpressionError as error:
+            spelling = respelled(text, column, partial(_has, scopes))
+            raise ExpressionError(spelling or error.message, column) from error
     expression.check(kinds.__getitem__, wanted)
     for call in taken_in_each_run(expression.tree).calls.values():
         if len(arms_in(call)) > 1:
@@ -75,10 +81,18 @@ def check(text: str, arms: Mapping[str, Scope], wanted: Kind = Kind.TRUTH) -> Ex
     return expression
 
 
+def _has(scopes: Mapping[str, Scope], name: str) -> bool:
+    _, _, rest = name.partition(".")
+    arm, _, figure = rest.partition(".")
+    return arm in scopes and scopes[arm].has(figure)
+
+
 def _kind(name: str, column: int, scopes: Mapping[str, Scope]) -> Kind:
     prefix, _, rest = name.partition(".")
     arm, _, figure = rest.partition(".")
-    if prefix != PREFIX or not figure:
+    if prefix == PREFIX and not figure:
+        raise ExpressionError(f"{name} names no figure; write {PREFIX}.<arm>.<figure>", column)
+    if prefix != PREFIX:
         raise ExpressionError(f"{name}: of which arm? Write arms.<arm>.{name}; there are {', '.join(scopes)}", column)
     if arm not in scopes:
         near = nearest(arm, scopes)

@@ -7,6 +7,8 @@ anything but compute.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from analysis.expressions.parser import parse_tree
@@ -14,7 +16,7 @@ from analysis.expressions.tokens import ExpressionError
 from analysis.expressions.tree import KindOf, Name, Node, ValueOf
 from analysis.values import Kind, Value
 
-__all__ = ["Expression", "ExpressionError", "parse"]
+__all__ = ["Expression", "ExpressionError", "parse", "respelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,24 @@ class Expression:
     def evaluate(self, value_of: ValueOf) -> Value:
         """The value, given the value of each name."""
         return self.tree.value(value_of)
+
+
+_HYPHENED = re.compile(r"[A-Za-z_][\w.]*(?:-[\w.]+)+", re.ASCII)
+
+
+def respelled(text: str, column: int, exists: Callable[[str], bool]) -> str | None:
+    """Say how the name at a column is written, if hyphens are all that is wrong with it; else None.
+
+    Causes, arms and instances have hyphens in their own names, and an expression takes those for minus signs.
+
+    Args:
+        text: the expression.
+        column: where the name begins, from 1.
+        exists: whether there is such a name.
+    """
+    found = _HYPHENED.match(text, column - 1)
+    written = found.group().replace("-", "_") if found else ""
+    return f"{found.group()} is written {written}: a - would subtract" if found and exists(written) else None
 
 
 def parse(text: str) -> Expression:

@@ -80,6 +80,14 @@ class Scope:
         count = self.knobs.get(_INSTANCES_KNOBS.get(role, ""))
         return [f"{role}_{number}" for number in range(1, count + 1)] if isinstance(count, int) else []
 
+    def has(self, name: str) -> bool:
+        """Whether a name can be used."""
+        try:
+            self.kind_of(name)
+        except UnknownFigure:
+            return False
+        return True
+
     def kind_of(self, name: str) -> Kind:
         """What sort of value a name has; raises UnknownFigure for one that has none."""
         if name in self.knobs:

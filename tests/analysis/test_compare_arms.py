@@ -277,6 +277,14 @@ SCOPE = Scope(["k6", "backend"], KNOBS, frozenset())
             "nth(arms.keepalive_on.client.latency_ms.list, arms.keepalive_off.load.users) > 3",
             "column 1: nth() is taken in each run: of one arm, not of two",
         ),
+        (
+            "arms.keepalive-on.client.requests.ok > 3",
+            "arms.keepalive-on.client.requests.ok is written arms.keepalive_on.client.requests.ok: a - would subtract",
+        ),
+        (
+            "arms.keepalive-of.client.requests.ok > 3",
+            "column 1: arms.keepalive names no figure; write arms.<arm>.<figure>",
+        ),
         ("arms.keepalive_on.load.keep_alive == true", "is a truth value; of an arm take a number"),
         ("arms.keepalive_on.load.users", "a prediction must compare something"),
     ],

@@ -136,6 +136,23 @@ def test_a_prediction_is_checked_whole_before_a_run() -> None:
         assert refused.value.column == column
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "0 < ledger.cause.accept-queue-drop",
+            "column 5: ledger.cause.accept-queue-drop is written ledger.cause.accept_queue_drop: a - would subtract",
+        ),
+        ("ledger.cause.no-such-thing == 0", "column 1: ledger.cause.no: there is no cause no"),
+        ("load.user-load.users == 0", "column 1: there is no figure or knob load.user; did you mean load.users?"),
+    ],
+)
+def test_a_name_with_hyphens_is_told_its_spelling(text: str, message: str) -> None:
+    with pytest.raises(ExpressionError) as refused:
+        predictions.check(text, ["k6", "backend"], KNOBS)
+    assert str(refused.value).startswith(message)
+
+
 def test_the_same_raw_files_give_the_same_bytes(run: RunFolder, tmp_path: Path) -> None:
     folder = run.write()
     analyse(folder)
