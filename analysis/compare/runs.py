@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from analysis import manifest, verdict
+from analysis import derived, manifest, verdict
 from analysis.compare.errors import CompareError
+from analysis.derived import DerivedError
 from analysis.figures import file as figures_file
 from analysis.values import Number, is_number
 
@@ -97,16 +97,7 @@ def read(folder: Path) -> RunRecord:
 
 
 def _json(folder: Path, file: Path, contract: str) -> Record:
-    path, again = folder / file, f"derive it again: make analyse RUN={folder}"
     try:
-        content = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise CompareError(f"{folder}: the run has no {file.name}; {again}") from None
-    except OSError as error:
-        raise CompareError(f"{path}: {error.strerror}") from None
-    except ValueError:
-        raise CompareError(f"{path}: this is no JSON; {again}") from None
-    found = content.get("schema") if isinstance(content, dict) else None
-    if found != contract:
-        raise CompareError(f"{path}: its schema is {found}, and this version compares {contract}; {again}")
-    return dict(content)
+        return derived.read(folder, file, contract)
+    except DerivedError as error:
+        raise CompareError(str(error)) from None

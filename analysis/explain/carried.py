@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from analysis import packets
 from analysis.explain import wire
+from analysis.slack import CLOCK_SLACK_US
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from analysis.joins import Joined, Row, Story
     from analysis.packets import Connection, Packet
 
-# A program reads the clock, then the kernel sends a packet, or the other way round.
-_CLOCK_SLACK_US = 5_000
 # How much later than its log says a proxy may close the connection of a try.
 _CLOSE_SLACK_US = 50_000
 
@@ -69,7 +68,7 @@ def _ends(row: Row, prefix: str = "") -> tuple[object, ...]:
 
 
 def _span(story: Story, flow: Row, next_us: int | None) -> tuple[int, int]:
-    start_us = story.case["time_us"] - _CLOCK_SLACK_US if story.case["reused"] else flow["first_time_us"]
+    start_us = story.case["time_us"] - CLOCK_SLACK_US if story.case["reused"] else flow["first_time_us"]
     return start_us, flow["last_time_us"] if next_us is None else next_us - 1
 
 

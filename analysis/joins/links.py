@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.slack import CLOCK_SLACK_US, NGINX_TURN_US
+
 if TYPE_CHECKING:
     import duckdb
 
-# A program reads the clock, then the kernel sends a packet, or the other way round: both read the same clock.
-_CLOCK_SLACK_US = 5_000
-
 # nginx stamps its lines to the millisecond, from a clock that it reads once in each turn of its event loop.
 _NGINX_SLACK_US = 2_000
-# How much later than that stamp a packet may leave: the longest turn of the loop that leaves the order of its tries.
-_NGINX_TURN_US = 50_000
 # How late it may notice that a server closed, on a machine without a processor to spare.
 _NGINX_LATE_US = 1_000_000
 # Within this, only one connection may begin for its try to be told by time alone.
@@ -26,13 +23,13 @@ _ALONE_US = 5_000
 def build(database: duckdb.DuckDBPyConnection) -> None:
     """Make the tables `dial_links`, `sessions`, `request_links`, `tries` and `try_links`."""
     database.execute(_DIALS)
-    database.execute(_DIALS_BY_ADDRESS, {"slack_us": _CLOCK_SLACK_US})
-    database.execute(_DIALS_BY_TIME, {"slack_us": _CLOCK_SLACK_US})
-    database.execute(_SESSIONS, {"slack_us": _CLOCK_SLACK_US})
+    database.execute(_DIALS_BY_ADDRESS, {"slack_us": CLOCK_SLACK_US})
+    database.execute(_DIALS_BY_TIME, {"slack_us": CLOCK_SLACK_US})
+    database.execute(_SESSIONS, {"slack_us": CLOCK_SLACK_US})
     database.execute(_REQUEST_LINES)
     database.execute(_TRIES)
     database.execute(_TRIES_BY_DIAL)
-    parameters = {"slack_us": _NGINX_SLACK_US, "turn_us": _NGINX_TURN_US, "alone_us": _ALONE_US}
+    parameters = {"slack_us": _NGINX_SLACK_US, "turn_us": NGINX_TURN_US, "alone_us": _ALONE_US}
     database.execute(_TRIES_BY_ORDER, {key: parameters[key] for key in ("slack_us", "turn_us")})
     database.execute(_TRIES_BY_TIME, {key: parameters[key] for key in ("slack_us", "alone_us")})
     database.execute(_TRIES_BY_BREACH, {"slack_us": _NGINX_SLACK_US, "late_us": _NGINX_LATE_US})

@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING
 from analysis import limits
 from analysis.ledger import ports, waits
 from analysis.ledger.causes import CAUSES, UNEXPLAINED
+from analysis.slack import CLOCK_SLACK_US, NGINX_TURN_US
 
 if TYPE_CHECKING:
     import duckdb
 
     from analysis.ledger.causes import Cause
     from analysis.manifest import Manifest
-
-# The longest turn of nginx's event loop that is reckoned with.
-_NGINX_TURN_US = 50_000
-# Tomcat reads its clock at each end of an idle time, a little before or after the packets leave.
-_CLOCK_SLACK_US = 5_000
 
 
 def build(
@@ -48,7 +44,7 @@ def build(
         "captured": captured,
         "whole_until_us": whole_until_us,
         "proxied": proxied,
-        "turn_us": _NGINX_TURN_US,
+        "turn_us": NGINX_TURN_US,
         "keep_alive_us": _keep_alive_us(manifest),
     }
     database.execute(_KNOWN, constants)
@@ -58,7 +54,8 @@ def build(
 def _keep_alive_us(manifest: Manifest) -> int | None:
     """How long the backend keeps an idle connection, less what its clock, of milliseconds, and ours may differ by."""
     knob = manifest.knobs.get("backend.keep_alive_timeout")
-    return 1000 * knob.value - _CLOCK_SLACK_US if knob is not None and isinstance(knob.value, int) else None
+    # Tomcat reads its clock at each end of an idle time, a little before or after the packets leave.
+    return 1000 * knob.value - CLOCK_SLACK_US if knob is not None and isinstance(knob.value, int) else None
 
 
 # A moment, told from the start of the measurement; a duration.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import duckdb
+
+from analysis import derived
+from analysis.derived import DerivedError
 
 Row = dict[str, Any]
 
@@ -95,27 +97,21 @@ def read(folder: Path) -> Record:
     Raises:
         ReportError: its manifest or its verdict is missing, broken, or of another version.
     """
-    manifest = _json(folder / "manifest.json", _MANIFEST)
-    derived = folder / "derived"
-    figures = _json(derived / "figures.json", "connlab.figures/1")
+    manifest = _json(folder, "manifest.json", _MANIFEST)
+    figures = _json(folder, "derived/figures.json", "connlab.figures/1")
     return Record(
         folder=folder,
         manifest=manifest,
-        verdict=_json(derived / "verdict.json", "connlab.verdict/1"),
-        ledger=_json(derived / "ledger.json", "connlab.ledger/1"),
-        ladders=_json(derived / "ladders.json", "connlab.ladders/1"),
+        verdict=_json(folder, "derived/verdict.json", "connlab.verdict/1"),
+        ledger=_json(folder, "derived/ledger.json", "connlab.ledger/1"),
+        ladders=_json(folder, "derived/ladders.json", "connlab.ladders/1"),
         figures=figures["figures"],
         why=figures["why"],
     )
 
 
-def _json(path: Path, contract: str) -> Row:
+def _json(folder: Path, file: str, contract: str) -> Row:
     try:
-        content = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise ReportError(f"{path} is missing; derive it: make analyse RUN=<folder>") from None
-    except (OSError, ValueError):
-        raise ReportError(f"{path} cannot be read; derive it again: make analyse RUN=<folder>") from None
-    if not isinstance(content, dict) or content.get("schema") != contract:
-        raise ReportError(f"{path} is no {contract}; derive it again: make analyse RUN=<folder>")
-    return content
+        return derived.read(folder, Path(file), contract)
+    except DerivedError as error:
+        raise ReportError(str(error)) from None

@@ -178,7 +178,7 @@ def test_what_cannot_be_compared_is_refused_with_what_to_do(results: Results, tm
         (None, "the run has no"),
         ("[]", "its schema is None"),
         ("{", "this is no JSON"),
-        ('{"schema": "connlab.old/7"}', "its schema is connlab.old/7, and this version compares connlab."),
+        ('{"schema": "connlab.old/7"}', "its schema is connlab.old/7, and this version reads connlab."),
     ],
 )
 def test_a_run_without_a_usable_verdict_is_refused(

@@ -236,7 +236,7 @@ def test_places_that_did_not_complete_are_named(results: Results) -> None:
         ({"cell": "third"}, "belongs to the cell third"),
         ({"host": {"kernel": "6.13.0", "cpus": 2}}, "its kernel is 6.13.0, that of the series 6.12.0"),
         ({"images": {"backend": "sha256:1"}}, "its image of backend is not the one that the series began with"),
-        ({"schema": "connlab.manifest/2"}, "its schema is connlab.manifest/2, and this version compares"),
+        ({"schema": "connlab.manifest/2"}, "its schema is connlab.manifest/2, and this version reads"),
     ],
 )
 def test_a_mixed_series_is_refused(results: Results, change: Record, message: str) -> None:

@@ -56,7 +56,7 @@ def test_a_report_is_the_same_each_time(run: RunFolder) -> None:
 
 
 def test_a_run_that_was_not_analysed_is_refused_with_the_way_on(run: RunFolder) -> None:
-    with pytest.raises(report.ReportError, match=r"figures\.json is missing; derive it: make analyse"):
+    with pytest.raises(report.ReportError, match=r"the run has no figures\.json; derive it again: make analyse"):
         report.write(run.write())
 
 
@@ -76,7 +76,7 @@ def test_a_derived_file_of_another_version_is_refused(run: RunFolder, name: str)
     path = folder / "derived" / f"{name}.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema": f"connlab.{name}/99"}))
 
-    with pytest.raises(report.ReportError, match=f"is no connlab.{name}/1; derive it again"):
+    with pytest.raises(report.ReportError, match=f"this version reads connlab.{name}/1; derive it again"):
         report.write(folder)
 
 
