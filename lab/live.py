@@ -26,9 +26,13 @@ _ERRORS = {
 _PLAIN_PERIOD_S = 1.0
 _BAR_WIDTH = 24
 # What the columns before the history take.
-_BESIDES_HISTORY = 56
-_FEWEST_SECONDS = 10
+_BESIDES_HISTORY = 11 + 9 + 3 * 2 + 1
+_MEANING, _MEANING_NARROW = 34, 27
+_WIDE = 100
+_FEWEST_SECONDS = 5
 _ERRORS_SHOWN = 3
+_STATUS_OFFSET = 1000
+_STATUSES = range(400, 600)
 
 
 class Display:
@@ -117,13 +121,18 @@ class Display:
 def _client(gauge: ClientGauge) -> str:
     text = f"{gauge.users} users, {gauge.requests} requests ({gauge.asking.per_second:.0f}/s), {gauge.failed} failed"
     if gauge.errors:
-        text += f": {_kinds(gauge)}"
+        text += f": {', '.join(_kinds(gauge))}"
     return text + (f", {gauge.dropped} iterations dropped" if gauge.dropped else "")
 
 
-def _kinds(gauge: ClientGauge) -> str:
-    shown = gauge.errors.most_common(_ERRORS_SHOWN)
-    return ", ".join(f"{count} {_ERRORS.get(code, 'failed')} ({code})" for code, count in shown)
+def _kinds(gauge: ClientGauge) -> list[str]:
+    """The most frequent failures, each with k6's code; those of a status are that and 1000."""
+    named = []
+    for code, count in gauge.errors.most_common(_ERRORS_SHOWN):
+        status = int(code) - _STATUS_OFFSET if code.isdecimal() else 0
+        what = f"answered {status}" if status in _STATUSES else f"{_ERRORS.get(code, 'failed')} ({code})"
+        named.append(f"{count:,} {what}")
+    return named
 
 
 def _kernel(gauge: ServerGauge) -> str:
@@ -136,22 +145,26 @@ def _kernel(gauge: ServerGauge) -> str:
 
 def _table(gauges: Gauges, width: int) -> Table:
     """A row for each figure: its name, its value, what that means, and its last seconds, the newest at the right."""
-    seconds = max(_FEWEST_SECONDS, min(SECONDS_KEPT, width - _BESIDES_HISTORY))
+    meaning = _MEANING if width >= _WIDE else _MEANING_NARROW
+    seconds = max(_FEWEST_SECONDS, min(SECONDS_KEPT, width - meaning - _BESIDES_HISTORY))
     client, kernels = gauges.client, gauges.kernels
     until = max(client.asking.newest, *(gauge.waiting.newest for gauge in kernels.values()))
     table = Table.grid(padding=(0, 2))
     table.add_column(min_width=11)
     table.add_column(justify="right", min_width=9)
-    table.add_column(min_width=22, no_wrap=True, overflow="ellipsis")
+    table.add_column(width=meaning, no_wrap=True, overflow="ellipsis")
     table.add_column(no_wrap=True)
     table.add_row("", "", "", Text(f"the last {seconds} s".rjust(seconds), "dim"))
     table.add_row("users", f"{client.users:,}")
     rate = f"{client.asking.per_second:,.0f}/s"
     table.add_row("requests", f"{client.requests:,}", rate, _scaled(client.asking.last(seconds, until), "blue"))
     failed = Text(f"{client.failed:,}", "bold red" if client.failed else "")
-    table.add_row("failed", failed, _kinds(client), _scaled(client.failing.last(seconds, until), "red"))
+    kinds = _kinds(client)
+    table.add_row("failed", failed, next(iter(kinds), ""), _scaled(client.failing.last(seconds, until), "red"))
+    for kind in kinds[1:]:
+        table.add_row("", "", kind)
     if client.dropped:
-        table.add_row("dropped", Text(f"{client.dropped:,}", "bold red"), "iterations that k6 could not begin")
+        table.add_row("dropped", Text(f"{client.dropped:,}", "bold red"), "iterations never begun")
     for name, gauge in kernels.items():
         table.add_row(Text(name, "bold"))
         if gauge.limit is not None:

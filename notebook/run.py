@@ -55,10 +55,16 @@ def _(manifest, mo, verdict):
             mo.md(f"`{manifest['scenario']}/{manifest['run']}`, {manifest['status']}. **{verdict['verdict']}**"),
             mo.ui.table(
                 [
-                    {"": signs[one["status"]], "prediction": one["says"], "measured": str(one["measured"])}
+                    {
+                        "": signs[one["status"]],
+                        "prediction": one["says"],
+                        "measured": ", ".join(f"{name} = {value}" for name, value in one["measured"].items()),
+                    }
                     for one in verdict["predictions"]
                 ],
                 selection=None,
+                wrapped_columns=["prediction", "measured"],
+                page_size=20,
                 label="Predictions",
             ),
         ]

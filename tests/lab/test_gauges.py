@@ -111,7 +111,7 @@ def test_a_narrow_terminal_keeps_the_figures_and_shortens_the_history(effective:
         display.watch(Gauges(topology_of(effective()), raw))
         display.phase("measure", 45)
     drawn = console.export_text()
-    assert re.search(r"queue +1 +of 2 \(limit 1 \+ 1\) +▅{10}(?!▅)", drawn), drawn
+    assert re.search(r"queue +1 +of 2 \(limit 1 \+ 1\) +▅{6}(?!▅)", drawn), drawn
 
 
 def test_a_history_keeps_levels_sums_and_gaps() -> None:
@@ -124,3 +124,20 @@ def test_a_history_keeps_levels_sums_and_gaps() -> None:
     levels.add(100_000_000, 2)
     assert [value for value in levels.last(200, until=100) if value is not None] == [2]
     assert bars([0, None, 0.001, 4, 8, 99], 8) == "▁ ▂▅██"
+
+
+def test_failures_are_told_by_kind_a_row_for_each(effective: Make, raw: Path) -> None:
+    line = second(200, 141) | {"errors": {"1502": 138, "1211": 2, "1220": 1, "1999": 1}, "dropped_iterations": 7}
+    write(raw / "k6-1" / "live.jsonl", at(0, line))
+    console = Console(force_terminal=True, width=100, record=True, file=io.StringIO())
+    with Display(console, "one") as display:
+        display.watch(Gauges(topology_of(effective()), raw))
+        display.phase("measure")
+    rows = [line.rstrip() for line in console.export_text().splitlines()]
+    kinds = [re.sub(r"[ █]+", " ", row).strip() for row in rows if re.search(r"answered|\((1211|1220)\)|never", row)]
+    assert list(dict.fromkeys(kinds)) == [
+        "failed 141 138 answered 502",
+        "2 connect time-out (1211)",
+        "1 connection reset (1220)",
+        "dropped 7 iterations never begun",
+    ]
