@@ -27,7 +27,7 @@ func newBackend(t *testing.T, admitEvery time.Duration) *backend {
 	t.Helper()
 	b := &backend{admitEvery: admitEvery}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/delay", delay)
+	mux.HandleFunc("/api/delay", delay)
 	mux.HandleFunc("POST /api/wait", b.wait)
 	mux.HandleFunc("POST /api/entry", b.entry)
 	b.Server = httptest.NewServer(mux)
