@@ -37,14 +37,11 @@ _PACING = {
     "half_open": ("users", "arrival_gap", "calls", "think_time", "half_open", "half_open_duration"),
 }
 _ALWAYS = ("instances", "handler_delay", "keep_alive", "connect_timeout", "request_timeout")
-# A workload's knobs that have no say in it.
-_IDLE = {"tcp": {"keep_alive"}}
 
 
 def _load_knobs(record: Record) -> list[str]:
-    workload = str(record.knob("load.workload"))
-    names = [*_PACING.get(workload, ()), *(one for one in _ALWAYS if one not in _IDLE.get(workload, ()))]
-    return [name for each in names if (name := f"load.{each}") in record.manifest.get("knobs", {})]
+    names = [f"load.{each}" for each in (*_PACING.get(str(record.knob("load.workload")), ()), *_ALWAYS)]
+    return [name for name in names if name in record.manifest.get("knobs", {}) and not record.idle(name)]
 
 
 def _lasted(record: Record) -> list[tuple[dict[str, Any], float]]:

@@ -67,6 +67,10 @@ class Record:
         found = self.manifest.get("knobs", {}).get(name)
         return found["value"] if found else None
 
+    def idle(self, knob: str) -> bool:
+        """Whether the run's workload does not read this knob, which every run has."""
+        return knob == "load.keep_alive" and self.knob("load.workload") == "tcp"
+
     def has(self, table: str) -> bool:
         """Whether there is a derived/<table>.parquet."""
         return (self.folder / "derived" / f"{table}.parquet").is_file()

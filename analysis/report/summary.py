@@ -224,7 +224,7 @@ def _turns(record: Record, main: Cause | None) -> list[Turn]:
             does,
         )
         for name, does in named.items()
-        if name in knobs and _role_of(name) in main.hop
+        if name in knobs and _role_of(name) in main.hop and not record.idle(name)
     ]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from analysis import analyse, report
 from analysis.ledger.causes import CAUSES
-from analysis.report import charts, ladders, lessons, queues, record, summary, timelines, words
+from analysis.report import charts, conditions, ladders, lessons, queues, record, summary, timelines, words
 from tests.analysis.support import at_us, knob
 
 if TYPE_CHECKING:
@@ -155,6 +155,16 @@ def test_who_waited_in_the_queue_is_told_what_for(run: RunFolder) -> None:
         "Tomcat serves 1 at once (backend.max_connections); up to 1 + 1 more wait in the queue (backend.accept_count)"
         " until one of these goes. An idle client keeps its place for 20 s (backend.keep_alive_timeout)."
     )
+
+
+def test_a_knob_that_the_workload_does_not_read_is_no_condition_of_the_run(run: RunFolder) -> None:
+    named = [name for name, _ in conditions.load(read(run))]
+    assert "load.keep_alive" in named
+
+    run.manifest["knobs"]["load.workload"]["value"] = "tcp"
+    named = [name for name, _ in conditions.load(read(run))]
+    assert "load.keep_alive" not in named
+    assert "load.users" in named
 
 
 def test_a_cause_at_a_proxy_points_to_the_proxy_s_hop_and_knobs(run: RunFolder) -> None:
