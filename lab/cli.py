@@ -439,7 +439,8 @@ def advise(
     _stdout().print(f"main cause: {found.cause or 'none'}{requests}")
     if found.knob:
         _stdout().print(f"set {found.knob} = {found.value}: {found.why}", soft_wrap=True)
-        _stdout().print(f"test it: {found.command}", soft_wrap=True, markup=False)
+        if found.command:
+            _stdout().print(f"test it: {found.command}", soft_wrap=True, markup=False)
     else:
         _stdout().print(found.why, soft_wrap=True)
 

@@ -10,6 +10,7 @@ import pytest
 
 from lab import advice, manifest
 from lab.catalogue import CATALOGUE
+from lab.cli import main
 from lab.effective import Effective, Variant, resolve
 from lab.errors import BadInput
 from lab.manifest import Host, LabVersion, Manifest, instances_of, knob_records, utc_now
@@ -152,6 +153,18 @@ def test_what_the_matrix_sets_is_changed_in_its_file(tmp_path: Path) -> None:
     found = advice.of_run(run)
     assert found.command is None
     assert "the matrix sets backend.threads_max itself: change it in scenarios/matrices/grid.yaml" in found.why
+
+
+def test_without_a_command_none_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    moved = tuple(settings({"backend.threads_max": 50}, {"backend.threads_max": "grid.yaml:7"}))
+    effective = resolve("keep-alive-paths", variant=Variant(moved, (["k6", "backend"], "grid.yaml:8")))
+    run = recorded(tmp_path, effective, {"waited-for-a-thread": 1}, series=MATRIX, cell="direct")
+    with pytest.raises(SystemExit) as end:
+        main(["advise", str(run)])
+    assert not end.value.code
+    told = capsys.readouterr().out
+    assert "set backend.threads_max = 1" in told
+    assert "test it" not in told
 
 
 def test_a_search_over_a_scenario_with_arms_has_no_command(tmp_path: Path) -> None:

@@ -121,3 +121,11 @@ def test_a_knob_that_the_user_sets_cannot_be_searched() -> None:
 def test_durations_are_searched_in_milliseconds() -> None:
     plan = searches.plan(asked(knob="load.connect_timeout", low="1s", high="3s"))
     assert (plan.within.low, plan.within.high, plan.within.step) == (1000, 3000, 100)
+
+
+def test_a_scenario_with_arms_is_searched_without_them_and_that_is_said() -> None:
+    of_arms = Asked("keep-alive-paths", "load.requests", "client.requests.failed == 0", low="10", high="20")
+    assert searches.plan(of_arms).plan.remark == (
+        "keep-alive-paths has arms: they are left out here, with what is predicted about them"
+    )
+    assert searches.plan(asked()).plan.remark is None
