@@ -73,7 +73,10 @@ def _span(story: Story, flow: Row, next_us: int | None) -> tuple[int, int]:
 
 
 def _try_span(story: Story, flow: Row) -> tuple[int, int]:
-    """Only a connection that was made for a try is linked to it."""
+    """Of a connection that was made for the try, all; of a kept one that broke off, what came of its last request."""
+    if any(each["how"] == "breach" and each["server_address"] == flow["server_address"] for each in story.tries):
+        ending = (flow["client_last_data_time_us"], flow["server_fin_time_us"], flow["first_rst_time_us"])
+        return min(time_us for time_us in ending if time_us is not None), flow["last_time_us"]
     ends_us = [
         each["start_us"] + each["response_us"]
         for each in story.tries

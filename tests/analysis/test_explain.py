@@ -384,6 +384,19 @@ class TestThroughNginx:
         assert "77 bytes" not in told
         assert "88 bytes" not in told
 
+    def test_of_a_kept_connection_that_broke_off_only_its_last_request_is_told(self, proxied: Story) -> None:
+        line = make_access(11.004, 200) | {"upstream_addr": "172.18.0.5:8080, 172.18.0.2:8080", "request_time": 1.003}
+        line |= {"upstream_status": "502, 200", "upstream_connect_time": "0.000, 0.001"}
+        line |= {"upstream_header_time": "-, 1.002", "upstream_response_time": "0.001, 1.002"}
+        proxied.run.lines["nginx/access.jsonl"] = [line]
+        kept = Connection(proxied.capture, "172.18.0.4:50003", "172.18.0.5:8080").handshake(8).ask(8.1, 55).answer(8.2)
+        kept.ask(10.0013, 66).close_by_server(10.0016)
+
+        told = texts(proxied.account(), "wire@nginx")
+        assert "nginx:50003 sends 66 bytes" in told
+        assert "backend-2:8080 closes its side (FIN)" in told
+        assert "nginx:50003 sends 55 bytes" not in told
+
     def test_the_handler_is_the_backends(self, proxied: Story) -> None:
         (event,) = [event for event in proxied.account().events if "begins to answer" in event.text]
         assert event.observer == "backend-1"
