@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lab import collector, nginx_conf, parallel, sysctls
+from lab import collector, models, nginx_conf, parallel, sysctls
 from lab.catalogue import CATALOGUE, show_value
 from lab.effective import Effective
 from lab.errors import LabError
@@ -77,9 +78,14 @@ def read_back(effective: Effective, topology: Topology, manifest: Manifest, raw:
         )
 
 
+_IN_PREDICTION = re.compile(r"sysctl\.[a-z0-9_]+\.exists\.(?P<name>.+)")
+
+
 def _sysctl_names(effective: Effective) -> list[str]:
     asked = {name for names in effective.scenario.knobs.kernel.values() for name in names}
-    return sorted(asked.union(sysctls.RECORDED))
+    named = (name for stated in effective.predictions for name in models.names_in(stated.prediction.expression))
+    predicted = {match["name"] for name in named if (match := _IN_PREDICTION.fullmatch(name))}
+    return sorted(asked.union(predicted, sysctls.RECORDED))
 
 
 def _told_knobs(role: Role, answer: Any) -> dict[str, KnobValue]:  # noqa: ANN401 # JSON

@@ -60,9 +60,16 @@ _RANGES = {
     "net.ipv4.tcp_tw_reuse_delay": (1, 60_000),
 }
 
+# Why, and what to do instead.
 _GONE = {
-    "net.ipv4.tcp_tw_recycle": "it left the kernel in 4.12, because it broke clients behind NAT",
-    "net.ipv4.tcp_low_latency": "it has had no effect since 4.14",
+    "net.ipv4.tcp_tw_recycle": (
+        (
+            "Linux has none since 4.12, because it kept one time stamp for each address and so dropped SYNs of clients"
+            " that share one behind NAT"
+        ),
+        "set net.ipv4.tcp_tw_reuse=1 where the connections are made; 'make run SCENARIO=tw-recycle-gone' shows it",
+    ),
+    "net.ipv4.tcp_low_latency": ("it has had no effect since 4.14", "leave it out"),
 }
 
 _HOST_WIDE = (
@@ -91,7 +98,8 @@ def fault(name: str, value: str) -> tuple[str, str | None] | None:
             "their names begin with 'net.', as in net.ipv4.tcp_tw_reuse",
         )
     if name in _GONE:
-        return f"the sysctl '{name}' cannot be set: {_GONE[name]}", "leave it out"
+        why, instead = _GONE[name]
+        return f"the sysctl '{name}' cannot be set: {why}", instead
     if name in _HOST_WIDE:
         return f"the sysctl '{name}' is one value for the whole machine, not one for each role", "leave it out"
     if not _VALUE.fullmatch(value):

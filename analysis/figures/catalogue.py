@@ -28,6 +28,7 @@ _PARAMETERS = {
     "status": r"[0-9]+|[1-5]xx",
     "kind": r"[a-z_]+",
     "statistic": r"[a-z0-9]+",
+    "sysctl": r"net(?:\.[a-z0-9_-]+)+",
 }
 
 

@@ -36,6 +36,8 @@ def names(run: Run) -> Iterator[str]:
 def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str]:
     if figure.pattern in _CODES and parameter in ("code", "status"):
         return [str(code) for code in _CODES[figure.pattern](run)]
+    if parameter == "sysctl":
+        return sorted({name for read in run.raw.manifest.sysctls.values() for name in read})
     found = scope.choices(parameter)
     if parameter == "Counter":
         # Gauges stand among the sampled counters, under names that are no counter's.

@@ -15,6 +15,7 @@ _HEADINGS = {
     "kernel": "The kernel's counters",
     "listen": "Accept queues",
     "sockets": "Sockets by state",
+    "sysctl": "The kernel's settings",
     "process": "Processes",
     "tomcat": "Tomcat",
     "access": "The proxy's logs",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.client import ERROR_KINDS
-from analysis.figures import client, flows, gateway, kernel, ledger, model, servers
+from analysis.figures import client, flows, gateway, kernel, ledger, model, servers, sysctls
 from analysis.figures.statistics import STATISTICS
 from analysis.ledger.causes import CAUSES
 from analysis.manifest import PROXIES
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 FIGURES: tuple[Figure, ...] = (
     *client.FIGURES,
     *kernel.FIGURES,
+    *sysctls.FIGURES,
     *servers.FIGURES,
     *gateway.FIGURES,
     *flows.FIGURES,
@@ -126,6 +127,7 @@ class Scope:
             "statistic": list(STATISTICS),
             "code": [],
             "status": [],
+            "sysctl": [],
         }
         return choices[parameter]
 

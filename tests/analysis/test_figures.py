@@ -231,6 +231,15 @@ def test_a_listener_that_was_opened_again_has_no_difference(run: RunFolder) -> N
     assert why(run, "listen.backend.drops") == "the listener on port 8080 was opened again"
 
 
+def test_a_setting_exists_if_every_instance_s_kernel_has_it(run: RunFolder) -> None:
+    name = "net.ipv4.tcp_tw_recycle"
+    run.manifest["sysctls"]["backend-1"][name] = None
+    run.manifest["sysctls"]["k6-1"][name] = "0"
+    assert value(run, f"sysctl.backend.exists.{name}") == 0
+    assert value(run, f"sysctl.k6.exists.{name}") == 1
+    assert why(run, "sysctl.k6.exists.net.ipv4.tcp_ecn") == "net.ipv4.tcp_ecn was not read back"
+
+
 def test_management_ports_are_no_part_of_the_queue(run: RunFolder) -> None:
     for tick in run.samples["backend-1"].ticks:
         tick["listen"] = [*tick["listen"], {**tick["listen"][0], "port": 8081, "depth": 77}]

@@ -129,7 +129,7 @@ def test_the_load_ends_before_its_bound(effective: Make) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("kernel.k6.net.ipv4.tcp_tw_recycle=1", "it left the kernel in 4.12"),
+        ("kernel.k6.net.ipv4.tcp_tw_recycle=1", "Linux has none since 4.12"),
         ("kernel.k6.net.ipv4.tcp_mem=1 2 3", "is one value for the whole machine"),
         ("kernel.k6.vm.swappiness.x=1", "is no sysctl of a network namespace"),
         ("kernel.k6.net.ipv4.tcp_syn_retries=0", "must be a whole number from 1 to 127, not '0'"),

@@ -53,6 +53,23 @@ def back(session: Session) -> None:
     read_back(session.effective, session.topology, session.manifest, session.raw)
 
 
+def test_a_sysctl_that_a_prediction_names_is_read_back_too(
+    effective: Make, fake_docker: FakeDocker, elsewhere: Path
+) -> None:
+    assert elsewhere.is_dir()
+    fake_docker.says('"version "*', "26.1.5")
+    text = yaml_with(
+        MINIMAL, {"client.requests.ok == load.users": "sysctl.backend.exists.net.ipv4.tcp_tw_recycle == 0"}
+    )
+    session = open_session(effective(text=text), ["connlab"])
+    fake_docker.says('*" inspect "*', namespace())
+    fake_docker.says('*" http "*', json.dumps({"settings": SETTINGS}))
+    back(session)
+    asked = [call for call in fake_docker.calls if " inspect " in call]
+    assert asked
+    assert all("--sysctl net.ipv4.tcp_tw_recycle" in call for call in asked)
+
+
 def test_what_took_is_recorded(session: Session, fake_docker: FakeDocker) -> None:
     fake_docker.says('*" inspect "*', namespace())
     fake_docker.says('*" http "*', json.dumps({"settings": SETTINGS}))
