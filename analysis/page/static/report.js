@@ -136,7 +136,10 @@ function option(chart) {
       silent: true,
       itemStyle: { color: colour("--shade") },
       label: { color: faint, position: "insideTop", fontSize: 11 },
-      data: shaded.map((phase) => [{ name: phase.name, xAxis: phase.from }, { xAxis: Math.min(phase.to, shared.last) }]),
+      data: shaded.map((phase) => [
+        { name: phase.name, xAxis: phase.from },
+        { xAxis: Math.min(phase.to, shared.last) },
+      ]),
     };
   }
   const axis = {
