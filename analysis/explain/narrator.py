@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from analysis.explain import client, proxy, queues, servers, views, wire
+from analysis.explain import actions, client, proxy, queues, servers, views, wire
 from analysis.explain.account import Account
 from analysis.explain.words import shown
 from analysis.manifest import PROXIES
@@ -66,6 +66,7 @@ class Narrator:
             *(event for carrier in carriers for event in self._packets(carrier)),
             *self._handler(case, carriers, accepted),
             *proxy.tell(story, _asked_us(case, first_hop), self.name, self._try_notes),
+            *actions.tell(case, self.raw.manifest.actions, self._servers(case)),
         ]
         return Account(
             request=f"{case['instance']}/{case['id']}",
@@ -79,6 +80,14 @@ class Narrator:
             missing=list(self._missing(story, carriers)),
             views=[self._view(carrier) for carrier in carriers if carrier.packets],
         )
+
+    def _servers(self, case: Row) -> set[str]:
+        """The servers that a request had to do with, as far as that is known."""
+        addresses = (
+            address.rpartition(":")[0].strip("[]") for key in ("dial_remote", "try_server") if (address := case[key])
+        )
+        found = {case["flow_to_instance"], case["up_to_instance"], *map(self.hosts.get, addresses)}
+        return {server for server in found if server is not None}
 
     def _packets(self, carrier: Carrier) -> list[Event]:
         server = carrier.flow["to_instance"]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from analysis import analyse
+from analysis import analyse, explain, manifest
+from analysis.rawrun import RawRun
 from analysis.report import timelines
 from analysis.report.record import Record as ReportRecord
 from analysis.report.record import read as read_record
@@ -107,6 +108,22 @@ def test_a_refused_dial_s_evidence_names_the_restart(scene: Scene) -> None:
     assert cause == "connection-refused"
     assert evidence.endswith("; the lab had begun to restart backend-1 at 43.000 s")
     assert CLIENT in evidence
+
+
+def test_a_story_tells_what_the_lab_did_meanwhile(scene: Scene) -> None:
+    act(scene.run, "pause", "backend-1", BEGIN_S + 0.1, BEGIN_S + 2.1)
+    scene.dial()
+    scene.request(2.2, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 2.199)
+    folder = scene.run.write()
+    analyse(folder)
+    (account,) = explain.named(RawRun(folder, manifest.read(folder)), "k6-1/1").accounts
+    told = [(event.time_us, event.text) for event in account.events if event.observer == "lab"]
+
+    assert told == [
+        (at_us(BEGIN_S + 0.1), "begins to pause backend-1"),
+        (at_us(BEGIN_S + 2.1), "has let backend-1 go on"),
+    ]
 
 
 def test_the_report_shades_what_the_lab_did(run: RunFolder) -> None:

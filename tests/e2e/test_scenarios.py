@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from .conftest import ROOT, Run, left_behind
+from .conftest import ROOT, Run, connlab, latest, left_behind
 
 pytestmark = pytest.mark.e2e
 
@@ -55,6 +55,14 @@ def assert_reproduced(run: Run) -> None:
     assert run.exit_code == 0
     assert run.manifest["status"] == "complete"
     assert left_behind() == []
+
+
+def test_the_lab_pauses_a_server_under_load() -> None:
+    ended = connlab("run", "nginx-backlog", "--arm=small-backlog")
+    paused = Run(ended.returncode, ended.stdout + ended.stderr, latest("nginx-backlog"))
+    assert_reproduced(paused)
+    (action,) = paused.manifest["actions"]
+    assert 2_000_000 <= action["end_us"] - action["start_us"] < 3_000_000
 
 
 @pytest.fixture(scope="module")
