@@ -60,6 +60,7 @@ def recorded(
         ("accept-queue-overflow", "accept-queue-drop", "backend.max_connections", "103"),
         ("accept-queue-overflow", "waited-in-accept-queue", "backend.max_connections", "103"),
         ("accept-queue-overflow", "waited-for-a-thread", "backend.threads_max", "1"),
+        ("accept-queue-overflow", "syn-queue-drop", "kernel.backend.net.ipv4.tcp_syncookies", "1"),
         ("spike-through-nginx", "proxy-connections-exhausted", "nginx.worker_connections", "2408"),
         ("spike-through-nginx", "stale-keepalive", "nginx.upstream_keepalive_timeout", "19s"),
         ("spike-through-nginx", "upstream-timeout", "nginx.proxy_read_timeout", "5s"),
@@ -69,6 +70,13 @@ def test_a_cause_has_its_knob(tmp_path: Path, scenario: str, cause: str, knob: s
     found = advice.of_run(recorded(tmp_path, resolve(scenario), {cause: 9, "error-status": 1}))
     assert (found.cause, found.count, found.knob, found.value) == (cause, 9, knob, value)
     assert found.command == f'make run SCENARIO={scenario} SET="{knob}={value}"'
+
+
+def test_a_client_with_a_connection_for_each_request_uses_up_its_own_ports(tmp_path: Path) -> None:
+    effective = resolve("one-port")
+    assert effective.scenario.knobs.load.workload == "tcp"
+    found = advice.of_run(recorded(tmp_path, effective, {"ephemeral-ports-exhausted": 1}))
+    assert found.knob == "kernel.k6.net.ipv4.ip_local_port_range"
 
 
 def test_what_was_not_enough_is_doubled(tmp_path: Path) -> None:
