@@ -63,7 +63,7 @@ def recorded(
         ("accept-queue-overflow", "syn-queue-drop", "kernel.backend.net.ipv4.tcp_syncookies", "1"),
         ("spike-through-nginx", "proxy-connections-exhausted", "nginx.worker_connections", "2408"),
         ("spike-through-nginx", "stale-keepalive", "nginx.upstream_keepalive_timeout", "19s"),
-        ("spike-through-nginx", "upstream-timeout", "nginx.proxy_read_timeout", "5s"),
+        ("spike-through-nginx", "upstream-timeout", "nginx.proxy_read_timeout", "7s"),
     ],
 )
 def test_a_cause_has_its_knob(tmp_path: Path, scenario: str, cause: str, knob: str, value: str) -> None:
