@@ -12,8 +12,9 @@ from lab.errors import BadInput, Problem
 from lab.knobs import Role
 from lab.topology import Topology, topology_of
 
-# Measured: a k6 user with its connection, and what each role takes besides.
-_KB_PER_USER = 170
+# Measured: a k6 user with its connection, resident and with the room that Go's collector takes (k6/README.md), and what
+# each role takes besides.
+_KB_PER_USER = 420
 _KB_BASE = {"k6": 150_000, "nginx": 20_000, "gateway": 60_000, "backend": 250_000}
 _KB_COLLECTOR = 40_000
 # Files that a process opens besides its connections.
