@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.report import words
@@ -43,11 +43,12 @@ class Advice:
 
 @dataclass(frozen=True)
 class _Remedy:
-    """A knob, its value and how that was computed."""
+    """A knob, its value and how that was computed; `besides`: what has to go with it, as knobs and values."""
 
     knob: str
     value: str
     why: str
+    besides: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Run:
@@ -141,9 +142,36 @@ def _worker_connections(run: _Run) -> _Remedy:
 
 
 def _ports(run: _Run) -> _Remedy:
-    role = "nginx" if "nginx" in run.manifest["path"] and run.keeps_connections else "k6"
+    proxy = next((role for role in run.manifest["path"] if role in ("nginx", "gateway")), None)
+    # Who keeps connections to the proxy opens few of them: then the ports are the proxy's.
+    role = proxy if proxy and run.keeps_connections else "k6"
+    if role == "gateway" and (pool := _pool(run)):
+        return pool
     why = "64,512 ports instead of the range that was held in TIME_WAIT"
     return _Remedy(f"kernel.{role}.net.ipv4.ip_local_port_range", _PORTS, why)
+
+
+def _pool(run: _Run) -> _Remedy | None:
+    """A pool with room for all; None where that is not what the gateway lacks."""
+    wanted = {
+        "gateway.max_idle_conns": run.at_once,
+        "gateway.max_idle_conns_per_host": math.ceil(run.at_once / run.backends),
+    }
+    # Of all idle connections 0 means any number.
+    small = [name for name, most in wanted.items() if 0 < run.integer(name) < most]
+    if not small or run.knob("gateway.disable_keep_alives") is True:
+        return None
+    first, *rest = sorted(small, key=run.integer)
+    why = (
+        f"{run.at_once} requests may be under way at once; the pool keeps {run.integer(first)} of their connections:"
+        " each other one is closed after its request and holds its port for 60 s"
+    )
+    besides = {name: str(wanted[name]) for name in rest}
+    if besides:
+        why += (
+            f"; {' and '.join(f'{name} to {value}' for name, value in besides.items())} with it, for the smaller counts"
+        )
+    return _Remedy(first, str(wanted[first]), why, besides)
 
 
 def _cookies(run: _Run) -> _Remedy:
@@ -208,7 +236,10 @@ def of_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str,
     if remedy is None:
         way_on = "no one knob heals it; 'connlab explain' (make explain) tells the story of a request"
         return Advice(cause, count, _INSTEAD.get(cause, way_on))
-    found = remedy(_Run(manifest, ledger))
-    test = again(manifest, {found.knob: found.value})
+    try:
+        found = remedy(_Run(manifest, ledger))
+    except KeyError as missing:  # an older run's, from before there was such a knob
+        return Advice(cause, count, f"its manifest does not have {missing.args[0]}, which the value rests on")
+    test = again(manifest, {found.knob: found.value, **found.besides})
     why = f"{found.why}; {test.instead}" if test.instead else found.why
     return Advice(cause, count, why, found.knob, found.value, test.command)

@@ -79,6 +79,20 @@ def test_a_client_with_a_connection_for_each_request_uses_up_its_own_ports(tmp_p
     assert found.knob == "kernel.k6.net.ipv4.ip_local_port_range"
 
 
+def test_a_gateway_out_of_ports_needs_room_in_both_limits_of_its_pool(tmp_path: Path) -> None:
+    found = advice.of_run(recorded(tmp_path, resolve("gateway-pool-too-small"), {"ephemeral-ports-exhausted": 9}))
+    assert (found.knob, found.value) == ("gateway.max_idle_conns", "600")
+    assert "the pool keeps 100 of their connections" in found.why
+    both = "gateway.max_idle_conns=600 gateway.max_idle_conns_per_host=600"
+    assert found.command == f'make run SCENARIO=gateway-pool-too-small SET="{both}"'
+
+
+def test_a_gateway_that_keeps_no_connection_needs_ports(tmp_path: Path) -> None:
+    effective = resolve("gateway-pool-too-small", ["gateway.disable_keep_alives=true"])
+    found = advice.of_run(recorded(tmp_path, effective, {"ephemeral-ports-exhausted": 9}))
+    assert (found.knob, found.value) == ("kernel.gateway.net.ipv4.ip_local_port_range", "1024 65535")
+
+
 def test_what_was_not_enough_is_doubled(tmp_path: Path) -> None:
     effective = resolve("spike-through-nginx", ["nginx.worker_connections=5000"])
     found = advice.of_run(recorded(tmp_path, effective, {"proxy-connections-exhausted": 1}))
@@ -193,6 +207,18 @@ def test_drops_before_nginx_are_nginx_s(tmp_path: Path) -> None:
     hops = [{"to": "nginx", "dropped_syns": {"fatal": 5, "healed": None}}]
     run = recorded(tmp_path, resolve("long-polling-smoke"), {"accept-queue-drop": 5}, hops=hops)
     assert advice.of_run(run).knob == "nginx.listen_backlog"
+
+
+def test_a_manifest_that_lacks_a_knob_gives_no_value(tmp_path: Path) -> None:
+    folder = recorded(tmp_path, resolve("accept-queue-overflow"), {"waited-for-a-thread": 1})
+    content = json.loads((folder / "manifest.json").read_bytes())
+    del content["knobs"]["backend.max_connections"]
+    (folder / "manifest.json").write_text(json.dumps(content))
+    found = advice.of_run(folder)
+    assert (found.knob, found.why) == (
+        None,
+        "its manifest does not have backend.max_connections, which the value rests on",
+    )
 
 
 @pytest.mark.parametrize("cause", ["slow-handler", "generator-starved", "unexplained", "error-status"])
