@@ -107,7 +107,9 @@ def _silent(prefix: str) -> str:
 
 # The client gave up, or the proxy did, before there was a connection to the backend.
 _NO_UPSTREAM = "(line_line IS NOT NULL AND try_server IS NOT NULL AND try_connect_us IS NULL)"
-_NO_CONNECTION = "(remote IS NULL AND dial_error_kind = 'timeout')"
+# A dial goes on when its request's own time-out has ended that; k6's end then cuts it short, and not the request.
+_GAVE_UP = "coalesce(end_us - time_us >= request_timeout_us, false)"
+_NO_CONNECTION = f"(remote IS NULL AND (dial_error_kind = 'timeout' OR dial_error_kind = 'canceled' AND {_GAVE_UP}))"
 
 
 def _logged(number: int) -> str:
@@ -160,8 +162,10 @@ CAUSES = (
     Cause(
         "interrupted",
         "k6 ended while the request was under way.",
-        "The dial ended as `canceled`, which only k6's end does; or k6's error says that its context was.",
-        "outcome = 'failed' AND status = 0 AND (dial_error_kind = 'canceled' OR error LIKE '%context canceled%')",
+        "The dial ended as `canceled`, which only k6's end does, and the request had not lasted as long as its own"
+        " time-out; or k6's error says that its context was.",
+        "outcome = 'failed' AND status = 0"
+        f" AND (dial_error_kind = 'canceled' AND NOT {_GAVE_UP} OR error LIKE '%context canceled%')",
         f"coalesce({_DIAL_FAILED}, 'k6: ' || error)",
         seen=True,
     ),
@@ -193,7 +197,8 @@ CAUSES = (
     Cause(
         "accept-queue-drop",
         "The server's accept queue was full each time the client, or the proxy, knocked.",
-        "The dial timed out; none of its SYNs was answered; and around each of them the server's kernel counted at"
+        "The dial timed out, or its request did; none of its SYNs was answered;"
+        " and around each of them the server's kernel counted at"
         " least as many `TcpExt.ListenOverflows` as SYNs got lost there. Or the SYN was answered, and the server"
         " never took notice of the ACK and of any data, so that only the client had a connection; and its kernel"
         " counted overflows. At a proxy: the same of its connection.",
@@ -220,7 +225,8 @@ CAUSES = (
     Cause(
         "syn-queue-drop",
         "The server's queue of half-open connections was full each time the client, or the proxy, knocked.",
-        "The dial timed out; none of its SYNs was answered; and around each of them the server's kernel counted at"
+        "The dial timed out, or its request did; none of its SYNs was answered;"
+        " and around each of them the server's kernel counted at"
         " least as many `TcpExt.TCPReqQFullDrop` as SYNs got lost there. At a proxy: the same of its connection.",
         f"outcome = 'failed' AND (({_NO_CONNECTION} AND {_crowded_out('flow')})"
         f" OR ({_NO_UPSTREAM} AND {_crowded_out('up')}))",
@@ -231,7 +237,8 @@ CAUSES = (
         "connect-timeout",
         "The client, or the proxy, gave up connecting, and no accept queue was the reason: its SYNs were lost, or"
         " their answers were.",
-        "The dial timed out, and around each of its SYNs the server's kernel dropped none; or none of them reached the"
+        "The dial timed out, or its request did,"
+        " and around each of its SYNs the server's kernel dropped none; or none of them reached the"
         " server's capture. At a proxy: the same of its connection.",
         f"outcome = 'failed' AND (({_NO_CONNECTION} AND captured"
         f" AND (flow_id IS NULL AND dial_local IS NOT NULL OR {_silent('flow')}))"

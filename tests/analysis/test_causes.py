@@ -99,6 +99,18 @@ def test_a_request_that_k6_s_end_cut_short(scene: Scene) -> None:
     assert scene.cause()[0] == "interrupted"
 
 
+def test_a_request_that_its_own_time_out_ended_was_not_cut_short_by_k6_s_end(scene: Scene) -> None:
+    """The dial goes on when the request has timed out, until k6 ends."""
+    scene.run.manifest["knobs"]["load.request_timeout"]["value"] = 2_000
+    scene.dial(error_kind="canceled", lasted_s=2.2)
+    scene.request(2.002, connected=False, error_code=1050, error="request timeout")
+    scene.connection().syns(BEGIN_S + 0.0001, BEGIN_S + 1.0001)
+    cause, evidence = scene.cause()
+
+    assert cause == "connect-timeout"
+    assert "failed after 2.200 s (canceled); flow backend-1/1: 2 SYNs at" in evidence
+
+
 def test_a_refused_dial_needs_the_server_s_rst(scene: Scene) -> None:
     scene.dial(error_kind="refused")
     scene.request(0.0003, connected=False)
