@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab import paths, verdicts
+from lab import effective, paths, verdicts
 from lab.errors import BadInput, Problem
 from lab.manifest import FILE as MANIFEST_FILE
 from lab.nearest import did_you_mean
-from lab.series import record
+from lab.series import matrix_file, record
 
 if TYPE_CHECKING:
     from analysis.compare import Comparison
@@ -127,8 +127,15 @@ def find_series(name: str) -> Path:
     if name in named:
         return root / named[name]
     what = f"no series of '{name}'" if name else "no series is named"
-    way_on = did_you_mean(name, named) or "run one first: make matrix MATRIX=<name>"
+    way_on = _not_run(name) or did_you_mean(name, named) or "run one first: make matrix MATRIX=<name>"
     raise BadInput(Problem(f"{what} below {paths.shown(root)}", way_on=way_on))
+
+
+def _not_run(name: str) -> str | None:
+    """Say how to run what has a name and no series yet."""
+    if name in matrix_file.names():
+        return f"run it first: make matrix MATRIX={name}"
+    return f"run it first: make run SCENARIO={name}" if name in effective.slugs() else None
 
 
 def _load(folder: Path) -> record.Series:

@@ -15,6 +15,7 @@ from lab.errors import BadInput, ExitCode, LabError, Problem
 from lab.lacks import Lacks
 from lab.manifest import FILE
 from lab.nearest import did_you_mean
+from lab.series.record import FILE as SERIES_FILE
 
 VERDICT_FILE = Path("derived") / "verdict.json"
 REPORT_FILE = Path("report.html")
@@ -90,6 +91,10 @@ def find_run(name: str) -> Path:
     for folder in (Path(name), results / name, results / name / "latest"):
         if name and (folder / FILE).is_file():
             return folder.resolve()
+    for folder in (Path(name), results / "series" / name):
+        if name and (folder / SERIES_FILE).is_file():
+            way_on = f"give one of its runs, as {paths.shown(folder / SERIES_FILE)} names them, or make compare MATRIX="
+            raise BadInput(Problem(f"'{name}' is a series of runs", way_on=f"{way_on}{folder.resolve().name}"))
     known = [folder.parent.name for folder in results.glob("*/latest")]
     hint = did_you_mean(name, known) or "give the folder that holds manifest.json"
     raise BadInput(Problem(f"no run at '{name}'" if name else "no run is named", way_on=hint))

@@ -30,21 +30,24 @@ class Change:
 def changes(a: RunRecord, b: RunRecord) -> list[Change]:
     """Every setting that differs between two runs, those that differ unasked first."""
     settings_a, settings_b = settings(a), settings(b)
-    for name in settings_a.keys() ^ settings_b.keys():
-        # An instance that only one path has differs by the path alone.
-        if name.startswith("sysctl.") and not _in_both(name.split(".")[1], a, b):
-            settings_a.pop(name, None)
-            settings_b.pop(name, None)
     found = [
         Change(name, settings_a.get(name), settings_b.get(name), _asked(name, a, b))
         for name in sorted(settings_a.keys() | settings_b.keys())
         if settings_a.get(name) != settings_b.get(name)
     ]
+    one_sided = settings_a.keys() ^ settings_b.keys()
+    found = [change for change in found if change.name not in one_sided or not _by_path_alone(change, a, b)]
     return sorted(found, key=lambda change: (change.asked, _is_sysctl(change.name), change.name))
 
 
-def _in_both(instance: str, a: RunRecord, b: RunRecord) -> bool:
-    return all(instance in run.manifest.get("sysctls", {}) for run in (a, b))
+def _by_path_alone(change: Change, a: RunRecord, b: RunRecord) -> bool:
+    """Whether a setting stands on one side because only that path has the instance, or the role, that it is of."""
+    first, _, rest = change.name.partition(".")
+    if _is_sysctl(change.name):
+        return not all(rest.split(".")[0] in run.manifest.get("sysctls", {}) for run in (a, b))
+    role = rest if first == "image" else first
+    of_paths = [role in run.manifest.get("path", []) for run in (a, b)]
+    return not change.asked and any(of_paths) and not all(of_paths)
 
 
 def _is_sysctl(name: str) -> bool:

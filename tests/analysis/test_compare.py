@@ -60,6 +60,23 @@ def test_what_differs_unasked_stands_first(results: Results) -> None:
     assert settings[0].name == "host.kernel"
 
 
+def test_what_only_one_path_has_differs_by_the_path(results: Results) -> None:
+    straight = make_manifest()
+    through = results.run(
+        knobs={"nginx.worker_processes": 2},
+        path=["k6", "nginx", "backend"],
+        images=straight["images"] | {"nginx": "sha256:1"},
+        sysctls=straight["sysctls"] | {"nginx": {"net.core.somaxconn": "4096"}},
+    )
+    manifest = json.loads((through / "manifest.json").read_text())
+    manifest["knobs"]["nginx.listen_backlog"] = {"value": 511, "default": 511, "source": "default", "read_back": 511}
+    (through / "manifest.json").write_text(json.dumps(manifest))
+
+    settings = compare([results.run()], [through]).pairs[0].settings
+
+    assert {setting.name: setting.asked for setting in settings} == {"path": True, "nginx.worker_processes": True}
+
+
 def test_four_runs_of_each_tell_a_change_from_noise(results: Results) -> None:
     a = group(results, 10.0, 12.0, 11.0, 13.0, kernel__backend__TcpExt__ListenOverflows=0)
     found = effects(compare(a, group(results, 21.0, 23.0, 22.0, 24.0)))
