@@ -146,5 +146,8 @@ def read(run_dir: Path) -> Manifest:
         return Manifest.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
+        if first["loc"] == ("schema",) and first["type"] == "literal_error":
+            version = f"its schema is {first['input']}, and this version reads {SCHEMA}"
+            raise ManifestError(f"{path}: {version}; use the version of connlab that made the run") from None
         where = ".".join(str(part) for part in first["loc"])
         raise ManifestError(f"{path}: {where + ': ' if where else ''}{first['msg']}") from None

@@ -196,7 +196,7 @@ def test_the_schemas_in_the_repository_are_current(pytestconfig: pytest.Config, 
         ("", "Invalid JSON: EOF while parsing"),
         ('{"schema": "connlab.mani', "Invalid JSON"),
         ("[]", "Input should be an object"),
-        ('{"schema": "connlab.manifest/2"}', "schema: Input should be 'connlab.manifest/1'"),
+        ('{"schema": "connlab.manifest/2"}', "its schema is connlab.manifest/2, and this version reads"),
     ],
 )
 def test_a_folder_without_a_usable_manifest_is_no_run(tmp_path: Path, content: str | None, message: str) -> None:
