@@ -66,7 +66,7 @@ open: python ## [RUN=<folder>]: the newest run's report, or that one's, in the b
 	@$(connlab) open -- "$$RUN"
 
 notebook: python ## [RUN=<folder>]: a notebook over the newest run's files, or that one's: SQL and charts
-	@setup/python.sh notebook; $(connlab) notebook -- "$$RUN"
+	@$(connlab) notebook -- "$$RUN"
 
 explain: python ## RUN=<folder> with REQUEST=<id> or WORST=<n>: a request's story across all observers
 	@$(connlab) explain $${REQUEST:+--request="$$REQUEST"} $${WORST:+--worst="$$WORST"} -- "$$RUN"

@@ -152,7 +152,8 @@ def _beyond_tolerance(manifest: Manifest, account: Ledger) -> str | None:
         return f"how many requests are unexplained is not known; the scenario tolerates {tolerated}"
     if tolerated is None or unexplained is None or unexplained <= tolerated:
         return None
-    return f"{unexplained} requests are unexplained; the scenario tolerates {tolerated}"
+    are = "request is" if unexplained == 1 else "requests are"
+    return f"{unexplained} {are} unexplained; the scenario tolerates {tolerated}"
 
 
 def _health(report: Report) -> InstrumentHealth:

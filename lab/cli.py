@@ -370,6 +370,7 @@ def notebook(
     from lab import paths, reports, verdicts  # noqa: PLC0415
 
     found = notebooks.beside(verdicts.find_run(run) if run else reports.newest())
+    notebooks.install()
     if as_json:
         _print_json({"notebook": str(found), "command": notebooks.command(found)})
     else:
@@ -435,7 +436,7 @@ def advise(
     if as_json:
         _print_json(asdict(found))
         return
-    requests = f" ({found.count} requests)" if found.cause else ""
+    requests = f" ({found.count} request{'s' if found.count != 1 else ''})" if found.cause else ""
     _stdout().print(f"main cause: {found.cause or 'none'}{requests}")
     if found.knob:
         _stdout().print(f"set {found.knob} = {found.value}: {found.why}", soft_wrap=True)
@@ -506,7 +507,7 @@ def show(
     problems = list(limits.of_kernel(resolved))
     if problems:
         raise BadInput(problems)
-    details = listing.details(resolved)
+    details = listing.details(resolved, sets or [])
     if as_json:
         _print_json(details)
     else:

@@ -29,7 +29,9 @@ def of_run(folder: Path, request: str | None, worst: str | None) -> Explanation:
         BadInput: not exactly one of the two is given, there is no such request, or the manifest cannot be read.
     """
     if (request is None) == (worst is None):
-        raise BadInput(Problem("an explanation takes either --request, such as k6-1/17, or --worst, such as 5"))
+        raise BadInput(
+            Problem("an explanation takes either a request, such as k6-1/17, or how many of the worst, such as 5")
+        )
     number = 0 if worst is None else _number(worst)
     try:
         raw = RawRun(folder, manifest.read(folder))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich import box
@@ -13,6 +13,7 @@ from rich.text import Text
 from lab import models
 from lab.catalogue import CATALOGUE, show_value
 from lab.effective import Effective
+from lab.series import arms
 from lab.units import format_duration
 from lab.verdicts import show as show_measured
 
@@ -20,18 +21,36 @@ from lab.verdicts import show as show_measured
 _WIDE = 120
 
 
-def summary(effective: Effective) -> dict[str, Any]:
-    """Give one line about a scenario: what `connlab list` shows."""
+def summary(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, Any]:
+    """Give one line about a scenario: what `connlab list` shows.
+
+    Args:
+        effective: the scenario with the user's overrides.
+        overrides: these, as `knob=value`.
+
+    Raises:
+        BadInput: its arms cannot be planned.
+    """
     scenario = effective.scenario
+    runs = _runs(effective, overrides)
+    expected = [models.expected_s(one) for one in runs]
     return {
         "scenario": effective.slug,
         "experiment": scenario.experiment,
         "title": scenario.title,
         "path": list(scenario.path),
-        "load_s": models.expected_s(effective),
-        "load_s_min": models.least_s(effective),
-        "runs": len(scenario.arms.variants) * scenario.arms.repetitions if scenario.arms else 1,
+        "load_s": None if None in expected else sum(filter(None, expected)),
+        "load_s_min": sum(models.least_s(one) for one in runs),
+        "runs": len(runs),
     }
+
+
+def _runs(effective: Effective, overrides: Iterable[str]) -> list[Effective]:
+    """Give what each run of a scenario is: the arms differ in how long their load takes."""
+    if not effective.scenario.arms:
+        return [effective]
+    plan = arms.plan(effective, overrides)
+    return [plan.cells[cell].effective for cell, _ in plan.order()]
 
 
 def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
@@ -40,21 +59,21 @@ def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
     for column in ("scenario", "from", "path", "load", "title"):
         table.add_column(column, no_wrap=column != "title", overflow="fold")
     for one in summaries:
-        times = f"{one['runs']} x " if one["runs"] > 1 else ""
-        load = f"{times}{_load(one)}"
-        table.add_row(one["scenario"], one["experiment"], " ".join(one["path"]), load, one["title"])
+        table.add_row(one["scenario"], one["experiment"], " ".join(one["path"]), _load(one), one["title"])
     console.print(table)
 
 
 def _load(one: dict[str, Any]) -> str:
-    """Say how long a scenario's load takes, or at least takes."""
-    return f"at least {one['load_s_min']:.0f} s" if one["load_s"] is None else f"{one['load_s']:.0f} s"
+    """Say how long a scenario's load takes, or at least takes, in all of its runs together."""
+    runs = f" in {one['runs']} runs" if one["runs"] > 1 else ""
+    seconds = f"at least {one['load_s_min']:.0f} s" if one["load_s"] is None else f"{one['load_s']:.0f} s"
+    return seconds + runs
 
 
-def details(effective: Effective) -> dict[str, Any]:
-    """Give everything about a scenario with its overrides: what `connlab show` shows."""
+def details(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, Any]:
+    """Give everything about a scenario with its overrides, as `summary`: what `connlab show` shows."""
     scenario = effective.scenario
-    return summary(effective) | {
+    return summary(effective, overrides) | {
         "question": scenario.question,
         "warmup_requests": scenario.warmup.requests,
         "drain_ms": scenario.drain,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 from lab import paths, reports
@@ -11,6 +12,8 @@ from lab.errors import LabError
 
 FILE = Path("notebook.py")
 _PATTERN = paths.ROOT / "notebook" / "run.py"
+_SETUP = paths.ROOT / "setup" / "python.sh"
+_STDERR = 2
 _MARIMO = paths.ROOT / ".venv-notebook" / "bin" / "marimo"
 
 
@@ -31,14 +34,18 @@ def beside(folder: Path) -> Path:
     return notebook
 
 
-def command(notebook: Path) -> list[str]:
-    """Give the command that opens a notebook; it binds 127.0.0.1 alone, and prints its address.
+def install() -> None:
+    """See to it that marimo's environment is there; what is said of that goes to standard error.
 
     Raises:
-        LabError: marimo is not installed.
+        LabError: it cannot be installed.
     """
-    if not _MARIMO.is_file():
-        raise LabError("the notebook's environment is missing", way_on="make notebook RUN=… installs it")
+    if subprocess.run([str(_SETUP), "notebook"], stdout=_STDERR, check=False).returncode != 0:
+        raise LabError("the notebook's environment is missing", way_on="the lines above say what to do")
+
+
+def command(notebook: Path) -> list[str]:
+    """Give the command that opens a notebook; it binds 127.0.0.1 alone, and prints its address."""
     options = [] if reports.has_screen() else ["--headless"]
     return [str(_MARIMO), "edit", "--skip-update-check", *options, str(notebook)]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.report import words
+from analysis.report import causes, words
 from analysis.report.again import again
-
-UNEXPLAINED = "unexplained"
+from analysis.report.causes import UNEXPLAINED
+from analysis.report.record import Record
 
 # A worker's connections besides the proxied requests: listener, management port and its poll, and nginx's own pipe.
 _WORKER_OWN = 8
@@ -25,7 +25,7 @@ class Advice:
     """What to change, and why.
 
     Attributes:
-        cause: the ledger's main cause; None if every request was fine.
+        cause: the run's main cause; None if every request was fine.
         count: the requests that have it.
         knob: what to set; None where no setting of the path would help.
         value: as a scenario writes it.
@@ -214,24 +214,23 @@ _INSTEAD = {
 }
 
 
-def of_ledger(manifest: Mapping[str, Any], ledger: Mapping[str, Any]) -> Advice:
-    """Give the advice on the most frequent cause of a run.
+def of_run(record: Record) -> Advice:
+    """Give the advice on the main cause of a run, whose ledger has requests."""
+    main = next(iter(causes.of_run(record)), None)
+    if main is None:
+        return Advice(None, 0, "no request failed or was slow: there is nothing to change")
+    return of_cause(record.manifest, record.ledger, main.name, main.count)
+
+
+def of_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str, count: int) -> Advice:
+    """Give the advice on one cause of a run, which so many requests have.
 
     Args:
         manifest: the content of manifest.json.
         ledger: that of derived/ledger.json, which has requests.
+        cause: of the closed list.
+        count: the requests that have it.
     """
-    causes = {name: count for name, count in ledger["causes"].items() if count}
-    if ledger["unexplained"]:
-        causes[UNEXPLAINED] = ledger["unexplained"]
-    if not causes:
-        return Advice(None, 0, "no request failed or was slow: there is nothing to change")
-    cause = max(causes, key=lambda name: (causes[name], name))
-    return of_cause(manifest, ledger, cause, causes[cause])
-
-
-def of_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str, count: int) -> Advice:
-    """Give the advice on one cause of a run, which so many requests have; otherwise as `of_ledger`."""
     remedy = _REMEDIES.get(cause)
     if remedy is None:
         way_on = "no one knob heals it; 'connlab explain' (make explain) tells the story of a request"

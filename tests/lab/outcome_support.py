@@ -9,11 +9,12 @@ from typing import Any
 
 from lab import manifest, paths
 from lab.effective import Effective
-from lab.manifest import Git, Host, LabVersion, Manifest
+from lab.manifest import Git
 from lab.outcome import Outcome
 from lab.series import arms
 from lab.verdicts import VERDICT_FILE
 from tests.lab.series_support import FakeRunner, engine
+from tests.lab.support import manifest_of
 
 
 def verdict_of(statuses: Mapping[str, str], *, unexplained: int | None = 0, **more: Any) -> dict[str, Any]:  # noqa: ANN401 # JSON
@@ -40,20 +41,8 @@ def run_outcome(effective: Effective, verdict: Mapping[str, Any], number: int = 
     """A run that is over."""
     folder = paths.RESULTS / effective.slug / f"20261121T0800{number:02}Z-default-r01"
     folder.mkdir(parents=True)
-    whole = Manifest(
-        scenario=effective.slug,
-        run=folder.name,
-        command=["connlab"],
-        started=f"2026-11-21T08:00:{number:02}Z",
-        git=Git(commit="c" * 40, dirty=False),
-        lab=LabVersion(version="0", python="3"),
-        host=Host(kernel="6.18", distribution="d", cpus=2, memory_kb=1),
-        path=list(effective.scenario.path),
-        instances={},
-        knobs={},
-        tolerance=effective.scenario.tolerance,
-        predictions=[],
-    )
+    started = f"2026-11-21T08:00:{number:02}Z"
+    whole = manifest_of(effective, folder.name, started=started, git=Git(commit="c" * 40, dirty=False))
     whole.finish("complete")
     whole.save(folder)
     assert (folder / manifest.FILE).is_file()

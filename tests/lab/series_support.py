@@ -18,7 +18,6 @@ from rich.console import Console
 from lab import paths
 from lab.effective import Effective
 from lab.errors import LabError
-from lab.manifest import Host, LabVersion, Manifest, utc_now
 from lab.series import matrices, store
 from lab.series.command import open_places
 from lab.series.engine import Engine
@@ -28,7 +27,7 @@ from lab.series.record import Fingerprint, Verdict
 from lab.session import Occasion, make_folder
 from lab.signals import Interrupted
 from lab.verdicts import VERDICT_FILE
-from tests.lab.support import MINIMAL
+from tests.lab.support import MINIMAL, manifest_of
 
 MATRIX = """\
 schema: 1
@@ -85,7 +84,8 @@ class FakeRunner:
         parent = paths.RESULTS / effective.slug
         parent.mkdir(parents=True, exist_ok=True)
         folder = make_folder(parent, f"{occasion.cell}-r{occasion.repetition:02}")
-        manifest = _manifest(effective, folder, occasion)
+        of_series = {"series": occasion.series, "cell": occasion.cell, "repetition": occasion.repetition}
+        manifest = manifest_of(effective, folder.name, **of_series)
         manifest.save(folder)
         opened(folder)
         self._at("opened")
@@ -110,25 +110,6 @@ class FakeRunner:
         assert expression
         found = next((held for name, held in self._holds.items() if name in folder.name), None)
         return "unknown" if found is None else "true" if found else "false"
-
-
-def _manifest(effective: Effective, folder: Path, occasion: Occasion) -> Manifest:
-    return Manifest(
-        scenario=effective.slug,
-        run=folder.name,
-        series=occasion.series,
-        cell=occasion.cell,
-        repetition=occasion.repetition,
-        command=["connlab"],
-        started=utc_now(),
-        lab=LabVersion(version="0", python="3"),
-        host=Host(kernel="6.18", distribution="d", cpus=2, memory_kb=1),
-        path=list(effective.scenario.path),
-        instances={},
-        knobs={},
-        tolerance=effective.scenario.tolerance,
-        predictions=[],
-    )
 
 
 def engine(plan: Plan, runner: FakeRunner, *, new: bool = False, **changed: str) -> Engine:

@@ -1,12 +1,14 @@
-"""Scenarios as text, and a `docker` that answers as a test says: for the ways in which it fails."""
+"""Scenarios as text, manifests, and a `docker` that answers as a test says: for the ways in which it fails."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from lab.effective import Effective
+from lab.manifest import Host, LabVersion, Manifest, utc_now
 
 Make = Callable[..., Effective]
 Write = Callable[..., Path]
@@ -36,6 +38,22 @@ def yaml_with(text: str, replacements: Mapping[str, str]) -> str:
         assert old in text
         text = text.replace(old, new)
     return text
+
+
+def manifest_of(effective: Effective, run: str, **more: Any) -> Manifest:  # noqa: ANN401 # any of its fields
+    """The manifest of a run of a scenario, without what a test does not read."""
+    fields: dict[str, Any] = {
+        "command": ["connlab"],
+        "started": utc_now(),
+        "lab": LabVersion(version="0", python="3"),
+        "host": Host(kernel="6.18", distribution="d", cpus=2, memory_kb=1),
+        "path": list(effective.scenario.path),
+        "instances": {},
+        "knobs": {},
+        "tolerance": effective.scenario.tolerance,
+        "predictions": [],
+    }
+    return Manifest(scenario=effective.slug, run=run, **fields | more)
 
 
 class FakeDocker:

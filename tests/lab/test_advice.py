@@ -13,12 +13,12 @@ from lab.catalogue import CATALOGUE
 from lab.cli import main
 from lab.effective import Effective, Variant, resolve
 from lab.errors import BadInput
-from lab.manifest import Host, LabVersion, Manifest, instances_of, knob_records, utc_now
+from lab.manifest import instances_of, knob_records
 from lab.overrides import settings
 from lab.series import arms
 from lab.topology import topology_of
 from tests.lab.series_support import write
-from tests.lab.support import MINIMAL
+from tests.lab.support import MINIMAL, manifest_of
 
 
 def recorded(
@@ -30,27 +30,27 @@ def recorded(
     cell: str = "default",
     **ledger: Any,  # noqa: ANN401 # JSON
 ) -> Path:
-    """A run's folder with a manifest and a ledger."""
+    """A run's folder with a manifest and what advice reads of what was derived."""
     (folder / "derived").mkdir()
-    Manifest(
-        scenario=effective.slug,
-        run="r",
+    manifest_of(
+        effective,
+        "r",
         series=series,
         cell=cell,
         by_set=effective.scenario.arms is None and effective.variant.path is None,
-        command=[],
-        started=utc_now(),
-        lab=LabVersion(version="0", python="3"),
-        host=Host(kernel="6.18", distribution="d", cpus=2, memory_kb=1),
-        path=list(effective.scenario.path),
         instances=instances_of(topology_of(effective)),
         knobs=knob_records(effective, {knob.name: knob.default for knob in CATALOGUE.values()}),
         sysctls={"backend-1": {"net.core.somaxconn": "4096"}},
-        tolerance=effective.scenario.tolerance,
-        predictions=[],
     ).save(folder)
-    whole = {"requests": {}, "lacks": [], "unexplained": 0, "causes": causes, "hops": [], **ledger}
-    (folder / "derived" / "ledger.json").write_text(json.dumps(whole))
+    derived: dict[str, dict[str, Any]] = {
+        "verdict": {},
+        "ladders": {},
+        "figures": {"figures": {}, "why": {}},
+        "ledger": {"requests": {}, "lacks": [], "unexplained": 0, "causes": causes, "hops": [], **ledger},
+    }
+    for file, content in derived.items():
+        whole = {"schema": f"connlab.{file}/1", **content}
+        (folder / "derived" / f"{file}.json").write_text(json.dumps(whole))
     return folder
 
 
@@ -235,7 +235,7 @@ def test_a_run_without_faults_needs_no_advice(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_ledger_is_refused_with_the_way_on(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="has no ledger that can be read; derive it"):
+    with pytest.raises(BadInput, match=r"has no manifest\.json; derive it again"):
         advice.of_run(tmp_path)
     empty = recorded(tmp_path, resolve("accept-queue-overflow"), {}, requests=None, lacks=["k6's end"])
     with pytest.raises(BadInput, match="is empty: k6's end"):

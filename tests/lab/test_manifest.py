@@ -6,26 +6,20 @@ import pytest
 
 from lab import manifest
 from lab.catalogue import CATALOGUE
-from lab.manifest import Host, LabVersion, Manifest, instances_of, knob_records
+from lab.manifest import Manifest, instances_of, knob_records
 from lab.schema import schemas
 from lab.topology import topology_of
-from tests.lab.support import Make
+from tests.lab.support import Make, manifest_of
 
 
 @pytest.fixture
 def running(effective: Make) -> Manifest:
     scenario = effective("backend.max_connections=1", "kernel.k6.net.ipv4.tcp_syn_retries=6")
-    return Manifest(
-        scenario="one",
-        run="20260101T000000Z-default-r01",
-        command=["connlab", "run", "one"],
-        started=manifest.utc_now(),
-        lab=LabVersion(version="0.1.0", python="3.11"),
-        host=Host(kernel="6.18", distribution="Debian", cpus=2, memory_kb=1),
-        path=list(scenario.scenario.path),
+    return manifest_of(
+        scenario,
+        "20260101T000000Z-default-r01",
         instances=instances_of(topology_of(scenario)),
         knobs=knob_records(scenario, {knob.name: knob.default for knob in CATALOGUE.values()}),
-        tolerance=scenario.scenario.tolerance,
         predictions=[stated.prediction for stated in scenario.predictions],
     )
 

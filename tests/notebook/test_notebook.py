@@ -71,6 +71,9 @@ def test_it_opens_on_this_machine_alone(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_without_its_environment_there_is_a_way_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notebook, "_MARIMO", tmp_path / "marimo")
-    with pytest.raises(LabError, match="make notebook"):
-        notebook.command(tmp_path / "notebook.py")
+    failing = tmp_path / "python.sh"
+    failing.write_text("#!/bin/sh\nexit 1\n")
+    failing.chmod(0o755)
+    monkeypatch.setattr(notebook, "_SETUP", failing)
+    with pytest.raises(LabError, match="environment is missing"):
+        notebook.install()
