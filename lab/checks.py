@@ -147,7 +147,7 @@ def _durations(effective: Effective) -> Iterator[Problem]:
         "slow_clients": OTHERS_FIRST_MS + max(arrivals_ms, load.header_duration),
         "half_open": max(OTHERS_FIRST_MS + arrivals_ms, load.half_open_duration),
         "spike": load.duration,
-        "long_polling": load.ramp_half + load.ramp_full + load.ramp_down,
+        "long_polling": load.ramps_ms,
         "sequential": 0,
     }[load.workload]
     if needed_ms >= load.max_duration:
@@ -156,7 +156,7 @@ def _durations(effective: Effective) -> Iterator[Problem]:
             f"{what} after {_shown(effective, 'load.max_duration')}", effective.where_knob("load.max_duration")
         )
     if load.workload == "long_polling" and needed_ms == 0:
-        yield Problem("the three ramps of long_polling take no time at all", effective.where_knob("load.ramp_full"))
+        yield Problem("the ramps of long_polling take no time at all", effective.where_knob("load.ramp_full"))
 
 
 def _sysctls(effective: Effective) -> Iterator[Problem]:

@@ -292,6 +292,9 @@ class Load(Group):
     ramp_full: Annotated[Duration, Field(ge=0, description="Time in which the other half arrive"), _LongPolling] = (
         20_000
     )
+    ramp_hold: Annotated[
+        Duration, Field(ge=0, description="Time for which all stay before they leave"), _LongPolling
+    ] = 0
     ramp_down: Annotated[Duration, Field(ge=0, description="Time in which the users leave"), _LongPolling] = 5_000
     rejoin: Annotated[
         bool,
@@ -299,6 +302,11 @@ class Load(Group):
         _LongPolling,
     ] = False
     requests: Annotated[int, Field(ge=1, le=10_000_000, description="Requests, one at a time"), _Sequential] = 1000
+
+    @property
+    def ramps_ms(self) -> int:
+        """How long the users of long_polling come, stay and leave."""
+        return self.ramp_half + self.ramp_full + self.ramp_hold + self.ramp_down
 
 
 class Capture(Group):

@@ -73,11 +73,10 @@ def least_s(effective: Effective) -> float:
     if knobs.workload == "sequential":
         return knobs.requests * max(knobs.handler_delay, 1) / 1000
     if knobs.workload == "long_polling":
-        ramps_ms = knobs.ramp_half + knobs.ramp_full + knobs.ramp_down
         backend = effective.scenario.knobs.backend
         # Who waits in the accept queue is served when the first ones' idle connections end, and k6 waits for that.
         queued = knobs.users > backend.max_connections * backend.instances
-        return (ramps_ms + (backend.keep_alive_timeout if queued else 0)) / 1000
+        return (knobs.ramps_ms + (backend.keep_alive_timeout if queued else 0)) / 1000
     known = known_before_run(effective, _WAITING)
     own_ms = knobs.calls * knobs.handler_delay + (knobs.calls - 1) * knobs.think_time
     longest_ms = max(known.get(_RESPONSES) or [0])

@@ -215,7 +215,7 @@ def _long_polling_capacity(settings: Settings) -> int:
     capacity_ = accept_capacity(settings)
     if settings.integer("load.users") <= capacity_:
         return capacity_
-    load_ms = sum(settings.integer(f"load.{ramp}") for ramp in ("ramp_half", "ramp_full", "ramp_down"))
+    load_ms = sum(settings.integer(f"load.{ramp}") for ramp in ("ramp_half", "ramp_full", "ramp_hold", "ramp_down"))
     polling_ms = settings.integer("backend.polling_period")
     rejoin = settings.get("load.rejoin") is True
     require(

@@ -30,7 +30,7 @@ def load(record: Record) -> list[tuple[str, str]]:
 _PACING = {
     "users": ("users", "arrival_gap", "calls", "think_time"),
     "spike": ("rate_per_second", "duration", "max_users"),
-    "long_polling": ("users", "ramp_half", "ramp_full", "ramp_down", "rejoin"),
+    "long_polling": ("users", "ramp_half", "ramp_full", "ramp_hold", "ramp_down", "rejoin"),
     "sequential": ("requests",),
     "tcp": ("users", "arrival_gap", "calls", "think_time", "closes_first"),
     "slow_clients": ("users", "arrival_gap", "calls", "think_time", "slow_users", "header_interval", "header_duration"),

@@ -13,11 +13,11 @@ export function arrivalMs(user, arrival_gap_ms) {
  * The moment at which a user of a ramp leaves: the last to come is the first to go, as k6 takes them out.
  *
  * @param {number} user 1, 2, … over all instances of the test
- * @param {{users: number, ramp_half: number, ramp_full: number, ramp_down: number}} ramp durations in milliseconds
+ * @param {{users: number, ramp_half: number, ramp_full: number, ramp_hold: number, ramp_down: number}} ramp durations in milliseconds
  * @returns {number}
  */
-export function leaveMs(user, { users, ramp_half, ramp_full, ramp_down }) {
-  return ramp_half + ramp_full + ramp_down * (1 - (user - 1) / users);
+export function leaveMs(user, { users, ramp_half, ramp_full, ramp_hold, ramp_down }) {
+  return ramp_half + ramp_full + ramp_hold + ramp_down * (1 - (user - 1) / users);
 }
 
 /**

@@ -10,10 +10,10 @@ test('users arrive one gap after the other, the first at once', () => {
 });
 
 test('the last to come is the first to leave, and the first leaves at the end', () => {
-  const ramp = { users: 4, ramp_half: 100, ramp_full: 900, ramp_down: 400 };
+  const ramp = { users: 4, ramp_half: 100, ramp_full: 900, ramp_hold: 50, ramp_down: 400 };
   assert.deepEqual(
     [1, 2, 3, 4].map((user) => leaveMs(user, ramp)),
-    [1400, 1300, 1200, 1100],
+    [1450, 1350, 1250, 1150],
   );
 });
 

@@ -1,5 +1,6 @@
 // A waiting room. Users come in two ramps; each takes a place (POST /api/wait) and asks for its turn (POST /api/entry)
-// once every polling period, which the server names. In a third ramp they leave again, admitted or not.
+// once every polling period, which the server names. All stay for a while; in a third ramp they leave again, admitted or
+// not.
 //
 // Users leave by this script's own clock, between two requests. k6's ramp would interrupt them in mid-request, and such
 // a request has no record: its grace periods are long enough for each to end by itself.
@@ -18,11 +19,12 @@ const knobs = readKnobs(__ENV, {
   users: count(2),
   ramp_half: duration(),
   ramp_full: duration(),
+  ramp_hold: duration(),
   ramp_down: duration(),
   rejoin: flag(),
 });
 
-const rampMs = knobs.ramp_half + knobs.ramp_full + knobs.ramp_down;
+const rampMs = knobs.ramp_half + knobs.ramp_full + knobs.ramp_hold + knobs.ramp_down;
 const grace = `${graceMs(rampMs, knobs)}ms`;
 
 export const options = workloadOptions(
@@ -33,6 +35,7 @@ export const options = workloadOptions(
     stages: [
       { duration: `${knobs.ramp_half}ms`, target: Math.floor(knobs.users / 2) },
       { duration: `${knobs.ramp_full}ms`, target: knobs.users },
+      { duration: `${knobs.ramp_hold}ms`, target: knobs.users },
       { duration: `${knobs.ramp_down}ms`, target: 0 },
     ],
     gracefulRampDown: grace,

@@ -193,6 +193,7 @@ KNOBS: Record = {
     "load.max_duration": 600_000,
     "load.ramp_half": 5_000,
     "load.ramp_full": 20_000,
+    "load.ramp_hold": 0,
     "load.ramp_down": 5_000,
     "load.rejoin": False,
     "capture.mode": "headers",

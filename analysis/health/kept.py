@@ -1,0 +1,58 @@
+"""Examines whether k6 kept its users' connections while others still asked for one.
+
+Go closes a connection that it would keep when it learns more than 50 ms late that its request was written
+(net/http: maxWriteWaitBeforeConnReuse): a k6 that gets too little of the processors gives places away.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from analysis.health.problems import Evidence, Report
+
+if TYPE_CHECKING:
+    from analysis.rawrun import RawRun
+    from analysis.window import Window
+
+# Users of this workload hold their connections until they leave, whatever they are told.
+_WORKLOAD = "long_polling"
+
+_GIVEN_UP = """
+WITH connections AS (
+  SELECT * FROM read_parquet($path) WHERE first_time_us >= $start_us AND list_contains($clients, client_address)
+), asking AS (
+  SELECT max(list_max(syn_times_us)) AS until_us FROM connections WHERE NOT established
+)
+SELECT count(*) FROM connections, asking
+ WHERE closed_by = 'client' AND close_kind = 'fin' AND client_fin_time_us < until_us
+   -- After an answer: a request that timed out ends its connection by right.
+   AND server_last_data_time_us >= client_last_data_time_us
+"""
+
+
+def examine(raw: RawRun, window: Window | None) -> Report | None:
+    """Report on the connections that k6 gave up; None where no capture tells, or users may close theirs."""
+    workload = raw.manifest.knobs.get("load.workload")
+    if window is None or workload is None or workload.value != _WORKLOAD:
+        return None
+    reductions = [raw.reductions[each] for each in raw.manifest.of_role(raw.manifest.path[1]) if each in raw.reductions]
+    paths = [str(each.rows) for each in reductions if each.rows is not None]
+    if not paths:
+        return None
+    clients = [address for each in raw.manifest.of_role("k6") for address in raw.manifest.addresses.get(each, [])]
+    found = [
+        duckdb.execute(_GIVEN_UP, {"path": path, "start_us": window.start_us, "clients": clients}).fetchone()
+        for path in paths
+    ]
+    given_up = sum(row[0] for row in found if row is not None)
+    report = Report("connections", {"given_up": given_up})
+    if given_up:
+        connections = "a connection" if given_up == 1 else f"{given_up} connections"
+        report.add(
+            f"k6 closed {connections} that its users would have kept, while others asked for one: it got too little of"
+            " the processors",
+            Evidence.LOAD,
+        )
+    return report
