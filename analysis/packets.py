@@ -71,6 +71,7 @@ class Packet:
         flags: its TCP flags.
         data_bytes: how much data it carries, whether or not the capture kept it.
         seq: its sequence number.
+        ack: what it acknowledges, if it has ACK: the sequence number that its sender expects next.
     """
 
     number: int
@@ -79,6 +80,7 @@ class Packet:
     flags: Flags
     data_bytes: int
     seq: int
+    ack: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +134,10 @@ def _read(
         key, tcp, ip_end = segment
         for index, from_client in keys.get(key, ()):
             if connections[index].first_us <= time_us <= connections[index].last_us:
-                seq, header, flags = struct.unpack_from(">I4xBB", content, tcp + 4)
+                seq, ack, header, flags = struct.unpack_from(">IIBB", content, tcp + 4)
                 data_bytes = ip_end - tcp - (header >> 4) * 4
-                found[index].append(Packet(number, time_us, from_client, Flags(flags & 0b10111), data_bytes, seq))
+                kept = Flags(flags & 0b10111)
+                found[index].append(Packet(number, time_us, from_client, kept, data_bytes, seq, ack))
 
 
 def _records(content: mmap.mmap) -> Iterator[tuple[int, int, int]]:

@@ -3,7 +3,9 @@
 A handshake's last ACK that meets a full queue is dropped. Then the client takes the connection for established, and the
 server's kernel (net/ipv4/tcp_minisocks.c, tcp_check_req) does not know it: it drops the client's data as well, each
 time it is sent again, until one of these packets finds room and makes the connection, or the server forgets the
-handshake and answers with RST. Each packet so dropped counts as ListenOverflows and ListenDrops.
+handshake and answers with RST. The server repeats its SYN-ACK meanwhile, and the ACK that answers this may be the one;
+then the data can come long after it, or too late for the server's patience. Each packet so dropped counts as
+ListenOverflows and ListenDrops.
 
 With net.ipv4.tcp_abort_on_overflow the server forgets the handshake at once: the last ACK that meets a full queue,
 which counts the same, is answered with RST.
@@ -114,14 +116,22 @@ def admission(packets: Sequence[Packet], aborts: bool = False) -> Admission:  # 
         # The ACK made it, or that which answered the last SYN-ACK.
         acks = list(takewhile(lambda packet: not _is_data(packet), before)) or before[:1]
         return Admission(acks[-1].time_us, len(acks) - 1, len(acks) - 1)
-    # The last copy of the data was acknowledged, so it found a connection: its own, or that of a bare ACK just before.
     last = max(index for index, packet in enumerate(before) if _is_data(packet))
+    if answer is not None and last < len(before) - 1 and not _acknowledges(answer, before[last]):
+        # None of its data found a connection, and the server has one: that of the last bare ACK.
+        return Admission(before[-1].time_us, len(before) - 1, len(before) - 1)
+    # The last copy of the data was acknowledged, so it found a connection: its own, or that of a bare ACK just before.
     bare = sum(1 for _ in takewhile(lambda packet: not _is_data(packet), reversed(before[:last])))
     return Admission(before[last].time_us, last - bare, last)
 
 
 def _is_data(packet: Packet) -> bool:
     return packet.data_bytes > 0 or bool(packet.flags & Flags.FIN)
+
+
+def _acknowledges(answer: Packet, data: Packet) -> bool:
+    """Whether an answer has seen anything of some data; sequence numbers wrap around."""
+    return 0 < (answer.ack - data.seq) % 2**32 < 2**31
 
 
 def _is_repeated(packets: Iterable[Packet]) -> bool:

@@ -83,7 +83,7 @@ def test_a_capture_that_is_none_is_told(run: RunFolder) -> None:
 
 
 def packet(number: int, *, client: bool = True, flags: int = 16, data: int = 0, seq: int = 0) -> Packet:
-    return Packet(number, 1_000 * number, client, Flags(flags), data, seq)
+    return Packet(number, 1_000 * number, client, Flags(flags), data, seq, 0)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from analysis import analyse
 from analysis.ledger.__main__ import markdown
 from analysis.schema import schema
-from tests.analysis.packets import ACK, RST, Capture, Connection, make_packets
+from tests.analysis.packets import ACK, FIN, RST, SYN, Capture, Connection, make_packets
 from tests.analysis.support import MEASURE_S, OTHERS, USERS, RunFolder, at_us, make_access, make_capture
 
 Record = dict[str, Any]
@@ -300,6 +300,28 @@ def test_a_connection_that_a_copy_of_its_data_made_waited_for_that(run: RunFolde
 
     assert found["causes"]["waited-for-ack-retry"] == 1
     assert found["hops"][0]["dropped_later"] == 2
+
+
+def test_a_connection_that_a_repeated_syn_ack_made_waited_for_that(run: RunFolder) -> None:
+    # User 2's ACK and request met a full queue, and so did a copy of the request. The ACK that answered the server's
+    # second SYN-ACK found room; the server lost its patience and closed before the request was sent again.
+    packets = make_packets().packets
+    others = [each for each in packets if b"\x9c\x42\x1f\x90" not in each[1] and b"\x1f\x90\x9c\x42" not in each[1]]
+    capture = run.captures["backend-1"] = Capture(others)
+    second = MEASURE_S + 0.0101
+    connection = Connection(capture, "172.18.0.3:40002", BACKEND, isn=2_000).handshake(second)
+    for copy in (0.001, 0.201):
+        capture.tcp(second + copy, connection.client, BACKEND, ACK, seq=2_001, ack=7_001, data=120)
+    capture.tcp(second + 1.0, BACKEND, connection.client, SYN | ACK, seq=7_000, ack=2_001)
+    capture.tcp(second + 1.0001, connection.client, BACKEND, ACK, seq=2_121, ack=7_001)
+    capture.tcp(second + 21.0, BACKEND, connection.client, FIN | ACK, seq=7_001, ack=2_001)
+    capture.tcp(second + 21.0001, connection.client, BACKEND, ACK, seq=2_121, ack=7_002)
+    connection.answered += 1
+    connection.ask(second + 22).answer(second + 22.07)
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
+    found, _ = account(run)
+
+    assert found["hops"][0]["dropped_later"] == 3
 
 
 PCAPS: dict[str, tuple[bytes | None, str]] = {
