@@ -109,7 +109,7 @@ test-python: ## ruff, mypy, import-linter and pytest on lab and analysis
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
-	@.venv/bin/pytest tests/lab tests/analysis
+	@.venv/bin/pytest --numprocesses auto tests/lab tests/analysis
 
 test-notebook: ## the notebook, headless, over runs of every kind
 	@setup/python.sh notebook

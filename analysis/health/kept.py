@@ -42,11 +42,7 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
     if not paths:
         return None
     clients = [address for each in raw.manifest.of_role("k6") for address in raw.manifest.addresses.get(each, [])]
-    found = [
-        duckdb.execute(_GIVEN_UP, {"path": path, "start_us": window.start_us, "clients": clients}).fetchone()
-        for path in paths
-    ]
-    given_up = sum(row[0] for row in found if row is not None)
+    given_up = sum(_given_up(path, window.start_us, clients) for path in paths)
     report = Report("connections", {"given_up": given_up})
     if given_up:
         connections = "a connection" if given_up == 1 else f"{given_up} connections"
@@ -56,3 +52,10 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
             Evidence.LOAD,
         )
     return report
+
+
+def _given_up(path: str, start_us: int, clients: list[str]) -> int:
+    with duckdb.connect() as database:
+        parameters = {"path": path, "start_us": start_us, "clients": clients}
+        (count,) = database.execute(_GIVEN_UP, parameters).fetchall()[0]
+    return int(count)
