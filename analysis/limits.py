@@ -29,7 +29,7 @@ TIME_WAIT_GAP_MS = 15_000
 # and the server's times by the wall clock is spoilt; durations are monotonic and are not.
 CLOCK_STEP_MS = 100
 
-# A starved generator: users came late, and latencies hold k6's own waiting. Three signs of it, each enough.
+# A starved generator: users came late, and latencies hold k6's own waiting. Four signs of it, each enough.
 # One: the processors had no time to spare, and k6 itself wanted much. A program that wants little gets it at once,
 # however busy others keep the machine; that is what the scheduler is for.
 HOST_IDLE_PERCENT_MIN = 2.0
@@ -38,7 +38,9 @@ K6_CPU_SHARE_PERCENT_MAX = 25.0
 # than one of twenty ticks.
 LATE_TICKS_PERCENT_MAX = 5.0
 
-# Three, of a spike, whose requests are due at set moments: k6 began fewer in its time. It counts as dropped what finds
+# Three: a hole in its ticks that is longer than GAP_PERIODS and GAP_MS_MIN allow. The whole machine stood still.
+
+# Four, of a spike, whose requests are due at set moments: k6 began fewer in its time. It counts as dropped what finds
 # no free user, and not what it was too late for. One in ten is what a busy machine pushes over the edge of a short one.
 ARRIVALS_PERCENT_MIN = 90.0
 

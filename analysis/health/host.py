@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from analysis import limits, processes, timeline
@@ -43,7 +44,25 @@ def examine(raw: RawRun, window: Window | None) -> Report:
             f" {limits.LATE_TICKS_PERCENT_MAX:g} %): so were its users",
             Evidence.LOAD,
         )
+    for instance in raw.clients:
+        _examine_stall(report, raw.samples[instance], window)
     return report
+
+
+def _examine_stall(report: Report, samples: Samples, window: Window) -> None:
+    """A hole in the ticks beside k6: what kept the sampler from running kept k6 from it, too."""
+    under_load = (
+        # By the monotonic clock: a wall clock that was set is no hole.
+        (after.mono_us - before.mono_us) / 1000
+        for before, after in pairwise(samples.ticks)
+        if after.time_us >= window.start_us and before.time_us <= window.load_end_us
+    )
+    stall_ms, limit_ms = max(under_load, default=0.0), limits.gap_ms(samples.rate_hz)
+    if stall_ms > limit_ms:
+        report.add(
+            f"for {stall_ms:.0f} ms of the load nothing ran beside k6 (limit {limit_ms:.0f} ms): nor did its users",
+            Evidence.LOAD,
+        )
 
 
 def _text(percent: float | None) -> str:

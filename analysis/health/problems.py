@@ -77,7 +77,8 @@ _SPOILT_BY = {
         " connections that k6 closed and its users would have kept, while others asked for one;"
         f" of a spike's requests less than {limits.ARRIVALS_PERCENT_MIN:g} % begun; processors idle for less than"
         f" {limits.HOST_IDLE_PERCENT_MIN:g} % of the load while k6 took more than {limits.K6_CPU_SHARE_PERCENT_MAX:g} %"
-        f" of them; more than {limits.LATE_TICKS_PERCENT_MAX:g} % of the ticks beside k6 late by half a period"
+        f" of them; more than {limits.LATE_TICKS_PERCENT_MAX:g} % of the ticks beside k6 late by half a period, or a"
+        f" hole in them of more than {limits.GAP_PERIODS} periods (and {limits.GAP_MS_MIN} ms)"
     ),
     Evidence.CLOCK: f"a step of more than {limits.CLOCK_STEP_MS} ms against the monotonic clock",
     Evidence.SCRAPES: _HOLE,

@@ -184,6 +184,11 @@ FAULTS = {
         "host: 10.0 % of the ticks beside k6 were late under the load (limit 5 %)",
         before=lambda run: [tick.update(late_us=60_000) for tick in run.samples["k6-1"].ticks[::10]],
     ),
+    "a machine that stands still beside k6 keeps its users from coming": Fault(
+        LOAD,
+        "host: for 1500 ms of the load nothing ran beside k6 (limit 1000 ms): nor did its users",
+        before=lambda run: run.samples["k6-1"].lose_ticks(11.0, 12.4),
+    ),
     "no account of the processors leaves the load in doubt": Fault(
         LOAD,
         "host: nothing says how busy the processors were under the load",
