@@ -350,10 +350,10 @@ CAUSES = (
     ),
     Cause(
         "waited-for-ack-retry",
-        "The last ACK of its handshake met a full accept queue, and so did its data, until a later copy of that found"
-        " room. No error tells of it.",
+        "The last ACK of its handshake met a full accept queue, and so did its data, until a later copy of that, or the"
+        " ACK of a repeated SYN-ACK, found room. No error tells of it.",
         "In the capture the client completed the handshake, and the server acknowledged only a later copy of the same"
-        " data; its kernel counted overflows.",
+        " data, or none of it when it spoke; its kernel counted overflows.",
         f"{_main('ack_us')} OR {_main('up_ack_us')}",
         f"""if(coalesce(ack_us, 0) >= coalesce(up_ack_us, 0), {_made_late_says("flow", "ack_us")},
                {_UP} || '; ' || {_made_late_says("up", "up_ack_us")})""",
