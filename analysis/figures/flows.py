@@ -57,6 +57,11 @@ _COUNTS = {
         "coalesce(sum(synack_count - 1) FILTER (synack_count > 0), 0)",
     ),
     "entered": ("Connections that came into the accept queue of the server.", "count(*) FILTER (entered)"),
+    # Two processors may each make the connection, and one throws its own away: tcp_v4_syn_recv_sock, own_req.
+    "made_at_once": (
+        "Connections whose last ACK of the handshake and first data came within 50 µs; PassiveOpens may count these twice.",
+        "count(*) FILTER (client_first_data_time_us - handshake_ack_time_us < 50)",
+    ),
     "ack_dropped.min": (
         "Packets after the SYN, the handshake's last ACK and data, that met a full accept queue, at the least.",
         "coalesce(sum(ack_dropped_min), 0)",

@@ -207,6 +207,23 @@ def test_a_reset_of_a_connection_by_a_syn_cookie_is_not_put_down_to_a_server_tha
     assert identities["accepted"]["holds"] == identities["syns-dropped"]["holds"] == "true"
 
 
+@pytest.mark.parametrize(("after_s", "status"), [(0.000_12, "true"), (0.0003, "false")])
+def test_a_connection_whose_ack_and_data_came_at_once_may_count_twice(
+    run: RunFolder, after_s: float, status: str
+) -> None:
+    packets = make_packets().packets
+    others = [each for each in packets if b"\x9c\x42\x1f\x90" not in each[1] and b"\x1f\x90\x9c\x42" not in each[1]]
+    capture = run.captures["backend-1"] = Capture(others)
+    second = MEASURE_S + 0.0101
+    connection = Connection(capture, "172.18.0.3:40002", BACKEND, isn=2_000).handshake(second)
+    connection.ask(second + after_s).answer(second + 22.0796)
+    for tick in run.samples["backend-1"].tick_between(MEASURE_S + 0.05, MEASURE_S + 60):
+        tick["counters"]["Tcp.PassiveOpens"] += 1
+    found, _ = account(run)
+
+    assert holds(found)["accepted"] == status
+
+
 def foreign() -> bytes:
     """A capture of another run: the same packets, a day earlier."""
     capture = make_packets()
