@@ -59,7 +59,7 @@ _COUNTS = {
     "entered": ("Connections that came into the accept queue of the server.", "count(*) FILTER (entered)"),
     # Two processors may each make the connection, and one throws its own away: tcp_v4_syn_recv_sock, own_req.
     "made_at_once": (
-        "Connections whose last ACK of the handshake and first data came within 50 µs; PassiveOpens may count these twice.",
+        "Connections whose handshake's last ACK and first data came within 50 µs; PassiveOpens may count one twice.",
         "count(*) FILTER (client_first_data_time_us - handshake_ack_time_us < 50)",
     ),
     "ack_dropped.min": (
