@@ -207,15 +207,20 @@ def test_a_reset_of_a_connection_by_a_syn_cookie_is_not_put_down_to_a_server_tha
     assert identities["accepted"]["holds"] == identities["syns-dropped"]["holds"] == "true"
 
 
-@pytest.mark.parametrize(("after_s", "status"), [(0.000_12, "true"), (0.0003, "false")])
-def test_a_connection_whose_ack_and_data_came_at_once_may_count_twice(
-    run: RunFolder, after_s: float, status: str
-) -> None:
+def handshake_of_user_2(run: RunFolder) -> tuple[float, Capture, Connection]:
+    """The capture with another connection of user 2, which has its handshake so far, at that second."""
     packets = make_packets().packets
     others = [each for each in packets if b"\x9c\x42\x1f\x90" not in each[1] and b"\x1f\x90\x9c\x42" not in each[1]]
     capture = run.captures["backend-1"] = Capture(others)
     second = MEASURE_S + 0.0101
-    connection = Connection(capture, "172.18.0.3:40002", BACKEND, isn=2_000).handshake(second)
+    return second, capture, Connection(capture, "172.18.0.3:40002", BACKEND, isn=2_000).handshake(second)
+
+
+@pytest.mark.parametrize(("after_s", "status"), [(0.000_12, "true"), (0.0003, "false")])
+def test_a_connection_whose_ack_and_data_came_at_once_may_count_twice(
+    run: RunFolder, after_s: float, status: str
+) -> None:
+    second, _, connection = handshake_of_user_2(run)
     connection.ask(second + after_s).answer(second + 22.0796)
     for tick in run.samples["backend-1"].tick_between(MEASURE_S + 0.05, MEASURE_S + 60):
         tick["counters"]["Tcp.PassiveOpens"] += 1
@@ -305,11 +310,7 @@ def test_a_dial_held_half_open_on_purpose_is_no_failed_request_and_its_syns_are_
 
 def test_a_connection_that_a_copy_of_its_data_made_waited_for_that(run: RunFolder) -> None:
     # User 2's ACK and request met a full queue; the copy a second later made the connection.
-    packets = make_packets().packets
-    others = [each for each in packets if b"\x9c\x42\x1f\x90" not in each[1] and b"\x1f\x90\x9c\x42" not in each[1]]
-    capture = run.captures["backend-1"] = Capture(others)
-    second = MEASURE_S + 0.0101
-    connection = Connection(capture, "172.18.0.3:40002", BACKEND, isn=2_000).handshake(second)
+    second, capture, connection = handshake_of_user_2(run)
     capture.tcp(second + 0.001, connection.client, BACKEND, ACK, seq=2_001, ack=7_001, data=120)
     connection.ask(second + 15).answer(second + 22.07)
     run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
@@ -322,11 +323,7 @@ def test_a_connection_that_a_copy_of_its_data_made_waited_for_that(run: RunFolde
 def test_a_connection_that_a_repeated_syn_ack_made_waited_for_that(run: RunFolder) -> None:
     # User 2's ACK and request met a full queue, and so did a copy of the request. The ACK that answered the server's
     # second SYN-ACK found room; the server lost its patience and closed before the request was sent again.
-    packets = make_packets().packets
-    others = [each for each in packets if b"\x9c\x42\x1f\x90" not in each[1] and b"\x1f\x90\x9c\x42" not in each[1]]
-    capture = run.captures["backend-1"] = Capture(others)
-    second = MEASURE_S + 0.0101
-    connection = Connection(capture, "172.18.0.3:40002", BACKEND, isn=2_000).handshake(second)
+    second, capture, connection = handshake_of_user_2(run)
     for copy in (0.001, 0.201):
         capture.tcp(second + copy, connection.client, BACKEND, ACK, seq=2_001, ack=7_001, data=120)
     capture.tcp(second + 1.0, BACKEND, connection.client, SYN | ACK, seq=7_000, ack=2_001)
