@@ -45,6 +45,9 @@ _NO_COUNTERS = frozenset({
 _BY_ICMP_TYPE = re.compile(r"IcmpMsg\.(In|Out)Type[0-9]+")
 
 
+_OF_SYSCTL = re.compile(r"kernel\.[a-z0-9_]+\.net\.")
+
+
 class UnknownFigure(ValueError):
     """A name that is neither a figure nor a knob of a run.
 
@@ -94,6 +97,9 @@ class Scope:
         if name in self.knobs:
             return _kind_of_knob(name, self.knobs[name])
         found = find(name)
+        if found is None and _OF_SYSCTL.match(name):
+            way_on = "an expression knows a sysctl's value only where the scenario sets it, as a knob of kernel"
+            raise UnknownFigure(name, f"there is no figure or knob {name}: {way_on}")
         if found is None:
             raise UnknownFigure(name, f"there is no figure or knob {name}", nearest(name, self._all()))
         figure, parameters = found
