@@ -401,8 +401,10 @@ def test_a_name_has_its_kind(name: str, kind: Kind) -> None:
         ("nginx.worker_processes", "nginx.worker_processes is text, which an expression cannot compare", None),
         (
             "kernel.k6.net.ipv4.tcp_syn_retries",
-            "there is no figure or knob kernel.k6.net.ipv4.tcp_syn_retries: an expression knows a sysctl's value only"
-            " where the scenario sets it, as a knob of kernel",
+            (
+                "there is no figure or knob kernel.k6.net.ipv4.tcp_syn_retries: an expression knows a sysctl's value"
+                " only where the scenario sets it, as a knob of kernel"
+            ),
             None,
         ),
         ("zzz", "there is no figure or knob zzz", None),
