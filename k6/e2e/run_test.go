@@ -25,7 +25,7 @@ func knobs(targets string) map[string]string {
 		"HALF_OPEN": "3", "HALF_OPEN_DURATION": "2500ms",
 		"RATE_PER_SECOND": "20", "DURATION": "1000ms", "MAX_USERS": "10",
 		"REQUESTS":  "10",
-		"RAMP_HALF": "100ms", "RAMP_FULL": "900ms", "RAMP_HOLD": "0s", "RAMP_DOWN": "500ms", "REJOIN": "false",
+		"RAMP_HALF": "100ms", "RAMP_FULL": "900ms", "RAMP_HOLD": "0ms", "RAMP_DOWN": "500ms", "REJOIN": "false",
 	}
 }
 
