@@ -6,6 +6,7 @@ import { sleep } from 'k6';
  * @param {number} moment_ms
  */
 export function sleepUntil(moment_ms) {
-  const left_ms = moment_ms - Date.now();
+  // Date.now() has whole milliseconds: at the moment itself it would still say less.
+  const left_ms = Math.ceil(moment_ms) - Date.now();
   if (left_ms > 0) sleep(left_ms / 1000);
 }
