@@ -44,7 +44,7 @@ _NO_COUNTERS = frozenset({
 # The kernel shows these by ICMP type, and only those that are not zero.
 _BY_ICMP_TYPE = re.compile(r"IcmpMsg\.(In|Out)Type[0-9]+")
 
-
+# A sysctl's name has the form of a counter's, which begins with a capital.
 _OF_SYSCTL = re.compile(r"kernel\.[a-z0-9_]+\.net\.")
 
 
@@ -97,11 +97,12 @@ class Scope:
         if name in self.knobs:
             return _kind_of_knob(name, self.knobs[name])
         found = find(name)
-        if found is None and _OF_SYSCTL.match(name):
-            way_on = "an expression knows a sysctl's value only where the scenario sets it, as a knob of kernel"
-            raise UnknownFigure(name, f"there is no figure or knob {name}: {way_on}")
         if found is None:
-            raise UnknownFigure(name, f"there is no figure or knob {name}", nearest(name, self._all()))
+            what = f"there is no figure or knob {name}"
+            if _OF_SYSCTL.match(name):
+                way_on = "an expression knows a sysctl's value only where the scenario sets it, as a knob of kernel"
+                raise UnknownFigure(name, f"{what}: {way_on}")
+            raise UnknownFigure(name, what, nearest(name, self._all()))
         figure, parameters = found
         if figure.of_role is not None and figure.of_role not in self.path:
             raise UnknownFigure(name, f"{name}: {figure.of_role} is not on the path [{', '.join(self.path)}]")
