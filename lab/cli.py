@@ -430,13 +430,14 @@ def advise(
     as_json: JsonOption = False,
 ) -> None:
     """Name the knob that the main cause of a run's failures points to, its value, and the command that tests it."""
+    from analysis.words import counted  # noqa: PLC0415
     from lab import advice, verdicts  # noqa: PLC0415
 
     found = advice.of_run(verdicts.find_run(run))
     if as_json:
         _print_json(asdict(found))
         return
-    requests = f" ({found.count} request{'s' if found.count != 1 else ''})" if found.cause else ""
+    requests = f" ({counted(found.count, 'request')})" if found.cause else ""
     _stdout().print(f"main cause: {found.cause or 'none'}{requests}")
     if found.knob:
         _stdout().print(f"set {found.knob} = {found.value}: {found.why}", soft_wrap=True)

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.compare import texts
+from analysis.words import counted
 from lab import paths
 from lab.catalogue import CATALOGUE, show_value
 from lab.matrix_printing import print_matrix
@@ -44,7 +45,7 @@ def print_comparison(console: Console, compared: Compared) -> None:
     for group in comparison.groups:
         used = [run for run in group.runs if run.used]
         console.print(
-            f"{group.name}: {_runs(len(used))}: {', '.join(run.run for run in used) or 'none'}", soft_wrap=True
+            f"{group.name}: {counted(len(used), 'run')}: {', '.join(run.run for run in used) or 'none'}", soft_wrap=True
         )
         for run in group.runs:
             if not run.used:
@@ -60,10 +61,6 @@ def print_comparison(console: Console, compared: Compared) -> None:
         for pair in comparison.pairs:
             _print_pair(console, pair, comparison.confidence)
     console.print(f"result: {paths.shown(compared.folder)}/comparison.html, comparison.json", soft_wrap=True)
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _print_pair(console: Console, pair: PairEntry, confidence: float) -> None:
@@ -91,7 +88,8 @@ def _print_pair(console: Console, pair: PairEntry, confidence: float) -> None:
     chance = "nothing tells the noise"
     if noisy:
         chance = f"{sum(noisy)} figures differ by more than the noise; {pair.by_chance:.0f} would by chance"
-    references = f"; {_runs(pair.references)} of the same settings told of the noise" if pair.references else ""
+    same = counted(pair.references, "run")
+    references = f"; {same} of the same settings told of the noise" if pair.references else ""
     console.print(
         f"{chance}{references}. Intervals: {confidence:.0%}, bootstrap over runs", style="dim", soft_wrap=True
     )

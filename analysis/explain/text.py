@@ -7,7 +7,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from analysis.explain.proxy import MILLISECOND_US
-from analysis.explain.words import count, ms, printable
+from analysis.explain.words import ms, printable
+from analysis.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ def lines(explanation: Explanation) -> Iterator[str]:
 
 def _lines(explanation: Explanation) -> Iterator[str]:
     outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in explanation.outcomes.items())
-    yield f"{explanation.run}: {count(sum(explanation.outcomes.values()), 'request')}, {outcomes}"
+    yield f"{explanation.run}: {counted(sum(explanation.outcomes.values()), 'request')}, {outcomes}"
     if explanation.problems:
         yield "What the evidence of this run lacks"
         for problem in explanation.problems:

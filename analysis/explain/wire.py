@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from analysis.explain.account import Event
-from analysis.explain.words import count, ms
+from analysis.explain.words import ms
 from analysis.packets import Flags
+from analysis.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,7 +118,7 @@ class _Teller:
         if run is None:
             return
         again = " again" if run.again else ""
-        text = f"{self.sides[run.first.from_client].name} sends {count(run.data_bytes, 'byte')}{again}"
+        text = f"{self.sides[run.first.from_client].name} sends {counted(run.data_bytes, 'byte')}{again}"
         place = f"frame {run.first.number}"
         if run.segments > 1:
             text += f" in {run.segments} segments within {ms(run.last.time_us - run.first.time_us)}"

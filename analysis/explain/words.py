@@ -18,11 +18,6 @@ def between(least_us: int, most_us: int) -> str:
     return most if least == most else f"{least.removesuffix(' ms')} to {most}"
 
 
-def count(number: int, noun: str) -> str:
-    """A number of things."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def shown(text: str | None) -> str:
     """A text from outside, cut if it is long, and such that it cannot steer a terminal."""
     text = text or ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from analysis.health.problems import Evidence, Report
+from analysis.words import counted
 
 if TYPE_CHECKING:
     from analysis.rawrun import RawRun
@@ -45,10 +46,9 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
     given_up = sum(_given_up(path, window.start_us, clients) for path in paths)
     report = Report("connections", {"given_up": given_up})
     if given_up:
-        connections = "a connection" if given_up == 1 else f"{given_up} connections"
         report.add(
-            f"k6 closed {connections} that its users would have kept, while others asked for one: it got too little of"
-            " the processors",
+            f"k6 closed {counted(given_up, 'connection')} that its users would have kept, while others asked for"
+            " one: it got too little of the processors",
             Evidence.LOAD,
         )
     return report

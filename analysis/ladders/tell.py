@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from analysis.explain import servers, views, wire
-from analysis.explain.words import count, printable, shown
+from analysis.explain.words import printable, shown
 from analysis.ladders import segments
 from analysis.ladders.document import Ladder, Packets, Queue, Step
 from analysis.samples import TICK_SLACK_US
+from analysis.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -178,7 +179,7 @@ def _text(segment: Segment, syns: list[Segment]) -> str:
         return f"SYN {syns.index(segment) + 1} of {len(syns)}"
     if segment.kind == "data":
         parts = f" in {segment.packets} packets" if segment.packets > 1 else ""
-        return f"{count(segment.data_bytes, 'byte')}{again}{parts}"
+        return f"{counted(segment.data_bytes, 'byte')}{again}{parts}"
     return segment.kind.upper() + again
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from analysis.report import words
 from analysis.report.record import Record, Row
+from analysis.words import counted
 
 WIDTH = 1150
 _BOX = 262
@@ -122,8 +123,8 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
     figures = record.figures
     found: list[tuple[str, str]] = []
     if role == record.path[0] and (requests := record.ledger["requests"]):
-        found.append(("good", f"{words.count(requests['ok'], 'request')} answered"))
-        found.append(("bad" if requests["failed"] else "", f"{words.count(requests['failed'], 'request')} failed"))
+        found.append(("good", f"{counted(requests['ok'], 'request')} answered"))
+        found.append(("bad" if requests["failed"] else "", f"{counted(requests['failed'], 'request')} failed"))
     depth, limit = figures.get(f"listen.{role}.depth.max"), figures.get(f"listen.{role}.limit")
     if isinstance(depth, int) and isinstance(limit, int) and role != record.path[0]:
         full = depth > limit
@@ -135,7 +136,7 @@ def _seen(record: Record, role: str) -> list[tuple[str, str]]:
             for name, value in figures.items()
             if name.startswith(f"access.{role}.status.5") and isinstance(value, int)
         )
-        found.append(("", f"{words.count(logged, 'request')} logged"))
+        found.append(("", f"{counted(logged, 'request')} logged"))
         found.append(("bad" if errors else "", f"{errors:,} answered with 5xx"))
     time_wait, cpu = figures.get(f"sockets.{role}.time_wait.max"), figures.get(f"process.{role}.cpu_percent.mean")
     if isinstance(time_wait, int):

@@ -9,6 +9,7 @@ from analysis.report import advice, causes, words
 from analysis.report.advice import Advice
 from analysis.report.causes import UNEXPLAINED, Cause
 from analysis.report.record import Record, Row
+from analysis.words import counted
 
 _VERDICTS = {
     "reproduced": "Reproduced",
@@ -76,7 +77,7 @@ def of_run(record: Record) -> Summary:
 
 def _came_out(record: Record) -> str:
     statuses = [each["status"] for each in record.verdict["predictions"]]
-    return f": {statuses.count('true')} of {words.count(len(statuses), 'prediction')} came true" if statuses else ""
+    return f": {statuses.count('true')} of {counted(len(statuses), 'prediction')} came true" if statuses else ""
 
 
 def _sentence(record: Record, main: Cause | None) -> str:
@@ -88,10 +89,10 @@ def _sentence(record: Record, main: Cause | None) -> str:
         return f"Nothing is known of the requests: {'; '.join(record.ledger['lacks'])}."
     total, failed, slow = requests["total"], requests["failed"], requests["slow"]
     if not failed and not slow:
-        return f"All {words.count(total, 'request')} were answered well." if total else "No request was made."
-    count = f"{failed:,} of {words.count(total, 'request')} failed" if failed else ""
+        return f"All {counted(total, 'request')} were answered well." if total else "No request was made."
+    count = f"{failed:,} of {counted(total, 'request')} failed" if failed else ""
     if not failed:
-        count = f"{slow:,} of {words.count(total, 'request')} were slow"
+        count = f"{slow:,} of {counted(total, 'request')} were slow"
     if main is None:
         return f"{count}."
     if main.name == UNEXPLAINED:
@@ -105,7 +106,7 @@ def _what(record: Record, found_causes: list[Cause]) -> list[str]:
     if requests is None:
         return ["Nothing is known of the requests."]
     total, failed, slow, bound = (
-        words.count(requests["total"], "request"),
+        counted(requests["total"], "request"),
         requests["failed"],
         requests["slow"],
         record.manifest.get("slow_ms"),
@@ -138,7 +139,7 @@ def _where(record: Record, found_causes: list[Cause]) -> list[str]:
             )
         if healed:
             found.append(
-                f"It left {words.count(healed, 'SYN')} unanswered of connections that a later SYN brought about:"
+                f"It left {counted(healed, 'SYN')} unanswered of connections that a later SYN brought about:"
                 " seconds of waiting, and no error."
             )
     return found
@@ -156,9 +157,9 @@ def _each(record: Record, hop: Row, fatal: int) -> str:
     if not isinstance(failed, int) or not failed or fatal % failed or not isinstance(patience_ms, int):
         return ""
     if hop["from"] != record.path[0]:
-        return f", {fatal // failed} for each of {words.count(failed, 'connection')}"
+        return f", {fatal // failed} for each of {counted(failed, 'connection')}"
     patience = words.spoken(patience_ms)
-    return f", {fatal // failed} for each of {words.count(failed, 'connection')} in its connect time-out of {patience}"
+    return f", {fatal // failed} for each of {counted(failed, 'connection')} in its connect time-out of {patience}"
 
 
 def _why(record: Record, main: Cause | None) -> list[str]:
@@ -180,7 +181,7 @@ def _hints(record: Record) -> list[str]:
         overflows = record.figures.get(f"kernel.{role}.TcpExt.ListenOverflows")
         if isinstance(overflows, int) and overflows:
             found.append(
-                f"A hint: the kernel of the {role} counted {words.count(overflows, 'overflow')} of its accept queue."
+                f"A hint: the kernel of the {role} counted {counted(overflows, 'overflow')} of its accept queue."
                 " Which requests that cost, only packets tell: run it again with capture.mode=headers."
             )
     return found
@@ -201,14 +202,14 @@ def _places(record: Record, main: Cause) -> str | None:
         )
     text = (
         f"Tomcat serves {connections:,} at once (backend.max_connections), and the queue holds {backlog:,} + 1"
-        f" (backend.accept_count): {words.count(capacity, 'place')}"
+        f" (backend.accept_count): {counted(capacity, 'place')}"
     )
     if record.knob("load.workload") not in ("users", "long_polling") or not isinstance(users, int):
         return f"{text}."
     left = ", enough for all of them at once"
     if users > capacity:
         left = f", so {main.failed:,} found none" if main.failed == users - capacity else ", more than there are places"
-    return f"{text} for {words.count(users, 'user')}{left}."
+    return f"{text} for {counted(users, 'user')}{left}."
 
 
 def _turns(record: Record, main: Cause | None) -> list[Turn]:

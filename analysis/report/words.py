@@ -67,8 +67,3 @@ def measured(value: object) -> str:
             return f"{number(value['count'])} times {number(value['min'])}"
         return ", ".join(f"{key} {number(inner)}" for key, inner in value.items())
     return number(value)
-
-
-def count(value: int, noun: str) -> str:
-    """A number of things."""
-    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
+from analysis.words import counted
 from lab import outcome, paths
 from lab.effective import Effective
 from lab.errors import BadInput, Problem
@@ -135,8 +136,7 @@ def _conditions(used: Sequence[Line]) -> Iterator[str]:
     )
     days = sorted({line.when[:10] for line in used})
     span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    runs = "1 recorded run" if len(used) == 1 else f"{len(used)} recorded runs"
-    yield f"{runs}, {span}: {told}."
+    yield f"{counted(len(used), 'recorded run')}, {span}: {told}."
     yield ""
 
 

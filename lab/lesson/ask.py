@@ -11,6 +11,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.text import Text
 
+from analysis.words import counted
 from lab import listing, paths
 from lab.catalogue import show_value
 from lab.effective import Effective
@@ -106,8 +107,7 @@ def _introduce(console: Console, effective: Effective, plan: Plan | None, count:
     lesson = paths.SCENARIOS / effective.slug / "README.md"
     if lesson.is_file():
         console.print(f"the lesson: {paths.shown(lesson)}", style="dim", soft_wrap=True)
-    asked = "one question" if count == 1 else f"{count} questions"
-    console.print(f"\nBefore it runs, {asked}: what do you expect?\n{_HOW}\n", soft_wrap=True)
+    console.print(f"\nBefore it runs, {counted(count, 'question')}: what do you expect?\n{_HOW}\n", soft_wrap=True)
 
 
 def _with_unit(one: Question) -> str:
