@@ -122,9 +122,14 @@ _UNANSWERED = """(coalesce(flow_server_last_data_time_us, 0) < time_us + blocked
 _BROKEN = "(outcome = 'failed' AND status = 0 AND remote IS NOT NULL AND flow_id IS NOT NULL)"
 
 
+# Between a server's look at an idle connection and its FIN; a request that comes meanwhile is not read.
+_CLOSING_US = 50_000
+
+
 def _idle_too_long(prefix: str) -> str:
-    """The server ended the connection when it had been idle since the last answer for as long as it keeps one."""
-    return f"({prefix}_close_us - {prefix}_server_last_data_time_us >= keep_alive_us)"
+    """The server ended the connection when it had been idle, until just then, for as long as it keeps one."""
+    return f"""({prefix}_close_us - {prefix}_server_last_data_time_us >= keep_alive_us
+                AND {prefix}_close_us - {prefix}_client_last_data_time_us <= {_CLOSING_US})"""
 
 
 def _stale_says(prefix: str) -> str:
@@ -265,8 +270,9 @@ CAUSES = (
         "stale-keepalive",
         "The request went out on a kept connection that the server had just closed, or was about to.",
         "The connection was kept; no answer follows the client's last data in the capture; and the server's FIN or RST"
-        " is not later than that, or came when the connection had been idle for the backend's `keepAliveTimeout`: it"
-        " closed without having read the request. At a proxy: the same of its connection, and it answered 502.",
+        " is not later than that, or came at most 50 ms after it, and when the connection had been idle for the"
+        " backend's `keepAliveTimeout`: it closed without having read the request. At a proxy: the same of its"
+        " connection, and it answered 502.",
         f"({_BROKEN} AND reused AND {_UNANSWERED} AND flow_client_last_data_time_us BETWEEN time_us AND end_us"
         f" AND (flow_close_us <= flow_client_last_data_time_us OR (NOT proxied AND {_idle_too_long('flow')})))"
         " OR (outcome = 'failed' AND status = 502 AND try_status = 502"
@@ -387,20 +393,22 @@ CAUSES = (
     Cause(
         "waited-for-a-thread",
         "It was accepted, and waited for one of the server's threads.",
-        "All threads were busy in every reading while the server had it; what the handler takes on average is not"
-        " counted as waiting.",
+        "All threads were busy in every reading while the server had it, or, if there was none, in those before and"
+        " after; what the handler takes on average is not counted as waiting.",
         _main("thread_us"),
-        """format('all {} threads were busy in {} of {} readings while {} had it ({} of {})', threads_max, saturated,
-            scrapes, server, took(thread_us), took(total_us))""",
+        """format('all {} threads were busy in {} while {} had it ({} of {})', threads_max,
+            if(scrapes > 0, format('{} of {} readings', saturated, scrapes), 'the readings before and after'),
+            server, took(thread_us), took(total_us))""",
     ),
     Cause(
         "slow-handler",
         "The server worked on it for that long.",
-        "It was accepted and there were free threads in every reading meanwhile; the server's own account of its"
-        " processing time grew by at least half as much. Through a proxy, the proxy timed the backend's part.",
+        "It was accepted and there were free threads in every reading before, meanwhile and after; the server's own"
+        " account of its processing time grew by at least half as much. If no reading came meanwhile, what an average"
+        " request took counts. Through a proxy, the proxy timed the backend's part.",
         _main("handler_us"),
-        """format('{} had it for {} of {}, with free threads in all {} readings', server, took(handler_us),
-            took(total_us), scrapes)""",
+        """format('{} had it for {} of {}, with free threads in all {} readings from before it to after it', server,
+            took(handler_us), took(total_us), scrapes + 2)""",
     ),
     Cause(
         "generator-starved",

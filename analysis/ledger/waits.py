@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis import limits
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -26,14 +28,19 @@ def build(database: duckdb.DuckDBPyConnection, *, proxied: bool) -> None:
     database.execute(_WAITS)
 
 
-# Running counts, so that what lies between two moments is a difference. saturated: every thread was busy.
-_SCRAPED = """
+# Running counts, so that what lies between two moments is a difference. saturated: every thread was busy. holes: times
+# without a reading, of which nobody knows how busy the threads were.
+_SCRAPED = f"""
     CREATE TABLE scraped AS
+    WITH spaced AS (
+        SELECT *, time_us - lag(time_us) OVER (PARTITION BY instance ORDER BY time_us) AS since_us FROM scrapes
+    )
     SELECT *, row_number() OVER readings AS scrapes, busy >= threads_max AS is_saturated,
-           count(*) FILTER (busy >= threads_max) OVER readings AS saturated
-      FROM scrapes
+           count(*) FILTER (busy >= threads_max) OVER readings AS saturated,
+           count(*) FILTER (since_us > {1000 * limits.SECONDLY_GAP_MS}) OVER readings AS holes
+      FROM spaced
     WINDOW readings AS (PARTITION BY instance ORDER BY time_us ROWS UNBOUNDED PRECEDING)
-"""
+"""  # noqa: S608  a number of our own
 _QUEUED_TICKS = """
     CREATE TABLE queued_ticks AS
     SELECT instance, time_us,
@@ -106,23 +113,30 @@ _ACTED = """
 # - syn: from the first SYN to the first answer, of a connection made for it whose first SYN got lost.
 # - ack: from the handshake's last ACK, which met a full accept queue, until the connection was made.
 # - queue: in the accept queue; that is surely over at the last tick that still saw it there.
-# - thread: all of the server's threads were busy in every reading while it was with the server; from the first of these
-#   on, or from its coming if they were busy before. What the handler took of an average request is no wait.
-# - handler: there were threads, nobody waited to be accepted, and the server's own account of its work agrees.
+# - thread: all of the server's threads were busy in every reading while it was with the server; from the first of
+#   these on, or from its coming if they were busy before. Where no reading came meanwhile, in the one before and the
+#   one after it. What the handler took of an average request is no wait.
+# - handler: there were threads in every reading before, meanwhile and after, nobody waited to be accepted, and the
+#   server's own account of its work agrees. Where no reading came meanwhile, waves of requests may have come and gone
+#   unseen: then it is no more than an average request took.
 # - lag: the answer was on its way.
 # - retry: the proxy had tried other servers, or other connections, before.
 # - pause: the lab had paused a server that had the connection already; who waited to be accepted then, waited there.
+#   The server's own account of its work runs on meanwhile; the pause is neither its handler's nor its threads'.
 _WAITS = """
     CREATE TABLE waits AS
     WITH readings AS (
         SELECT served.instance, served.id, served.server, served.left_us,
-               served.to_us - served.from_us AS service_us,
+               served.to_us - served.from_us - if(acted.paused = served.server, acted.overlap_us, 0) AS service_us,
                acceptance_known OR queue_last.ticks = queue_first.ticks AS accepted_at_once,
                last.scrapes - first.scrapes AS scrapes, last.saturated - first.saturated AS saturated,
-               first.is_saturated AS saturated_before, last.threads_max,
-               served.to_us - if(first.is_saturated, served.from_us, following.time_us) AS saturated_span_us,
-               next.processing_ms - first.processing_ms AS processing_ms, next.requests - first.requests AS processed
+               first.is_saturated AS saturated_before, next.is_saturated AS saturated_after, last.threads_max,
+               next.holes = first.holes AS without_hole,
+               if(first.is_saturated, 0, following.time_us - served.from_us) AS free_us,
+               1000 * (next.processing_ms - first.processing_ms) AS processing_us,
+               processing_us // nullif(greatest(next.requests - first.requests, 0), 0) AS average_us
           FROM served
+               LEFT JOIN acted USING (instance, id)
                ASOF LEFT JOIN scraped AS first ON first.instance = served.server AND first.time_us <= served.from_us
                ASOF LEFT JOIN scraped AS following
                     ON following.instance = served.server AND following.time_us > served.from_us
@@ -149,10 +163,11 @@ _WAITS = """
                     THEN least(flow_accepted_after_us, end_us) - greatest(flow_queued_us, time_us) END AS queue_us,
                CASE WHEN up_accepted_after_us IS NOT NULL
                     THEN least(up_accepted_after_us, end_us) - greatest(up_queued_us, time_us) END AS up_queue_us,
-               CASE WHEN saturated = scrapes AND processed > 0
-                    THEN saturated_span_us - 1000 * processing_ms // processed END AS thread_us,
-               CASE WHEN NOT saturated_before AND saturated = 0 AND accepted_at_once
-                     AND 2000 * processing_ms >= service_us THEN service_us END AS handler_us,
+               CASE WHEN without_hole AND saturated = scrapes AND (scrapes > 0 OR saturated_before AND saturated_after)
+                    THEN service_us - free_us - average_us END AS thread_us,
+               CASE WHEN without_hole AND NOT saturated_before AND saturated = 0 AND NOT saturated_after
+                     AND accepted_at_once AND 2 * processing_us >= service_us
+                    THEN if(scrapes > 0, service_us, least(service_us, average_us)) END AS handler_us,
                end_us - left_us AS lag_us,
                CASE WHEN try_tries > 1 THEN try_start_us - first_start_us END AS retry_us,
                CASE WHEN greatest(syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, 0) <= 0

@@ -12,7 +12,7 @@ from analysis.report import timelines
 from analysis.report.record import Record as ReportRecord
 from analysis.report.record import read as read_record
 from tests.analysis.support import MEASURE_S, RunFolder, at_us, make_access
-from tests.analysis.test_causes import BEGIN_S, CLIENT, Scene, proxied, scene
+from tests.analysis.test_causes import BEGIN_S, CLIENT, Scene, busy, proxied, scene
 from tests.analysis.test_figures import value, why
 
 __all__ = ["proxied", "scene"]
@@ -88,6 +88,16 @@ def test_a_request_that_a_paused_server_held(scene: Scene) -> None:
     assert evidence == (
         "backend-1 was paused for 2.000 s of the 2.200 s that it took; the lab had begun to pause backend-1 at 44.100 s"
     )
+
+
+def test_a_pause_is_not_the_handler_s_work(scene: Scene) -> None:
+    act(scene.run, "pause", "backend-1", BEGIN_S + 0.1, BEGIN_S + 2.1)
+    busy(scene, 1)
+    scene.dial()
+    scene.request(2.2, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 2.199)
+
+    assert scene.cause()[0] == "server-paused"
 
 
 def test_without_the_pause_the_same_request_is_unexplained(scene: Scene) -> None:

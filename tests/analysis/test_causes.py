@@ -253,6 +253,53 @@ def test_a_burst_waits_for_threads_that_were_free_before_it(scene: Scene, busy_f
     assert scene.cause()[0] == cause
 
 
+def without_readings(scene: Scene, from_s: float, to_s: float) -> None:
+    scene.run.lines["backend-1/tomcat.jsonl"] = [
+        scrape
+        for scrape in scene.run.lines["backend-1/tomcat.jsonl"]
+        if not at_us(from_s) <= scrape["time_us"] <= at_us(to_s)
+    ]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_hole_in_the_readings_proves_nothing_of_threads(scene: Scene, threads: int) -> None:
+    busy(scene, threads)
+    without_readings(scene, BEGIN_S + 1, BEGIN_S + 3)
+    scene.dial()
+    scene.request(3.4, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 3.399)
+
+    assert scene.cause()[0] == "unexplained"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "requests_a_second", "cause"),
+    [
+        (1, 1, 1, "slow-handler"),
+        # Waves of a quarter of a second may have come and gone between the two readings.
+        (1, 1, 4, "unexplained"),
+        (2, 1, 4, "unexplained"),
+        (1, 2, 4, "unexplained"),
+        (2, 2, 4, "waited-for-a-thread"),
+    ],
+)
+def test_between_two_readings_both_must_tell(
+    scene: Scene, before: int, after: int, requests_a_second: int, cause: str
+) -> None:
+    busy(scene, before)
+    without_readings(scene, BEGIN_S + 0.5, BEGIN_S + 1.5)
+    for scrape in scene.run.lines["backend-1/tomcat.jsonl"]:
+        second = (scrape["time_us"] - at_us(0)) // 1_000_000
+        scrape["body"]["requests"]["count"] = requests_a_second * second
+        if scrape["time_us"] > at_us(BEGIN_S + 1):
+            scrape["body"]["threads"]["busy"] = after
+    scene.dial()
+    scene.request(1.5, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 1.499)
+
+    assert scene.cause()[0] == cause
+
+
 def test_a_late_answer_without_scrapes_is_unexplained(scene: Scene) -> None:
     scene.run.lines["backend-1/tomcat.jsonl"] = []
     scene.dial()
@@ -402,6 +449,7 @@ KEPT = {"upstream_connect_time": "0.000", "upstream_header_time": "-"}
         (20.0, 20.001, "stale-keepalive"),
         (20.010, 20.0, "stale-keepalive"),
         (5.010, 5.0, "upstream-failed"),
+        (25.0, 5.0, "upstream-failed"),
     ],
 )
 def test_a_kept_connection_that_the_backend_closes_as_the_proxy_sends(
