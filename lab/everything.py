@@ -1,4 +1,4 @@
-"""The whole catalogue, one scenario after the other; one that fails does not stop the rest."""
+"""The whole catalogue, one scenario after the other; one that fails does not stop the rest, some in a row do."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from lab import account, paths, verdicts
 from lab.account import Account
 from lab.effective import Effective
 from lab.errors import ConnlabError, ExitCode, Interruption
+from lab.lock import machine_lock
 from lab.outcome import Outcome, of_scenario
+from lab.scenario import Stop
 
+# What fails so often in succession fails for the machine's sake, whatever is run: a series stops then, and this does.
+FAILED_IN_A_ROW = Stop().failed_in_a_row
 # The worst first: what was not even run says least.
 _WORST = (ExitCode.LAB_FAILED, ExitCode.BAD_INPUT, ExitCode.NOT_REPRODUCED, ExitCode.INCONCLUSIVE)
 
@@ -65,7 +69,8 @@ def run_all(
 ) -> list[Ended]:
     """Run every scenario, or its series, and print each result as it comes.
 
-    An interruption ends it: what had not begun is missing from what is given, and the scenario that was at work failed.
+    No other run of the lab comes between two of them. An interruption ends it, and so do failures in succession: what
+    had not begun is missing from what is given, and a scenario that was interrupted failed.
 
     Args:
         scenarios: as they stand.
@@ -73,24 +78,38 @@ def run_all(
         progress: where progress and what went wrong is printed.
         results: where results are printed.
         new: whether to begin new series although some could be gone on with.
+
+    Raises:
+        LabError: another run of the lab is at work on this machine.
     """
     ended: list[Ended] = []
-    for number, effective in enumerate(scenarios, start=1):
-        progress.print(Text(f"{number} of {len(scenarios)}: {effective.slug}", "bold"), soft_wrap=True)
-        began = time.monotonic()
-        try:
-            outcome = of_scenario(effective.slug, arguments, progress, new=new)
-        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 # whatever became of one, the others go on
-            failed = Ended(effective.slug, _code(error), time.monotonic() - began, why=reason(error))
-            ended.append(failed)
-            progress.print(Text(f"connlab: {failed.why}", "red"), soft_wrap=True)
-            if isinstance(error, Interruption | KeyboardInterrupt):
+    failed_in_a_row = 0
+    with machine_lock("the run of all scenarios") as lock:
+        for number, effective in enumerate(scenarios, start=1):
+            progress.print(Text(f"{number} of {len(scenarios)}: {effective.slug}", "bold"), soft_wrap=True)
+            began = time.monotonic()
+            try:
+                outcome = of_scenario(effective.slug, arguments, progress, lock, new=new)
+            except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 # whatever became of one, the others go on
+                failed = Ended(effective.slug, code(error), time.monotonic() - began, why=reason(error))
+                ended.append(failed)
+                progress.print(Text(f"connlab: {failed.why}", "red"), soft_wrap=True)
+                if isinstance(error, Interruption | KeyboardInterrupt):
+                    break
+            else:
+                took_s = time.monotonic() - began
+                ended.append(Ended(effective.slug, outcome.code, took_s, outcome, account.of(outcome)))
+                outcome.print(results)
+            failed_in_a_row = failed_in_a_row + 1 if ended[-1].code is ExitCode.LAB_FAILED else 0
+            if failed_in_a_row == FAILED_IN_A_ROW:
+                progress.print(Text(f"connlab: {stopped()}", "red"), soft_wrap=True)
                 break
-        else:
-            took_s = time.monotonic() - began
-            ended.append(Ended(effective.slug, outcome.code, took_s, outcome, account.of(outcome)))
-            outcome.print(results)
     return ended
+
+
+def stopped() -> str:
+    """Say why nothing more was begun."""
+    return f"{FAILED_IN_A_ROW} runs in succession failed: nothing more was begun; 'make doctor' says what is wrong"
 
 
 def reason(error: BaseException) -> str:
@@ -100,7 +119,8 @@ def reason(error: BaseException) -> str:
     return "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
 
 
-def _code(error: BaseException) -> ExitCode:
+def code(error: BaseException) -> ExitCode:
+    """Give the exit code of a scenario that came to no verdict."""
     return error.exit_code if isinstance(error, ConnlabError) else ExitCode.LAB_FAILED
 
 

@@ -54,14 +54,22 @@ def lock_file() -> Path:
 
 
 @contextlib.contextmanager
-def machine_lock(what: str, file: Path | None = None) -> Iterator[Lock]:
+def machine_lock(what: str, file: Path | None = None, *, held: Lock | None = None) -> Iterator[Lock]:
     """Hold the machine's lock.
 
     The kernel drops it with the process, however that ends. What a dead holder noted is in `Lock.dead`.
 
+    Args:
+        what: what holds it, for those who are refused.
+        file: another file than the machine's.
+        held: the lock that a longer command holds already, of which this is a part; it holds it still afterwards.
+
     Raises:
         LabError: someone else holds it; the message says who.
     """
+    if held:
+        yield held
+        return
     descriptor = _open(file or lock_file())
     try:
         try:

@@ -15,6 +15,7 @@ from lab.effective import Effective
 from lab.errors import BadInput, ExitCode
 from lab.lesson import reveal
 from lab.lesson.answers import Answers
+from lab.lock import Lock
 from lab.manifest import Guess
 from lab.run import run
 from lab.series import arms, command, printing, record
@@ -67,38 +68,50 @@ class Outcome:
                 reveal.print_series(console, self.series.runs, self.verdict, self.answers)
 
 
-def of_run(effective: Effective, arguments: Sequence[str], console: Console, guesses: Sequence[Guess] = ()) -> Outcome:
-    """Run a scenario without arms once and judge it; `guesses`: what somebody expects of it.
+def of_run(
+    effective: Effective,
+    arguments: Sequence[str],
+    console: Console,
+    guesses: Sequence[Guess] = (),
+    lock: Lock | None = None,
+) -> Outcome:
+    """Run a scenario without arms once and judge it; the arguments are those of lab.run.run.
 
     Raises:
         BadInput, LabError: as lab.run.run.
     """
-    folder = run(effective, arguments, console, guesses)
+    folder = run(effective, arguments, console, guesses, lock)
     return Outcome(folder, reports.derive(folder))
 
 
 def of_plan(
-    plan: Plan, arguments: Sequence[str], console: Console, *, new: bool, answers: Answers | None = None
+    plan: Plan,
+    arguments: Sequence[str],
+    console: Console,
+    *,
+    new: bool,
+    answers: Answers | None = None,
+    lock: Lock | None = None,
 ) -> Outcome:
-    """Run a series, or what is left of it, and judge it; `answers`: what somebody expects of it.
+    """Run a series, or what is left of it, and judge it; the arguments are those of lab.series.command.run_plan.
 
     Raises:
         BadInput, LabError: as lab.series.command.run_plan.
     """
-    folder = command.run_plan(plan, arguments, console, new=new, answers=answers)
+    folder = command.run_plan(plan, arguments, console, new=new, answers=answers, lock=lock)
     return Outcome(folder, verdicts.derive_series(folder), record.load(folder), answers)
 
 
-def of_scenario(slug: str, arguments: Sequence[str], console: Console, *, new: bool) -> Outcome:
-    """Run a scenario as it stands, or the series of its arms, and judge it.
+def of_scenario(slug: str, arguments: Sequence[str], console: Console, lock: Lock, *, new: bool) -> Outcome:
+    """Run a scenario as it stands, or the series of its arms, and judge it, all under the lock of one command.
 
     Raises:
         BadInput, LabError: as the two above.
     """
     effective = effectives.resolve(slug)
     if effective.scenario.arms:
-        return of_plan(arms.plan(effective, ()), arguments, console, new=new)
-    return of_run(effective, arguments, console)
+        return of_plan(arms.plan(effective, ()), arguments, console, new=new, lock=lock)
+    return of_run(effective, arguments, console, lock=lock)
 
 
 def planned(slug: str) -> Effective:

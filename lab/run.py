@@ -23,7 +23,13 @@ _STOP_GRACE_S = 15
 _STOP_GRACE_ABORTED_S = 5
 
 
-def run(effective: Effective, command: Sequence[str], console: Console, guesses: Sequence[Guess] = ()) -> Path:
+def run(
+    effective: Effective,
+    command: Sequence[str],
+    console: Console,
+    guesses: Sequence[Guess] = (),
+    lock: Lock | None = None,
+) -> Path:
     """Run a scenario once and give the folder with everything recorded; containers are gone when this returns.
 
     Args:
@@ -31,17 +37,18 @@ def run(effective: Effective, command: Sequence[str], console: Console, guesses:
         command: the command line.
         console: where progress is shown.
         guesses: what somebody expects of it; its manifest keeps them.
+        lock: the machine's lock, where the command holds it for more than this run.
 
     Raises:
         BadInput: this machine or its kernel cannot do what is asked.
         LabError: the lab or the machine failed, or the run was interrupted; what was recorded stays.
     """
     limits.check(effective)
-    with machine_lock(f"the run of {effective.slug}") as lock, interruptible():
-        clear_up_after(lock)
+    with machine_lock(f"the run of {effective.slug}", held=lock) as held, interruptible():
+        clear_up_after(held)
         occasion = Occasion(cell=effective.variant.arm or Occasion.cell, guesses=guesses)
         session = open_session(effective, command, occasion)
-        record(session, console, lock, effective.slug)
+        record(session, console, held, effective.slug)
         return session.folder
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -12,9 +12,10 @@ from rich.text import Text
 
 from lab import account, everything, manifest, paths
 from lab.effective import Effective
-from lab.errors import BadInput, Interruption, LabError, Problem
+from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.experiments import documents, lines
 from lab.experiments.lines import Line
+from lab.lock import Lock, machine_lock
 from lab.outcome import Outcome, of_scenario
 
 _GIT_TIMEOUT_S = 10
@@ -63,6 +64,8 @@ _NEEDS_COMMIT = "a record names the commit that it was made with"
 def record(scenarios: Sequence[Effective], runs: int, arguments: Sequence[str], console: Console) -> Recorded:
     """Run scenarios, in turns, until each has so many lines that count, and bring the documents up to date.
 
+    No other run of the lab comes between two of them. Failures in succession end it.
+
     Args:
         scenarios: as they stand.
         runs: how many lines of each there are to be in all.
@@ -71,22 +74,13 @@ def record(scenarios: Sequence[Effective], runs: int, arguments: Sequence[str], 
 
     Raises:
         BadInput: the work tree changed on the way.
+        LabError: another run of the lab is at work on this machine.
         Interruption: the user ended it; what was recorded stays.
     """
     found = Recorded()
     try:
-        for effective, number in _open(scenarios, runs):
-            refuse_changes()
-            title = f"recording {effective.slug}, {number} of {runs}"
-            console.print(Text(title, "bold"), soft_wrap=True)
-            try:
-                found.lines.append(_once(effective, arguments, console))
-            except (Interruption, KeyboardInterrupt) as error:
-                kept = f"{_added(found)}; the same command goes on with the others"
-                raise Interruption(f"the recording was interrupted: {kept}") from error
-            except Exception as error:  # noqa: BLE001 # whatever became of one, the others go on
-                found.failed[effective.slug] = everything.reason(error)
-                console.print(Text(f"not recorded: {everything.reason(error)}", "red"), soft_wrap=True)
+        with machine_lock("the recording of runs") as lock:
+            _record(found, _open(scenarios, runs), arguments, console, lock)
     finally:
         recorded = lines.read()
         found.counts = {effective.slug: len(lines.counting(effective, recorded)) for effective in scenarios}
@@ -94,20 +88,47 @@ def record(scenarios: Sequence[Effective], runs: int, arguments: Sequence[str], 
     return found
 
 
-def _open(scenarios: Sequence[Effective], runs: int) -> Iterator[tuple[Effective, int]]:
+def _record(
+    found: Recorded,
+    wanted: Iterable[tuple[Effective, str]],
+    arguments: Sequence[str],
+    console: Console,
+    lock: Lock,
+) -> None:
+    failed_in_a_row = 0
+    for effective, title in wanted:
+        refuse_changes()
+        console.print(Text(f"recording {title}", "bold"), soft_wrap=True)
+        try:
+            found.lines.append(_once(effective, arguments, console, lock))
+        except (Interruption, KeyboardInterrupt) as error:
+            kept = f"{_added(found)}; the same command goes on with the others"
+            raise Interruption(f"the recording was interrupted: {kept}") from error
+        except Exception as error:  # noqa: BLE001 # whatever became of one, the others go on
+            found.failed[effective.slug] = everything.reason(error)
+            console.print(Text(f"not recorded: {everything.reason(error)}", "red"), soft_wrap=True)
+            failed_in_a_row = failed_in_a_row + 1 if everything.code(error) is ExitCode.LAB_FAILED else 0
+        else:
+            failed_in_a_row = 0
+        if failed_in_a_row == everything.FAILED_IN_A_ROW:
+            console.print(Text(everything.stopped(), "red"), soft_wrap=True)
+            return
+
+
+def _open(scenarios: Sequence[Effective], runs: int) -> Iterator[tuple[Effective, str]]:
     """Give each scenario as often as lines are missing, in turns: an interruption then leaves all at like numbers."""
     recorded = lines.read()
     missing = {effective.slug: runs - len(lines.counting(effective, recorded)) for effective in scenarios}
     for left in range(max(missing.values(), default=0), 0, -1):
         for effective in scenarios:
             if missing[effective.slug] >= left:
-                yield effective, runs - left + 1
+                yield effective, f"{effective.slug}, {runs - left + 1} of {runs}"
 
 
-def _once(effective: Effective, arguments: Sequence[str], console: Console) -> Line:
+def _once(effective: Effective, arguments: Sequence[str], console: Console, lock: Lock) -> Line:
     began = time.monotonic()
     # A line is of one run from its beginning to its end, so a series is always a new one.
-    outcome = of_scenario(effective.slug, arguments, console, new=True)
+    outcome = of_scenario(effective.slug, arguments, console, lock, new=True)
     if outcome.series and outcome.series.status not in ("complete", "stopped"):
         raise LabError(f"the series is {outcome.series.status}: {outcome.series.reason}")
     line = line_of(effective, outcome, took_s=round(time.monotonic() - began))

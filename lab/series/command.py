@@ -12,7 +12,7 @@ from lab import limits, paths
 from lab.effective import Effective
 from lab.errors import Problem
 from lab.lesson.answers import Answers
-from lab.lock import machine_lock
+from lab.lock import Lock, machine_lock
 from lab.run import clear_up_after
 from lab.series import fingerprint, store
 from lab.series.engine import Engine
@@ -32,6 +32,7 @@ def run_plan(
     new: bool,
     answers: Answers | None = None,
     places: Callable[[Engine], Iterable[Run]] | None = None,
+    lock: Lock | None = None,
 ) -> Path:
     """Run a series, or what is left of it, and give its folder.
 
@@ -42,6 +43,7 @@ def run_plan(
         new: whether to begin a new series although there is one to go on with.
         answers: what somebody expects of it, kept in its record and in those of its runs.
         places: what is to be run; by default every place of the plan that has no complete run.
+        lock: the machine's lock, where the command holds it for more than this series.
 
     Raises:
         BadInput: this machine cannot do what a cell asks, or an unfinished series must not be mixed with this one.
@@ -50,8 +52,8 @@ def run_plan(
     check(plan)
     if plan.remark:
         console.print(Text(plan.remark, "yellow"), soft_wrap=True)
-    with machine_lock(f"the series of {plan.name}") as lock, interruptible():
-        clear_up_after(lock)
+    with machine_lock(f"the series of {plan.name}", held=lock) as held, interruptible():
+        clear_up_after(held)
         taken = fingerprint.now(plan.digest(), plan.roles)
         series, folder, resumed = store.open_series(plan, taken, command, new=new)
         answers = answers or Answers()
@@ -61,7 +63,7 @@ def run_plan(
             series,
             folder,
             cells,
-            RealRunner(command, console, lock, taken.images, answers.of_arm),
+            RealRunner(command, console, held, taken.images, answers.of_arm),
             Progress(series, cells, console),
         )
         if resumed:

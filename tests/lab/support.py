@@ -30,6 +30,8 @@ predictions:
     says: All are served.
     expression: client.requests.ok == load.users
 """
+# What `docker image ls` says where all of the lab's images stand.
+IMAGES = "".join(f"connlab/{name} sha256:{name}\n" for name in ("collector", "k6", "backend", "nginx", "gateway"))
 
 
 def yaml_with(text: str, replacements: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The whole catalogue: it goes on after failures, and ends with a table and the worst exit code."""
+"""The whole catalogue: it goes on after a failure, and ends with a table and the worst exit code."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from lab.cli import main
 from lab.effective import Effective, resolve
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.everything import Ended
+from lab.lock import machine_lock
 from lab.outcome import Outcome
 from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
 from tests.lab.series_support import write
-from tests.lab.support import MINIMAL, Make, Write
+from tests.lab.support import IMAGES, MINIMAL, FakeDocker, Make, Write
 from tests.lab.test_series_arms import ARMS, COMPARED
 
 Ending = Outcome | BaseException
@@ -65,6 +66,49 @@ def test_one_that_fails_does_not_stop_the_rest(catalogue: list[Effective], monke
         ("reproduced", None),
     ]
     assert everything.worst(ended) is ExitCode.LAB_FAILED
+
+
+def test_failures_in_a_row_end_it_and_refusals_do_not(
+    catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = BadInput(Problem("this kernel has no such sysctl"))
+    endings = {slug: iter((refused, LabError("no engine answers"))) for slug in ("one", "two", "three")}
+    every: dict[str, Callable[[Effective], Ending]] = {slug: lambda one: next(endings[one.slug]) for slug in endings}
+    ended = run_all([*catalogue, *catalogue, catalogue[0]], monkeypatch, every)
+    assert [one.state for one in ended] == ["refused"] * 3 + ["failed"] * 3
+
+
+def test_no_other_run_comes_between_two_scenarios(
+    elsewhere: Path, write_scenario: Write, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_docker.says('"version "*', "26.1.5")
+    fake_docker.says('"image ls "*', IMAGES)
+    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
+    write_scenario(MINIMAL + COMPARED + ARMS, slug="arms")
+    monkeypatch.setattr(paths, "SCENARIOS", write_scenario(slug="one"))
+
+    def derive(_: Path) -> dict[str, object]:
+        with pytest.raises(LabError, match="is at work"), machine_lock("another", elsewhere / "connlab.lock"):
+            pass
+        derived.append("under the lock")
+        return {}
+
+    derived: list[str] = []
+    monkeypatch.setattr("lab.reports.derive", derive)
+    monkeypatch.setattr("lab.verdicts.derive_series", derive)
+    monkeypatch.setattr(account, "of", lambda _: None)
+    monkeypatch.setattr(Outcome, "print", lambda *_: None)
+    quiet = Console(quiet=True)
+    ended = everything.run_all([resolve("arms"), resolve("one")], ["connlab"], quiet, quiet, new=False)
+
+    assert ended[0].outcome is not None
+    assert ended[0].outcome.series is not None
+    for why in (ended[0].outcome.series.reason, ended[1].why):
+        assert "docker compose" in str(why)
+    # Of each of the three runs of arms, of their series, and of the run after it.
+    assert len(derived) == 5
+    with machine_lock("another", elsewhere / "connlab.lock") as lock:
+        assert lock.dead is None
 
 
 def test_a_fault_of_the_analysis_is_one_scenario_s(catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch) -> None:

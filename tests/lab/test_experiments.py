@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -12,9 +13,10 @@ from rich.console import Console
 
 from lab import outcome, paths
 from lab.effective import Effective, resolve, slugs
-from lab.errors import BadInput, Interruption, LabError
+from lab.errors import BadInput, Interruption, LabError, Problem
 from lab.experiments import documents, lines, recorder
 from lab.experiments.lines import Line
+from lab.lock import machine_lock
 from lab.outcome import Outcome
 from lab.schema import schemas
 from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
@@ -190,6 +192,33 @@ def test_a_run_without_a_verdict_is_told_and_not_recorded(record: Path, monkeypa
     found = recorded(scenarios, 1, "one", "two")
     assert (found.counts, found.failed) == ({"one": 0, "two": 1}, {"one": "no engine answers"})
     assert "one: a run was not recorded: no engine answers" in "\n".join(recorder.summary(found))
+
+
+def test_failures_in_a_row_end_it_and_refusals_do_not(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenarios = two(record)
+    refused, failed = BadInput(Problem("this kernel has no such sysctl")), LabError("no engine answers")
+    runs = Runs(monkeypatch, scenarios, refused, refused, refused, failed, None, failed, failed, failed)
+    assert len(recorded(scenarios, 9, "one", "two").lines) == 1
+    assert len(runs.ran) == 8
+
+
+def test_no_other_run_comes_between_two_recorded_ones(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenarios = two(record)
+    runs = Runs(monkeypatch, scenarios)
+    with (
+        machine_lock("the run of three", record / "connlab.lock"),
+        pytest.raises(LabError, match="the run of three is at work"),
+    ):
+        recorded(scenarios, 1, "one", "two")
+    assert runs.ran == []
+
+    def of_scenario(*given: Any, **more: object) -> Outcome:  # noqa: ANN401 # what stands in its place takes
+        with pytest.raises(LabError, match="the recording of runs is at work"), machine_lock("another"):
+            pass
+        return runs.of_scenario(*given, **more)
+
+    monkeypatch.setattr(recorder, "of_scenario", of_scenario)
+    assert recorded(scenarios, 1, "one", "two").counts == {"one": 1, "two": 1}
 
 
 def test_a_line_has_what_the_verdict_says(record: Path) -> None:

@@ -13,9 +13,7 @@ from lab.effective import Effective
 from lab.errors import BadInput, LabError
 from lab.lock import machine_lock
 from lab.run import run
-from tests.lab.support import FakeDocker, Make
-
-IMAGES = "".join(f"connlab/{name} sha256:{name}\n" for name in ("collector", "k6", "backend", "nginx", "gateway"))
+from tests.lab.support import IMAGES, FakeDocker, Make
 
 
 @pytest.fixture
