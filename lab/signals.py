@@ -21,7 +21,10 @@ class Interrupted(BaseException):
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise Interrupted at the first signal; later ones are answered, but do not disturb the clearing up."""
+    """Raise Interrupted at the first signal; later ones are answered, but do not disturb the clearing up.
+
+    A signal that this process was started to ignore, as `nohup` has it, is ignored still.
+    """
     interrupted = False
 
     def handle(number: int, _frame: FrameType | None) -> None:
@@ -32,7 +35,8 @@ def interruptible() -> Iterator[None]:
         interrupted = True
         raise Interrupted(_SIGNALS[signal.Signals(number)])
 
-    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in heeded}
     try:
         yield
     finally:

@@ -5,8 +5,11 @@ import sys
 import pytest
 
 PROGRAM = """
-import sys, time
+import signal, sys, time
 from lab.signals import Interrupted, interruptible
+# As it was started, whatever those do who started the tests.
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN if str(int(number)) in sys.argv else signal.SIG_DFL)
 try:
     with interruptible():
         try:
@@ -44,3 +47,14 @@ def test_a_signal_ends_in_order_and_a_second_one_does_not_disturb_that(number: s
     assert said.startswith("cleared up\n")
     assert reason in said
     assert complaint == "connlab: still removing what the run started\n"
+
+
+def test_a_signal_that_nohup_has_ignored_is_ignored_still() -> None:
+    command = [sys.executable, "-c", PROGRAM, str(int(signal.SIGHUP))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGHUP)
+        child.send_signal(signal.SIGTERM)
+        said, _ = child.communicate(timeout=10)
+    assert said == "clearing up\ncleared up\nterminated (SIGTERM)\n"
