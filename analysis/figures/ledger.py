@@ -60,7 +60,8 @@ def spoilt_evidence(run: Run, joined: Joined) -> Unknown | None:
             run.resting_on(servers, _OF_SERVERS, lambda _: True),
         ]
         if hop.server in PROXIES:
-            found.append(run.resting_on(servers, {Evidence.ACCESS: "access"}, lambda _: True))
+            logs = {Evidence.ACCESS: "access", Evidence.ERRORS: "errors"}
+            found.append(run.resting_on(servers, logs, lambda _: True))
         missing += [each for each in found if isinstance(each, Unknown)]
     return merge(*missing) if missing else None
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _PROCESSES = {Evidence.PROCESSES: "sampler", Evidence.CLOCK: ""}
 _SCRAPES = {Evidence.SCRAPES: "tomcat", Evidence.CLOCK: ""}
 _ACCESS = {Evidence.ACCESS: "access", Evidence.CLOCK: ""}
+_ERRORS = {Evidence.ERRORS: "errors", Evidence.CLOCK: ""}
 
 _SAMPLES_FILE = "collector: samples.jsonl"
 _TOMCAT_FILE = "collector: tomcat.jsonl"
@@ -141,7 +142,7 @@ def _lines(count: Callable[[Log, Window, Mapping[str, str]], int]) -> Compute:
 _TIMES = {"tries": ("start_us", 1_000), "access": ("1000 * time_ms", 1_000), "errors": ("time_us", 1_000_000)}
 
 
-def _in_window(table: str, condition: str) -> Compute:
+def _in_window(table: str, condition: str, evidence: dict[Evidence, str] = _ACCESS) -> Compute:
     """How many rows of a table of analysis.joins fall into the window and meet a condition."""
     time, resolution_us = _TIMES[table]
     sql = f"""
@@ -158,7 +159,7 @@ def _in_window(table: str, condition: str) -> Compute:
             from_us = window.start_us // resolution_us * resolution_us
             return int(joined.rows(sql, from_us=from_us, to_us=window.end_us, code=found.get("code", ""))[0]["value"])
 
-        return run.resting_on(list(run.raw.access), _ACCESS, count)
+        return run.resting_on(list(run.raw.access), evidence, count)
 
     return compute
 
@@ -304,6 +305,6 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Lines of its error log with this error number of the system, such as 111 for a refused connection.",
         "the proxy: error.log",
-        _in_window("errors", "contains(text, '(' || $code || ': ')"),
+        _in_window("errors", "contains(text, '(' || $code || ': ')", _ERRORS),
     ),
 )

@@ -48,6 +48,7 @@ def examine(raw: RawRun) -> Health:
             servers.examine_access(instance, log, _exits(raw, instance), _status(raw, instance), _answers(raw))
             for instance, log in raw.access.items()
         ),
+        *(servers.examine_errors(instance, raw.raw(instance) / "error.log") for instance in raw.access),
         *(
             servers.examine_capture(instance, capture, raw.reductions[instance])
             for instance, capture in raw.captures.items()

@@ -45,16 +45,19 @@ def examine(raw: RawRun, window: Window | None) -> Report:
             Evidence.LOAD,
         )
     for instance in raw.clients:
-        _examine_stall(report, raw.samples[instance], window)
+        _examine_stall(report, instance, raw.samples[instance], window)
     return report
 
 
-def _examine_stall(report: Report, samples: Samples, window: Window) -> None:
+def _examine_stall(report: Report, instance: str, samples: Samples, window: Window) -> None:
     """A hole in the ticks beside k6: what kept the sampler from running kept k6 from it, too."""
+    ticks = samples.ticks
+    if not ticks or ticks[0].time_us > window.start_us or ticks[-1].time_us < window.load_end_us:
+        report.add(f"no ticks beside {instance} say whether it was kept waiting, all through the load", Evidence.LOAD)
     under_load = (
         # By the monotonic clock: a wall clock that was set is no hole.
         (after.mono_us - before.mono_us) / 1000
-        for before, after in pairwise(samples.ticks)
+        for before, after in pairwise(ticks)
         if after.time_us >= window.start_us and before.time_us <= window.load_end_us
     )
     stall_ms, limit_ms = max(under_load, default=0.0), limits.gap_ms(samples.rate_hz)

@@ -29,6 +29,7 @@ class Evidence(StrEnum):
     CLOCK = "clock"
     SCRAPES = "scrapes"
     ACCESS = "access"
+    ERRORS = "errors"
     PACKETS = "packets"
 
     @property
@@ -54,6 +55,7 @@ _MEANINGS = {
     Evidence.CLOCK: "that the wall clock was not set in the window",
     Evidence.SCRAPES: "the scrapes of a server, unbroken over the window",
     Evidence.ACCESS: "every line of an access log",
+    Evidence.ERRORS: "the error log of a proxy",
     Evidence.PACKETS: "every packet of a capture",
 }
 
@@ -78,11 +80,12 @@ _SPOILT_BY = {
         f" of a spike's requests less than {limits.ARRIVALS_PERCENT_MIN:g} % begun; processors idle for less than"
         f" {limits.HOST_IDLE_PERCENT_MIN:g} % of the load while k6 took more than {limits.K6_CPU_SHARE_PERCENT_MAX:g} %"
         f" of them; more than {limits.LATE_TICKS_PERCENT_MAX:g} % of the ticks beside k6 late by half a period, or a"
-        f" hole in them of more than {limits.GAP_PERIODS} periods (and {limits.GAP_MS_MIN} ms)"
+        f" hole in them of more than {limits.GAP_PERIODS} periods (and {limits.GAP_MS_MIN} ms), or none to its end"
     ),
     Evidence.CLOCK: f"a step of more than {limits.CLOCK_STEP_MS} ms against the monotonic clock",
     Evidence.SCRAPES: _HOLE,
     Evidence.ACCESS: "a missing file; a corrupt line; the proxy's end by an exit code other than 0",
+    Evidence.ERRORS: "a missing or unreadable file",
     Evidence.PACKETS: (
         "a missing, damaged or foreign file; an end before the run's; packets that the kernel dropped or nothing can"
         " read"

@@ -11,6 +11,7 @@ from analysis.jsonl import integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from analysis.bulk import Log
     from analysis.captures import Capture
@@ -102,6 +103,18 @@ def _compare_with_status(report: Report, log: Log, status: Scrape) -> None:
             f"access.jsonl has {lines} lines of requests for which stub_status counted {begun}: some are missing",
             Evidence.ACCESS,
         )
+
+
+def examine_errors(instance: str, error_log: Path) -> Report:
+    """Report on a proxy's error log: it is there from the proxy's start on, so a missing file is no log without errors."""
+    report = Report(f"errors/{instance}")
+    try:
+        error_log.open("rb").close()
+    except FileNotFoundError:
+        report.add("error.log: missing", Evidence.ERRORS)
+    except OSError as error:
+        report.add(f"error.log: {error.strerror}", Evidence.ERRORS)
+    return report
 
 
 def examine_dials(instance: str, log: Log) -> Report:

@@ -59,6 +59,7 @@ def proxied_run(run: RunFolder) -> RunFolder:
         stub_status(second, second + sum(ended <= second for ended, _ in statuses))
         for second in range(1, round(END_S))
     ]
+    run.texts["nginx/error.log"] = ""
     run.lines["nginx/capture.json"] = [make_capture(0)]
     run.captures["nginx"] = Capture()
     return run

@@ -189,6 +189,11 @@ FAULTS = {
         "host: for 1500 ms of the load nothing ran beside k6 (limit 1000 ms): nor did its users",
         before=lambda run: run.samples["k6-1"].lose_ticks(11.0, 12.4),
     ),
+    "a sampler beside k6 that died under the load leaves that in doubt": Fault(
+        LOAD | {"k6-counters"},
+        "host: no ticks beside k6-1 say whether it was kept waiting, all through the load",
+        before=lambda run: run.samples["k6-1"].lose_ticks(30, 99),
+    ),
     "no account of the processors leaves the load in doubt": Fault(
         LOAD,
         "host: nothing says how busy the processors were under the load",
@@ -418,6 +423,15 @@ def test_an_access_log_with_holes_counts_nothing(
 
     assert [each.status for each in verdict.predictions] == ["unknown", "true"]
     assert message in (verdict.predictions[0].why or "")
+
+
+def test_an_error_log_that_is_missing_is_not_one_without_errors(proxied_run: RunFolder) -> None:
+    proxied_run.predict("access.nginx.errors.110 == 0", "ledger.unexplained >= 0", "access.nginx.requests == 4")
+    del proxied_run.texts["nginx/error.log"]
+    verdict = analyse(proxied_run.write())
+
+    assert [each.status for each in verdict.predictions] == ["unknown", "unknown", "true"]
+    assert "error.log: missing" in (verdict.predictions[0].why or "")
 
 
 @pytest.mark.parametrize(
