@@ -62,10 +62,18 @@ func (a *attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 		return a.next.RoundTrip(request)
 	}
 	attempt := &Attempt{VU: a.state.VUID, Iteration: a.state.Iteration, Start: time.Now()}
-	gotConn := trace.GotConn
+	carried := false
+	getConn, gotConn := trace.GetConn, trace.GotConn
 	// k6 makes a trace for each request, so this one is ours to change.
+	trace.GetConn = func(hostPort string) {
+		// net/http asks again if the kept connection that it got was gone: that one is no more the request's.
+		attempt.conn = nil
+		attempt.dialled.Store(0)
+		getConn(hostPort)
+	}
 	trace.GotConn = func(info httptrace.GotConnInfo) {
 		if conn, recorded := info.Conn.(*Conn); recorded {
+			carried = true
 			attempt.conn = conn
 			info.Conn = carrier{Conn: conn, attempt: attempt}
 		}
@@ -73,11 +81,11 @@ func (a *attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	// net/http keeps a request's values in the context of the dial that it begins for it.
 	response, err := a.next.RoundTrip(request.WithContext(context.WithValue(ctx, attemptKey{}, attempt)))
-	if err != nil && attempt.conn == nil {
-		// A request without a connection has no address that could carry its attempt. Told that a kept connection came
-		// before it was asked for, k6's tracer takes the address and leaves all timings 0, as they are for such a request.
+	if err != nil && !carried {
+		// A request that never had a connection has no address that could carry its attempt. Told that a kept connection
+		// came before it was asked for, k6's tracer takes the address and leaves all timings 0, as for such a request.
 		gotConn(httptrace.GotConnInfo{Conn: carrier{attempt: attempt}, Reused: true})
-		trace.GetConn("")
+		getConn("")
 	}
 	return response, err
 }
