@@ -137,7 +137,10 @@ class Nginx(Group):
     ] = 1000
     proxy_http_version: Annotated[
         HttpVersion,
-        Field(description="HTTP version towards the backends; connections are kept with 1.1 alone"),
+        Field(
+            description="HTTP version towards the backends; "
+            "1.0 keeps connections only where proxy_connection is keep-alive"
+        ),
     ] = "1.0"
     proxy_connection: Annotated[
         Literal["close", "keep-alive", ""],
