@@ -89,7 +89,7 @@ def run_all(
             progress.print(Text(f"{number} of {len(scenarios)}: {effective.slug}", "bold"), soft_wrap=True)
             began = time.monotonic()
             try:
-                outcome = of_scenario(effective.slug, arguments, progress, lock, new=new)
+                outcome = of_scenario(effective, arguments, progress, lock, new=new)
             except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 # whatever became of one, the others go on
                 failed = Ended(effective.slug, code(error), time.monotonic() - began, why=reason(error))
                 ended.append(failed)

@@ -102,13 +102,12 @@ def of_plan(
     return Outcome(folder, verdicts.derive_series(folder), record.load(folder), answers)
 
 
-def of_scenario(slug: str, arguments: Sequence[str], console: Console, lock: Lock, *, new: bool) -> Outcome:
-    """Run a scenario as it stands, or the series of its arms, and judge it, all under the lock of one command.
+def of_scenario(effective: Effective, arguments: Sequence[str], console: Console, lock: Lock, *, new: bool) -> Outcome:
+    """Run a scenario, or the series of its arms, and judge it, all under the lock of one command.
 
     Raises:
         BadInput, LabError: as the two above.
     """
-    effective = effectives.resolve(slug)
     if effective.scenario.arms:
         return of_plan(arms.plan(effective, ()), arguments, console, new=new, lock=lock)
     return of_run(effective, arguments, console, lock=lock)

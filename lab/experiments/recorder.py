@@ -20,6 +20,7 @@ from lab.outcome import Outcome, of_scenario
 
 _GIT_TIMEOUT_S = 10
 _SHOWN = 3
+_SHORT = 12
 
 
 @dataclass
@@ -37,28 +38,44 @@ class Recorded:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def refuse_changes() -> None:
-    """Refuse a work tree that its commit does not describe: a record names the commit that it was made with.
+def refuse_changes(commit: str | None = None) -> str:
+    """Refuse a work tree that a commit does not describe: a record names the commit that it was made with.
+
+    Args:
+        commit: which one; by default the one that is checked out.
+
+    Returns:
+        The commit.
 
     Raises:
         BadInput: there are changes beside the record itself and what is made from it, or there is no repository.
     """
+    named = commit or _git("rev-parse", "--verify", "HEAD").strip()
     own = [f":!{file.relative_to(paths.ROOT)}" for file in (paths.EXPERIMENTS, *documents.FILES)]
-    command = ["git", "-C", str(paths.ROOT), "status", "--porcelain", "--", ".", *own]
+    changed = _git("diff", "--name-only", named, "--", ".", *own).splitlines()
+    changed += _git("ls-files", "--others", "--exclude-standard", "--", ".", *own).splitlines()
+    if changed:
+        more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+        than = f"the commit that the recording began with, {named[:_SHORT]}" if commit else "its commit"
+        what = f"the work tree differs from {than}: {', '.join(changed[:_SHOWN])}{more}"
+        way_on = "give the command again once it is committed" if commit else "commit it first"
+        raise BadInput(Problem(what, way_on=f"{way_on}: {_NEEDS_COMMIT}"))
+    return named
+
+
+_NEEDS_COMMIT = "a record names the commit that it was made with"
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(paths.ROOT), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BadInput(Problem(f"git does not answer: {error}", way_on=_NEEDS_COMMIT)) from None
     if done.returncode != 0:
-        raise BadInput(Problem("this folder is no git repository", way_on=_NEEDS_COMMIT))
-    changed = [line[3:] for line in done.stdout.splitlines()]
-    if changed:
-        more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
-        what = f"the work tree differs from its commit: {', '.join(changed[:_SHOWN])}{more}"
-        raise BadInput(Problem(what, way_on="commit it first: a record names the commit that it was made with"))
-
-
-_NEEDS_COMMIT = "a record names the commit that it was made with"
+        what = "this folder is no git repository, or one without the commit"
+        raise BadInput(Problem(what, way_on=_NEEDS_COMMIT))
+    return done.stdout
 
 
 def record(scenarios: Sequence[Effective], runs: int, arguments: Sequence[str], console: Console) -> Recorded:
@@ -96,11 +113,13 @@ def _record(
     lock: Lock,
 ) -> None:
     failed_in_a_row = 0
+    # Whatever is checked out meanwhile: the program at work and the scenarios in its hands are this commit's.
+    commit = refuse_changes()
     for effective, title in wanted:
-        refuse_changes()
+        refuse_changes(commit)
         console.print(Text(f"recording {title}", "bold"), soft_wrap=True)
         try:
-            found.lines.append(_once(effective, arguments, console, lock))
+            found.lines.append(_once(effective, commit, arguments, console, lock))
         except (Interruption, KeyboardInterrupt) as error:
             kept = f"{_added(found)}; the same command goes on with the others"
             raise Interruption(f"the recording was interrupted: {kept}") from error
@@ -125,24 +144,25 @@ def _open(scenarios: Sequence[Effective], runs: int) -> Iterator[tuple[Effective
                 yield effective, f"{effective.slug}, {runs - left + 1} of {runs}"
 
 
-def _once(effective: Effective, arguments: Sequence[str], console: Console, lock: Lock) -> Line:
+def _once(effective: Effective, commit: str, arguments: Sequence[str], console: Console, lock: Lock) -> Line:
     began = time.monotonic()
     # A line is of one run from its beginning to its end, so a series is always a new one.
-    outcome = of_scenario(effective.slug, arguments, console, lock, new=True)
+    outcome = of_scenario(effective, arguments, console, lock, new=True)
     if outcome.series and outcome.series.status not in ("complete", "stopped"):
         raise LabError(f"the series is {outcome.series.status}: {outcome.series.reason}")
-    line = line_of(effective, outcome, took_s=round(time.monotonic() - began))
+    line = line_of(effective, outcome, commit, took_s=round(time.monotonic() - began))
     lines.append(line)
     console.print(f"recorded: {line.verdict}", soft_wrap=True)
     return line
 
 
-def line_of(effective: Effective, outcome: Outcome, took_s: int) -> Line:
+def line_of(effective: Effective, outcome: Outcome, commit: str, took_s: int) -> Line:
     """Describe an outcome as a line of the record.
 
     Args:
         effective: the scenario as it was run.
         outcome: what came of it.
+        commit: what it was run with.
         took_s: how long that took; seconds.
     """
     first = manifest.load(outcome.runs[0])
@@ -154,7 +174,7 @@ def line_of(effective: Effective, outcome: Outcome, took_s: int) -> Line:
         content=lines.content(effective),
         run=f"{outcome.folder.parent.name}/{outcome.folder.name}",
         when=outcome.series.started if outcome.series else first.started,
-        commit=first.git.commit,
+        commit=commit,
         kernel=first.host.kernel,
         cpus=first.host.cpus,
         verdict=outcome.verdict["verdict"],

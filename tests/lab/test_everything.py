@@ -37,8 +37,8 @@ def catalogue(elsewhere: Path, write_scenario: Write, monkeypatch: pytest.Monkey
 def run_all(
     catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch, endings: dict[str, Callable[[Effective], Ending]]
 ) -> list[Ended]:
-    def of_scenario(slug: str, *_: object, **__: object) -> Outcome:
-        ending = endings[slug](next(one for one in catalogue if one.slug == slug))
+    def of_scenario(effective: Effective, *_: object, **__: object) -> Outcome:
+        ending = endings[effective.slug](effective)
         if isinstance(ending, BaseException):
             raise ending
         return ending

@@ -24,6 +24,7 @@ from tests.lab.series_support import write
 from tests.lab.support import MINIMAL, Make
 from tests.lab.test_series_arms import ARMS, COMPARED
 
+COMMIT = "c" * 40
 PUBLISHED = "published:\n  says: 3 | succeed\n  here: {served: client.requests.ok, all: load.users}\n"
 
 
@@ -57,7 +58,7 @@ def line(effective: Effective, number: int = 1, **changed: object) -> Line:
         "content": lines.content(effective),
         "run": f"one/{number}",
         "when": f"2026-11-21T08:00:{number:02}Z",
-        "commit": "c" * 40,
+        "commit": COMMIT,
         "kernel": "6.18",
         "cpus": 2,
         "verdict": "reproduced",
@@ -133,7 +134,7 @@ def record(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(paths, "EXPERIMENTS", elsewhere / "experiments.jsonl")
     monkeypatch.setattr(documents, "DOCUMENT", elsewhere / "experiments.md")
     monkeypatch.setattr(documents, "README", elsewhere / "README.md")
-    monkeypatch.setattr(recorder, "refuse_changes", lambda: None)
+    monkeypatch.setattr(recorder, "refuse_changes", lambda commit=COMMIT: commit)
     return elsewhere
 
 
@@ -143,16 +144,15 @@ class Runs:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, scenarios: Path, *endings: BaseException | None) -> None:
         self.ran: list[str] = []
         self._endings = list(endings)
-        self._scenarios = scenarios
         monkeypatch.setattr(paths, "SCENARIOS", scenarios)
         monkeypatch.setattr(recorder, "of_scenario", self.of_scenario)
 
-    def of_scenario(self, slug: str, *_: object, **__: object) -> Outcome:
-        self.ran.append(slug)
+    def of_scenario(self, effective: Effective, *_: object, **__: object) -> Outcome:
+        self.ran.append(effective.slug)
         ending = self._endings.pop(0) if self._endings else None
         if ending is not None:
             raise ending
-        return run_outcome(resolve(slug, (), self._scenarios), verdict_of({"served": "true"}), len(self.ran))
+        return run_outcome(effective, verdict_of({"served": "true"}), len(self.ran))
 
 
 def recorded(scenarios: Path, runs: int, *of: str) -> recorder.Recorded:
@@ -212,7 +212,7 @@ def test_no_other_run_comes_between_two_recorded_ones(record: Path, monkeypatch:
         recorded(scenarios, 1, "one", "two")
     assert runs.ran == []
 
-    def of_scenario(*given: Any, **more: object) -> Outcome:  # noqa: ANN401 # what stands in its place takes
+    def of_scenario(*given: Any, **more: Any) -> Outcome:  # noqa: ANN401 # what stands in its place takes
         with pytest.raises(LabError, match="the recording of runs is at work"), machine_lock("another"):
             pass
         return runs.of_scenario(*given, **more)
@@ -225,11 +225,11 @@ def test_a_line_has_what_the_verdict_says(record: Path) -> None:
     one = resolve("one", (), write(record))
     beside = {"says": "3", "here": [{"name": "served", "expression": "client.requests.ok", "value": 3, "why": None}]}
     verdict = verdict_of({"served": "false", "queue": "unknown"}, unexplained=2, published=beside)
-    found = recorder.line_of(one, run_outcome(one, verdict), took_s=61)
+    found = recorder.line_of(one, run_outcome(one, verdict), COMMIT, took_s=61)
     assert (found.run, found.when, found.commit) == (
         "one/20261121T080001Z-default-r01",
         "2026-11-21T08:00:01Z",
-        "c" * 40,
+        COMMIT,
     )
     assert (found.verdict, found.false, found.unknown) == ("inconclusive", ["served"], ["queue"])
     assert (found.unexplained, found.here, found.took_s) == (2, {"client.requests.ok": 3}, 61)
@@ -239,25 +239,33 @@ def test_a_series_is_one_line(record: Path) -> None:
     scenarios = write(record, scenario=MINIMAL + COMPARED + ARMS)
     one = resolve("one", (), scenarios)
     of_runs = dict.fromkeys(("keep-alive", "no-keep-alive", "proxied"), verdict_of({"served": "true"}))
-    found = recorder.line_of(one, series_outcome(one, scenarios, verdict_of({"faster": "true"}), of_runs), took_s=99)
+    found = recorder.line_of(
+        one, series_outcome(one, scenarios, verdict_of({"faster": "true"}), of_runs), COMMIT, took_s=99
+    )
     assert found.run.startswith("series/")
     assert (found.verdict, found.unexplained, found.identities["true"]) == ("reproduced", 0, 108)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    command = ["git", "-C", str(folder), *identity, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def own_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "ROOT", folder)
+    monkeypatch.setattr(paths, "EXPERIMENTS", folder / "docs" / "experiments.jsonl")
+    monkeypatch.setattr(documents, "FILES", (folder / "README.md",))
 
 
 def test_a_work_tree_that_its_commit_does_not_describe_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def git(*arguments: str) -> None:
-        identity = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-        subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True, capture_output=True)
-
-    monkeypatch.setattr(paths, "ROOT", tmp_path)
-    monkeypatch.setattr(paths, "EXPERIMENTS", tmp_path / "docs" / "experiments.jsonl")
-    monkeypatch.setattr(documents, "FILES", (tmp_path / "README.md",))
+    own_files(tmp_path, monkeypatch)
     with pytest.raises(BadInput, match="no git repository"):
         recorder.refuse_changes()
-    git("init", "-q")
-    git("commit", "-q", "--allow-empty", "-m", "first")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
     recorder.refuse_changes()
     (tmp_path / "docs").mkdir()
     for own in ("docs/experiments.jsonl", "README.md"):
@@ -266,6 +274,55 @@ def test_a_work_tree_that_its_commit_does_not_describe_is_refused(
     (tmp_path / "code.py").write_text("changed")
     with pytest.raises(BadInput, match=r"differs from its commit: code\.py; commit it first"):
         recorder.refuse_changes()
+
+
+def test_a_commit_on_the_way_is_refused_unless_it_is_of_the_record_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_files(tmp_path, monkeypatch)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
+    began = recorder.refuse_changes()
+    assert began == git(tmp_path, "rev-parse", "HEAD")
+    for name in ("README.md", "code.py"):
+        assert recorder.refuse_changes(began) == began
+        (tmp_path / name).write_text("changed")
+        git(tmp_path, "add", name)
+        git(tmp_path, "commit", "-q", "-m", name)
+    recorder.refuse_changes()
+    with pytest.raises(BadInput, match=rf"the commit that the recording began with, {began[:12]}: code\.py; give"):
+        recorder.refuse_changes(began)
+
+
+def test_a_line_names_what_the_recording_began_with(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenarios = write(record)
+    Runs(monkeypatch, scenarios)
+    asked: list[str | None] = []
+
+    def refuse_changes(commit: str | None = None) -> str:
+        asked.append(commit)
+        return commit or "d" * 40
+
+    monkeypatch.setattr(recorder, "refuse_changes", refuse_changes)
+    assert [one.commit for one in recorded(scenarios, 2, "one").lines] == ["d" * 40] * 2
+    assert asked == [None, "d" * 40, "d" * 40]
+
+
+def test_what_is_run_is_the_scenario_in_hand_whatever_becomes_of_its_file(
+    elsewhere: Path, effective: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = effective()
+    ran: list[Effective] = []
+
+    def of_run(resolved: Effective, *_: object, **__: object) -> Outcome:
+        ran.append(resolved)
+        return run_outcome(resolved, verdict_of({}))
+
+    monkeypatch.setattr(outcome, "of_run", of_run)
+    monkeypatch.setattr(paths, "SCENARIOS", write(elsewhere, scenario=MINIMAL.replace("users: 3", "users: 4")))
+    with machine_lock("the recording of runs") as lock:
+        outcome.of_scenario(one, ["connlab"], Console(quiet=True), lock, new=True)
+    assert ran == [one]
 
 
 # --- the documents -------------------------------------------------------------------------------------------
