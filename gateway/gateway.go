@@ -24,6 +24,8 @@ import (
 const (
 	// How long requests under way may take after SIGTERM, as nginx's worker_shutdown_timeout in the lab.
 	graceMax = 5 * time.Second
+	// How long those that were cut short then may take to get their lines.
+	drainMax = time.Second
 	// How long a line may wait for its file, as in nginx's access_log in the lab.
 	flushPeriod = time.Second
 )
@@ -35,6 +37,8 @@ type places struct {
 
 // A gateway is everything that serves and records.
 type gateway struct {
+	grace                time.Duration
+	handler              *proxy.Handler
 	traffic, management  *http.Server
 	listeners            [2]net.Listener
 	pool                 *upstream.Pool
@@ -49,7 +53,7 @@ func open(ctx context.Context, settings config.Config, places places, stderr io.
 	if err != nil {
 		return nil, err
 	}
-	g := &gateway{stopFlushing: make(chan struct{}), flushd: make(chan struct{})}
+	g := &gateway{grace: graceMax, stopFlushing: make(chan struct{}), flushd: make(chan struct{})}
 	for _, name := range []string{"access.jsonl", "error.log", "dials.jsonl"} {
 		file, err := journal.Create(filepath.Join(places.raw, name), stderr)
 		if err != nil {
@@ -60,16 +64,16 @@ func open(ctx context.Context, settings config.Config, places places, stderr io.
 	faults := access.NewErrorLog(g.files[1])
 	g.dials = g.files[2]
 	g.pool = upstream.NewPool(settings, upstream.NewLog(g.dials))
-	handler := proxy.New(addresses, g.pool, access.NewLog(g.files[0]), faults)
+	g.handler = proxy.New(addresses, g.pool, access.NewLog(g.files[0]), faults)
 	g.traffic = &http.Server{
-		Handler:     handler,
+		Handler:     g.handler,
 		IdleTimeout: settings.ServerIdleTimeout,
 		ConnContext: client.Context,
 		ErrorLog:    log.New(faults, "", 0),
 	}
 	clients := &client.Counter{}
 	g.management = &http.Server{
-		Handler:  management.Handler(g.pool, g.traffic, handler, clients, addresses),
+		Handler:  management.Handler(g.pool, g.traffic, g.handler, clients, addresses),
 		ErrorLog: log.New(faults, "", 0),
 	}
 	for i, address := range []string{places.traffic, places.management} {
@@ -101,22 +105,29 @@ func (g *gateway) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	case fault = <-failed:
 	}
-	g.stop()
+	lost := g.stop()
 	serving.Wait()
 	close(g.stopFlushing)
 	<-g.flushd
-	return errors.Join(fault, g.closeFiles())
+	return errors.Join(fault, lost, g.closeFiles())
 }
 
 // stop ends the traffic first: the management port answers until then.
-func (g *gateway) stop() {
-	grace, cancel := context.WithTimeout(context.Background(), graceMax)
+func (g *gateway) stop() error {
+	grace, cancel := context.WithTimeout(context.Background(), g.grace)
 	defer cancel()
 	if g.traffic.Shutdown(grace) != nil {
 		_ = g.traffic.Close()
 	}
+	drain, cancel := context.WithTimeout(context.Background(), drainMax)
+	defer cancel()
+	without := g.handler.Drain(drain)
 	g.pool.Close()
 	_ = g.management.Close()
+	if without > 0 {
+		return fmt.Errorf("its record is not complete: requests that did not end, and have no line: %d", without)
+	}
+	return nil
 }
 
 func (g *gateway) flushNowAndThen() {

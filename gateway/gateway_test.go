@@ -593,6 +593,58 @@ func TestARequestUnderWayIsFinishedAtTheEnd(t *testing.T) {
 	}
 }
 
+func TestARequestThatIsCutShortAtTheEndHasItsLine(t *testing.T) {
+	server, _ := backend(t)
+	r := start(t, defaults, addressOf(server))
+	r.gateway.grace = 50 * time.Millisecond
+	const users = 20
+	var all sync.WaitGroup
+	for range users {
+		all.Go(func() { _, _ = r.get("/x?after=30s") })
+	}
+	r.eventually("under way", func(s gatewayState) bool { return s.Connections.Open == users })
+	found := lines[accessLine](r, "access")
+	all.Wait()
+	if len(found) != users {
+		t.Errorf("%d lines of %d requests", len(found), users)
+	}
+	for _, line := range found {
+		if line.Status != 499 || line.Completion != "" || line.Upstream == "-" {
+			t.Errorf("%+v", line)
+		}
+	}
+}
+
+// An upgraded connection is not net/http's any more: its end is not the traffic's.
+func TestARequestThatDoesNotEndIsALostLine(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Upgrade", "echo")
+		w.WriteHeader(http.StatusSwitchingProtocols)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.Copy(io.Discard, conn)
+	}))
+	t.Cleanup(server.Close)
+	r := start(t, defaults, addressOf(server))
+	conn, err := net.Dial("tcp", r.gateway.listeners[0].Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	if _, err := conn.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	want := "its record is not complete: requests that did not end, and have no line: 1"
+	if err := r.stop(); err == nil || err.Error() != want {
+		t.Errorf("it ended with %v, want %s", err, want)
+	}
+}
+
 func TestABadStartEndsWithALineForEachFault(t *testing.T) {
 	environment := map[string]string{
 		"CONNLAB_UPSTREAMS": "127.0.0.1:9", "CONNLAB_MAX_IDLE_CONNS": "many", "CONNLAB_MAX_IDLE_CONNS_PER_HOST": "2",

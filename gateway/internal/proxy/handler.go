@@ -23,6 +23,9 @@ import (
 // nginx's word for a client that closed its connection before it had an answer.
 const statusClientClosed = 499
 
+// How often Drain looks.
+const drainPeriod = 5 * time.Millisecond
+
 // A Handler is the reverse proxy.
 type Handler struct {
 	proxy   httputil.ReverseProxy
@@ -68,6 +71,20 @@ func (h *Handler) Requests() Requests {
 	return Requests{InFlight: h.inFlight.Load(), Waiting: h.waiting.Load(), Served: h.served.Load()}
 }
 
+// Drain waits until all requests have their lines, and returns how many have none when ctx ends.
+func (h *Handler) Drain(ctx context.Context) (without int64) {
+	ticker := time.NewTicker(drainPeriod)
+	defer ticker.Stop()
+	for h.inFlight.Load() > 0 {
+		select {
+		case <-ctx.Done():
+			return h.inFlight.Load()
+		case <-ticker.C:
+		}
+	}
+	return 0
+}
+
 type exchangeKey struct{}
 
 func exchangeOf(ctx context.Context) *exchange {
@@ -85,8 +102,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := &exchange{waiting: &h.waiting}
 	complete := false
 	defer func() {
-		h.inFlight.Add(-1)
-		h.served.Add(1)
 		received := conn.EndOfRequest()
 		if complete {
 			// So that the line stands for bytes that were sent, and has the time when the last one was.
@@ -102,6 +117,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Received: received, Sent: conn.Written() - writtenBefore, BodySent: answer.body,
 			Complete: complete && answer.status != statusClientClosed, Status: answer.status, Tries: e.all(),
 		})
+		h.served.Add(1)
+		h.inFlight.Add(-1)
 	}()
 	// A copy that breaks off ends by a panic: net/http then closes the client's connection.
 	ctx := context.WithValue(r.Context(), exchangeKey{}, e)
