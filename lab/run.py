@@ -47,7 +47,7 @@ def run(
     with machine_lock(f"the run of {effective.slug}", held=lock) as held, interruptible():
         clear_up_after(held)
         occasion = Occasion(cell=effective.variant.arm or Occasion.cell, guesses=guesses)
-        session = open_session(effective, command, occasion)
+        session = open_session(effective, command, occasion, held)
         record(session, console, held, effective.slug)
         return session.folder
 

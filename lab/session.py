@@ -13,6 +13,7 @@ from lab import facts, manifest, paths
 from lab.catalogue import CATALOGUE
 from lab.effective import Effective
 from lab.errors import LabError
+from lab.lock import Lock
 from lab.manifest import Guess, Manifest, Status, actions_of, instances_of, knob_records, utc_now
 from lab.topology import Topology, topology_of
 
@@ -62,8 +63,16 @@ class Session:
         self.save()
 
 
-def open_session(effective: Effective, command: Sequence[str], occasion: Occasion = _ALONE) -> Session:
+def open_session(
+    effective: Effective, command: Sequence[str], occasion: Occasion = _ALONE, lock: Lock | None = None
+) -> Session:
     """Make the run's folders and its first manifest.
+
+    Args:
+        effective: what is run.
+        command: the command line.
+        occasion: which run it is.
+        lock: the machine's lock; it names the folder at once, so that no death leaves a run that seems at work.
 
     Raises:
         LabError: they cannot be made, or no engine answers.
@@ -71,6 +80,8 @@ def open_session(effective: Effective, command: Sequence[str], occasion: Occasio
     topology = topology_of(effective)
     host, git, version = facts.host(), facts.git_state(), facts.lab_version()
     folder = _make_folders(paths.RESULTS / effective.slug, topology, occasion)
+    if lock:
+        lock.note(f"the run of {effective.slug}", folder)
     scenario = effective.scenario
     first = Manifest(
         scenario=effective.slug,

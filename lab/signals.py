@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from types import FrameType
 
+from lab.errors import Interruption
+
 _SIGNALS = {
     signal.SIGINT: "interrupted (Ctrl-C)",
     signal.SIGTERM: "terminated (SIGTERM)",
@@ -24,6 +26,9 @@ def interruptible() -> Iterator[None]:
     """Raise Interrupted at the first signal; later ones are answered, but do not disturb the clearing up.
 
     A signal that this process was started to ignore, as `nohup` has it, is ignored still.
+
+    Raises:
+        Interruption: in the place of an Interrupted that nothing inside has answered.
     """
     interrupted = False
 
@@ -39,6 +44,8 @@ def interruptible() -> Iterator[None]:
     before = {number: signal.signal(number, handle) for number in heeded}
     try:
         yield
+    except Interrupted as error:
+        raise Interruption(str(error)) from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

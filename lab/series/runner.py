@@ -44,7 +44,7 @@ class RealRunner:
             way_on = "NEW=1 (--new) starts another series"
             raise LabError(f"connlab/{rebuilt[0]} was rebuilt since the series began", way_on=way_on)
         expected = replace(occasion, guesses=self._guesses.get(occasion.cell, ()))
-        session = open_session(effective, self._command, expected)
+        session = open_session(effective, self._command, expected, self._lock)
         opened(session.folder)
         record(session, self._console, self._lock, title)
 

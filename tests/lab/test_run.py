@@ -10,9 +10,12 @@ from rich.console import Console
 
 from lab import limits
 from lab.effective import Effective
-from lab.errors import BadInput, LabError
+from lab.errors import BadInput, Interruption, LabError
 from lab.lock import machine_lock
 from lab.run import run
+from lab.series import matrices
+from lab.series.command import run_plan
+from tests.lab import series_support
 from tests.lab.support import IMAGES, FakeDocker, Make
 
 
@@ -28,6 +31,11 @@ def start(effective: Make, elsewhere: Path, fake_docker: FakeDocker) -> Callable
         return run(effective(*overrides), ["connlab", "run", "one"], Console(stderr=True))
 
     return go
+
+
+def interrupt(*_: object, **__: object) -> None:
+    """What a signal does, in the place of anything."""
+    series_support.interrupt()
 
 
 def manifest_of(elsewhere: Path) -> dict[str, Any]:
@@ -151,6 +159,40 @@ def test_a_run_that_was_killed_is_told_so_by_the_next(
     left = json.loads(first.read_bytes())
     assert left["status"] == "aborted"
     assert "ended without a word" in left["reason"]
+
+
+@pytest.mark.parametrize("moment", ["lab.run.clear_up_after", "lab.facts.host", "lab.manifest.reserve"])
+def test_an_interruption_before_the_run_is_at_work_needs_no_traceback(
+    start: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    monkeypatch.setattr(moment, interrupt)
+    with pytest.raises(Interruption, match=r"^interrupted \(Ctrl-C\)$"):
+        start()
+
+
+def test_an_interruption_before_the_first_place_of_a_series_needs_no_traceback(
+    elsewhere: Path, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fake_docker.calls == []
+    plan = matrices.plan("grid", folder=series_support.write(elsewhere))
+    monkeypatch.setattr("lab.series.fingerprint.now", interrupt)
+    with pytest.raises(Interruption, match=r"^interrupted \(Ctrl-C\)$"):
+        run_plan(plan, ["connlab"], Console(stderr=True), new=False)
+
+
+def test_a_run_that_was_killed_as_it_was_opened_is_told_so_by_the_next(
+    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
+    with monkeypatch.context() as killed:
+        killed.setattr("lab.run.record", interrupt)
+        with pytest.raises(Interruption):
+            start()
+    (first,) = elsewhere.glob("results/one/*/manifest.json")
+    assert json.loads(first.read_bytes())["status"] == "running"
+    with pytest.raises(LabError):
+        start()
+    assert json.loads(first.read_bytes())["status"] == "aborted"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import pytest
 
 PROGRAM = """
 import signal, sys, time
-from lab.signals import Interrupted, interruptible
+from lab.errors import Interruption
+from lab.signals import interruptible
 # As it was started, whatever those do who started the tests.
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN if str(int(number)) in sys.argv else signal.SIG_DFL)
@@ -19,7 +20,7 @@ try:
             print("clearing up", flush=True)
             time.sleep(0.5)
             print("cleared up", flush=True)
-except Interrupted as reason:
+except Interruption as reason:
     print(reason, flush=True)
     sys.exit(4)
 """
