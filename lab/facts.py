@@ -94,8 +94,13 @@ def build_images(names: list[str]) -> None:
     for script, *arguments in (["base-image.sh"], ["images.sh", *names]):
         command = [str(paths.SETUP / script), *arguments]
         try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
+            with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr) as build:
+                try:
+                    build.wait()
+                except BaseException:
+                    build.terminate()  # and not killed, as `run` would: it ends what it has started
+                    raise
         except OSError as error:
             raise LabError(f"{command[0]}: {error.strerror}") from None
-        if done.returncode != 0:
+        if build.returncode != 0:
             raise LabError(f"the images were not built: {', '.join(names)}", way_on="read what was printed above")

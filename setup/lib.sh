@@ -10,14 +10,19 @@ die() {
 }
 
 # Runs a long command with its output in a log; prints the seconds it takes, and the log's end when it fails.
+# A signal ends it with all that it has started: it has a process group of its own, for one in the background would
+# ignore Ctrl-C and work on.
 quietly() {
-  local what=$1 log
+  local what=$1 log child
   shift
   log=$(mktemp "${TMPDIR:-/tmp}/connlab-setup.XXXXXX")
   say "$what …"
   local began=$SECONDS shown=0
+  set -m
   "$@" >"$log" 2>&1 </dev/null &
-  local child=$!
+  child=$!
+  set +m
+  trap 'kill -- "-$child" || true; wait "$child" || true; die "$what: interrupted; the log is in $log"' INT TERM HUP
   while kill -0 "$child" 2>/dev/null; do
     sleep 1
     if ((SECONDS - began >= shown + 15)); then
@@ -26,6 +31,7 @@ quietly() {
     fi
   done
   if wait "$child"; then
+    trap - INT TERM HUP
     say "$what: done in $((SECONDS - began)) s"
     rm -f "$log"
   else

@@ -1,0 +1,82 @@
+"""The set-up's scripts, in a copy and with programs that only pretend: how they end, and what they leave."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab import facts, paths
+from lab.signals import Interrupted
+
+SECONDS = 20
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def is_at_work(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def script(folder: Path, *lines: str) -> Path:
+    """A script as those of the set-up are, whose long command is `work`: it says who it is and would work for long."""
+    file = folder / "script.sh"
+    head = ("#!/usr/bin/env bash", "set -euo pipefail", f"source {paths.SETUP}/lib.sh")
+    work = f"work() {{ sleep 60 & echo $! >{folder}/pid.part; mv {folder}/pid.part {folder}/pid; wait; }}"
+    file.write_text("\n".join([*head, work, *lines, ""]))
+    file.chmod(0o755)
+    return file
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_set_up_with_all_that_it_has_started(tmp_path: Path, number: signal.Signals) -> None:
+    file = script(tmp_path, f"trap 'touch {tmp_path}/cleared' EXIT", "quietly 'long work' work", "say 'after it'")
+    # Whatever those do who started the tests, a terminal's set-up ignores no signal.
+    command = ["env", "--default-signal=INT,TERM,HUP", str(file)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        wait_until((tmp_path / "pid").exists)
+        os.killpg(process.pid, number)
+        _, said = process.communicate(timeout=SECONDS)
+    assert process.returncode == 4
+    assert "connlab set-up: long work: interrupted; the log is in /" in said
+    assert "after it" not in said
+    assert (tmp_path / "cleared").exists()
+    wait_until(lambda: not is_at_work(int((tmp_path / "pid").read_text())))
+
+
+def test_a_signal_after_the_long_work_is_nobody_s_to_answer(tmp_path: Path) -> None:
+    file = script(tmp_path, "quietly 'short work' true", "kill -TERM $$")
+    ended = subprocess.run([str(file)], capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert ended.returncode == -signal.SIGTERM
+    assert "short work: done" in ended.stderr
+
+
+def test_an_interrupted_build_of_images_ends_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(tmp_path, "quietly 'long work' work").rename(tmp_path / "base-image.sh")
+    monkeypatch.setattr(paths, "SETUP", tmp_path)
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 2)
+        with pytest.raises(Interrupted):
+            facts.build_images(["backend"])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    wait_until(lambda: not is_at_work(int((tmp_path / "pid").read_text())))
