@@ -1,11 +1,6 @@
 package capture
 
-import (
-	"fmt"
-	"strings"
-
-	"connlab/collector/internal/management"
-)
+import "fmt"
 
 // A Mode says which packets are kept.
 type Mode string
@@ -26,17 +21,13 @@ func ParseMode(name string) (Mode, error) {
 	return "", fmt.Errorf("%q is no capture mode: want %s, %s or %s", name, Headers, Handshakes, Off)
 }
 
-// filter is the capture's filter in the language of pcap-filter(7). The lab's own traffic is left out.
+// filter is the capture's filter in the language of pcap-filter(7). It need not leave out the lab's own traffic, which
+// goes over the loopback.
 func filter(mode Mode) string {
-	packets := "tcp"
 	if mode == Handshakes {
 		// The language looks into TCP below IPv4 only. Below IPv6 the flags are byte 13 behind a header of 40 bytes:
 		// FIN 1, SYN 2, RST 4.
-		packets = "(tcp[tcpflags] & (tcp-syn|tcp-fin|tcp-rst) != 0 or (ip6[6] == 6 and ip6[53] & 7 != 0))"
+		return "tcp[tcpflags] & (tcp-syn|tcp-fin|tcp-rst) != 0 or (ip6[6] == 6 and ip6[53] & 7 != 0)"
 	}
-	clauses := []string{packets}
-	for _, port := range []int{management.ServerPort, management.K6Port} {
-		clauses = append(clauses, fmt.Sprintf("not tcp port %d", port))
-	}
-	return strings.Join(clauses, " and ")
+	return "tcp"
 }

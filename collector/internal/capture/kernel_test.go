@@ -46,11 +46,7 @@ func TestTheCaptureHoldsTheKnownPackets(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := listen(t, test.address, "8080")
-			management := listen(t, test.address, "8081")
-			report, packets := captureWhile(t, test.mode, 1<<30, func(string) {
-				exchange(t, server)
-				exchange(t, management)
-			})
+			report, packets := captureWhile(t, test.mode, 1<<30, func(string) { exchange(t, server) })
 			got := flags(t, packets, 8080)
 			bare := slices.DeleteFunc(slices.Clone(got), func(packet string) bool { return packet[2:] != "A" })
 			rest := slices.DeleteFunc(slices.Clone(got), func(packet string) bool { return packet[2:] == "A" })

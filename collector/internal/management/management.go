@@ -1,5 +1,5 @@
-// Package management names the ports of the lab's own traffic. It is left out of socket counts and of the capture,
-// so that the instruments do not measure themselves.
+// Package management names the ports of the lab's own traffic. It goes over the loopback, which the capture does not
+// see, and is left out of socket counts, so that the instruments do not measure themselves.
 package management
 
 // The ports on which every server role answers the collector (Actuator, stub_status), and k6's REST API.
@@ -8,5 +8,5 @@ const (
 	K6Port     = 6565
 )
 
-// IsPort says whether a socket with this port belongs to the lab's own traffic.
+// IsPort says whether the lab's own traffic has this port.
 func IsPort(port uint16) bool { return port == ServerPort || port == K6Port }

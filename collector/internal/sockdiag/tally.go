@@ -66,7 +66,8 @@ func (t *Tally) Listens(listeners []Listener) {
 
 // Add counts a socket.
 func (t *Tally) Add(s Socket) {
-	if management.IsPort(s.Local.Port()) || management.IsPort(s.Peer.Port()) {
+	// A client of the load may have one of these ports as its own; management is on the loopback alone.
+	if s.Peer.Addr().IsLoopback() && (management.IsPort(s.Local.Port()) || management.IsPort(s.Peer.Port())) {
 		return
 	}
 	k := groupKey{state: s.State, side: Client, port: s.Peer.Port(), local: s.Local.Addr(), peer: s.Peer.Addr()}

@@ -9,13 +9,16 @@ import (
 func TestTallyGroupsBySideAndServerPort(t *testing.T) {
 	const here, there = "172.18.0.2", "172.18.0.3"
 	tally := NewTally()
-	tally.Listens([]Listener{{Port: 8080}, {Port: 8081}})
+	tally.Listens([]Listener{{Port: 8080}})
 	for _, s := range []Socket{
 		socket(Established, here+":8080", there+":40000"),
 		socket(Established, here+":8080", there+":40001"),
 		socket(SynRecv, here+":8080", there+":40002"),
 		socket(Established, here+":50000", there+":8080"),
 		socket(TimeWait, here+":50001", there+":8080"),
+		// Clients whose own port is one of the lab's elsewhere.
+		socket(SynSent, here+":8081", there+":8080"),
+		socket(SynRecv, here+":8080", there+":6565"),
 		// The lab's own traffic, on either side.
 		socket(Established, "127.0.0.1:8081", "127.0.0.1:50002"),
 		socket(Established, "127.0.0.1:50002", "127.0.0.1:8081"),
@@ -27,7 +30,8 @@ func TestTallyGroupsBySideAndServerPort(t *testing.T) {
 	want := []Group{
 		{Established, Client, 8080, local, peer, 1},
 		{Established, Server, 8080, local, peer, 2},
-		{SynRecv, Server, 8080, local, peer, 1},
+		{SynSent, Client, 8080, local, peer, 1},
+		{SynRecv, Server, 8080, local, peer, 2},
 		{TimeWait, Client, 8080, local, peer, 1},
 	}
 	if got := tally.Take(); !slices.Equal(got, want) {
