@@ -21,8 +21,28 @@ done
 
 # The development lock holds all of the other, so a `run` after a `test` finds its environment fresh.
 stamp() { cat "$1" pyproject.toml | sha256sum | cut -c1-16; }
-have=$(cat "$venv/connlab.stamp" 2>/dev/null || true)
-[[ $have == "$(stamp requirements-dev.lock)" || $have == "$(stamp "$lock")" ]] && [[ -x $venv/bin/$program ]] && exit 0
+fresh() {
+  local have
+  have=$(cat "$venv/connlab.stamp" 2>/dev/null || true)
+  [[ $have == "$(stamp requirements-dev.lock)" || $have == "$(stamp "$lock")" ]] && [[ -x $venv/bin/$program ]]
+}
+fresh && exit 0
+
+# One set-up at a time; what the other one has made needs no making again.
+mkdir -p .cache
+exec {locked}>.cache/python.lock
+if ! flock --nonblock "$locked"; then
+  say "waiting for another set-up of the Python packages …"
+  flock "$locked"
+fi
+
+# The new environment is made in its place, for its programs name their own path. The old one lies aside until the new
+# one is whole, and comes back where that does not become so: a failed download leaves nobody without.
+readonly aside=.cache/$venv.old
+bring_back() { [[ ! -d $aside ]] || { rm -rf "$venv" && mv "$aside" "$venv"; }; }
+trap bring_back EXIT
+bring_back # what a killed set-up left aside
+fresh && exit 0
 
 # Debian keeps venv's pip in a package of its own.
 if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
@@ -33,12 +53,13 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
 fi
 
 install() {
-  rm -rf "$venv"
+  [[ ! -d $venv ]] || mv "$venv" "$aside"
   "$python" -m venv "$venv"
   "$venv/bin/python" -m pip install --require-hashes --disable-pip-version-check --no-input --requirement "$lock"
   if [[ $program == connlab ]]; then
     .venv/bin/python -m pip install --no-deps --no-build-isolation --no-index --disable-pip-version-check --editable .
   fi
   stamp "$lock" >"$venv/connlab.stamp"
+  rm -rf "$aside"
 }
 quietly "installing the Python packages of $lock" install

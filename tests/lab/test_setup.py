@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -80,3 +81,83 @@ def test_an_interrupted_build_of_images_ends_in_order(tmp_path: Path, monkeypatc
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     wait_until(lambda: not is_at_work(int((tmp_path / "pid").read_text())))
+
+
+# --- the Python environment ----------------------------------------------------------------------------------
+
+PYTHON = """#!/usr/bin/env bash
+case "$*" in
+  "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
+  *" --requirement "*) echo "${@: -1}" >>installed; sleep 0.5; [[ ! -e offline ]] ;;
+  *" --editable ."*) printf '#!/bin/sh\\n' >.venv/bin/connlab; chmod +x .venv/bin/connlab ;;
+esac
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tree with the set-up of the Python environment, and a Python that writes down what it is to install."""
+    folder = tmp_path / "tree"
+    (folder / "setup").mkdir(parents=True)
+    for name in ("lib.sh", "python.sh"):
+        shutil.copy(paths.SETUP / name, folder / "setup")
+    for name in ("requirements.lock", "requirements-dev.lock", "pyproject.toml"):
+        (folder / name).write_text(name)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").write_text(PYTHON)
+    (tmp_path / "bin" / "python3").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    return folder
+
+
+def begin(tree: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([tree / "setup" / "python.sh", *arguments], stderr=subprocess.PIPE, text=True)
+
+
+def set_up(tree: Path, *arguments: str) -> int:
+    with begin(tree, *arguments) as process:
+        process.communicate(timeout=SECONDS)
+    return process.returncode
+
+
+def installed(tree: Path) -> list[str]:
+    return (tree / "installed").read_text().splitlines()
+
+
+def test_what_is_fresh_is_not_made_again(tree: Path) -> None:
+    assert [set_up(tree), set_up(tree), set_up(tree, "dev"), set_up(tree, "dev"), set_up(tree)] == [0] * 5
+    assert installed(tree) == ["requirements.lock", "requirements-dev.lock"]
+    assert sorted(file.name for file in (tree / ".cache").iterdir()) == ["python.lock"]
+
+
+def test_two_set_ups_at_once_make_one_environment(tree: Path) -> None:
+    with begin(tree) as one, begin(tree) as two:
+        said = one.communicate(timeout=SECONDS)[1] + two.communicate(timeout=SECONDS)[1]
+    assert (one.returncode, two.returncode, installed(tree)) == (0, 0, ["requirements.lock"])
+    assert "waiting for another set-up" in said
+
+
+def test_a_failed_installation_leaves_the_old_environment(tree: Path) -> None:
+    assert set_up(tree) == 0
+    (tree / ".venv" / "mark").touch()
+    (tree / "requirements.lock").write_text("newer")
+    (tree / "offline").touch()
+    assert set_up(tree) == 4
+    assert (tree / ".venv" / "mark").exists()
+    (tree / "offline").unlink()
+    assert set_up(tree) == 0
+    assert not (tree / ".venv" / "mark").exists()
+
+
+def test_a_killed_installation_loses_nothing_that_a_failed_one_would_keep(tree: Path) -> None:
+    assert set_up(tree) == 0
+    (tree / ".venv" / "mark").touch()
+    (tree / ".cache" / ".venv.old").parent.mkdir(exist_ok=True)
+    (tree / ".venv").rename(tree / ".cache" / ".venv.old")
+    (tree / ".venv").mkdir()
+    (tree / "offline").touch()
+    assert set_up(tree, "dev") == 4
+    assert (tree / ".venv" / "mark").exists()
+    (tree / ".venv").rename(tree / ".cache" / ".venv.old")
+    assert set_up(tree) == 0
+    assert installed(tree) == ["requirements.lock", "requirements-dev.lock"]
