@@ -12,15 +12,16 @@ venv=.venv lock=requirements.lock program=connlab
 
 python=
 for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
-  if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+  if version=$("$candidate" -c 'import sys; print(sys.version_info[:2]); sys.exit(sys.version_info < (3, 11))' 2>/dev/null); then
     python=$(command -v "$candidate")
     break
   fi
 done
 [[ -n $python ]] || die "Python 3.11 or newer is missing" "way on: install it (Debian: apt-get install python3 python3-venv)"
 
+# An environment is of one place and one Python: in a copy of the tree its programs would run those of the first.
+stamp() { { pwd -P; printf '%s\n' "$version"; cat "$1" pyproject.toml; } | sha256sum | cut -c1-16; }
 # The development lock holds all of the other, so a `run` after a `test` finds its environment fresh.
-stamp() { cat "$1" pyproject.toml | sha256sum | cut -c1-16; }
 fresh() {
   local have
   have=$(cat "$venv/connlab.stamp" 2>/dev/null || true)

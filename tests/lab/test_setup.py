@@ -87,6 +87,7 @@ def test_an_interrupted_build_of_images_ends_in_order(tmp_path: Path, monkeypatc
 
 PYTHON = """#!/usr/bin/env bash
 case "$*" in
+  *version_info*) cat "${0%/*}/version" ;;
   "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
   *" --requirement "*) echo "${@: -1}" >>installed; sleep 0.5; [[ ! -e offline ]] ;;
   *" --editable ."*) printf '#!/bin/sh\\n' >.venv/bin/connlab; chmod +x .venv/bin/connlab ;;
@@ -105,6 +106,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).write_text(name)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python3").write_text(PYTHON)
+    (tmp_path / "bin" / "version").write_text("(3, 11)")
     (tmp_path / "bin" / "python3").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     return folder
@@ -128,6 +130,18 @@ def test_what_is_fresh_is_not_made_again(tree: Path) -> None:
     assert [set_up(tree), set_up(tree), set_up(tree, "dev"), set_up(tree, "dev"), set_up(tree)] == [0] * 5
     assert installed(tree) == ["requirements.lock", "requirements-dev.lock"]
     assert sorted(file.name for file in (tree / ".cache").iterdir()) == ["python.lock"]
+
+
+def test_a_copy_of_the_tree_and_another_python_have_an_environment_of_their_own(tree: Path, tmp_path: Path) -> None:
+    assert set_up(tree) == 0
+    copy = tmp_path / "copy"
+    shutil.copytree(tree, copy)
+    (copy / "installed").unlink()
+    assert set_up(copy) == 0
+    assert installed(copy) == ["requirements.lock"]
+    (tmp_path / "bin" / "version").write_text("(3, 12)")
+    assert set_up(tree) == 0
+    assert installed(tree) == ["requirements.lock"] * 2
 
 
 def test_two_set_ups_at_once_make_one_environment(tree: Path) -> None:
