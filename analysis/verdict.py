@@ -18,9 +18,9 @@ from analysis.published import PublishedResult
 from analysis.published import measured as measured_beside
 
 if TYPE_CHECKING:
-    from analysis.health import Health, Report
+    from analysis.health import Report
     from analysis.ledger.document import Ledger
-    from analysis.manifest import Manifest, Prediction
+    from analysis.manifest import Prediction
 
 FILE = Path("derived") / "verdict.json"
 SCHEMA: Literal["connlab.verdict/1"] = "connlab.verdict/1"
@@ -111,12 +111,12 @@ def of_run(run: Run, account: Ledger) -> Verdict:
         contract=SCHEMA,
         scenario=manifest.scenario,
         run=manifest.run,
-        verdict=_result(predictions, beyond_tolerance=_beyond_tolerance(manifest, account) is not None),
+        verdict=_result(predictions, beyond_tolerance=_beyond_tolerance(run, account) is not None),
         predictions=predictions,
         published=measured_beside(manifest.published, partial(number, run)),
         ledger=_summary(account),
         health={name: _health(report) for name, report in run.health.reports.items()},
-        problems=_problems(run.health, manifest, account),
+        problems=_problems(run, account),
     )
 
 
@@ -145,9 +145,12 @@ def _result(predictions: list[PredictionResult], *, beyond_tolerance: bool) -> R
     return "reproduced" if statuses == {"true"} and not beyond_tolerance else "inconclusive"
 
 
-def _beyond_tolerance(manifest: Manifest, account: Ledger) -> str | None:
+def _beyond_tolerance(run: Run, account: Ledger) -> str | None:
     """What to tell if the ledger leaves more open than the scenario tolerates; None if it does not."""
+    manifest = run.raw.manifest
     tolerated, unexplained = manifest.tolerance.unexplained, account.unexplained
+    if any(run.health.spoilt(Evidence.REQUESTS, f"k6/{each}") for each in run.k6):
+        unexplained = None
     if tolerated is not None and unexplained is None and manifest.status == "complete":
         return f"how many requests are unexplained is not known; the scenario tolerates {tolerated}"
     if tolerated is None or unexplained is None or unexplained <= tolerated:
@@ -160,14 +163,14 @@ def _health(report: Report) -> InstrumentHealth:
     return InstrumentHealth(healthy=report.healthy, figures=report.figures)
 
 
-def _problems(health: Health, manifest: Manifest, account: Ledger) -> list[ProblemEntry]:
+def _problems(run: Run, account: Ledger) -> list[ProblemEntry]:
     found = [
         ProblemEntry(instrument=each.instrument, message=each.message, spoils=sorted(each.spoils))
-        for each in health.problems
+        for each in run.health.problems
     ]
-    beyond = _beyond_tolerance(manifest, account)
+    beyond = _beyond_tolerance(run, account)
     if beyond is not None:
         found.append(ProblemEntry(instrument="ledger", message=beyond, spoils=[]))
-    if not manifest.predictions:
+    if not run.raw.manifest.predictions:
         found.append(ProblemEntry(instrument="manifest", message="the run has no predictions", spoils=[]))
     return found

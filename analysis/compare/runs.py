@@ -53,7 +53,8 @@ class RunRecord:
     def unusable(self) -> str | None:
         """Why the run is no evidence, None if it is.
 
-        A run that did not complete, or that is inconclusive about a prediction of its own, is shown and not counted.
+        A run that did not complete, that is inconclusive about a prediction of its own, or of which more is unexplained
+        than its scenario tolerates, is shown and not counted.
         """
         if self.manifest["status"] != "complete":
             reason = self.manifest.get("reason")
@@ -62,7 +63,7 @@ class RunRecord:
             unknown = [each for each in self.verdict["predictions"] if each["status"] == "unknown"]
             reasons = [f"{each['id']}: {each['why']}" for each in unknown[:1]]
             return "; ".join(["inconclusive", *reasons])
-        return None
+        return next((each["message"] for each in self.verdict["problems"] if each["instrument"] == "ledger"), None)
 
     def number(self, name: str) -> Number | None:
         """A figure or knob that is a number, None if it is unknown, or is none.

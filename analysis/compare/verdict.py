@@ -172,12 +172,12 @@ def _cell(series: Series, cell: str) -> CellVerdict:
     if group:
         not_used |= {run.name: run.unusable for run in group.runs if run.unusable is not None}
     own = _own(group) if group else []
-    begun = bool(group and any(run.verdict["predictions"] for run in group.runs))
+    judged = group is None or not group.used or any(run.verdict["predictions"] for run in group.runs)
     return CellVerdict(
         planned=len(places),
         used=len(group.used) if group else 0,
         not_used=not_used,
-        verdict=_own_verdict(own) if begun else None,
+        verdict=_own_verdict(own) if judged else None,
         predictions=own,
     )
 

@@ -62,6 +62,10 @@ _COUNTS = {
         "Connections whose handshake's last ACK and first data came within 50 µs; PassiveOpens may count one twice.",
         "count(*) FILTER (client_first_data_time_us - handshake_ack_time_us < 50)",
     ),
+    "perhaps_unknown": (
+        "Connections that may have been made by a SYN cookie, of which nothing tells whether the server ever had them.",
+        "count(*) FILTER (perhaps_unknown)",
+    ),
     "ack_dropped.min": (
         "Packets after the SYN, the handshake's last ACK and data, that met a full accept queue, at the least.",
         "coalesce(sum(ack_dropped_min), 0)",

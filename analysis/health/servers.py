@@ -106,7 +106,7 @@ def _compare_with_status(report: Report, log: Log, status: Scrape) -> None:
 
 
 def examine_errors(instance: str, error_log: Path) -> Report:
-    """Report on a proxy's error log: it is there from the proxy's start on, so a missing file is no log without errors."""
+    """Report on a proxy's error log: it is there from the proxy's start on, also if it has no line."""
     report = Report(f"errors/{instance}")
     try:
         error_log.open("rb").close()

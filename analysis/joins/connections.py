@@ -180,11 +180,13 @@ _LOST_SYNS = """
      ORDER BY syns.observer, syns.id, syns.time_us
 """
 
-# What that says of each connection that lost SYNs.
+# What that says of each connection that lost SYNs. Where both counters could account for a SYN, neither does: ACKs and
+# data that met a full accept queue count as its overflows, too.
 _QUEUE_PROOF = """
     CREATE TABLE queue_proof AS
-    SELECT observer, id, count(*) AS syns, count(*) FILTER (enough) AS syns_overflowed,
-           count(*) FILTER (syn_queue_full) AS syns_syn_queue_full,
+    SELECT observer, id, count(*) AS syns,
+           count(*) FILTER (enough AND NOT coalesce(syn_queue_full, false)) AS syns_overflowed,
+           count(*) FILTER (syn_queue_full AND NOT coalesce(enough, false)) AS syns_syn_queue_full,
            count(*) FILTER (drops = 0) AS syns_not_dropped, count(*) FILTER (drops IS NULL) AS syns_unsampled,
            min(depth) AS depth_min, max(depth) AS depth_max, max(queue_limit) AS queue_limit
       FROM lost_syns GROUP BY observer, id ORDER BY observer, id

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # nginx stamps its lines to the millisecond, from a clock that it reads once in each turn of its event loop.
 _NGINX_SLACK_US = 2_000
-# How late it may notice that a server closed, on a machine without a processor to spare.
+# How late it may notice that a server closed, or write its line, on a machine without a processor to spare.
 _NGINX_LATE_US = 1_000_000
 # Within this, only one connection may begin for its try to be told by time alone.
 _ALONE_US = 5_000
@@ -26,7 +26,7 @@ def build(database: duckdb.DuckDBPyConnection) -> None:
     database.execute(_DIALS_BY_ADDRESS, {"slack_us": CLOCK_SLACK_US})
     database.execute(_DIALS_BY_TIME, {"slack_us": CLOCK_SLACK_US})
     database.execute(_SESSIONS, {"slack_us": CLOCK_SLACK_US})
-    database.execute(_REQUEST_LINES)
+    database.execute(_REQUEST_LINES, {"slack_us": _NGINX_SLACK_US, "late_us": _NGINX_LATE_US})
     database.execute(_TRIES)
     database.execute(_TRIES_BY_DIAL)
     parameters = {"slack_us": _NGINX_SLACK_US, "turn_us": NGINX_TURN_US, "alone_us": _ALONE_US}
@@ -122,7 +122,8 @@ _SESSIONS = """
      ORDER BY firsts.instance, firsts.connection
 """
 
-# The n-th request over a connection at the client is the n-th line of that connection at the proxy.
+# The n-th request over a connection at the client is the n-th line of that connection at the proxy. That was written
+# when the client's answer came, if one did: else a record is missing, and the line is a neighbour's.
 _REQUEST_LINES = """
     CREATE TABLE request_links AS
     WITH sent AS (
@@ -136,6 +137,8 @@ _REQUEST_LINES = """
            LEFT JOIN sessions ON sessions.dial_instance = sent.instance AND sessions.dial = sent.dial
            LEFT JOIN access ON access.instance = sessions.instance AND access.connection = sessions.connection
                            AND access.connection_requests = sent.place
+                           AND (requests.status = 0 OR 1000 * access.time_ms BETWEEN requests.time_us - $slack_us
+                                                                                AND requests.end_us + $late_us)
     QUALIFY row_number() OVER (PARTITION BY requests.instance, requests.id ORDER BY access.line) = 1
      ORDER BY requests.instance, requests.id
 """
@@ -180,8 +183,8 @@ _TRIES_BY_DIAL = """
 """
 
 # Tries that never connected, and connections that never stood; tries that connected, and connections that stood: the
-# k-th of the one is the k-th of the other, if there are as many, each begins with its partner, and no connection is
-# kept for further requests. nginx's log does not name the port it connected from.
+# k-th of the one is the k-th of the other, if there are as many, each begins with its partner and took as long to
+# connect, and no connection is kept for further requests. nginx's log does not name the port it connected from.
 _TRIES_BY_ORDER = """
     INSERT INTO try_links
     WITH begun AS (
@@ -201,7 +204,9 @@ _TRIES_BY_ORDER = """
            JOIN made ON made.from_instance = begun.instance AND made.server_address = begun.server_address
                     AND made.server_port = begun.server_port AND made.established = begun.connected
                     AND made.total = begun.total AND made.place = begun.place
-    QUALIFY bool_and(made.first_time_us BETWEEN begun.start_us - $slack_us AND begun.start_us + $turn_us)
+    QUALIFY bool_and(made.first_time_us BETWEEN begun.start_us - $slack_us AND begun.start_us + $turn_us
+                     AND (connect_us IS NULL OR made.answered_us - made.first_time_us
+                                                BETWEEN connect_us - $turn_us AND connect_us + $slack_us))
             OVER (PARTITION BY begun.instance, begun.server, begun.connected)
      ORDER BY ALL
 """

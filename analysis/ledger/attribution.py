@@ -82,7 +82,7 @@ _KNOWN = """
                max_by(errors.text, errors.line) AS error_text
           FROM cases
                JOIN errors ON errors.instance = cases.line_instance AND errors.connection = cases.line_connection
-                          AND errors.time_us BETWEEN cases.time_us - 1000000 AND cases.end_us
+                          AND errors.time_us BETWEEN (cases.time_us - $turn_us) // 1000000 * 1000000 AND cases.end_us
          WHERE cases.outcome <> 'ok'
          GROUP BY ALL
     ), exhausted AS (

@@ -182,7 +182,7 @@ CAUSES = (
         " nginx: its error log says so.",
         "outcome = 'failed' AND (((dial_error_kind = 'address-not-available'"
         " OR try_dial_error_kind = 'address-not-available') AND shortage_held >= shortage_ports AND NOT torn)"
-        f" OR {_logged(99)})",
+        f" OR (try_connect_us IS NULL AND {_logged(99)}))",
         f"""if(dial_error_kind = 'address-not-available', {_DIAL_FAILED}, {_LINE})
             || coalesce(format('; {{}} of {{}} ports were held, {{}} in TIME_WAIT', shortage_held, shortage_ports,
                                shortage_waiting), '') || {_ERROR}""",

@@ -232,7 +232,7 @@ def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
         " by SYN cookies a capture alone cannot always tell whether the server ever had them. Of those whose ACK and"
         " data came at once, one in a thousand may count twice.",
         f"kernel.{server}.Tcp.PassiveOpens - kernel.{server}.Tcp.ActiveOpens",
-        f"flows.{server}.entered - {cookies}{onwards}",
+        f"flows.{server}.entered - min(flows.{server}.perhaps_unknown, {cookies}){onwards}",
         f"flows.{server}.entered{onwards} + min(flows.{server}.made_at_once, 1 + flows.{server}.entered // 1000)",
     )
     # A proxy's kernel counts the SYN-ACKs that it repeats as a server in the same place.

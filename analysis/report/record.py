@@ -91,7 +91,10 @@ class Record:
         database.execute("SET threads = 1; SET TimeZone = 'UTC'")
         for table in filter(self.has, _TABLES):
             path = str(self.folder / "derived" / f"{table}.parquet").replace("'", "''")
-            database.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  a folder's name, quoted
+            try:
+                database.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  a folder's name, quoted
+            except duckdb.Error:
+                raise ReportError(f"{path}: damaged; derive it again: make analyse RUN={self.folder}") from None
         return database
 
 

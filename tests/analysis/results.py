@@ -40,11 +40,12 @@ class Results:
         series: str | None = None,
         cell: str = "default",
         why: dict[str, str] | None = None,
+        beyond: str | None = None,
         **manifest: Any,  # noqa: ANN401  whatever a manifest has
     ) -> Path:
         """Write a run with these figures beside FIGURES and knobs beside the usual ones.
 
-        Predictions are by id and status.
+        Predictions are by id and status; `beyond` says that more is unexplained than the scenario tolerates.
         """
         self.count += 1
         run_id = f"20261121T0800{self.count:02d}Z-{cell}-r01"
@@ -66,6 +67,7 @@ class Results:
             folder / "derived" / "verdict.json",
             {"schema": "connlab.verdict/1", "scenario": scenario, "run": run_id}
             | {"verdict": "inconclusive" if "unknown" in statuses.values() else result}
+            | {"problems": [{"instrument": "ledger", "message": beyond, "spoils": []}] if beyond else []}
             | {
                 "predictions": [
                     {"id": id_, "says": "It is so.", "expression": "1 == 1", "status": status}

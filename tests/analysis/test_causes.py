@@ -409,6 +409,40 @@ def test_connections_of_a_proxy_that_began_together_are_told_apart_by_their_orde
     assert "the proxy turned to 172.18.0.2:8080 at 44.002 s; flow nginx/2: 1 SYN at 44.002 s" in evidence
 
 
+def test_connections_that_took_another_time_than_the_tries_are_not_theirs(proxied: Scene) -> None:
+    """Two tries began within nginx's millisecond: by the order of its lines the slow one would get the other's SYNs."""
+    proxied.request(1.5, status=200)
+    other = {"connection": 10, "remote_port": 41_010, "upstream_response_time": "1.018"}
+    log(proxied, 200, 1.02, **other, upstream_connect_time="1.000", upstream_header_time="1.018")
+    times = {"upstream_connect_time": "0.000", "upstream_header_time": "1.498"}
+    log(proxied, 200, 1.5, upstream_response_time="1.498", **times)
+    proxied.connection(BACKEND, "172.18.0.4:50000").handshake(BEGIN_S + 0.0021)
+    proxied.connection(BACKEND, "172.18.0.4:50001").syns(BEGIN_S + 0.0022).handshake(BEGIN_S + 1.002)
+
+    assert proxied.cause() == ("unexplained", "which connection to 172.18.0.2:8080 was its own cannot be told")
+
+
+def test_a_line_of_another_request_over_the_connection_is_no_evidence(proxied: Scene) -> None:
+    """The first request's record is missing, so the line of the first is not that of the one that is left."""
+    proxied.run.clients["k6-1"].dials[0]["time_us"] = at_us(BEGIN_S - 4)
+    proxied.capture.packets.clear()
+    proxied.connection().handshake(BEGIN_S - 4).ask(BEGIN_S - 3.999).ask(BEGIN_S + 0.001)
+    proxied.request(2, status=504, reused=True)
+    late = {"upstream_status": "504", "upstream_header_time": "-", "upstream_response_time": "2.000"}
+    log(proxied, 504, -1.5, request_time=2, **late)
+    log(proxied, 504, 2, connection_requests=2, **late)
+
+    assert proxied.cause()[0] == "unexplained"
+
+
+def test_a_complaint_of_the_request_before_is_not_this_one_s(proxied: Scene) -> None:
+    proxied.request(0.3, status=503)
+    log(proxied, 503, 0.3, upstream_status="503")
+    complain(proxied, "*9 connect() to 172.18.0.2:8080 failed (99: Cannot assign requested address)")
+
+    assert proxied.cause()[0] == "error-status"
+
+
 def test_a_proxy_without_connections_of_its_own(proxied: Scene) -> None:
     proxied.request(0.002, status=500)
     log(proxied, 500, 0.002, upstream_status="-", upstream_response_time="-", **NO_CONNECTION)

@@ -204,6 +204,14 @@ def test_a_cell_without_any_run_that_is_evidence_leaves_the_series_inconclusive(
     assert found.cells["keepalive-on"].verdict == "inconclusive"
 
 
+@pytest.mark.parametrize("runs", [[], [{"beyond": "3 requests are unexplained; the scenario tolerates 0"}] * 4])
+def test_a_cell_that_has_nothing_to_show_leaves_the_series_inconclusive(results: Results, runs: list[Record]) -> None:
+    found = verdict(results.series({"keepalive-off": latencies(*SLOW), "keepalive-on": runs}))
+
+    assert found.verdict == "inconclusive"
+    assert found.cells["keepalive-on"].verdict == "inconclusive"
+
+
 def test_a_run_that_failed_its_own_prediction_decides_the_series(results: Results) -> None:
     failed = latencies(2.5)[0] | {"predictions": {"p": "false"}}
     found = verdict(

@@ -207,6 +207,15 @@ def test_a_reset_of_a_connection_by_a_syn_cookie_is_not_put_down_to_a_server_tha
     assert identities["accepted"]["holds"] == identities["syns-dropped"]["holds"] == "true"
 
 
+def test_cookies_that_were_sent_excuse_no_connection_that_the_server_surely_had(run: RunFolder) -> None:
+    for tick in run.samples["backend-1"].tick_between(MEASURE_S + 0.05, MEASURE_S + 60):
+        tick["counters"] |= {"TcpExt.TCPReqQFullDoCookies": 5, "TcpExt.SyncookiesRecv": 5}
+        tick["counters"]["Tcp.PassiveOpens"] -= 1
+    found, _ = account(run)
+
+    assert holds(found)["accepted"] == "false"
+
+
 def handshake_of_user_2(run: RunFolder) -> tuple[float, Capture, Connection]:
     """The capture with another connection of user 2, which has its handshake so far, at that second."""
     packets = make_packets().packets
@@ -295,6 +304,15 @@ def test_syns_that_met_a_full_syn_queue_are_told_from_overflows(run: RunFolder) 
 
     assert found["causes"]["syn-queue-drop"] == OTHERS
     assert set(holds(found).values()) == {"true"}
+
+
+def test_where_a_syn_may_have_met_either_full_queue_neither_is_proven(run: RunFolder) -> None:
+    for tick in run.samples["backend-1"].ticks:
+        tick["counters"]["TcpExt.TCPReqQFullDrop"] = tick["counters"]["TcpExt.ListenOverflows"]
+    found, _ = account(run)
+
+    assert found["unexplained"] == OTHERS
+    assert set(found["causes"]) == {"waited-in-accept-queue"}
 
 
 def test_a_dial_held_half_open_on_purpose_is_no_failed_request_and_its_syns_are_accounted_for(run: RunFolder) -> None:
@@ -403,6 +421,18 @@ def test_without_k6_s_record_of_its_requests_there_is_no_count_of_any(run: RunFo
 
     assert (found["requests"], found["unexplained"], found["causes"]) == (None, None, {})
     assert any(each.startswith("k6/k6-1: requests.jsonl") for each in found["lacks"])
+    assert verdict.verdict == "inconclusive"
+    told = "how many requests are unexplained is not known; the scenario tolerates 0"
+    assert told in [each.message for each in verdict.problems]
+
+
+def test_a_record_of_requests_that_was_cut_leaves_open_how_many_are_unexplained(run: RunFolder) -> None:
+    run.predict("listen.backend.depth.max == 2")
+    folder = run.write()
+    path = folder / "raw" / "k6-1" / "requests.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:40]))
+    verdict = analyse(folder)
+
     assert verdict.verdict == "inconclusive"
     told = "how many requests are unexplained is not known; the scenario tolerates 0"
     assert told in [each.message for each in verdict.problems]

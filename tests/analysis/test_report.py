@@ -69,6 +69,16 @@ def test_a_run_that_broke_off_before_its_load_has_a_report_too(run: RunFolder) -
     assert "The run was aborted: no backend." in text_of(report.write(folder))
 
 
+def test_a_derived_table_that_was_cut_is_refused_with_the_way_on(run: RunFolder) -> None:
+    folder = run.write()
+    analyse(folder)
+    path = folder / "derived" / "requests.parquet"
+    path.write_bytes(path.read_bytes()[:-100])
+
+    with pytest.raises(report.ReportError, match=r"requests\.parquet: damaged; derive it again: make analyse RUN="):
+        report.write(folder)
+
+
 @pytest.mark.parametrize("name", ["verdict", "ledger", "figures", "ladders"])
 def test_a_derived_file_of_another_version_is_refused(run: RunFolder, name: str) -> None:
     folder = run.write()
