@@ -42,7 +42,7 @@ type side struct {
 	firstDataNs, lastDataNs, finNs          int64
 
 	isn    uint32
-	base   uint32 // the lowest sequence number of data
+	base   uint32 // the lowest sequence number of data that is remembered
 	next   uint32 // what follows the highest one seen
 	ack    uint32 // the highest acknowledgement sent
 	finSeq uint32
@@ -224,16 +224,14 @@ func (c *connection) owns(from Side, a *arrival) bool {
 }
 
 // contradictedBy says whether a SYN or SYN-ACK gives a side another initial
-// sequence number than the one by which it has gone on since.
+// sequence number than the one by which it has gone on since, or one that it has
+// left far behind.
 func (c *connection) contradictedBy(from Side, a *arrival) bool {
 	s := &c.sides[from]
-	switch {
-	case s.marks.has(hasISN):
-		return s.isn != a.Seq && (c.marks.has(established) || s.marks.has(wentOn|hasData))
-	case s.marks.has(wentOn):
-		return s.isFar(a.Seq)
+	if s.marks.has(hasISN) && s.isn != a.Seq {
+		return c.marks.has(established) || s.marks.has(wentOn|hasData)
 	}
-	return false
+	return s.marks.has(wentOn) && s.isFar(a.Seq)
 }
 
 // answers says whether a segment other than a SYN can be part of a connection

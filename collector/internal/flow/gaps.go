@@ -1,5 +1,7 @@
 package flow
 
+import "slices"
+
 // gapsMax bounds the gaps remembered for one direction of one connection.
 const gapsMax = 128
 
@@ -42,6 +44,14 @@ func (g *gaps) fill(from, to uint32) (filled uint32, exact bool) {
 	}
 	*g = append((*g)[:0], rest...)
 	return filled, g.bound()
+}
+
+// forget gives up what lies below a sequence number.
+func (g *gaps) forget(below uint32) {
+	*g = slices.DeleteFunc(*g, func(open gap) bool { return !before(below, open.to) })
+	if len(*g) > 0 {
+		(*g)[0].from = later((*g)[0].from, below)
+	}
 }
 
 func (g *gaps) bound() (exact bool) {

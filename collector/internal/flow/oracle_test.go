@@ -333,8 +333,8 @@ func (c *conversation) fits(s seen) bool {
 		return near
 	}
 	wentOn := c.wentOn(side)
-	if isn, known := c.isn(side); known {
-		return isn == s.seq || !wentOn && !c.establishedBy(len(c.fitting))
+	if isn, known := c.isn(side); known && isn != s.seq {
+		return !wentOn && !c.establishedBy(len(c.fitting))
 	}
 	return near || !wentOn
 }

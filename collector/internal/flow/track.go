@@ -6,6 +6,10 @@ import "connlab/collector/internal/packet"
 // segment further away than that belongs to no part of the connection.
 const windowBytesMax = 1 << 30
 
+// spanMax bounds the sequence numbers that are remembered of a side, from base
+// to next. They wrap, and can be compared while they are less than 2^31 apart.
+const spanMax = windowBytesMax + windowBytesMax/2
+
 // arrival is a segment and the circumstances of its capture.
 type arrival struct {
 	packet.Segment
@@ -264,6 +268,9 @@ func (s *side) repeatsACK(peer *side, a *arrival) bool {
 // space takes a segment's place in the sequence space, from start on.
 func (t *tracker) space(c *connection, key gapsKey, start uint32, a *arrival) {
 	s := &c.sides[key.from]
+	if s.next-s.base > spanMax {
+		t.forget(s, key)
+	}
 	if before(s.next, start) {
 		t.openGap(s, key, s.next, start)
 		s.next = start
@@ -299,17 +306,13 @@ func (t *tracker) space(c *connection, key gapsKey, start uint32, a *arrival) {
 // freshBelow returns how many bytes of a range below the highest one seen have
 // not been seen before.
 func (t *tracker) freshBelow(s *side, key gapsKey, start, end uint32) (fresh uint32) {
-	lowest := start
-	if s.marks.has(hasISN) {
-		lowest = later(start, s.isn+1)
-	}
-	if top := earlier(end, s.base); before(lowest, top) {
-		// The capture began, or showed this side's SYN, later than this.
+	if top := earlier(end, s.base); !s.marks.has(hasISN) && before(start, top) {
+		// The capture began later than this.
 		if before(top, s.base) {
 			t.openGap(s, key, top, s.base)
 		}
-		s.base = lowest
-		fresh = top - lowest
+		s.base = start
+		fresh = top - start
 	}
 	if s.marks.has(hasGaps) {
 		open := t.gaps[key]
@@ -326,6 +329,21 @@ func (t *tracker) freshBelow(s *side, key gapsKey, start, end uint32) (fresh uin
 		}
 	}
 	return fresh
+}
+
+// forget moves base up. What lies below is further away than any window reaches:
+// what came there would be a stray.
+func (t *tracker) forget(s *side, key gapsKey) {
+	s.base = s.next - windowBytesMax
+	if !s.marks.has(hasGaps) {
+		return
+	}
+	open := t.gaps[key]
+	open.forget(s.base)
+	if len(*open) == 0 {
+		delete(t.gaps, key)
+		s.marks &^= hasGaps
+	}
 }
 
 // openGap notes that a range of the sequence space was passed over.
