@@ -291,25 +291,33 @@ def search(
     check: CheckOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the smallest, or largest, value of a knob for which an expression holds; exit code 3 if there is none."""
+    """Find the smallest, or largest, value of a knob for which an expression holds; exit code 3 if there is none.
+
+    Where runs are missing, so that none was found, it is 4.
+    """
     from lab.series import command, printing, record, searches  # noqa: PLC0415
 
     planned = searches.plan(searches.Asked(scenario, knob, until, low, high, step, confirm), sets or [])
     if check:
         _end_checked(one.effective for one in planned.plan.cells.values())
-    folder, found = None, planned.plan.search
+    folder, series, found = None, None, planned.plan.search
     if dry_run:
         command.check(planned.plan)
     else:
         folder = command.run_plan(planned.plan, _command_line(), _stderr(), new=new, places=planned.places)
-        found = record.load(folder).search
+        series = record.load(folder)
+        found = series.search
     if found is None:
         raise LabError(f"{folder} is no search's")
-    code = ExitCode.REPRODUCED if dry_run or found.outcome == "found" else ExitCode.INCONCLUSIVE
-    if as_json:
-        _print_json({**found.model_dump(), "folder": folder and str(folder), "exit_code": int(code)})
+    if series is None or found.outcome == "found":
+        code = ExitCode.REPRODUCED
     else:
-        printing.print_search(_stdout(), found, folder)
+        code = ExitCode.INCONCLUSIVE if series.status == "complete" else ExitCode.LAB_FAILED
+    if as_json:
+        status = {"status": series.status, "reason": series.reason} if series else {}
+        _print_json({**found.model_dump(), **status, "folder": folder and str(folder), "exit_code": int(code)})
+    else:
+        printing.print_search(_stdout(), found, series, folder)
     raise typer.Exit(code)
 
 

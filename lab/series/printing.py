@@ -107,10 +107,13 @@ def print_series(console: Console, series: Series, verdict: Mapping[str, Any], f
     console.print(table)
     for one in verdict["predictions"]:
         _print_prediction(console, one)
-    ended = f"the series is {series.status}" + (f": {series.reason}" if series.reason else "")
-    console.print(ended, soft_wrap=True)
+    _print_ended(console, series)
     console.print(Text.assemble("verdict: ", (verdict["verdict"], STYLES[verdict["verdict"]])))
     console.print(f"result: {paths.shown(folder)}", soft_wrap=True)
+
+
+def _print_ended(console: Console, series: Series) -> None:
+    console.print(f"the series is {series.status}" + (f": {series.reason}" if series.reason else ""), soft_wrap=True)
 
 
 def _failed(judged: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -128,8 +131,15 @@ def _print_prediction(console: Console, one: Mapping[str, Any]) -> None:
         console.print(f"        why: {one['why']}", style="yellow", soft_wrap=True)
 
 
-def print_search(console: Console, search: Search, folder: Path | None = None) -> None:
-    """Print what a search would do, or what it found, with the model's prediction beside it."""
+def print_search(console: Console, search: Search, series: Series | None = None, folder: Path | None = None) -> None:
+    """Print what a search would do, or what it found, with the model's prediction beside it.
+
+    Args:
+        console: where.
+        search: what it looks for.
+        series: its runs, if there were any; how they ended is told where not all of them came to their end.
+        folder: where they lie.
+    """
     knob = search.knob
 
     def shown(value: int) -> str:
@@ -139,6 +149,8 @@ def print_search(console: Console, search: Search, folder: Path | None = None) -
         console.print(Text(f"{search.goal} {knob} for which {search.until}: {shown(search.found)}", "bold"))
     elif search.outcome:
         console.print(Text(f"{search.outcome}: {search.until} over {knob}", "bold"))
+    elif series:
+        console.print(Text(f"not decided: {search.until} over {knob}", "bold"))
     else:
         where = f"from {shown(search.low)} to {shown(search.high)}, to within {shown(search.step)}"
         console.print(f"{knob} {where}, {search.confirm} runs at each side of the border, until {search.until}")
@@ -146,5 +158,7 @@ def print_search(console: Console, search: Search, folder: Path | None = None) -
         console.print(search.why, soft_wrap=True)
     model = "the model does not say" if search.predicted is None else f"the model says {shown(search.predicted)}"
     console.print(model)
+    if series and series.status != "complete":
+        _print_ended(console, series)
     if folder:
         console.print(f"result: {paths.shown(folder)}", soft_wrap=True)

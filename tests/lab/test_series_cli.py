@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 
 from lab.cli import main
+from lab.series.engine import Engine
+from lab.series.plan import Plan
+from lab.series.record import Run
+from tests.lab.series_support import FakeRunner, engine
+from tests.lab.test_series_searches import Server
 
 
 def connlab(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -52,6 +59,44 @@ def test_a_search_says_where_it_would_look(capsys: pytest.CaptureFixture[str]) -
     assert code == 0
     assert "backend.max_connections from 80 to 320, to within 1" in out
     assert "the model says 160" in out
+
+
+SEARCH = ("search", "long-polling-direct", "--knob=backend.max_connections", "--until=client.requests.failed == 0")
+ASKED = "client.requests.failed == 0 over backend.max_connections"
+
+
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize(
+    ("runner", "expected", "told"),
+    [
+        (Server(), 0, ["smallest backend.max_connections for which client.requests.failed == 0: 160"]),
+        (FakeRunner(), 3, [f"inconclusive: {ASKED}", "3 runs at 160 decided nothing"]),
+        (
+            FakeRunner(fails=("max-connections-160",)),
+            4,
+            [f"not decided: {ASKED}", "the series is partial: 3 runs in succession did not complete; the last: the ba"],
+        ),
+    ],
+)
+def test_a_search_that_the_lab_could_not_run_says_so(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    runner: FakeRunner,
+    expected: int,
+    told: list[str],
+) -> None:
+    def run_plan(plan: Plan, *_: object, places: Callable[[Engine], Iterable[Run]], **__: object) -> Path:
+        made = engine(plan, runner)
+        made.go(places(made))
+        return made.folder
+
+    monkeypatch.setattr("lab.series.command.run_plan", run_plan)
+    code, out, _ = connlab(capsys, *SEARCH)
+    assert code == expected
+    assert all(line in out for line in told)
+    assert "to within" not in out
+    code, out, _ = connlab(capsys, *SEARCH, "--json")
+    assert (code, json.loads(out)["status"]) == (expected, "partial" if expected == 4 else "complete")
 
 
 @pytest.mark.parametrize(
