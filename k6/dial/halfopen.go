@@ -3,6 +3,7 @@ package dial
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"syscall"
@@ -49,6 +50,9 @@ func (d *Dialer) holdHalfOpen(ctx context.Context, address string, hold time.Dur
 	case err == nil:
 		_ = d.log.connected(dial, conn).Close()
 		return errors.New("the handshake was completed although its answer was to be dropped")
+	case errors.Is(err, syscall.ETIMEDOUT):
+		d.log.failedToConnect(dial, err)
+		return fmt.Errorf("this kernel gave up asking before the time was over, raise net.ipv4.tcp_syn_retries: %w", err)
 	case ctx.Err() == nil && errors.As(err, &timeout) && timeout.Timeout():
 		d.log.failedToConnect(dial, errHalfOpen)
 		return nil
