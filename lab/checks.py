@@ -15,7 +15,7 @@ from lab.predictions import prediction_problems
 STATIC_PAGE = "/static.html"
 _DELAY = "/api/delay"
 # The lines that k6's requests have, less one (k6/lib/slow.js).
-_HEADER_INTERVALS = 4
+_HEADER_INTERVALS = {"GET": 4, "POST": 6}
 
 
 def problems_of(effective: Effective) -> Iterator[Problem]:
@@ -124,8 +124,9 @@ def _between_knobs(effective: Effective) -> Iterator[Problem]:
 def _headers(effective: Effective) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
     shown = _shown(effective, "load.header_duration")
-    if load.header_duration < _HEADER_INTERVALS * load.header_interval:
-        what = f"a header has {_HEADER_INTERVALS + 1} lines at the least, and at one each"
+    intervals = _HEADER_INTERVALS[load.method]
+    if load.header_duration < intervals * load.header_interval:
+        what = f"a header has {intervals + 1} lines at the least, and at one each"
         yield Problem(
             f"{what} {_shown(effective, 'load.header_interval')} it takes longer than load.header_duration ({shown})",
             _first_asked(effective, "load.header_interval", "load.header_duration"),

@@ -12,6 +12,16 @@ import (
 
 func TestSlowClientsSendTheirHeaderLineByLine(t *testing.T) {
 	t.Parallel()
+	for _, method := range []string{"GET", "POST"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			slowClients(t, method)
+		})
+	}
+}
+
+func slowClients(t *testing.T, method string) {
+	t.Helper()
 	var mu sync.Mutex
 	var slow []time.Duration // from the first line to the last
 	target := serve(t, func(conn *net.TCPConn) {
@@ -38,7 +48,7 @@ func TestSlowClientsSendTheirHeaderLineByLine(t *testing.T) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 		_, _ = io.Copy(io.Discard, conn)
 	})
-	record := completed(t, "slow-clients", with(knobs(target), "USERS", "3")).record(t)
+	record := completed(t, "slow-clients", with(knobs(target), "USERS", "3", "METHOD", method)).record(t)
 	names := make(map[string]int)
 	for _, request := range record.requests {
 		names[request.Name]++

@@ -24,7 +24,7 @@ export const options = workloadOptions(
 );
 
 const requests = delayRequests(knobs);
-const slowRequests = delayRequests(knobs, 'slow', fillers(knobs.header_duration, knobs.header_interval));
+const slowRequests = delayRequests(knobs, 'slow', fillers(knobs.method, knobs.header_duration, knobs.header_interval));
 
 export default function () {
   const client = exec.vu.idInTest;

@@ -105,6 +105,11 @@ def test_a_slow_header_fits_its_time_and_the_time_its_request(effective: Make) -
     assert (
         "a header has 5 lines at the least, and at one each 3s it takes longer than load.header_duration (10s)" in said
     )
+    # A POST has two more.
+    assert effective(slow, "load.header_interval=2s").scenario.knobs.load.header_interval == 2_000
+    assert "a header has 7 lines at the least" in refusal(
+        effective, slow, "load.header_interval=2s", "load.method=POST"
+    )
     said = refusal(effective, slow, "load.header_duration=2m")
     assert "load.request_timeout (1m) ends a slow client's request before its header is sent" in said
     assert effective(slow, "load.slow_users=3").scenario.knobs.load.slow_users == 3
