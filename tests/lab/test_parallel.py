@@ -12,30 +12,34 @@ def test_each_gives_the_result_of_each() -> None:
     assert parallel.each(abs, []) == {}
 
 
-def test_a_failure_is_raised_when_all_have_ended() -> None:
-    ended: list[int] = []
+def test_a_failure_is_raised_when_what_has_begun_has_ended() -> None:
+    begun, ended = threading.Event(), threading.Event()
 
-    def work(item: int) -> None:
-        if item == 0:
+    def work(item: str) -> None:
+        if item == "fails":
+            assert begun.wait(10)
             raise ValueError(item)
+        begun.set()
         time.sleep(0.2)
-        ended.append(item)
+        ended.set()
 
-    with pytest.raises(ValueError, match="0"):
-        parallel.each(work, [0, 1])
-    assert ended == [1]
+    with pytest.raises(ValueError, match="fails"):
+        parallel.each(work, ["fails", "lasts"])
+    assert ended.is_set()
 
 
 def test_an_interruption_waits_for_nobody() -> None:
-    goes_on = threading.Event()
+    begun, may_end = threading.Event(), threading.Event()
 
-    def work(item: int) -> None:
-        if item == 0:
+    def work(item: str) -> None:
+        if item == "interrupted":
+            assert begun.wait(10)
             raise Interrupted
-        goes_on.wait(10)
+        begun.set()
+        may_end.wait(10)
 
     began = time.monotonic()
     with pytest.raises(Interrupted):
-        parallel.each(work, [0, 1])
+        parallel.each(work, ["interrupted", "lasts"])
     assert time.monotonic() - began < 5
-    goes_on.set()
+    may_end.set()
