@@ -23,8 +23,17 @@ def test_what_is_missing_is_cited_by_what_encloses_it() -> None:
     assert parse(b"a: 1\nb:\n  c: 1\n", "f").where(("b", "d", "e")) == "f:2"
 
 
-def test_merged_keys_are_read() -> None:
-    assert parse(b"x: &x {a: 1}\ny: {<<: *x, b: 2}\n", "f").content == {"x": {"a": 1}, "y": {"a": 1, "b": 2}}
+@pytest.mark.parametrize(
+    ("data", "content"),
+    [
+        (b"x: &x {a: 1}\ny: {<<: *x, b: 2}\n", {"x": {"a": 1}, "y": {"a": 1, "b": 2}}),
+        (b"x: &x {a: 1}\ny: {<<: *x}\n", {"x": {"a": 1}, "y": {"a": 1}}),
+    ],
+)
+def test_merged_keys_are_read_and_cited_by_what_encloses_them(data: bytes, content: object) -> None:
+    parsed = parse(data, "f")
+    assert parsed.content == content
+    assert parsed.where(("y", "a")) == "f:2"
 
 
 @pytest.mark.parametrize(
