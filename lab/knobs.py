@@ -90,7 +90,7 @@ class Backend(Group):
     virtual_threads: Annotated[bool, Field(description="One virtual thread for each request instead of the pool")] = (
         False
     )
-    heap_mb: Annotated[int, Field(ge=64, le=65_536, description="The JVM's heap, fixed (-Xms = -Xmx); MiB")] = 256
+    heap_mb: Annotated[int, Field(ge=64, le=32_000, description="The JVM's heap, fixed (-Xms = -Xmx); MiB")] = 256
     admission_per_second: Annotated[
         int, Field(ge=1, le=1_000_000, description="Waiting room: users admitted in each second")
     ] = 50

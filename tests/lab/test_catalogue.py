@@ -1,6 +1,9 @@
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab import paths
 from lab.catalogue import CATALOGUE, environment, flat, show_value
 from lab.knobs import Backend, Knobs, KnobValue
 
@@ -15,6 +18,14 @@ def test_defaults_are_within_their_own_ranges() -> None:
         for group in ("backend", "nginx", "gateway", "load", "capture", "sampler")
     }
     assert Knobs.model_validate(asked) == Knobs()
+
+
+def test_no_heap_is_asked_for_that_the_backend_refuses() -> None:
+    refused = (paths.ROOT / "backend" / "image" / "start").read_text()
+    limits = re.search(r"heap_mb_min=(\d+) heap_mb_max=(\d+)", refused)
+    assert limits is not None
+    asked = Backend.model_json_schema()["properties"]["heap_mb"]
+    assert int(limits[1]) <= asked["minimum"] < asked["maximum"] <= int(limits[2])
 
 
 def _as_written(name: str) -> object:
