@@ -114,13 +114,13 @@ def _collector_environment(
     addresses = {"CONNLAB_ADDRESSES": str(second[instance])} if instance in second else {}
     return addresses | {
         "CONNLAB_RATE_HZ": str(knobs.sampler.rate_hz),
-        "CONNLAB_CAPTURE": _capture_mode(effective, topology.role_of(instance)),
+        "CONNLAB_CAPTURE": capture_mode(effective, topology.role_of(instance)),
         "CONNLAB_CAPTURE_MAX_MB": str(knobs.capture.max_mb),
     }
 
 
-def _capture_mode(effective: Effective, role: Role) -> str:
-    """Capture each hop once, where its server is; a proxy sees both of its hops."""
+def capture_mode(effective: Effective, role: Role) -> str:
+    """Give what the collectors beside a role capture: each hop once, at its server; a proxy sees both of its hops."""
     capture = effective.scenario.knobs.capture
     if role == "k6":
         return capture.client

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lab import machine, paths, sysctls
+from lab import compose, machine, paths, sysctls
 from lab.docker import DockerFailed, docker
 from lab.effective import Effective
 from lab.errors import BadInput, Problem
@@ -78,7 +78,7 @@ def _memory(effective: Effective, topology: Topology) -> Iterator[Problem]:
 
 def _disk(effective: Effective, topology: Topology) -> Iterator[Problem]:
     capture = effective.scenario.knobs.capture
-    captures = int(capture.client != "off") * len(topology.clients) + int(capture.mode != "off")
+    captures = sum(compose.capture_mode(effective, topology.role_of(instance)) != "off" for instance in topology.all)
     needed_mb = _DISK_BASE_MB + captures * capture.max_mb
     free_mb = machine.disk_free_bytes(paths.RESULTS) >> 20
     if needed_mb > free_mb:

@@ -201,6 +201,11 @@ def test_a_run_that_was_killed_as_it_was_opened_is_told_so_by_the_next(
         ({"machine.memory_kb": 500_000}, ["load.users=5000"], "MiB of memory for 5,000 users"),
         ({"machine.disk_free_bytes": 1 << 20}, [], "1 MiB are free"),
         (
+            {"machine.disk_free_bytes": 1 << 30},
+            ["backend.instances=3", "capture.client=headers"],
+            "may write 1,280 MiB below .*, and 1,024 MiB are free",
+        ),
+        (
             {"open_files_cap": 4_096},
             ["load.users=5000"],
             "load.users = 5,000 needs about 5,128 open files in one process of k6",
