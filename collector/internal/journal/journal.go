@@ -21,6 +21,7 @@ type File struct {
 	file     *os.File
 	size     int64
 	reserved int64
+	torn     bool // a write that failed left a part of a line at the end
 }
 
 // Create makes a new file. One that exists is never overwritten: that is an error.
@@ -48,10 +49,16 @@ func (f *File) Append(lines []byte) error {
 	return nil
 }
 
-// AppendLast writes lines into the room that was reserved before.
+// AppendLast writes lines into the room that was reserved before. They stand apart from a part of a line.
 func (f *File) AppendLast(lines []byte) error {
+	if f.torn {
+		lines = append([]byte{'\n'}, lines...)
+	}
 	n, err := f.file.Write(lines)
 	f.size += int64(n)
+	if n > 0 {
+		f.torn = lines[n-1] != '\n'
+	}
 	return err
 }
 

@@ -52,13 +52,20 @@ func TestAFileThatExistsIsNotOverwritten(t *testing.T) {
 	}
 }
 
-func TestAFullDiskIsToldWhileALastLineHasRoom(t *testing.T) {
+// smallDisk is one of 1 MiB.
+func smallDisk(t *testing.T) (folder string) {
+	t.Helper()
 	netns.Require(t) // a mount takes the same privilege
 	disk := t.TempDir()
 	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = unix.Unmount(disk, 0) }()
+	t.Cleanup(func() { _ = unix.Unmount(disk, 0) })
+	return disk
+}
+
+func TestAFullDiskIsToldWhileALastLineHasRoom(t *testing.T) {
+	disk := smallDisk(t)
 	path := filepath.Join(disk, "lines.jsonl")
 	file, err := Create(path)
 	if err != nil {
@@ -83,6 +90,36 @@ func TestAFullDiskIsToldWhileALastLineHasRoom(t *testing.T) {
 		t.Error(err)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != strings.Repeat(line, lines)+last {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+}
+
+func TestALastLineStandsApartFromHalfOfOne(t *testing.T) {
+	disk := smallDisk(t)
+	path, filler := filepath.Join(disk, "lines.jsonl"), filepath.Join(disk, "filler")
+	file, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filler, make([]byte, 256<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// One line that is larger than the disk.
+	if err := file.Append([]byte(strings.Repeat("x", 2<<20) + "\n")); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("error %v", err)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	for _, last := range []string{"the last line\n", "and one more\n"} {
+		if err := file.AppendLast([]byte(last)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := file.Close(); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || !strings.HasSuffix(string(text), "x\nthe last line\nand one more\n") {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 }
