@@ -13,9 +13,9 @@ buildx_answers() { docker buildx version >/dev/null 2>&1; }
 
 # Debian 13's packages, for an older Debian from a source of their own that upgrades nothing else (priority 100).
 install_engine() {
-  local codename packages=(docker.io docker-cli docker-compose docker-buildx iptables)
-  codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
-  if [[ $codename == trixie || $codename > trixie ]]; then
+  local release packages=(docker.io docker-cli docker-compose docker-buildx iptables)
+  release=$(. /etc/os-release && printf '%s' "${VERSION_ID:-}")
+  if is_trixie_or_newer "$release"; then
     apt_install "${packages[@]}"
     return
   fi

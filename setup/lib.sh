@@ -42,6 +42,9 @@ quietly() {
 
 on_debian() { [[ -r /etc/os-release ]] && (. /etc/os-release && [[ ${ID:-} == debian ]]); }
 
+# Whether a Debian of this number has trixie's packages, or newer ones, of its own; testing and unstable have no number.
+is_trixie_or_newer() { [[ -z $1 ]] || ((${1%%.*} >= 13)); }
+
 is_root() { [[ $(id -u) -eq 0 ]]; }
 
 apt_install() {

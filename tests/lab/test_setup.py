@@ -175,3 +175,12 @@ def test_a_killed_installation_loses_nothing_that_a_failed_one_would_keep(tree: 
     (tree / ".venv").rename(tree / ".cache" / ".venv.old")
     assert set_up(tree) == 0
     assert installed(tree) == ["requirements.lock", "requirements-dev.lock"]
+
+
+# --- the engine ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "newer"), [("11", 1), ("12", 1), ("13", 0), ("13.1", 0), ("14", 0), ("", 0)])
+def test_a_debian_of_trixie_or_newer_is_told_by_its_number(number: str, newer: int) -> None:
+    command = ["bash", "-c", f"source {paths.SETUP}/lib.sh; is_trixie_or_newer '{number}'"]
+    assert subprocess.run(command, check=False).returncode == newer
