@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sees to it that a Docker Engine with Compose v2 and BuildKit answers. Where one does, it changes nothing.
+# Sees to it that a Docker Engine (25 or newer) with Compose v2 and BuildKit answers. Where one does, it changes nothing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=setup/lib.sh
@@ -7,7 +7,9 @@ source ./lib.sh
 
 readonly dockerd_log=${CONNLAB_DOCKERD_LOG:-/var/log/connlab-dockerd.log}
 
-engine_answers() { docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
+engine_version() { docker version --format '{{.Server.Version}}' 2>/dev/null; }
+engine_answers() { engine_version >/dev/null; }
+engine_is_new() { [[ $(engine_version) =~ ^v?(2[5-9]|[3-9][0-9]|[1-9][0-9]{2,})\. ]]; }
 compose_answers() { [[ $(docker compose version --short 2>/dev/null) =~ ^v?(2\.(2[0-9]|[3-9][0-9])|[3-9]|[1-9][0-9]) ]]; }
 buildx_answers() { docker buildx version >/dev/null 2>&1; }
 
@@ -67,16 +69,17 @@ start_engine() {
 # A context or DOCKER_HOST of the user's own is the user's engine: never install beside it.
 own_engine() { [[ -n ${DOCKER_HOST:-} ]] || [[ $(docker context show 2>/dev/null || echo default) != default ]]; }
 
-if engine_answers && compose_answers && buildx_answers; then
+if engine_is_new && compose_answers && buildx_answers; then
   exit 0
 fi
 
 if own_engine; then
-  die "the Docker Engine at '${DOCKER_HOST:-$(docker context show)}' does not answer, or Compose 2.20 or buildx is missing" \
-    "way on: start it, or install the Compose and buildx plugins for it"
+  die "the Docker Engine at '${DOCKER_HOST:-$(docker context show)}' does not answer, is older than 25, or Compose 2.20 or buildx is missing" \
+    "way on: start or upgrade it, or install the Compose and buildx plugins for it"
 fi
 if engine_answers; then
   missing=()
+  engine_is_new || missing+=("version 25 or newer (this is $(engine_version))")
   compose_answers || missing+=("Compose v2.20 or newer (Debian: docker-compose)")
   buildx_answers || missing+=("buildx (Debian: docker-buildx)")
   die "a Docker Engine answers, but this is missing: ${missing[*]}" "way on: install it and run the command again"
@@ -95,5 +98,6 @@ if ! command -v dockerd >/dev/null || ! compose_answers || ! buildx_answers; the
   install_engine
 fi
 engine_answers || start_engine
+engine_is_new || die "the Docker Engine is $(engine_version), and the lab needs 25 or newer" "way on: upgrade it and run the command again"
 compose_answers || die "Compose does not answer after the installation" "way on: run 'docker compose version' and read what it says"
-say "Docker Engine $(docker version --format '{{.Server.Version}}') and Compose $(docker compose version --short) answer"
+say "Docker Engine $(engine_version) and Compose $(docker compose version --short) answer"

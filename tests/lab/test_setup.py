@@ -14,6 +14,7 @@ import pytest
 
 from lab import facts, paths
 from lab.signals import Interrupted
+from tests.lab.support import FakeDocker
 
 SECONDS = 20
 
@@ -184,3 +185,20 @@ def test_a_killed_installation_loses_nothing_that_a_failed_one_would_keep(tree: 
 def test_a_debian_of_trixie_or_newer_is_told_by_its_number(number: str, newer: int) -> None:
     command = ["bash", "-c", f"source {paths.SETUP}/lib.sh; is_trixie_or_newer '{number}'"]
     assert subprocess.run(command, check=False).returncode == newer
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [("24.0.9", 4), ("20.10.24+dfsg1", 4), ("4.9.3", 4), ("25.0.0", 0), ("26.1.5+dfsg1", 0)]
+)
+def test_an_engine_that_is_too_old_is_refused(
+    fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch, version: str, code: int
+) -> None:
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    fake_docker.says('"compose version "*', "2.26.1")
+    fake_docker.says('"version "*', version)
+    fake_docker.says('"context show"', "default")
+    ended = subprocess.run([paths.SETUP / "engine.sh"], capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert ended.returncode == code
+    if code:
+        assert f"this is missing: version 25 or newer (this is {version})" in ended.stderr
+        assert "way on: " in ended.stderr
