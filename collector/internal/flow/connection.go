@@ -242,6 +242,11 @@ func (c *connection) answers(from Side, a *arrival) bool {
 	if from == Server {
 		return a.Flags.Has(packet.ACK) && client.acknowledgedBy(a.Ack)
 	}
+	if a.Flags.Has(packet.RST) {
+		// A server that still has the former connection acknowledges that one, and
+		// the client resets it, with a sequence number of that one.
+		return a.Seq == client.isn+1
+	}
 	return a.Seq-(client.isn+1) < windowBytesMax
 }
 

@@ -304,7 +304,7 @@ func (c *conversation) answers(s seen) bool {
 		return s.acK && c.acknowledgesClient(s.ack)
 	}
 	isn, _ := c.isn(0)
-	return s.seq-isn-1 < 1<<30
+	return s.seq == isn+1 || !s.rst && s.seq-isn-1 < 1<<30
 }
 
 func (c *conversation) stray(s seen) {

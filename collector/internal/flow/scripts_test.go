@@ -132,6 +132,22 @@ var scripts = []struct {
 		"syn 1 synack 1 established fin:server tw:server | |",
 		"reused syn 1 synack 1 established none tw:? truncated_end | |",
 	}},
+	{"RSTOfTheFormerOne", func(c *flowtest.Conversation) {
+		c.Open().Data(client, 100).ACK(server)
+		challenge := c.Segments[len(c.Segments)-1]
+		c.Next(c.Segments[0].Seq-1000, c.Segments[1].Seq-1000).Wait(1e6).SYN()
+		again := c.Segments[len(c.Segments)-1]
+		rst := again
+		rst.Flags, rst.Seq = packet.RST, challenge.Ack
+		for _, s := range []flowtest.Segment{challenge, rst, again} {
+			s.TimeNs = c.Wait(1).NowNs
+			c.Segments = append(c.Segments, s)
+		}
+		c.SYNACK().ACK(client)
+	}, []string{
+		"syn 1 synack 1 established rst:client tw:none | 100 B 1 rst |",
+		"reused syn 2 synack 1 established none tw:? truncated_end | |",
+	}},
 	{"FastOpen", func(c *flowtest.Conversation) {
 		c.Send(client, packet.SYN, 40).SYNACK().ACK(client).Close(client)
 	}, []string{"syn 1 synack 1 established fin:client tw:client | 40 B |"}},
