@@ -67,10 +67,24 @@ class FakeDocker:
         self.rules: list[str] = []
         self.otherwise()
 
-    def says(self, pattern: str, stdout: str = "", *, stderr: str = "", exit_code: int = 0, seconds: float = 0) -> None:
-        """Answer arguments that match a shell pattern; earlier rules come first."""
+    def says(
+        self,
+        pattern: str,
+        stdout: str = "",
+        *,
+        stderr: str = "",
+        exit_code: int = 0,
+        seconds: float = 0,
+        after: str = "",
+    ) -> None:
+        """Answer arguments that match a shell pattern; earlier rules come first.
+
+        `after`: only once there was a call with this text in it; before, nothing is said.
+        """
         said = f"printf '%s' {shlex.quote(stdout)}; printf '%s' {shlex.quote(stderr)} >&2"
-        self.rules.append(f"{pattern}) sleep {seconds}; {said}; exit {exit_code} ;;")
+        log = shlex.quote(str(self._log))
+        awaited = f"grep --quiet --fixed-strings -e {shlex.quote(after)} {log} || exit 0; " if after else ""
+        self.rules.append(f"{pattern}) {awaited}sleep {seconds}; {said}; exit {exit_code} ;;")
         self.otherwise()
 
     def otherwise(self) -> None:

@@ -107,15 +107,18 @@ def test_results_that_cannot_be_written_are_an_error_of_the_machine(
         start()
 
 
-def test_containers_that_cannot_be_removed_are_told(start: Callable[..., Path], fake_docker: FakeDocker) -> None:
+def test_what_cannot_be_removed_after_a_run_is_told_and_noted_for_the_next(
+    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker
+) -> None:
     fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
-    fake_docker.says(
-        '"ps --all --filter label=com.docker.compose.project=connlab --format {{.Names}}"', "", exit_code=0
-    )
-    fake_docker.says('"network ls "*', "connlab_lab")
+    fake_docker.says('"network ls "*', "connlab_lab", after=" up ")
     fake_docker.says('"network rm "*', stderr="has active endpoints", exit_code=1)
-    with pytest.raises(LabError, match="has active endpoints"):
+    told = r"(?s)the run was aborted: .*broken.*its containers could not be removed: .*has active endpoints.*make clean"
+    with pytest.raises(LabError, match=told):
         start()
+    assert "could not be removed" in manifest_of(elsewhere)["reason"]
+    (folder,) = elsewhere.glob("results/one/*-r01")
+    assert json.loads((elsewhere / "connlab.lock").read_bytes())["folder"] == str(folder)
 
 
 def test_a_run_that_breaks_off_has_its_report_all_the_same(
