@@ -50,9 +50,12 @@ class Run:
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
-    """A `connlab` command in a process group of its own, so that a test can interrupt it as a terminal does."""
+    """A `connlab` command in a process group of its own, so that a test can interrupt it as a terminal does.
+
+    Tests that run in the background have Ctrl-C ignored, and would hand that on: a terminal's command has it not.
+    """
     return subprocess.Popen(
-        [CONNLAB, *arguments],
+        ["env", "--default-signal=INT", CONNLAB, *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
