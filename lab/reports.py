@@ -18,7 +18,7 @@ def derive(folder: Path) -> dict[str, Any]:
 
     Raises:
         BadInput: the folder is no run's.
-        LabError: what was derived cannot be read.
+        LabError: captures cannot be read, or what was derived cannot.
     """
     verdict = verdicts.derive(folder)
     write(folder)
@@ -48,6 +48,7 @@ def of_run(folder: Path) -> Path:
 
     Raises:
         BadInput: the folder is no run's.
+        LabError: as `derive`.
     """
     from analysis import report  # noqa: PLC0415 # as above
 

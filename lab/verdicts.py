@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ STYLES = {
     "unknown": "yellow",
 }
 _LIST_SHOWN = 6
+# A pcap file's header, and no packet after it.
+_EMPTY_CAPTURE = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 60000000 01000000")
 
 
 def derive(folder: Path) -> dict[str, Any]:
@@ -41,11 +44,13 @@ def derive(folder: Path) -> dict[str, Any]:
 
     Raises:
         BadInput: the folder is no run's.
-        LabError: the verdict is none that the lab knows.
+        LabError: the program that reads captures does not work, or the verdict is none that the lab knows.
     """
     # The analysis brings numpy and duckdb, which a run needs only at its end.
     import analysis  # noqa: PLC0415
 
+    if any((folder / "raw").glob("*/capture.pcap")):
+        _refuse_without_flows()
     try:
         analysis.analyse(folder)
     except analysis.ManifestError as error:
@@ -54,6 +59,18 @@ def derive(folder: Path) -> dict[str, Any]:
     if verdict.get("verdict") not in _EXIT_CODES:
         raise LabError(f"{folder / VERDICT_FILE} has no verdict that the lab knows")
     return verdict
+
+
+def _refuse_without_flows() -> None:
+    """Refuse where `flows` cannot read a capture at all: a poorer verdict would go over what was derived with it."""
+    from analysis import flows  # noqa: PLC0415 # as in `derive`
+
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        (scratch / "capture.pcap").write_bytes(_EMPTY_CAPTURE)
+        losses = flows.reduce(scratch, scratch / "flows.parquet").losses
+    if losses:
+        raise LabError(f"nothing was derived, and all files are as they were: {'; '.join(losses)}")
 
 
 def read(folder: Path) -> dict[str, Any]:

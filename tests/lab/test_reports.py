@@ -45,6 +45,38 @@ def test_an_analysis_ends_with_the_report(folder: Path, capsys: pytest.CaptureFi
     assert f"report: {folder / 'report.html'}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("none", "CONNLAB_FLOWS names no file; way on: `make setup` makes it"),
+        ("broken", "flows ended with exit code 1"),
+    ],
+)
+def test_without_the_program_that_reads_captures_nothing_is_written(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    program: str,
+    why: str,
+) -> None:
+    broken = folder.parent / "broken"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CONNLAB_FLOWS", str(folder.parent / program))
+
+    for command in ("analyse", "report"):
+        assert call(command, RUN) == ExitCode.LAB_FAILED
+        assert why in capsys.readouterr().err
+    assert {each.name for each in folder.iterdir()} == {"manifest.json", "raw"}
+
+
+def test_a_run_without_captures_needs_no_program_that_reads_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONNLAB_FLOWS", "/none")
+    (folder / "raw" / "backend-1" / "capture.pcap").unlink()
+
+    assert call("analyse", RUN) == ExitCode.INCONCLUSIVE
+
+
 def test_a_run_elsewhere_leaves_the_index_alone(folder: Path, tmp_path: Path) -> None:
     copy = folder.rename(tmp_path / "copy")
     reports.of_run(copy)
