@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
         if effective.scenario.arms is None and (prediction.arms or prediction.compares_arms):
             what = f"prediction '{prediction.id}' is about arms, and the scenario has none"
             yield Problem(what, effective.where("predictions", index), "write arms, or leave it to every run")
+    yield from _claim_problems(effective, seen)
     for stated in effective.predictions:
         try:
             predictions.check(stated.prediction.expression, effective.scenario.path, knobs)
@@ -40,6 +41,22 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
             yield Problem(f"prediction '{stated.prediction.id}': {error}", stated.where)
     check = partial(predictions.check, path=effective.scenario.path, knobs=knobs, wanted=Kind.NUMBER)
     yield from published_problems(effective, effective.published, check)
+
+
+def _claim_problems(effective: Effective, predictions: Collection[str]) -> Iterator[Problem]:
+    claim = effective.scenario.claim
+    if claim is None:
+        return
+    if bool(claim.borne_out_by) == bool(claim.refuted_by):
+        yield Problem(
+            "a claim is either borne out or refuted by predictions",
+            effective.where("claim"),
+            "write borne_out_by or refuted_by",
+        )
+    for key, names in (("borne_out_by", claim.borne_out_by), ("refuted_by", claim.refuted_by)):
+        for index, name in enumerate(names):
+            if name not in predictions:
+                yield Problem(f"no prediction is named '{name}'", effective.where("claim", key, index))
 
 
 def published_problems(

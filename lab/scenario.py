@@ -104,6 +104,18 @@ class Published(Group):
     ]
 
 
+class ClaimTest(Group):
+    """What tells whether a published claim holds here: predictions, of which all must be true in a run."""
+
+    borne_out_by: Annotated[list[Name], Field(description="Predictions that the claim makes, too")] = Field(
+        default_factory=list
+    )
+    refuted_by: Annotated[list[Name], Field(description="Predictions that contradict the claim")] = Field(
+        default_factory=list
+    )
+    but: Annotated[Text | None, Field(description="What these predictions leave open of what was published")] = None
+
+
 class Budget(Group):
     """What a series may take at most; more is refused before anything starts."""
 
@@ -189,3 +201,6 @@ class Scenario(Group):
     published: Annotated[
         Published | None, Field(description="What was published, and which figures stand beside it")
     ] = None
+    claim: Annotated[ClaimTest | None, Field(description="Which predictions tell whether what was published holds")] = (
+        None
+    )

@@ -15,6 +15,7 @@ from lab.errors import BadInput, Problem
 from lab.experiments import lines
 from lab.experiments.lines import Line
 from lab.series import arms
+from lab.series.record import Verdict
 
 DOCUMENT = paths.ROOT / "docs" / "experiments.md"
 README = paths.ROOT / "README.md"
@@ -40,8 +41,13 @@ unhealthy, `not` where a prediction was false. Behind those stand the prediction
 of runs. `unexplained` is the greatest number of requests in a run for which the ledger found no cause; `identities` \
 says how many of the ledger's sums agree. A run of a scenario with arms is a series: its sums are over all arms.
 
+A prediction is this lab's own, and may contradict what was published. `claim` says what became of that: in how many \
+of the runs the predictions that the scenario names for it (`claim` in its scenario.yaml) bore it out, or refuted it, \
+and what they leave open.
+
 `make record SCENARIO=<slug> RUNS=10` (or `SCENARIO=all`) records runs until there are so many. Runs of an earlier \
-version of a scenario, with other knobs or predictions, do not count.
+version of a scenario, with other knobs or predictions, do not count: a prediction that a run refuted and that was \
+changed for it, say, begins anew. `earlier` has the verdicts of those.
 """
 
 
@@ -64,8 +70,19 @@ def document(scenarios: Iterable[Effective], recorded: Sequence[Line]) -> str:
     for effective in _in_order(scenarios):
         counting = lines.counting(effective, recorded)
         used += counting
-        rows.append(_row(effective, counting))
-    header = ("id", "scenario", "published", "here", "verdict", "unexplained", "identities", "takes")
+        rows.append(_row(effective, counting, [line for line in recorded if line.scenario == effective.slug]))
+    header = (
+        "id",
+        "scenario",
+        "published",
+        "here",
+        "claim",
+        "verdict",
+        "earlier",
+        "unexplained",
+        "identities",
+        "takes",
+    )
     return "\n".join([_INTRODUCTION, *_conditions(used), *_table(header, rows), ""])
 
 
@@ -85,11 +102,12 @@ def readme(text: str, scenarios: Iterable[Effective], recorded: Sequence[Line]) 
             one.scenario.experiment,
             _paths(one),
             _cell(one.scenario.title),
+            _claim(one, lines.counting(one, recorded)),
             _count(lines.counting(one, recorded)),
         )
         for one in _in_order(scenarios)
     ]
-    header = ("scenario", "from", "path", "shows", "reproduced")
+    header = ("scenario", "from", "path", "shows", "published claim", "predictions hold")
     return "\n".join([before + _BEGIN, *_table(header, rows), _END]) + after
 
 
@@ -140,15 +158,35 @@ def _conditions(used: Sequence[Line]) -> Iterator[str]:
     yield ""
 
 
-def _row(effective: Effective, counting: Sequence[Line]) -> Sequence[str]:
+def _row(effective: Effective, counting: Sequence[Line], recorded: Sequence[Line]) -> Sequence[str]:
     published = effective.scenario.published
     first = (effective.scenario.experiment, f"[{effective.slug}](../scenarios/{effective.slug}/README.md)")
     says = _cell(published.says or "") if published else ""
+    earlier = _tally([line for line in recorded if line not in counting])
     if not counting:
-        return (*first, says, _NONE, "", "", "", "")
+        return (*first, says, _NONE, "", "", earlier, "", "", "")
     here = published.here.items() if published else ()
     figures = "<br>".join(f"{_cell(name)}: {_figure(expression, counting)}" for name, expression in here)
-    return (*first, says, figures, _verdict(counting), _unexplained(counting), _identities(counting), _takes(counting))
+    claim = "; but ".join(filter(None, (_claim(effective, counting), _but(effective))))
+    rest = (_unexplained(counting), _identities(counting), _takes(counting))
+    return (*first, says, figures, claim, _verdict(counting), earlier, *rest)
+
+
+def _claim(effective: Effective, counting: Sequence[Line]) -> str:
+    """Write in how many runs the predictions that speak of what was published were all true."""
+    claim = effective.scenario.claim
+    if claim is None or not counting:
+        return ""
+    names = {*claim.borne_out_by, *claim.refuted_by}
+    # Of an arm's runs a prediction stands as <arm>/<id>.
+    open_ = [names & {name.rsplit("/", 1)[-1] for name in (*line.false, *line.unknown)} for line in counting]
+    told = sum(not each for each in open_)
+    return f"{'refuted' if claim.refuted_by else 'borne out'} in {told} of {len(counting)}"
+
+
+def _but(effective: Effective) -> str:
+    claim = effective.scenario.claim
+    return _cell(claim.but) if claim and claim.but else ""
 
 
 def _figure(expression: str, counting: Sequence[Line]) -> str:
@@ -180,12 +218,17 @@ def _reproduced(counting: Sequence[Line]) -> int:
     return sum(line.verdict == "reproduced" for line in counting)
 
 
+_SHORT: dict[Verdict, str] = {"reproduced": "reproduced", "inconclusive": "inconclusive", "not-reproduced": "not"}
+
+
+def _tally(recorded: Sequence[Line]) -> str:
+    counts = Counter(line.verdict for line in recorded)
+    return "; ".join(f"{counts[verdict]} {word}" for verdict, word in _SHORT.items() if counts[verdict])
+
+
 def _verdict(counting: Sequence[Line]) -> str:
-    others = {
-        "inconclusive": sum(line.verdict == "inconclusive" for line in counting),
-        "not": sum(line.verdict == "not-reproduced" for line in counting),
-    }
-    parts = [f"reproduced in {_count(counting)}", *(f"{count} {word}" for word, count in others.items() if count)]
+    others = _tally([line for line in counting if line.verdict != "reproduced"])
+    parts = [f"reproduced in {_count(counting)}", *filter(None, [others])]
     wanting = Counter(
         f"{name} {status}"
         for line in counting

@@ -17,8 +17,9 @@ from lab.effective import Effective
 from lab.errors import BadInput, Problem
 from lab.series.record import Verdict
 
-# What a scenario says in words does not change what is measured; nor do other sizes of it, and where it comes from.
-_WORDS = {"title": True, "experiment": True, "question": True, "presets": True, "published": True}
+# What a scenario says in words does not change what is measured; nor do other sizes of it, where it comes from, and
+# which predictions speak of what was published.
+_WORDS = {"title": True, "experiment": True, "question": True, "presets": True, "published": True, "claim": True}
 _SAYS = {"predictions": {"__all__": {"says"}}}
 
 

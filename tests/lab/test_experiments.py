@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -19,6 +19,7 @@ from lab.experiments.lines import Line
 from lab.lock import machine_lock
 from lab.outcome import Outcome
 from lab.schema import schemas
+from lab.series.record import Verdict
 from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
 from tests.lab.series_support import write
 from tests.lab.support import MINIMAL, Make
@@ -342,7 +343,7 @@ def test_a_row_has_median_and_range(effective: Make) -> None:
     cells = rows(one, *taken)
     assert cells[:3] == ["B1", "[one](../scenarios/one/README.md)", "3 ¦ succeed"]
     assert cells[3] == "served: 3 (2 to 10)<br>all: 1,234"
-    assert cells[4:] == ["reproduced in 3 of 3", "0", "12 hold", "60 s"]
+    assert cells[4:] == ["", "reproduced in 3 of 3", "", "0", "12 hold", "60 s"]
 
 
 def test_a_row_counts_what_did_not_hold(effective: Make) -> None:
@@ -354,8 +355,8 @@ def test_a_row_counts_what_did_not_hold(effective: Make) -> None:
         line(one, 3, verdict="not-reproduced", false=["served"], identities={"true": 11, "false": 1, "unknown": 0}),
     )
     assert cells[3] == "served: 3, of 2 runs<br>all: 3, of 2 runs"
-    assert cells[4] == "reproduced in 1 of 3; 1 inconclusive; 1 not (served unknown in 1, served false in 1)"
-    assert cells[5:7] == ["unknown in 1", "12 (11 to 12) hold; up to 1 fail"]
+    assert cells[5] == "reproduced in 1 of 3; 1 inconclusive; 1 not (served unknown in 1, served false in 1)"
+    assert cells[7:9] == ["unknown in 1", "12 (11 to 12) hold; up to 1 fail"]
 
 
 def test_a_figure_that_came_later_is_not_recorded_yet(effective: Make) -> None:
@@ -364,9 +365,36 @@ def test_a_figure_that_came_later_is_not_recorded_yet(effective: Make) -> None:
     assert rows(one, line(one, here={"client.requests.ok": None, "load.users": 3}))[3] == "served: unknown<br>all: 3"
 
 
-def test_lines_of_an_earlier_version_do_not_count(effective: Make) -> None:
-    old = line(effective(), content="0" * 16)
-    assert rows(effective(text=MINIMAL + PUBLISHED), old)[3:] == ["not recorded yet", "", "", "", ""]
+def test_lines_of_an_earlier_version_do_not_count_and_are_told(effective: Make) -> None:
+    old = [
+        line(effective(), number, content="0" * 16, verdict=verdict) for number, verdict in enumerate(get_args(Verdict))
+    ]
+    told = "1 reproduced; 1 inconclusive; 1 not"
+    assert rows(effective(text=MINIMAL + PUBLISHED), *old)[3:] == ["not recorded yet", "", "", told, "", "", ""]
+    assert rows(one := effective(text=MINIMAL + PUBLISHED), line(one, 5), *old)[6] == told
+
+
+@pytest.mark.parametrize(("key", "word"), [("borne_out_by", "borne out"), ("refuted_by", "refuted")])
+def test_a_claim_is_counted_by_the_predictions_that_speak_of_it(effective: Make, key: str, word: str) -> None:
+    claim = f"claim:\n  {key}: [served]\n  but: with fewer users\n"
+    one = effective(text=MINIMAL + PUBLISHED + claim)
+    taken = [line(one, 1), line(one, 2, unknown=["an-arm/served"]), line(one, 3, false=["served"])]
+    assert rows(one, *taken)[4] == f"{word} in 1 of 3; but with fewer users"
+    marks = "<!-- scenarios: made by 'make experiments' -->\n<!-- end of scenarios -->"
+    assert f"| {word} in 1 of 3 | 3 of 3 |" in documents.readme(marks, [one], taken)
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        ("borne_out_by: [nobody]", "no prediction is named 'nobody'"),
+        ("borne_out_by: [served]\n  refuted_by: [served]", "either borne out or refuted"),
+        ("but: it is small", "either borne out or refuted"),
+    ],
+)
+def test_a_claim_that_nothing_can_tell_is_refused(effective: Make, claim: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        effective(text=f"{MINIMAL}{PUBLISHED}claim:\n  {claim}\n")
 
 
 def test_the_readme_keeps_what_stands_around_the_table(effective: Make) -> None:
@@ -374,7 +402,7 @@ def test_the_readme_keeps_what_stands_around_the_table(effective: Make) -> None:
     found = documents.readme(marks, [effective()], [line(effective())])
     assert found.startswith("# A\n")
     assert found.endswith("-->\nb\n")
-    assert "| [one](scenarios/one/README.md) | B1 | k6 → backend | A title | 1 of 1 |" in found
+    assert "| [one](scenarios/one/README.md) | B1 | k6 → backend | A title |  | 1 of 1 |" in found
     assert documents.readme(found, [effective()], [line(effective())]) == found
     with pytest.raises(BadInput, match="stands between"):
         documents.readme("# A\n", [effective()], [])
