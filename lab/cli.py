@@ -439,12 +439,14 @@ def advise(
 ) -> None:
     """Name the knob that the main cause of a run's failures points to, its value, and the command that tests it."""
     from analysis.words import counted  # noqa: PLC0415
-    from lab import advice, verdicts  # noqa: PLC0415
+    from lab import advice, verdicts, which_run  # noqa: PLC0415
 
-    found = advice.of_run(verdicts.find_run(run))
+    folder = verdicts.find_run(run)
+    found = advice.of_run(folder)
     if as_json:
-        _print_json(asdict(found))
+        _print_json({"run": which_run.name(folder), **asdict(found)})
         return
+    _print_lines(which_run.lines(folder))
     requests = f" ({counted(found.count, 'request')})" if found.cause else ""
     _stdout().print(f"main cause: {found.cause or 'none'}{requests}")
     if found.knob:
@@ -468,14 +470,15 @@ def estimate(
     as_json: JsonOption = False,
 ) -> None:
     """Estimate how many connections failed behind a counter of overflows; with a run, check that against it."""
-    from lab import estimates, verdicts  # noqa: PLC0415
+    from lab import estimates, verdicts, which_run  # noqa: PLC0415
 
     if run is not None and (overflows, connect_timeout, sysctl) == (None, None, None):
-        check = estimates.of_run(verdicts.find_run(run))
+        folder = verdicts.find_run(run)
+        check = estimates.of_run(folder)
         if as_json:
-            _print_json(estimates.check_as_json(check))
+            _print_json({"run": which_run.name(folder), **estimates.check_as_json(check)})
         else:
-            _print_lines(estimates.check_lines(check))
+            _print_lines([*which_run.lines(folder), "", *estimates.check_lines(check)])
         raise typer.Exit(estimates.exit_code(check))
     if run is not None or overflows is None or connect_timeout is None:
         raise BadInput(Problem("an estimate takes both --overflows and --connect-timeout, or --run alone"))

@@ -1,0 +1,69 @@
+"""Which run `advise` and `estimate` read, told before all else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from lab import which_run
+from lab.cli import main
+from lab.errors import ExitCode
+from lab.series import record
+from lab.series.record import Run
+from tests.analysis.whole import make_run
+
+SERIES = "20251121T072600Z-arms-queue"
+RUN = "20251121T072640Z-few-r01"
+
+
+@pytest.fixture
+def folder(elsewhere: Path) -> Path:
+    """A run of an arm, without its series."""
+    found = elsewhere / "results" / "queue" / RUN
+    found.mkdir(parents=True)
+    run = make_run(found)
+    run.manifest |= {"scenario": "queue", "run": RUN, "series": SERIES, "cell": "few"}
+    run.write()
+    return found
+
+
+def test_an_arm_is_told_with_the_newest_runs_of_the_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = (("many", 1, "complete"), ("few", 1, "complete"), ("none", 1, "aborted"), ("many", 2, "complete"))
+    runs = [
+        Run.model_validate({"cell": cell, "repetition": number, "status": status, "run": f"queue/{cell}-r{number}"})
+        for cell, number, status in places
+    ]
+    series = {folder.parent.parent / "series" / SERIES: SimpleNamespace(runs=runs)}
+    monkeypatch.setattr(record, "load", lambda asked: series[asked])
+
+    assert list(which_run.lines(folder)) == [
+        f"queue/{RUN}",
+        f"the arm 'few' of {SERIES}; its other arms, each as RUN=<run>: queue/many-r2",
+    ]
+
+
+def test_a_run_without_its_series_is_still_told_with_its_arm(folder: Path) -> None:
+    assert list(which_run.lines(folder)) == [f"queue/{RUN}", f"the arm 'few' of {SERIES}"]
+
+
+@pytest.mark.parametrize("series", [None, "20251121T072600Z-matrix-grid"])
+def test_what_is_no_arm_is_told_by_its_name_alone(folder: Path, series: str | None) -> None:
+    content = json.loads((folder / "manifest.json").read_bytes()) | {"series": series}
+    (folder / "manifest.json").write_text(json.dumps(content))
+    assert list(which_run.lines(folder)) == [f"queue/{RUN}"]
+
+
+@pytest.mark.parametrize("command", [["advise", "queue/" + RUN], ["estimate", "--run", "queue/" + RUN]])
+def test_the_run_stands_first(folder: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    def said(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        assert (end.value.code or 0) == ExitCode.REPRODUCED
+        return capsys.readouterr().out
+
+    said("analyse", str(folder))
+    assert said(*command).startswith(f"queue/{RUN}\nthe arm 'few' of {SERIES}\n")
+    assert json.loads(said(*command, "--json"))["run"] == f"queue/{RUN}"
