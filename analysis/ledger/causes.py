@@ -48,8 +48,8 @@ _FLOW = "format('flow {}/{}', flow_observer, flow_id)"
 _UP = """format('the proxy turned to {} at {}', try_server, moment(try_start_us))"""
 _UP_FLOW = "format('flow {}/{}', up_observer, up_id)"
 _LINE = """format('{} line {}: status {} at {}', line_instance, line_line, line_status, moment(1000 * line_time_ms))
-           || coalesce(format(', {} answered {} (try {})', try_server, coalesce(try_status::VARCHAR, 'nothing'),
-                              try_tries), '')"""
+           || coalesce(format(', which it noted for its try {} of {}: {}', try_tries, try_server,
+                              coalesce('status ' || try_status, 'nothing')), '')"""
 _ERROR = "coalesce('; error.log line ' || error_line::VARCHAR || ': ' || error_text, '')"
 
 
