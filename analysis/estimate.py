@@ -9,7 +9,7 @@ ladder has SYNs by then. docs/estimate.md derives the bounds, and says what they
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from analysis import figures
@@ -27,6 +27,7 @@ LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_linear_timeouts"
 TIMEOUT_MAX = "net.ipv4.tcp_rto_max_ms"
 SYSCTLS = (SYN_RETRIES, LINEAR_TIMEOUTS, TIMEOUT_MAX)
 
+_OVERFLOWS = "ListenOverflows"
 _DEFAULTS = {SYN_RETRIES: 6, TIMEOUT_MAX: TIMEOUT_MAX_MS}
 
 # Clients in production are seldom known. tcp_syn_linear_timeouts came with Linux 6.5, whose commit ccce324dabfe chose
@@ -137,10 +138,16 @@ class Check:
     Attributes:
         estimate: what the counter, the ladder and the connect time-out give.
         failed: dials that ended at the connect time-out.
+        servers: the instances whose kernels' counter it is.
+        syn_queue_drops: SYNs that met a full SYN queue there, 0 if that is not known; no overflow counts them.
+        elsewhere: what other servers of the path counted, by instance, where they counted any.
     """
 
     estimate: Estimate | Unknown
     failed: int | Unknown
+    servers: tuple[str, ...] = ()
+    syn_queue_drops: int = 0
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def within(self) -> bool | Unknown:
@@ -152,14 +159,28 @@ class Check:
 
 def of_run(run: Run) -> Check:
     """Estimate a run's failed connections at its first hop, and count them."""
-    return Check(_estimate_of(run), _failed(run))
+    first, *others = run.raw.manifest.path[1:] or [""]
+    counts = {
+        each: _counter(run, each.replace("-", "_"), _OVERFLOWS) for role in others for each in run.instances(role)
+    }
+    drops = _counter(run, first, "TCPReqQFullDrop") if first else 0
+    return Check(
+        _estimate_of(run, first),
+        _failed(run),
+        tuple(run.instances(first)),
+        0 if isinstance(drops, Unknown) else drops,
+        {each: count for each, count in counts.items() if isinstance(count, int) and count > 0},
+    )
 
 
-def _estimate_of(run: Run) -> Estimate | Unknown:
-    path = run.raw.manifest.path
-    if path[1:] == []:
+def _counter(run: Run, server: str, name: str) -> int | Unknown:
+    return _count(figures.value(run, f"kernel.{server}.TcpExt.{name}"))
+
+
+def _estimate_of(run: Run, server: str) -> Estimate | Unknown:
+    if not server:
         return unknown("the manifest names no server")
-    overflows = _count(figures.value(run, f"kernel.{path[1]}.TcpExt.ListenOverflows"))
+    overflows = _counter(run, server, _OVERFLOWS)
     if isinstance(overflows, Unknown):
         return overflows
     settings = Settings(run.raw.manifest)

@@ -13,6 +13,7 @@ from analysis.estimate import Bounds, Check, Client, Estimate
 from analysis.model.ladder import INITIAL_TIMEOUT_MS, TIMEOUT_MAX_MS
 from analysis.rawrun import RawRun
 from analysis.values import Unknown
+from analysis.words import counted
 from lab import sysctls
 from lab.errors import BadInput, ExitCode, Problem
 from lab.nearest import did_you_mean
@@ -147,15 +148,26 @@ def check_as_json(check: Check) -> dict[str, Any]:
         "failed": check.failed if isinstance(check.failed, int) else None,
         "within": None if unknown else check.within,
         "why": check.within.why if isinstance(check.within, Unknown) else None,
+        "servers": list(check.servers),
+        "syn_queue_drops": check.syn_queue_drops,
+        "overflows_elsewhere": dict(check.elsewhere),
         "exit_code": int(exit_code(check)),
     }
 
 
-def lines(found: Estimate) -> Iterator[str]:
-    """Write an estimate for a reader, at most WIDTH columns wide."""
+def lines(found: Estimate, check: Check | None = None) -> Iterator[str]:
+    """Write an estimate for a reader, at most WIDTH columns wide.
+
+    Args:
+        found: the estimate.
+        check: the run's whose counter it rests on; None for a counter that the user gave.
+    """
     bounds = found.bounds
-    yield f"{found.overflows:,} overflows: at most {bounds.most:,} connections failed."
+    whose = f" counted by the kernel of {_together(check.servers)}" if check and check.servers else ""
+    yield from _wrapped(f"{found.overflows:,} overflows{whose}: at most {bounds.most:,} connections failed.", "")
     yield from _wrapped(_least(found), "")
+    for note in _not_in_it(check) if check else ():
+        yield from _wrapped(note, "")
     yield ""
     for client in found.clients:
         yield from _of_client(found, client)
@@ -168,9 +180,28 @@ def lines(found: Estimate) -> Iterator[str]:
         yield from _wrapped(caveat, "  - ")
 
 
+def _together(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _not_in_it(check: Check) -> Iterator[str]:
+    """What full queues of the run did that this counter does not have."""
+    if check.syn_queue_drops:
+        yield (
+            f"The SYN queue there was full for {counted(check.syn_queue_drops, 'SYN')} (TcpExt.TCPReqQFullDrop). They"
+            " are no overflows, so more connections may have failed than this estimate allows."
+        )
+    if check.elsewhere:
+        counts = [f"{counted(overflows, 'overflow')} at {server}" for server, overflows in check.elsewhere.items()]
+        yield (
+            f"Not in this estimate: {_together(counts)}, of connections that the proxy dials, with its own time-out and"
+            " ladder."
+        )
+
+
 def _least(found: Estimate) -> str:
     if found.overflows == 0:
-        return "No SYN met a full queue."
+        return "No SYN met a full accept queue."
     least = f"At least {found.bounds.least_if_none_got_in:,} did, if every overflow was of a connection that failed"
     if all(client.syns_max == 1 for client in found.clients):
         return f"{least}: each client sends one SYN, so none can have got in on a later one."
@@ -222,7 +253,7 @@ def _range(bounds: Bounds) -> str:
 def check_lines(check: Check) -> Iterator[str]:
     """Write a check for a reader."""
     if isinstance(check.estimate, Estimate):
-        yield from lines(check.estimate)
+        yield from lines(check.estimate, check)
         yield ""
     yield "The run's own count"
     if isinstance(check.failed, int):

@@ -186,6 +186,17 @@ def test_at_a_proxied_path_the_first_hop_is_checked(proxied_run: RunFolder) -> N
     assert isinstance(found.estimate, Estimate)
     assert found.estimate.overflows == 0
     assert found.within is False, "the samples of this nginx say that no SYN met a full queue"
+    assert found.servers == ("nginx",)
+    assert found.elsewhere == {"backend-1": 5 * OTHERS}
+
+
+def test_what_a_full_syn_queue_dropped_stands_beside_the_overflows(run: RunFolder) -> None:
+    assert (check(run).servers, check(run).syn_queue_drops, check(run).elsewhere) == (("backend-1",), 0, {})
+
+    ticks = run.samples["backend-1"].ticks
+    for tick in ticks[len(ticks) // 2 :]:
+        tick["counters"]["TcpExt.TCPReqQFullDrop"] = 20
+    assert check(run).syn_queue_drops == 20
 
 
 def without_samples(run: RunFolder) -> None:

@@ -1,6 +1,7 @@
 """`connlab estimate`: what it takes, what it refuses, and what it says."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -77,7 +78,7 @@ def test_bad_input_is_refused_with_one_line(
 
 def test_without_an_overflow_nothing_is_said_of_each() -> None:
     text = "\n".join(estimates.check_lines(Check(estimates.of_counter("0", "5s", []), 0)))
-    assert text.startswith("0 overflows: at most 0 connections failed.\nNo SYN met a full queue.\n")
+    assert text.startswith("0 overflows: at most 0 connections failed.\nNo SYN met a full accept queue.\n")
     assert "every overflow" not in text
 
 
@@ -133,6 +134,36 @@ def test_what_failed_dials_leave_over_is_told() -> None:
     assert "  1,535 overflows were not theirs" in text
     assert code == ExitCode.REPRODUCED
     assert "  0 to 100 overflows were not theirs" in checked(400, 100, connect_timeout_ms=7_050)[0]
+
+
+def told(**more: Any) -> str:  # noqa: ANN401 # any field of a Check
+    check = Check(Estimate(0, plausible_clients(30_000, {LINEAR: 0})), 0, **more)
+    text = list(estimates.check_lines(check))
+    assert max(map(len, text)) <= estimates.WIDTH
+    return " ".join(text)
+
+
+def test_whose_counter_it_is_is_told() -> None:
+    assert told(servers=("nginx",)).startswith("0 overflows counted by the kernel of nginx: at most 0 connections")
+    several = told(servers=("backend-1", "backend-2", "backend-3"))
+    assert several.startswith("0 overflows counted by the kernel of backend-1, backend-2 and backend-3: at most")
+
+
+def test_overflows_of_another_server_are_told_with_their_number() -> None:
+    text = told(servers=("nginx",), elsewhere={"backend-1": 20, "backend-2": 1})
+    assert "Not in this estimate: 20 overflows at backend-1 and 1 overflow at backend-2, of connections that" in text
+
+
+def test_a_full_syn_queue_is_told_by_its_own_counter() -> None:
+    text = told(servers=("backend-1",), syn_queue_drops=20)
+    assert "No SYN met a full accept queue. The SYN queue there was full for 20 SYNs (TcpExt.TCPReqQFullDrop)" in text
+    assert "SYN queue" not in told(servers=("backend-1",))
+
+
+def test_a_program_gets_whose_counter_it_is_and_what_is_not_in_it() -> None:
+    found = estimates.check_as_json(Check(unknown("no samples"), 3, ("nginx",), 2, {"backend-1": 20}))
+    assert (found["servers"], found["syn_queue_drops"]) == (["nginx"], 2)
+    assert found["overflows_elsewhere"] == {"backend-1": 20}
 
 
 def test_a_run_outside_the_bounds_is_told() -> None:
