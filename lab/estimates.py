@@ -90,6 +90,8 @@ def _sysctls(settings: Iterable[str], problems: list[Problem]) -> dict[str, int]
         elif name not in estimate.SYSCTLS:
             way_on = did_you_mean(name, estimate.SYSCTLS) or f"there are {', '.join(estimate.SYSCTLS)}"
             problems.append(Problem(f"'{name}' has no say in when a client sends SYNs", where, way_on))
+        elif name in known:
+            problems.append(Problem(f"{name} is set twice", where, f"before, to {known[name]}"))
         elif fault := sysctls.fault(name, value):
             problems.append(Problem(fault[0], where, fault[1]))
         else:
@@ -164,7 +166,8 @@ def lines(found: Estimate, check: Check | None = None) -> Iterator[str]:
     """
     bounds = found.bounds
     whose = f" counted by the kernel of {_together(check.servers)}" if check and check.servers else ""
-    yield from _wrapped(f"{found.overflows:,} overflows{whose}: at most {bounds.most:,} connections failed.", "")
+    overflows, most = counted(found.overflows, "overflow"), counted(bounds.most, "connection")
+    yield from _wrapped(f"{overflows}{whose}: at most {most} failed.", "")
     yield from _wrapped(_least(found), "")
     for note in _not_in_it(check) if check else ():
         yield from _wrapped(note, "")
@@ -173,7 +176,7 @@ def lines(found: Estimate, check: Check | None = None) -> Iterator[str]:
         yield from _of_client(found, client)
     if len(found.clients) > 1:
         yield "Any mixture of these"
-        yield f"  {_range(bounds)} failed connections, if none got in on a later SYN"
+        yield f"  {_failed(bounds)}, if none got in on a later SYN"
     yield ""
     yield "What the counter does not tell"
     for caveat in _CAVEATS:
@@ -238,16 +241,16 @@ def _division(found: Estimate, client: Client) -> str:
     if client.syns_min != client.syns_max:
         return (
             f"the last of them only if the kernel's timer is not late: {found.overflows:,} / {client.syns_max} to"
-            f" {found.overflows:,} / {client.syns_min} = {_range(bounds)} failed connections"
+            f" {found.overflows:,} / {client.syns_min} = {_failed(bounds)}"
         )
     over = found.overflows - bounds.most * client.syns_max
     rest = f", {over} left over" if over else ""
-    return f"{found.overflows:,} / {client.syns_max} = {bounds.most:,} failed connections{rest}"
+    return f"{found.overflows:,} / {client.syns_max} = {counted(bounds.most, 'failed connection')}{rest}"
 
 
-def _range(bounds: Bounds) -> str:
-    least, most = bounds.least_if_none_got_in, bounds.most
-    return f"{most:,}" if least == most else f"{least:,} to {most:,}"
+def _failed(bounds: Bounds) -> str:
+    least = "" if bounds.least_if_none_got_in == bounds.most else f"{bounds.least_if_none_got_in:,} to "
+    return f"{least}{counted(bounds.most, 'failed connection')}"
 
 
 def check_lines(check: Check) -> Iterator[str]:
@@ -257,7 +260,7 @@ def check_lines(check: Check) -> Iterator[str]:
         yield ""
     yield "The run's own count"
     if isinstance(check.failed, int):
-        yield f"  {check.failed:,} dials failed at their connect time-out"
+        yield f"  {counted(check.failed, 'dial')} failed at the connect time-out"
     if isinstance(check.within, Unknown):
         yield from _wrapped(f"unknown whether that lies within the bounds: {check.within.why}", "  ")
         return
@@ -275,8 +278,8 @@ def _rest(found: Estimate, failed: int) -> Iterator[str]:
     if most == 0:
         yield "  every overflow was of one of them"
     else:
-        count = f"{most:,}" if least == most else f"{max(least, 0):,} to {most:,}"
-        rest = f"{count} overflows were not theirs: SYNs that a later one made good, last ACKs, dials given up earlier"
+        count = counted(most, "overflow") if least == most else f"{max(least, 0):,} to {counted(most, 'overflow')}"
+        rest = f"{count} beyond theirs: SYNs that a later one made good, last ACKs, dials given up earlier"
         yield from _wrapped(rest, "  ")
 
 

@@ -34,6 +34,15 @@ def test_each_assumed_client_is_shown_with_its_ladder_and_its_division() -> None
     assert "6,568,459 / 5 = 1,313,691 failed connections, 4 left over" in text
 
 
+def test_one_is_one() -> None:
+    text = said("1", "1s")
+    assert text.startswith("1 overflow: at most 1 connection failed.")
+    assert "1 / 1 = 1 failed connection\n" in text
+    assert "\n  1 failed connection, if none got in" in text
+    assert "  1 dial failed at the connect time-out" in checked(5, 1)[0]
+    assert "  1 overflow beyond theirs" in checked(6, 1)[0]
+
+
 def test_that_none_may_have_failed_is_said_wherever_it_can_be() -> None:
     assert "down to 0" in said("500", "30s")
     assert "down to 0" not in said("500", "1s").replace("\n", " ")
@@ -64,6 +73,7 @@ def test_no_line_is_wider_than_a_terminal(overflows: int, timeout_ms: int, linea
         ("5", "5s", ["net.core.somaxconn=5"], "'net.core.somaxconn' has no say in when a client sends SYNs"),
         ("5", "5s", ["net.ipv4.tcp_syn_retries=0"], "must be a whole number from 1 to 127, not '0'"),
         ("5", "5s", ["net.ipv4.tcp_rto_max_ms=1"], "must be a whole number from 1000 to 120000, not '1'"),
+        ("5", "5s", [f"{LINEAR}=4", f"{LINEAR}=0"], f"--sysctl {LINEAR}=0: {LINEAR} is set twice; before, to 4"),
         ("5", "5s", ["net.ipv4.tcp_syn_retries"], "a sysctl has a name, '=' and a value"),
     ],
 )
@@ -124,16 +134,16 @@ def checked(overflows: int, failed: int | Unknown, connect_timeout_ms: int = 30_
 def test_a_run_whose_overflows_are_all_of_failed_dials_is_told_so() -> None:
     text, code = checked(500, 100)
     assert text.endswith(
-        "  100 dials failed at their connect time-out\n  within the bounds\n  every overflow was of one of them"
+        "  100 dials failed at the connect time-out\n  within the bounds\n  every overflow was of one of them"
     )
     assert code == ExitCode.REPRODUCED
 
 
 def test_what_failed_dials_leave_over_is_told() -> None:
     text, code = checked(10_060, 1_705)
-    assert "  1,535 overflows were not theirs" in text
+    assert "  1,535 overflows beyond theirs" in text
     assert code == ExitCode.REPRODUCED
-    assert "  0 to 100 overflows were not theirs" in checked(400, 100, connect_timeout_ms=7_050)[0]
+    assert "  0 to 100 overflows beyond theirs" in checked(400, 100, connect_timeout_ms=7_050)[0]
 
 
 def told(**more: Any) -> str:  # noqa: ANN401 # any field of a Check
