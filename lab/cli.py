@@ -104,7 +104,8 @@ def _resolve(scenario: str, sets: list[str], preset: str | None, arm: str | None
     """Give a scenario with all overrides, and the plan of its arms, None if it has none or one is to run alone."""
     from lab import effective  # noqa: PLC0415
 
-    resolved = effective.resolve(scenario, sets, preset=preset)
+    # An arm may have another path than the scenario, and knobs of that.
+    resolved = effective.resolve(scenario, sets if arm is None else [], preset=preset)
     if arm is None and not resolved.scenario.arms:
         return resolved, None
     from lab.series import arms  # noqa: PLC0415

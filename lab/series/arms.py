@@ -81,8 +81,8 @@ def alone(base: Effective, overrides: Iterable[str], name: str, folder: Path | N
     """Give one arm as a scenario of its own; what the user sets goes over what the arm sets.
 
     Args:
-        base: the scenario with the user's overrides, and the preset they asked for.
-        overrides: these, as `knob=value`.
+        base: the scenario with the preset that the user asked for.
+        overrides: what the user sets, as `knob=value`.
         name: the arm.
         folder: where scenarios lie.
 

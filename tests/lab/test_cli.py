@@ -88,6 +88,13 @@ def test_a_folder_that_cannot_be_a_scenario_s_name_is_named_beside_the_others(
     assert "'Scratch' is no scenario's name" in connlab("show", "Scratch")[2]
 
 
+def test_show_tells_which_arms_a_prediction_is_about(connlab: Run) -> None:
+    _, out, _ = connlab("show", "abort-on-overflow")
+    assert "\nsilence (arms full-0, full-1): Whatever the setting" in out
+    assert "\npatience (arm race-0): With 0" in out
+    assert "\nunexplained: The ledger" in out
+
+
 def test_show_marks_what_was_asked_for(connlab: Run) -> None:
     code, out, _ = connlab("show", "accept-queue-overflow", "--set", "load.users=9", "--json")
     shown = json.loads(out)
@@ -132,6 +139,12 @@ def test_a_check_says_nothing_and_runs_nothing(connlab: Run, fake_docker: FakeDo
     assert connlab("matrix", "burst-plces", "--check")[0] == 2
     assert connlab("run", "--check", "--", "--help")[0] == 2
     assert fake_docker.calls == []
+
+
+def test_an_arm_with_a_path_of_its_own_takes_the_knobs_of_that(connlab: Run) -> None:
+    command = ("run", "slow-clients", "--set", "nginx.worker_processes=2", "--check")
+    assert connlab(*command, "--arm", "through-nginx") == (0, "", "")
+    assert "nginx is not on the path" in connlab(*command, "--arm", "direct")[2]
 
 
 def test_the_schema_is_printed(connlab: Run) -> None:
