@@ -124,7 +124,8 @@ def print_details(console: Console, shown: dict[str, Any]) -> None:
     if shown["published"]:
         _print_published(console, shown["published"])
     for one in shown["predictions"]:
-        console.print(Text.assemble((one["id"], "bold"), f": {one['says']}"))
+        of_arms = f" ({'arm' if len(one['arms']) == 1 else 'arms'} {', '.join(one['arms'])})" if one["arms"] else ""
+        console.print(Text.assemble((one["id"], "bold"), f"{of_arms}: {one['says']}"))
         console.print(f"    {one['expression']}", soft_wrap=True)
         for name, value in one["known"].items():
             console.print(f"    {name} = {show_measured(value)}", style="dim", soft_wrap=True)
