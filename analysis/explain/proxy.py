@@ -44,6 +44,17 @@ def tell(
         last_us = max(time_us, last_us)
         return Event(last_us, observer, text, file, f"line {line['line']}", found, resolution_us=MILLISECOND_US)
 
+    untold = list(story.errors)
+
+    def errors(time_us: int) -> Iterator[Event]:
+        """Within its second, an error is what a try was given up for, or what the request ended with."""
+        for error in [each for each in untold if each["time_us"] <= time_us]:
+            untold.remove(error)
+            text = f"error log: {shown(error['text'])}"
+            source = f"raw/{observer}/error.log", f"line {error['line']}"
+            at_us = min(time_us, error["time_us"] + _SECOND_US)
+            yield Event(at_us, observer, text, *source, resolution_us=_SECOND_US)
+
     took_ms = round(1000 * (line["request_time"] or 0))
     end_us = 1000 * line["time_ms"]
     place = f"request {line['connection_requests']} of its connection {line['connection']}"
@@ -58,11 +69,10 @@ def tell(
         answered_us = story.case["up_server_first_data_time_us"] if each["try"] == each["tries"] else None
         for time_us, text in _outcome(each, answered_us or 0):
             yield event(time_us, text)
+        if each["header_us"] is None:
+            yield from errors(last_us)
     yield event(end_us, f"logs status {line['status']}, {took_ms:,} ms after that byte")
-    for error in story.errors:
-        text = f"error log: {shown(error['text'])}"
-        source = f"raw/{observer}/error.log", f"line {error['line']}"
-        yield Event(error["time_us"], observer, text, *source, resolution_us=_SECOND_US)
+    yield from errors(max(end_us, *(each["time_us"] for each in story.errors), 0))
 
 
 def _outcome(each: Row, answered_us: int) -> Iterator[tuple[int, str]]:

@@ -407,6 +407,12 @@ class TestThroughNginx:
         assert r"\x1b[31mconnecting" in told
         assert "raw/nginx/error.log: line 1" in told
 
+    def test_an_error_follows_what_it_is_about(self, proxied: Story) -> None:
+        told = texts(proxied.account(), "nginx")
+        error = next(index for index, text in enumerate(told) if text.startswith("error log"))
+        assert told[error - 1].startswith("gives it up after 1 ms")
+        assert told[error + 1].startswith("turns to backend-1:8080")
+
     def test_a_try_whose_connection_is_not_known_has_its_servers_queue(self, proxied: Story) -> None:
         proxied.capture.packets.clear()
         proxied.run.texts["nginx/capture.pcap"] = ""
