@@ -30,14 +30,28 @@ class Holder:
 class Lock:
     """The lock while it is held."""
 
-    def __init__(self, descriptor: int, dead: Holder | None) -> None:
+    def __init__(self, descriptor: int, what: str, dead: Holder | None) -> None:
         self._descriptor = descriptor
+        self._what = what
+        self._part: str | None = None
+        self._since = time.strftime("%Y-%m-%d %H:%M:%S")
         self.dead = dead
 
-    def note(self, what: str, folder: Path | None = None) -> None:
-        """Write into the file who holds it, for those who are refused, and for who cleans up after a death."""
-        since = time.strftime("%Y-%m-%d %H:%M:%S")
-        holder = Holder(os.getpid(), what, since, str(folder) if folder else None)
+    def begin(self, part: str) -> None:
+        """Say which part of a longer command is at work from now on, such as one scenario of all."""
+        self._part = part
+        self.note()
+
+    def note(self, run: str | None = None, folder: Path | None = None) -> None:
+        """Write into the file who holds it, for those who are refused, and for who cleans up after a death.
+
+        Args:
+            run: which one is at work, where there is more than one.
+            folder: the run's.
+        """
+        parts = ", ".join(filter(None, (self._part, run)))
+        what = f"{self._what}: {parts}" if parts else self._what
+        holder = Holder(os.getpid(), what, self._since, str(folder) if folder else None)
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, json.dumps(asdict(holder)).encode(), 0)
 
@@ -68,6 +82,7 @@ def machine_lock(what: str, file: Path | None = None, *, held: Lock | None = Non
         LabError: someone else holds it; the message says who.
     """
     if held:
+        held.begin(what)
         yield held
         return
     descriptor = _open(file or lock_file())
@@ -76,8 +91,8 @@ def machine_lock(what: str, file: Path | None = None, *, held: Lock | None = Non
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise _refusal(_read(descriptor)) from None
-        lock = Lock(descriptor, _read(descriptor))
-        lock.note(what)
+        lock = Lock(descriptor, what, _read(descriptor))
+        lock.note()
         yield lock
         lock.clear()
     finally:

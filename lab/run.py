@@ -58,7 +58,6 @@ def record(session: Session, console: Console, lock: Lock, title: str) -> None:
     Raises:
         BadInput, LabError: as `run`.
     """
-    lock.note(f"the run of {title}", session.folder)
     with _brought_to_an_end(session, lock):
         _phases(session, console, title)
 
@@ -89,7 +88,7 @@ def _brought_to_an_end(session: Session, lock: Lock) -> Iterator[None]:
         with contextlib.suppress(OSError):
             session.finish("aborted", "; ".join(filter(None, (reason, left))))
             if left is None:
-                lock.clear()
+                lock.note()
         if isinstance(error, BadInput):
             raise
         if isinstance(error, Interrupted | LabError | OSError):

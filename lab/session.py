@@ -81,7 +81,8 @@ def open_session(
     host, git, version = facts.host(), facts.git_state(), facts.lab_version()
     folder = _make_folders(paths.RESULTS / effective.slug, topology, occasion)
     if lock:
-        lock.note(f"the run of {effective.slug}", folder)
+        named = occasion.cell != Occasion.cell
+        lock.note(f"{occasion.cell} r{occasion.repetition:02}" if named else None, folder)
     scenario = effective.scenario
     first = Manifest(
         scenario=effective.slug,
