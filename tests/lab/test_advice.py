@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from lab import advice, manifest
@@ -232,6 +233,27 @@ def test_where_no_knob_helps_it_says_so(tmp_path: Path, cause: str) -> None:
 
 def test_a_run_without_faults_needs_no_advice(tmp_path: Path) -> None:
     assert advice.of_run(recorded(tmp_path, resolve("accept-queue-overflow"), {})).cause is None
+
+
+@pytest.mark.parametrize("table", ["requests", "flows", "timeline"])
+def test_a_damaged_table_is_refused_with_the_way_on(tmp_path: Path, table: str) -> None:
+    folder = recorded(tmp_path, resolve("accept-queue-overflow"), {"accept-queue-drop": 1})
+    rows = "SELECT 'failed' AS outcome, 'accept-queue-drop' AS cause FROM range(9)"
+    duckdb.execute(f"COPY ({rows}) TO '{folder / 'derived' / 'requests.parquet'}'")
+    assert advice.of_run(folder).cause == "accept-queue-drop"
+    (folder / "derived" / f"{table}.parquet").write_bytes(b"PAR1")
+    with pytest.raises(BadInput, match=rf"{table}\.parquet: damaged; derive it again: make analyse RUN="):
+        advice.of_run(folder)
+
+
+def test_a_table_that_is_damaged_within_is_refused_with_the_way_on(tmp_path: Path) -> None:
+    folder = recorded(tmp_path, resolve("accept-queue-overflow"), {"accept-queue-drop": 1})
+    file = folder / "derived" / "requests.parquet"
+    duckdb.execute(f"COPY (SELECT 'failed' AS outcome, i::text AS cause FROM range(900) t(i)) TO '{file}'")
+    content = file.read_bytes()
+    file.write_bytes(content[:4] + b"\xff" * 2000 + content[2004:])
+    with pytest.raises(BadInput, match=r"derived is damaged; derive it again: make analyse RUN="):
+        advice.of_run(folder)
 
 
 def test_a_run_without_a_ledger_is_refused_with_the_way_on(tmp_path: Path) -> None:
