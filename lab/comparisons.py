@@ -15,6 +15,7 @@ from lab.series import matrix_file, record
 
 if TYPE_CHECKING:
     from analysis.compare import Comparison
+    from analysis.compare.series import Plan
 
 # Runs of the same scenario are read to learn of the noise; those of last year say no more than the last few.
 _OTHERS_MAX = 200
@@ -45,6 +46,8 @@ def of_runs(a: Sequence[str], b: Sequence[str]) -> Compared:
             Problem("a comparison takes two groups of runs", way_on="give A=<run> B=<run>, or MATRIX=<name>")
         )
     runs_a, runs_b = list(_runs(a)), list(_runs(b))
+    for folder in (*runs_a, *runs_b):
+        verdicts.refuse_unreadable(folder)
     scenarios = {folder.parent for folder in (*runs_a, *runs_b)}
     others = sorted((run.parent for each in scenarios for run in each.glob(f"*/{MANIFEST_FILE}")), reverse=True)
     with _refusals():
@@ -65,6 +68,10 @@ def of_series(name: str) -> Compared:
     from analysis import compare  # noqa: PLC0415  as above
 
     folder = find_series(name)
+    for place in _plan(folder).runs:
+        # What is not there at all the comparison tells itself.
+        if place.status == "complete" and place.run and (run := folder.parent.parent / place.run).is_dir():
+            verdicts.refuse_unreadable(run)
     with _refusals():
         return _written(compare.compare_series(folder), folder / "derived")
 
@@ -101,7 +108,7 @@ def _runs(names: Iterable[str]) -> Iterator[Path]:
 
 def _of_cell(folder: Path, cell: str) -> list[Path]:
     """Give the runs of a cell that completed."""
-    series = _load(folder)
+    series = _plan(folder)
     cells = [each.cell for each in series.cells]
     if cell not in cells:
         raise BadInput(Problem(f"the series {series.series} has no cell '{cell}'", way_on=did_you_mean(cell, cells)))
@@ -138,8 +145,12 @@ def _not_run(name: str) -> str | None:
     return f"run it first: make run SCENARIO={name}" if name in effective.slugs() else None
 
 
-def _load(folder: Path) -> record.Series:
+def _plan(folder: Path) -> Plan:
+    from analysis.compare.series import Plan  # noqa: PLC0415  as above
+
+    file = folder / record.FILE
     try:
-        return record.load(folder)
+        return Plan.model_validate_json(file.read_bytes())
     except (OSError, ValueError):
-        raise BadInput(Problem(f"{paths.shown(folder / record.FILE)} cannot be read", way_on="run it again")) from None
+        what = f"{paths.shown(file)} is damaged, or of another version of connlab"
+        raise BadInput(Problem(what, way_on="run the series again with NEW=1 (--new)")) from None

@@ -117,6 +117,20 @@ def find_run(name: str) -> Path:
     raise BadInput(Problem(f"no run at '{name}'" if name else "no run is named", way_on=hint))
 
 
+def refuse_unreadable(folder: Path) -> None:
+    """Refuse a run whose manifest cannot be read: nothing derives that again.
+
+    Raises:
+        BadInput: it cannot.
+    """
+    from analysis import manifest  # noqa: PLC0415 # as in `derive`
+
+    try:
+        manifest.read(folder)
+    except manifest.ManifestError as error:
+        raise BadInput(Problem(str(error))) from None
+
+
 def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) -> None:
     """Print what came out.
 

@@ -235,6 +235,18 @@ def test_a_run_without_faults_needs_no_advice(tmp_path: Path) -> None:
     assert advice.of_run(recorded(tmp_path, resolve("accept-queue-overflow"), {})).cause is None
 
 
+def test_without_its_manifest_nothing_is_derived_again(tmp_path: Path) -> None:
+    file = recorded(tmp_path, resolve("accept-queue-overflow"), {}) / "manifest.json"
+    content = file.read_text()
+    file.write_text(content.replace("connlab.manifest/1", "connlab.manifest/2"))
+    with pytest.raises(BadInput, match="use the version of connlab that made the run"):
+        advice.of_run(tmp_path)
+    file.write_text(content[:50])
+    with pytest.raises(BadInput, match=r"manifest\.json: Invalid JSON") as refused:
+        advice.of_run(tmp_path)
+    assert "derive it again" not in str(refused.value)
+
+
 @pytest.mark.parametrize("table", ["requests", "flows", "timeline"])
 def test_a_damaged_table_is_refused_with_the_way_on(tmp_path: Path, table: str) -> None:
     folder = recorded(tmp_path, resolve("accept-queue-overflow"), {"accept-queue-drop": 1})
@@ -249,7 +261,8 @@ def test_a_damaged_table_is_refused_with_the_way_on(tmp_path: Path, table: str) 
 def test_a_table_that_is_damaged_within_is_refused_with_the_way_on(tmp_path: Path) -> None:
     folder = recorded(tmp_path, resolve("accept-queue-overflow"), {"accept-queue-drop": 1})
     file = folder / "derived" / "requests.parquet"
-    duckdb.execute(f"COPY (SELECT 'failed' AS outcome, i::text AS cause FROM range(900) t(i)) TO '{file}'")
+    rows = "SELECT 'failed' AS outcome, i::text AS cause FROM range(900) t(i)"
+    duckdb.execute(f"COPY ({rows}) TO '{file}'")
     content = file.read_bytes()
     file.write_bytes(content[:4] + b"\xff" * 2000 + content[2004:])
     with pytest.raises(BadInput, match=r"derived is damaged; derive it again: make analyse RUN="):
@@ -257,7 +270,7 @@ def test_a_table_that_is_damaged_within_is_refused_with_the_way_on(tmp_path: Pat
 
 
 def test_a_run_without_a_ledger_is_refused_with_the_way_on(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"has no manifest\.json; derive it again"):
+    with pytest.raises(BadInput, match=r"no manifest\.json here; this is not a run's folder"):
         advice.of_run(tmp_path)
     empty = recorded(tmp_path, resolve("accept-queue-overflow"), {}, requests=None, lacks=["k6's end"])
     with pytest.raises(BadInput, match="is empty: k6's end"):

@@ -116,6 +116,28 @@ def test_what_cannot_be_compared_is_refused(
     assert not (folder / "derived").exists()
 
 
+def test_a_run_whose_manifest_is_damaged_is_not_to_be_derived_again(connlab: Run, results: Results) -> None:  # noqa: F811
+    folder = results.series({"on": [{}, {}], "off": [{}, {}]})
+    run = results.root / str(record.load(folder).runs[0].run)
+    (run / "manifest.json").write_text("{")
+    for arguments in (["--matrix=queue"], [f"--a={run}", "--b=queue:off"], ["--a=queue:off", "--b=queue:on"]):
+        code, _, err = connlab("compare", *arguments)
+        assert code == 2
+        assert f"{run}/manifest.json: Invalid JSON" in err
+        assert "derive it again" not in err
+
+
+def test_a_damaged_series_is_told_with_the_way_on(connlab: Run, results: Results) -> None:  # noqa: F811
+    file = results.series({"on": [{}, {}], "off": [{}, {}]}) / "series.json"
+    file.write_text("{")
+    for arguments in (["--matrix=queue"], ["--a=queue:off", "--b=queue:on"]):
+        code, _, err = connlab("compare", *arguments)
+        assert code == 2
+        shown = paths.shown(file)
+        way_on = "run the series again with NEW=1 (--new)"
+        assert err == f"connlab: {shown} is damaged, or of another version of connlab; {way_on}\n"
+
+
 def test_a_matrix_is_shown_cell_by_cell_with_the_model_beside_it(connlab: Run, results: Results) -> None:  # noqa: F811
     failed = {(users, places): max(users - places - 2, 0) for users in (3, 9, 20) for places in (1, 7)}
     results.series(
