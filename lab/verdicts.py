@@ -35,6 +35,7 @@ STYLES = {
     "unknown": "yellow",
 }
 _LIST_SHOWN = 6
+_NO_MANIFEST = "a run's folder does, and without it nothing of a run can be read"
 # A pcap file's header, and no packet after it.
 _EMPTY_CAPTURE = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 60000000 01000000")
 
@@ -112,6 +113,11 @@ def find_run(name: str) -> Path:
         if name and (folder / SERIES_FILE).is_file():
             way_on = f"give one of its runs, as {paths.shown(folder / SERIES_FILE)} names them, or make compare MATRIX="
             raise BadInput(Problem(f"'{name}' is a series of runs", way_on=f"{way_on}{folder.resolve().name}"))
+    for folder in (Path(name), results / name):
+        if name and folder.is_dir():
+            inside = max(folder.glob(f"*/{FILE}"), default=None)
+            way_on = f"give one of the runs in it, such as {paths.shown(inside.parent)}" if inside else _NO_MANIFEST
+            raise BadInput(Problem(f"{paths.shown(folder)} holds no {FILE}", way_on=way_on))
     known = [folder.parent.name for folder in results.glob("*/latest")]
     hint = did_you_mean(name, known) or "give the folder that holds manifest.json"
     raise BadInput(Problem(f"no run at '{name}'" if name else "no run is named", way_on=hint))

@@ -79,8 +79,9 @@ def test_bad_input_is_refused(folder: Path, request_: str | None, worst: str | N
 
 
 def test_an_unknown_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended(str(tmp_path), "--worst=5") == ExitCode.BAD_INPUT
-    assert capsys.readouterr().err.startswith(f"connlab: no run at '{tmp_path}'")
+    nowhere = tmp_path / "nowhere"
+    assert ended(str(nowhere), "--worst=5") == ExitCode.BAD_INPUT
+    assert capsys.readouterr().err.startswith(f"connlab: no run at '{nowhere}'")
 
 
 def test_a_broken_manifest_is_refused(folder: Path) -> None:
