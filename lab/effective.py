@@ -171,13 +171,25 @@ def _file(slug: str, folder: Path) -> Path:
     known = slugs(folder)
     if not slug:
         raise BadInput(Problem("no scenario is named", way_on="'connlab list' (make list) shows them"))
+    if slug not in known and (of_experiment := _of_experiment(slug, known, folder)):
+        what = f"'{slug}' is an experiment, and no scenario's name"
+        raise BadInput(Problem(what, way_on=f"its scenarios: {', '.join(of_experiment)}"))
     if not _SLUG.fullmatch(slug):
         what = f"'{slug}' is no scenario's name: it holds small letters, digits and hyphens"
         raise BadInput(Problem(what, way_on=did_you_mean(slug, known)))
+    if slug not in known and (folder / "matrices" / f"{slug}.yaml").is_file():
+        raise BadInput(Problem(f"'{slug}' is a matrix, and no scenario", way_on=f"make matrix MATRIX={slug}"))
     if slug not in known:
         hint = did_you_mean(slug, known) or "'connlab list' (make list) shows them"
         raise BadInput(Problem(f"unknown scenario '{slug}'", way_on=hint))
     return folder / slug / "scenario.yaml"
+
+
+def _of_experiment(name: str, known: Iterable[str], folder: Path) -> list[str]:
+    """Give the scenarios that reproduce an experiment; its id may be written in small letters."""
+    texts = ((slug, (folder / slug / "scenario.yaml").read_text(errors="replace")) for slug in known)
+    line = re.compile(rf"^experiment: *{re.escape(name)} *$", re.MULTILINE | re.IGNORECASE)
+    return [slug for slug, text in texts if line.search(text)]
 
 
 def _validate(slug: str, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> Effective:

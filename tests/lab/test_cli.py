@@ -36,6 +36,16 @@ def connlab(capsys: pytest.CaptureFixture[str]) -> Run:
         ),
         (["run", "../etc"], "'../etc' is no scenario's name"),
         (["run", ""], "no scenario is named"),
+        (
+            ["run", "E2"],
+            "'E2' is an experiment, and no scenario's name; its scenarios: gateway-pool-sized, gateway-pool-throughput",
+        ),
+        (["show", "c2"], "'c2' is an experiment, and no scenario's name; its scenarios: connection-per-request-four"),
+        (["run", "Z9"], "'Z9' is no scenario's name"),
+        (
+            ["run", "long-polling-border"],
+            "'long-polling-border' is a matrix, and no scenario; make matrix MATRIX=long-polling-border",
+        ),
         (["run", "accept-queue-overflow", "--set", "backend.acept_count=1"], "did you mean 'backend.accept_count'?"),
         (["show", "accept-queue-overflow", "--set", "load.connect_timeout=5"], "'5' has no unit: write 5s or 5ms"),
         (["analyse", "nowhere"], "no run at 'nowhere'"),
@@ -217,6 +227,17 @@ def test_the_exit_code_is_the_verdict_s(connlab: Run, recorded: Path, verdict: s
     assert f"verdict: {verdict}\n" in out
     assert "true    a: It holds.\n        x = 1\n" in out
     assert "unknown b: Who knows.\n        y = unknown\n        why: gaps\n" in out
+
+
+def test_a_folder_that_is_no_run_s_is_told_from_one_that_is_not_there(connlab: Run, recorded: Path) -> None:
+    (recorded.parent / "latest").unlink()
+    code, _, err = connlab("analyse", "one")
+    assert code == 2
+    way_on = f"give one of the runs in it, such as {recorded}"
+    assert err == f"connlab: {recorded.parent} holds no manifest.json; {way_on}\n"
+
+    (recorded / "manifest.json").unlink()
+    assert f"{recorded} holds no manifest.json; a run's folder does" in connlab("analyse", str(recorded))[2]
 
 
 @pytest.mark.parametrize("name", ["one", "one/r", "one/latest"])
