@@ -18,8 +18,10 @@ sets = $(call parted,sets,SET); options=("$${sets[@]/\#/--set=}")
 series = $(sets); if [[ -n "$${DRY:-}" ]]; then options+=(--dry-run); fi; if [[ -n "$${NEW:-}" ]]; then options+=(--new); fi
 preset = options+=($${PRESET:+--preset="$$PRESET"})
 arm = options+=($${ARM:+--arm="$$ARM"})
-# The input is checked first: nobody waits for a set-up to be told of a slip.
-checked = $(connlab) $(1) --check "$${options[@]}" -- "$$$(2)"; setup/ready.sh; $(connlab) $(1) "$${options[@]}" -- "$$$(2)"
+# The input is checked first: nobody waits for a set-up to be told of a slip, nor for one that nothing is run with.
+checked = if $(3); then $(connlab) $(1) --check "$${options[@]}" -- "$$$(2)"; setup/ready.sh; fi; \
+	$(connlab) $(1) "$${options[@]}" -- "$$$(2)"
+not_dry = [[ -z "$${DRY:-}" ]]
 
 .PHONY: help
 help: ## this list
@@ -29,23 +31,23 @@ help: ## this list
 
 .PHONY: run lesson record experiments matrix search advise list show analyse report open notebook explain compare estimate doctor clean
 run: python ## SCENARIO=<slug> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one
-	@$(series); $(preset); $(arm); $(call checked,run,SCENARIO)
+	@$(series); $(preset); $(arm); $(call checked,run,SCENARIO,$(not_dry))
 
 lesson: python ## SCENARIO=<slug> [SET=…] [PRESET=…] [ARM=…]: asks what you expect, runs, and shows what was measured beside it
-	@$(series); $(preset); $(arm); $(call checked,lesson,SCENARIO)
+	@$(series); $(preset); $(arm); $(call checked,lesson,SCENARIO,$(not_dry))
 
 record: python ## SCENARIO=<slug>|all RUNS=<n>: runs it until n runs are recorded in docs/experiments.jsonl; goes on where it stopped
-	@options=($${RUNS:+--runs="$$RUNS"}); $(call checked,record,SCENARIO)
+	@options=($${RUNS:+--runs="$$RUNS"}); $(call checked,record,SCENARIO,true)
 
 experiments: python ## docs/experiments.md and the README's table, made from the recorded runs
 	@$(connlab) experiments
 
 matrix: python ## MATRIX=<name> [SET=…] [DRY=1] [NEW=1]: every cell, shuffled; goes on where it stopped; without a name, a list
-	@$(series); $(call checked,matrix,MATRIX)
+	@$(series); $(call checked,matrix,MATRIX,$(not_dry) && [[ -n "$${MATRIX:-}" ]])
 
 search: python ## SCENARIO=… KNOB=backend.max_connections UNTIL="client.requests.failed == 0" [FROM= TO= STEP=]: where it begins to hold
 	@$(series); options+=(--knob="$$KNOB" --until="$$UNTIL" $${FROM:+--from="$$FROM"} $${TO:+--to="$$TO"} $${STEP:+--step="$$STEP"}); \
-		$(call checked,search,SCENARIO)
+		$(call checked,search,SCENARIO,$(not_dry))
 
 advise: python ## RUN=<run>: the knob that its main cause points to, the value, and the command that tests it
 	@$(connlab) advise -- "$$RUN"

@@ -106,6 +106,30 @@ def test_input_is_checked_before_the_set_up(make: Make, target: str, name: str) 
     assert [call[0] for call in calls] == ["python.sh", "connlab"]
 
 
+@pytest.mark.parametrize(
+    ("target", "variables"),
+    [
+        ("matrix", ()),
+        ("matrix", ("MATRIX=",)),
+        ("matrix", ("MATRIX=one", "DRY=1")),
+        ("run", ("SCENARIO=one", "DRY=1")),
+        ("search", ("SCENARIO=one", "DRY=1")),
+    ],
+)
+def test_what_runs_nothing_needs_no_set_up(make: Make, target: str, variables: tuple[str, ...]) -> None:
+    code, calls = make(target, *variables)
+    assert code == 0
+    assert [call[0] for call in calls] == ["python.sh", "connlab"]
+    assert ("--dry-run" in calls[1]) == ("DRY=1" in variables)
+    assert "--check" not in calls[1]
+
+
+def test_a_dry_run_is_none_of_a_record_s(make: Make) -> None:
+    assert [call[0] for call in make("record", "SCENARIO=one", "DRY=1")[1]] == [
+        *("python.sh", "connlab", "ready.sh", "connlab"),
+    ]
+
+
 def test_a_preset_is_asked_for_by_its_name(make: Make) -> None:
     for target in ("run", "show"):
         assert make(target, "SCENARIO=one", "PRESET=the published")[1][-1] == [
