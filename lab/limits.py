@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from lab import compose, machine, paths, sysctls
-from lab.docker import DockerFailed, docker
+from lab.docker import docker
 from lab.effective import Effective
-from lab.errors import BadInput, Problem
+from lab.errors import BadInput, LabError, Problem
 from lab.knobs import Role
 from lab.topology import Topology, topology_of
 
@@ -111,12 +111,12 @@ def _open_files(effective: Effective, topology: Topology) -> Iterator[Problem]:
 def open_files_cap() -> int | None:
     """Give the number of files that a process in a container may open (`ulimit -Hn`).
 
-    None if it is unlimited, or not to be known because the lab's base image is not there yet.
+    None if it is unlimited, or not to be known because there is no engine, or no base image of the lab, yet.
     """
     options = ("--rm", "--pull", "never", "--network", "none", "--entrypoint", "cat")
     try:
         said = docker("run", *options, "connlab/base", "/proc/self/limits")
-    except DockerFailed:
+    except LabError:
         return None
     found = re.search(r"^Max open files +[0-9a-z]+ +(?P<hard>[0-9]+) ", said, re.MULTILINE)
     return int(found["hard"]) if found else None

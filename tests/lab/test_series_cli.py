@@ -99,6 +99,16 @@ def test_a_search_that_the_lab_could_not_run_says_so(
     assert (code, json.loads(out)["status"]) == (expected, "partial" if expected == 4 else "complete")
 
 
+def test_a_dry_run_needs_no_docker(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("lab.machine.memory_kb", lambda _: 64_000_000)
+    code, out, _ = connlab(capsys, "matrix", "spike-workers", "--dry-run")
+    assert code == 0
+    assert "16 cells x 1 = 16 runs" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
