@@ -90,7 +90,10 @@ def details(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, An
         "predictions": [
             {
                 **prediction.model_dump(),
-                "known": models.known_before_run(effective, models.names_in(prediction.expression)),
+                # Each arm has values of its own.
+                "known": {}
+                if scenario.arms
+                else models.known_before_run(effective, models.names_in(prediction.expression)),
             }
             for prediction in scenario.predictions
         ],

@@ -151,6 +151,11 @@ def test_a_check_says_nothing_and_runs_nothing(connlab: Run, fake_docker: FakeDo
     assert fake_docker.calls == []
 
 
+def test_values_that_each_arm_has_of_its_own_are_not_shown_as_known(connlab: Run) -> None:
+    shown = json.loads(connlab("show", "abort-on-overflow", "--json")[1])
+    assert not any(one["known"] for one in shown["predictions"])
+
+
 def test_an_arm_with_a_path_of_its_own_takes_the_knobs_of_that(connlab: Run) -> None:
     command = ("run", "slow-clients", "--set", "nginx.worker_processes=2", "--check")
     assert connlab(*command, "--arm", "through-nginx") == (0, "", "")
