@@ -315,6 +315,20 @@ def test_where_a_syn_may_have_met_either_full_queue_neither_is_proven(run: RunFo
     assert set(found["causes"]) == {"waited-in-accept-queue"}
 
 
+def test_a_syn_that_came_upon_a_former_connection_in_time_wait_is_not_lost(run: RunFolder) -> None:
+    capture = run.captures["backend-1"]
+    former = Connection(capture, "172.18.0.3:49000", BACKEND, isn=90_000).handshake(MEASURE_S + 20)
+    former.ask(MEASURE_S + 20.1).answer(MEASURE_S + 20.2).close_by_server(MEASURE_S + 20.3)
+    Connection(capture, "172.18.0.3:49000", BACKEND, isn=9_000_000).syns(MEASURE_S + 22).refused(MEASURE_S + 22.011)
+    # The ACK of the former connection, and the client's RST for it.
+    capture.tcp(MEASURE_S + 22.00003, BACKEND, "172.18.0.3:49000", ACK, seq=95_202, ack=90_122)
+    capture.tcp(MEASURE_S + 22.00005, "172.18.0.3:49000", BACKEND, RST, seq=90_122)
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
+    found, _ = account(run)
+
+    assert holds(found)["syns-dropped"] == "true"
+
+
 def test_a_dial_held_half_open_on_purpose_is_no_failed_request_and_its_syns_are_accounted_for(run: RunFolder) -> None:
     client = run.clients["k6-1"]
     client.dials[49] |= {"error": "held half open", "error_kind": "half-open"}
