@@ -107,16 +107,17 @@ def of_run(run: Run, account: Ledger) -> Verdict:
     """
     manifest = run.raw.manifest
     predictions = [_judge(run, prediction) for prediction in manifest.predictions]
+    beyond = _beyond_tolerance(run, account)
     return Verdict(
         contract=SCHEMA,
         scenario=manifest.scenario,
         run=manifest.run,
-        verdict=_result(predictions, beyond_tolerance=_beyond_tolerance(run, account) is not None),
+        verdict=_result(predictions, beyond_tolerance=beyond is not None),
         predictions=predictions,
         published=measured_beside(manifest.published, partial(number, run)),
         ledger=_summary(account),
         health={name: _health(report) for name, report in run.health.reports.items()},
-        problems=_problems(run, account),
+        problems=_problems(run, beyond),
     )
 
 
@@ -163,12 +164,11 @@ def _health(report: Report) -> InstrumentHealth:
     return InstrumentHealth(healthy=report.healthy, figures=report.figures)
 
 
-def _problems(run: Run, account: Ledger) -> list[ProblemEntry]:
+def _problems(run: Run, beyond: str | None) -> list[ProblemEntry]:
     found = [
         ProblemEntry(instrument=each.instrument, message=each.message, spoils=sorted(each.spoils))
         for each in run.health.problems
     ]
-    beyond = _beyond_tolerance(run, account)
     if beyond is not None:
         found.append(ProblemEntry(instrument="ledger", message=beyond, spoils=[]))
     if not run.raw.manifest.predictions:

@@ -72,7 +72,7 @@ def tell(
         if each["header_us"] is None:
             yield from errors(last_us)
     yield event(end_us, f"logs status {line['status']}, {took_ms:,} ms after that byte")
-    yield from errors(max(end_us, *(each["time_us"] for each in story.errors), 0))
+    yield from errors(max([end_us, *(each["time_us"] for each in untold)]))
 
 
 def _outcome(each: Row, answered_us: int) -> Iterator[tuple[int, str]]:

@@ -102,10 +102,11 @@ def readme(text: str, scenarios: Iterable[Effective], recorded: Sequence[Line]) 
             one.scenario.experiment,
             _paths(one),
             _cell(one.scenario.title),
-            _claim(one, lines.counting(one, recorded)),
-            _count(lines.counting(one, recorded)),
+            _claim(one, counting),
+            _count(counting),
         )
         for one in _in_order(scenarios)
+        for counting in [lines.counting(one, recorded)]
     ]
     header = ("scenario", "from", "path", "shows", "published claim", "predictions hold")
     return "\n".join([before + _BEGIN, *_table(header, rows), _END]) + after
