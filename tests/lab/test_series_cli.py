@@ -49,7 +49,7 @@ def test_matrices_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_arms_are_planned_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
     plan = json.loads(connlab(capsys, "run", "keep-alive-paths", "--dry-run", "--json")[1])
-    assert (plan["kind"], plan["baseline"], len(plan["order"])) == ("arms", "no-keep-alive", 18)
+    assert (plan["kind"], plan["baseline"], len(plan["order"])) == ("arms", "no-keep-alive", 12)
     assert "arm direct: path = [k6, backend]" in connlab(capsys, "show", "keep-alive-paths")[1]
 
 
