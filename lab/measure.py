@@ -22,8 +22,8 @@ _END_MARGIN_S = 90
 _THRESHOLDS_CROSSED = 99
 _DISK_FREE_MIN_BYTES = 64 << 20
 _WARMUP_REQUEST_S = 2
-_LAST_SAMPLE_MAX_S = 2
-_LAST_SAMPLE_POLL_S = 0.02
+_SAMPLE_MAX_S = 2
+_SAMPLE_POLL_S = 0.02
 
 
 def warm_up(session: Session) -> None:
@@ -91,17 +91,18 @@ def drain(session: Session, watch: Watch, display: Display) -> None:
         time.sleep(min(_TICK_S, left_s))
 
 
-def outlast_samplers(session: Session) -> None:
-    """Wait until each sampler has taken a sample after the end of the last phase, before anything is stopped.
+def await_samples(session: Session) -> None:
+    """Wait until each sampler has taken a sample that began after the end of the last phase.
 
-    The end of the window is read off that sample: a server that is shut down before it has no listener in it any more.
+    The window's counters are read off the samples on either side of it. One that is taken amid the warm-up may have a
+    connection as opened and not yet as accepted; and a server that is shut down before the last has no listener in it.
     A sampler that takes none within the bound is left behind; what it lacks is unknown then.
     """
     end_us = session.manifest.phases[-1].end_us or 0
-    deadline = time.monotonic() + _LAST_SAMPLE_MAX_S
+    deadline = time.monotonic() + _SAMPLE_MAX_S
     behind = [session.raw / instance / "samples.jsonl" for instance in session.topology.all]
     while (behind := [file for file in behind if last_tick_us(file) <= end_us]) and time.monotonic() < deadline:
-        time.sleep(_LAST_SAMPLE_POLL_S)
+        time.sleep(_SAMPLE_POLL_S)
 
 
 def _check(session: Session, watch: Watch) -> None:

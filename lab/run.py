@@ -135,14 +135,14 @@ def _phases(session: Session, console: Console, title: str) -> None:
         if scenario.warmup.requests:
             _begin(session, display, "warmup")
             measure.warm_up(session)
+        _end(session)
 
         display.watch(Gauges(topology, session.raw))
         _begin(session, display, "measure", models.expected_s(session.effective))
         fault = measure.load(session, watch, display)
         _begin(session, display, "drain", scenario.drain / 1000)
         measure.drain(session, watch, display)
-        session.manifest.end_phase()
-        measure.outlast_samplers(session)
+        _end(session)
 
         display.watch(None)
         display.phase("stopping")
@@ -154,6 +154,11 @@ def _begin(session: Session, display: Display, name: manifest.PhaseName, expecte
     session.manifest.begin(name)
     session.save()
     display.phase(name, expected_s)
+
+
+def _end(session: Session) -> None:
+    session.manifest.end_phase()
+    measure.await_samples(session)
 
 
 def _close(session: Session, fault: str | None) -> None:

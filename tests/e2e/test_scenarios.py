@@ -83,6 +83,14 @@ def test_a_run_keeps_the_schemas_of_its_files(overflow: Run) -> None:
     assert_follows_schemas(overflow)
 
 
+def test_every_sampler_samples_between_the_warm_up_and_the_measurement(overflow: Run) -> None:
+    phases = {phase["name"]: phase for phase in overflow.manifest["phases"]}
+    before, begun = phases["warmup"]["end_us"], phases["measure"]["start_us"]
+    for file in (overflow.folder / "raw").glob("*/samples.jsonl"):
+        ticks = [line for line in documents(file) if isinstance(line, dict) and line["kind"] == "tick"]
+        assert any(before < tick["time_us"] < begun for tick in ticks), file
+
+
 def test_a_run_reads_its_knobs_back(overflow: Run) -> None:
     knob = overflow.manifest["knobs"]["backend.accept_count"]
     assert (knob["value"], knob["read_back"]) == (1, 1)

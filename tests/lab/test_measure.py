@@ -1,4 +1,4 @@
-"""The end of the measurement: nothing is stopped before every sampler has seen the end of the window."""
+"""The edges of the measurement: it begins, and anything is stopped, only once every sampler has seen the edge."""
 
 import threading
 import time
@@ -39,14 +39,14 @@ def test_every_sampler_s_next_sample_is_waited_for(session: Session) -> None:
     late = threading.Timer(0.2, tick, (session, session.topology.servers, 1))
     began = time.monotonic()
     late.start()
-    measure.outlast_samplers(session)
+    measure.await_samples(session)
     late.join()
     assert 0.2 <= time.monotonic() - began < 1
 
 
 def test_a_sampler_that_is_gone_is_not_waited_for_forever(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "_LAST_SAMPLE_MAX_S", 0.1)
+    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0.1)
     tick(session, session.topology.clients, 1)
     began = time.monotonic()
-    measure.outlast_samplers(session)
+    measure.await_samples(session)
     assert 0.1 <= time.monotonic() - began < 1
