@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis import ladders, manifest, readings, verdict
+from analysis import flows, ladders, manifest, readings, verdict
 from analysis.figures import Run
 from analysis.figures import file as figures_file
+from analysis.flows import FlowsError
 from analysis.ledger import document, records
 from analysis.manifest import ManifestError
 from analysis.output import write
@@ -20,7 +21,7 @@ from analysis.verdict import Verdict
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ManifestError", "Verdict", "analyse"]
+__all__ = ["FlowsError", "ManifestError", "Verdict", "analyse"]
 
 
 def analyse(run_dir: Path) -> Verdict:
@@ -34,9 +35,13 @@ def analyse(run_dir: Path) -> Verdict:
 
     Raises:
         ManifestError: the folder is not a run's, or its manifest cannot be read.
+        FlowsError: there are captures and nothing that reads them; a poorer verdict would go over the one before.
         OSError: derived/ cannot be written.
     """
-    run = Run(RawRun(run_dir, manifest.read(run_dir)))
+    raw = RawRun(run_dir, manifest.read(run_dir))
+    if any((run_dir / "raw").glob("*/capture.pcap")):
+        flows.require()
+    run = Run(raw)
     account = document.of_run(run)
     found = verdict.of_run(run, account)
     write(run_dir / document.FILE, account.to_json())

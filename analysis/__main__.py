@@ -10,7 +10,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from analysis import ManifestError, analyse
+from analysis import FlowsError, ManifestError, analyse
 
 _EXIT = {"reproduced": 0, "not-reproduced": 1, "inconclusive": 3}
 _BAD_INPUT = 2
@@ -26,6 +26,9 @@ def main() -> int:
     except ManifestError as error:
         sys.stderr.write(f"{error}\n")
         return _BAD_INPUT
+    except FlowsError as error:
+        sys.stderr.write(f"{error}\n")
+        return _FAILED
     except OSError as error:
         sys.stderr.write(f"{error.filename}: {error.strerror}\n")
         return _FAILED

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,13 @@ _SKIPPED = {
     "skipped_untimed": "have no time",
 }
 
+# A pcap file's header, and no packet after it.
+_EMPTY_CAPTURE = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 60000000 01000000")
+
+
+class FlowsError(Exception):
+    """The program `flows` reads no capture at all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
@@ -50,6 +58,20 @@ class Reduction:
     losses: tuple[str, ...]
     first_us: int | None = None
     last_us: int | None = None
+
+
+def require() -> None:
+    """Try the program on a capture without packets.
+
+    Raises:
+        FlowsError: it is missing, does not run, or is of another version.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        (scratch / "capture.pcap").write_bytes(_EMPTY_CAPTURE)
+        losses = reduce(scratch, scratch / "flows.parquet").losses
+    if losses:
+        raise FlowsError("; ".join(losses))
 
 
 def reduce(folder: Path, out: Path) -> Reduction:

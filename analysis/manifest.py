@@ -6,8 +6,9 @@ it still counts; fields that a later minor version adds are passed over.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -151,3 +152,9 @@ def read(run_dir: Path) -> Manifest:
             raise ManifestError(f"{path}: {version}; use the version of connlab that made the run") from None
         where = ".".join(str(part) for part in first["loc"])
         raise ManifestError(f"{path}: {where + ': ' if where else ''}{first['msg']}") from None
+
+
+def read_whole(run_dir: Path) -> dict[str, Any]:
+    """The same as JSON, also with what the analysis has no use for; raise ManifestError."""
+    read(run_dir)
+    return dict(json.loads((run_dir / FILE).read_bytes()))

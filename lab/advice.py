@@ -8,7 +8,7 @@ import duckdb
 
 from analysis.report import ReportError, advice, record
 from analysis.report.advice import Advice
-from lab import paths, verdicts
+from lab import paths
 from lab.errors import BadInput, Problem
 
 
@@ -18,7 +18,6 @@ def of_run(folder: Path) -> Advice:
     Raises:
         BadInput: the run was not analysed, or its records cannot be read.
     """
-    verdicts.refuse_unreadable(folder)
     try:
         run = record.read(folder)
         if run.ledger["requests"] is None:

@@ -46,8 +46,6 @@ def of_runs(a: Sequence[str], b: Sequence[str]) -> Compared:
             Problem("a comparison takes two groups of runs", way_on="give A=<run> B=<run>, or MATRIX=<name>")
         )
     runs_a, runs_b = list(_runs(a)), list(_runs(b))
-    for folder in (*runs_a, *runs_b):
-        verdicts.refuse_unreadable(folder)
     scenarios = {folder.parent for folder in (*runs_a, *runs_b)}
     others = sorted((run.parent for each in scenarios for run in each.glob(f"*/{MANIFEST_FILE}")), reverse=True)
     with _refusals():
@@ -68,10 +66,6 @@ def of_series(name: str) -> Compared:
     from analysis import compare  # noqa: PLC0415  as above
 
     folder = find_series(name)
-    for place in _plan(folder).runs:
-        # What is not there at all the comparison tells itself.
-        if place.status == "complete" and place.run and (run := folder.parent.parent / place.run).is_dir():
-            verdicts.refuse_unreadable(run)
     with _refusals():
         return _written(compare.compare_series(folder), folder / "derived")
 
@@ -146,11 +140,7 @@ def _not_run(name: str) -> str | None:
 
 
 def _plan(folder: Path) -> Plan:
-    from analysis.compare.series import Plan  # noqa: PLC0415  as above
+    from analysis.compare import series  # noqa: PLC0415  as above
 
-    file = folder / record.FILE
-    try:
-        return Plan.model_validate_json(file.read_bytes())
-    except (OSError, ValueError):
-        what = f"{paths.shown(file)} is damaged, or of another version of connlab"
-        raise BadInput(Problem(what, way_on="run the series again with NEW=1 (--new)")) from None
+    with _refusals():
+        return series.read_plan(folder)

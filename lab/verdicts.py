@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,8 +35,6 @@ STYLES = {
 }
 _LIST_SHOWN = 6
 _NO_MANIFEST = "a run's folder does, and without it nothing of a run can be read"
-# A pcap file's header, and no packet after it.
-_EMPTY_CAPTURE = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 60000000 01000000")
 
 
 def derive(folder: Path) -> dict[str, Any]:
@@ -50,28 +47,16 @@ def derive(folder: Path) -> dict[str, Any]:
     # The analysis brings numpy and duckdb, which a run needs only at its end.
     import analysis  # noqa: PLC0415
 
-    if any((folder / "raw").glob("*/capture.pcap")):
-        _refuse_without_flows()
     try:
         analysis.analyse(folder)
     except analysis.ManifestError as error:
         raise BadInput(Problem(str(error))) from None
+    except analysis.FlowsError as error:
+        raise LabError(f"nothing was derived, and all files are as they were: {error}") from None
     verdict = read(folder)
     if verdict.get("verdict") not in _EXIT_CODES:
         raise LabError(f"{folder / VERDICT_FILE} has no verdict that the lab knows")
     return verdict
-
-
-def _refuse_without_flows() -> None:
-    """Refuse where `flows` cannot read a capture at all: a poorer verdict would go over what was derived with it."""
-    from analysis import flows  # noqa: PLC0415 # as in `derive`
-
-    with tempfile.TemporaryDirectory() as name:
-        scratch = Path(name)
-        (scratch / "capture.pcap").write_bytes(_EMPTY_CAPTURE)
-        losses = flows.reduce(scratch, scratch / "flows.parquet").losses
-    if losses:
-        raise LabError(f"nothing was derived, and all files are as they were: {'; '.join(losses)}")
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -121,20 +106,6 @@ def find_run(name: str) -> Path:
     known = [folder.parent.name for folder in results.glob("*/latest")]
     hint = did_you_mean(name, known) or "give the folder that holds manifest.json"
     raise BadInput(Problem(f"no run at '{name}'" if name else "no run is named", way_on=hint))
-
-
-def refuse_unreadable(folder: Path) -> None:
-    """Refuse a run whose manifest cannot be read: nothing derives that again.
-
-    Raises:
-        BadInput: it cannot.
-    """
-    from analysis import manifest  # noqa: PLC0415 # as in `derive`
-
-    try:
-        manifest.read(folder)
-    except manifest.ManifestError as error:
-        raise BadInput(Problem(str(error))) from None
 
 
 def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) -> None:

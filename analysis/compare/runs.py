@@ -82,9 +82,10 @@ def _of_role(name: str) -> str:
 
 def read(folder: Path) -> RunRecord:
     """Read a run; raise CompareError if it is none, has no verdict, or was written by another version."""
-    if not (folder / manifest.FILE).is_file():
-        raise CompareError(f"{folder}: no {manifest.FILE} here; give a run's folder")
-    recorded = _json(folder, Path(manifest.FILE), manifest.SCHEMA)
+    try:
+        recorded = manifest.read_whole(folder)
+    except manifest.ManifestError as error:
+        raise CompareError(str(error)) from None
     if recorded.get("status") == "running":
         raise CompareError(f"{folder}: the run has not ended; wait for it, or, if it was killed, run it again")
     figures = _json(folder, figures_file.FILE, figures_file.SCHEMA)

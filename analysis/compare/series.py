@@ -103,7 +103,7 @@ class Series:
 
 def read(folder: Path) -> Series:
     """Read a series and its runs; raise CompareError if there is none, or if its runs cannot be compared."""
-    plan = _plan(folder)
+    plan = read_plan(folder)
     found: dict[str, list[RunRecord]] = {}
     for place in plan.runs:
         if place.status == "complete" and place.run is not None:
@@ -111,7 +111,8 @@ def read(folder: Path) -> Series:
     return Series(folder, plan, {cell: groups.of_runs(cell, records) for cell, records in found.items()})
 
 
-def _plan(folder: Path) -> Plan:
+def read_plan(folder: Path) -> Plan:
+    """Read what a series is to run, and what became of each run; raise CompareError if the file is no such."""
     path = folder / FILE
     try:
         return Plan.model_validate_json(path.read_bytes())
@@ -122,7 +123,8 @@ def _plan(folder: Path) -> Plan:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise CompareError(f"{path}: {where}: {first['msg']}; run the series again with NEW=1 (--new)") from None
+        what = f"{where}: {first['msg']}" if where else first["msg"]
+        raise CompareError(f"{path}: {what}; run the series again with NEW=1 (--new)") from None
 
 
 def _run(folder: Path, plan: Plan, place: Place) -> RunRecord:

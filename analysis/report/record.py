@@ -9,12 +9,11 @@ from typing import Any
 
 import duckdb
 
-from analysis import derived
+from analysis import derived, manifest
 from analysis.derived import DerivedError
 
 Row = dict[str, Any]
 
-_MANIFEST = "connlab.manifest/1"
 _TABLES = ("requests", "flows", "timeline", "readings")
 
 
@@ -104,11 +103,14 @@ def read(folder: Path) -> Record:
     Raises:
         ReportError: its manifest or its verdict is missing, broken, or of another version.
     """
-    manifest = _json(folder, "manifest.json", _MANIFEST)
+    try:
+        recorded = manifest.read_whole(folder)
+    except manifest.ManifestError as error:
+        raise ReportError(str(error)) from None
     figures = _json(folder, "derived/figures.json", "connlab.figures/1")
     return Record(
         folder=folder,
-        manifest=manifest,
+        manifest=recorded,
         verdict=_json(folder, "derived/verdict.json", "connlab.verdict/1"),
         ledger=_json(folder, "derived/ledger.json", "connlab.ledger/1"),
         ladders=_json(folder, "derived/ladders.json", "connlab.ladders/1"),

@@ -179,7 +179,7 @@ def test_what_cannot_be_compared_is_refused_with_what_to_do(results: Results, tm
     knob = results.run(knobs={"load.users": 7})
 
     assert refused([], [one]) == "A names no run; give at least one run's folder"
-    assert refused([tmp_path / "nothing"], [one]).endswith("no manifest.json here; give a run's folder")
+    assert refused([tmp_path / "nothing"], [one]).endswith("no manifest.json here; this is not a run's folder")
     assert "different scenarios" in refused([one], [foreign])
     assert "A mixes the scenarios queue and spike" in refused([one, foreign], [other])
     assert "load.users is 103 in" in refused([one, knob], [other])

@@ -40,6 +40,19 @@ def test_a_missing_argument_is_bad_input() -> None:
     assert analysis().returncode == 2
 
 
+def test_without_the_program_that_reads_captures_nothing_is_written(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run.write()
+    (folder / "raw" / "k6-1" / "capture.pcap").write_bytes(b"")
+    monkeypatch.setenv("CONNLAB_FLOWS", "/none")
+    done = analysis(folder)
+
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr == "CONNLAB_FLOWS names no file; way on: `make setup` makes it, or CONNLAB_FLOWS names one\n"
+    assert not (folder / "derived").exists()
+
+
 def test_a_verdict_that_cannot_be_written_is_a_failure(run: RunFolder) -> None:
     folder = run.write()
     (folder / "derived").write_text("in the way")
