@@ -46,7 +46,8 @@ def of_runs(name: str, records: Sequence[RunRecord]) -> Group:
     """The same of runs that were read."""
     first = records[0]
     for index, record in enumerate(records[1:], start=1):
-        if record.folder.resolve() in [each.folder.resolve() for each in records[:index]]:
+        # By its name: a copy of a run's folder is the same run.
+        if record.name in [each.name for each in records[:index]]:
             raise CompareError(f"{name} names the run {record.name} twice; leave one out")
         if record.scenario != first.scenario:
             raise CompareError(
@@ -69,9 +70,9 @@ def require_comparable(a: Group, b: Group, *, scenarios_differ: bool = False) ->
         b: the other.
         scenarios_differ: whether they may be of different scenarios, as the cells of a matrix over scenarios are.
     """
-    both = {run.folder.resolve() for run in a.runs} & {run.folder.resolve() for run in b.runs}
+    both = {run.name for run in a.runs} & {run.name for run in b.runs}
     if both:
-        raise CompareError(f"the run {min(both).name} stands on both sides; a run can only be compared with another")
+        raise CompareError(f"the run {min(both)} stands on both sides; a run can only be compared with another")
     if not scenarios_differ and a.example.scenario != b.example.scenario:
         raise CompareError(
             f"{a.example.name} and {b.example.name} are of different scenarios, whose figures do not mean the same;"

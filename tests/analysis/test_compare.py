@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -185,6 +186,9 @@ def test_what_cannot_be_compared_is_refused_with_what_to_do(results: Results, tm
     assert "load.users is 103 in" in refused([one, knob], [other])
     assert "twice; leave one out" in refused([one, one], [other])
     assert "stands on both sides" in refused([one], [one])
+    copied = shutil.copytree(one, tmp_path / "copied")
+    assert "stands on both sides" in refused([one], [copied])
+    assert "twice; leave one out" in refused([one, copied], [other])
     assert "has not ended" in refused([running], [one])
 
 
