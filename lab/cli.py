@@ -495,10 +495,16 @@ def list_scenarios(*, as_json: JsonOption = False) -> None:
     """List the scenarios."""
     from lab import effective, listing  # noqa: PLC0415
 
-    summaries, problems = [], effective.misnamed()
+    scenarios, problems = [], effective.misnamed()
     for slug in effective.slugs():
         try:
-            summaries.append(listing.summary(effective.resolve(slug)))
+            scenarios.append(effective.resolve(slug))
+        except BadInput as error:
+            problems += error.problems
+    summaries = []
+    for scenario in listing.in_order(scenarios):
+        try:
+            summaries.append(listing.summary(scenario))
         except BadInput as error:
             problems += error.problems
     if as_json:

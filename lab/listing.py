@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,6 +20,28 @@ from lab.verdicts import show as show_measured
 
 # Below this width the knobs' meanings would be columns of single words.
 _WIDE = 120
+_WORKSHOP = "workshop"
+
+
+def in_order(scenarios: Iterable[Effective]) -> list[Effective]:
+    """Order them as the experiments are numbered; the workshop's own come last."""
+
+    def key(one: Effective) -> tuple[bool, list[tuple[int, str]], str]:
+        parts = re.findall(r"\d+|\D+", one.scenario.experiment)
+        numbered = [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+        return one.scenario.experiment == _WORKSHOP, numbered, one.slug
+
+    return sorted(scenarios, key=key)
+
+
+def paths_of(effective: Effective) -> list[str]:
+    """Give the path of a scenario, or those of its arms where they differ, as `k6 → nginx → backend`."""
+    of_arms = (
+        [planned.cell.path for planned in arms.plan(effective, ()).cells.values()]
+        if effective.scenario.arms
+        else [effective.scenario.path]
+    )
+    return list(dict.fromkeys(" → ".join(path) for path in of_arms))
 
 
 def summary(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, Any]:
@@ -38,7 +61,7 @@ def summary(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, An
         "scenario": effective.slug,
         "experiment": scenario.experiment,
         "title": scenario.title,
-        "path": list(scenario.path),
+        "paths": paths_of(effective),
         "load_s": None if None in expected else sum(filter(None, expected)),
         "load_s_min": sum(models.least_s(one) for one in runs),
         "runs": len(runs),
@@ -59,7 +82,7 @@ def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
     for column in ("scenario", "from", "path", "load", "title"):
         table.add_column(column, no_wrap=column != "title", overflow="fold")
     for one in summaries:
-        table.add_row(one["scenario"], one["experiment"], " ".join(one["path"]), _load(one), one["title"])
+        table.add_row(one["scenario"], one["experiment"], "\n".join(one["paths"]), _load(one), one["title"])
     console.print(table)
 
 
@@ -113,7 +136,7 @@ def _of_other_workload(name: str, workload: str) -> bool:
 
 def print_details(console: Console, shown: dict[str, Any]) -> None:
     """Print a scenario: question, effective knobs and predictions with the values that are known before a run."""
-    console.print(Text.assemble((shown["title"], "bold"), f" ({shown['experiment']}, {' → '.join(shown['path'])})"))
+    console.print(Text.assemble((shown["title"], "bold"), f" ({shown['experiment']}, {'; '.join(shown['paths'])})"))
     console.print(shown["question"])
     slow = "" if shown["slow_ms"] is None else f", slow above {format_duration(shown['slow_ms'])}"
     warmup, drain = shown["warmup_requests"], format_duration(shown["drain_ms"])

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
 from analysis.words import counted
-from lab import outcome, paths
+from lab import listing, outcome, paths
 from lab.effective import Effective
 from lab.errors import BadInput, Problem
 from lab.experiments import lines
 from lab.experiments.lines import Line
-from lab.series import arms
 from lab.series.record import Verdict
 
 DOCUMENT = paths.ROOT / "docs" / "experiments.md"
 README = paths.ROOT / "README.md"
 FILES = (DOCUMENT, README)
 
-WORKSHOP = "workshop"
 _BEGIN = "<!-- scenarios: made by 'make experiments' -->"
 _END = "<!-- end of scenarios -->"
 _NONE = "not recorded yet"
@@ -67,7 +64,7 @@ def document(scenarios: Iterable[Effective], recorded: Sequence[Line]) -> str:
     """Give the content of docs/experiments.md."""
     rows = []
     used: list[Line] = []
-    for effective in _in_order(scenarios):
+    for effective in listing.in_order(scenarios):
         counting = lines.counting(effective, recorded)
         used += counting
         rows.append(_row(effective, counting, [line for line in recorded if line.scenario == effective.slug]))
@@ -100,27 +97,16 @@ def readme(text: str, scenarios: Iterable[Effective], recorded: Sequence[Line]) 
         (
             f"[{one.slug}](scenarios/{one.slug}/README.md)",
             one.scenario.experiment,
-            _paths(one),
+            "; ".join(listing.paths_of(one)),
             _cell(one.scenario.title),
             _claim(one, counting),
             _count(counting),
         )
-        for one in _in_order(scenarios)
+        for one in listing.in_order(scenarios)
         for counting in [lines.counting(one, recorded)]
     ]
     header = ("scenario", "from", "path", "shows", "published claim", "predictions hold")
     return "\n".join([before + _BEGIN, *_table(header, rows), _END]) + after
-
-
-def _in_order(scenarios: Iterable[Effective]) -> list[Effective]:
-    """Order them as the experiments are numbered; the workshop's own come last."""
-
-    def key(one: Effective) -> tuple[bool, list[tuple[int, str]], str]:
-        parts = re.findall(r"\d+|\D+", one.scenario.experiment)
-        numbered = [(int(part), "") if part.isdigit() else (0, part) for part in parts]
-        return one.scenario.experiment == WORKSHOP, numbered, one.slug
-
-    return sorted(scenarios, key=key)
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -133,16 +119,6 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str
 def _cell(text: str) -> str:
     """Write a text so that it stays in its cell."""
     return " ".join(text.split()).replace("|", "\\|")
-
-
-def _paths(effective: Effective) -> str:
-    """Give the path of a scenario, or those of its arms where they differ."""
-    of_arms = (
-        [planned.cell.path for planned in arms.plan(effective, ()).cells.values()]
-        if effective.scenario.arms
-        else [effective.scenario.path]
-    )
-    return "; ".join(dict.fromkeys(" → ".join(path) for path in of_arms))
 
 
 def _conditions(used: Sequence[Line]) -> Iterator[str]:
