@@ -9,13 +9,15 @@ from lab.action_checks import action_problems
 from lab.catalogue import CATALOGUE, show_value
 from lab.effective import Effective
 from lab.errors import Problem
-from lab.knobs import OTHERS_FIRST_MS, PROXIES, ROLES
+from lab.knobs import PROXIES, ROLES
 from lab.predictions import prediction_problems
 
 STATIC_PAGE = "/static.html"
 _DELAY = "/api/delay"
 # The lines that k6's requests have, less one (k6/lib/slow.js).
 _HEADER_INTERVALS = {"GET": 4, "POST": 6}
+# Tomcat's maxHeaderCount.
+_HEADERS_MAX = 100
 
 
 def problems_of(effective: Effective) -> Iterator[Problem]:
@@ -109,6 +111,9 @@ def _between_knobs(effective: Effective) -> Iterator[Problem]:
             f"{what} ({_shown(effective, 'backend.polling_period')}), or every waiting user is abandoned",
             _first_asked(effective, "backend.polling_period", "backend.token_timeout"),
         )
+    if load.workload == "long_polling" and backend.instances > 1:
+        what = f"each of {backend.instances} backends has a waiting room of its own, and its places are none in another"
+        yield Problem(what, at("backend.instances"), "run long_polling with one backend")
     if load.workload == "sequential" and load.instances > 1:
         yield Problem("the workload 'sequential' is one user's: it runs in one instance", at("load.instances"))
     if load.workload == "long_polling" and load.users == 1:
@@ -116,6 +121,9 @@ def _between_knobs(effective: Effective) -> Iterator[Problem]:
     if load.workload not in ("spike", "sequential") and load.users < load.instances:
         what = f"{load.users} users cannot be shared by {load.instances} instances of k6"
         yield Problem(what, _first_asked(effective, "load.instances", "load.users"))
+    if load.workload == "spike" and load.max_users < load.instances:
+        what = f"load.max_users ({load.max_users}) cannot be shared by {load.instances} instances of k6"
+        yield Problem(what, _first_asked(effective, "load.instances", "load.max_users"))
     if load.workload == "slow_clients":
         yield from _headers(effective)
     yield from _durations(effective)
@@ -131,6 +139,14 @@ def _headers(effective: Effective) -> Iterator[Problem]:
             f"{what} {_shown(effective, 'load.header_interval')} it takes longer than load.header_duration ({shown})",
             _first_asked(effective, "load.header_interval", "load.header_duration"),
         )
+    # But for the request line and the empty one.
+    headers = load.header_duration // load.header_interval - 1
+    if headers > _HEADERS_MAX:
+        what = f"at one line each {_shown(effective, 'load.header_interval')}, a load.header_duration of {shown} makes"
+        yield Problem(
+            f"{what} {headers:,} headers, and Tomcat refuses a request with more than {_HEADERS_MAX}",
+            _first_asked(effective, "load.header_interval", "load.header_duration"),
+        )
     if load.request_timeout <= load.header_duration:
         what = f"load.request_timeout ({_shown(effective, 'load.request_timeout')}) ends a slow client's request before"
         yield Problem(
@@ -141,16 +157,7 @@ def _headers(effective: Effective) -> Iterator[Problem]:
 
 def _durations(effective: Effective) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
-    arrivals_ms = (load.users - 1) * load.arrival_gap
-    needed_ms = {
-        "users": arrivals_ms,
-        "tcp": arrivals_ms,
-        "slow_clients": OTHERS_FIRST_MS + max(arrivals_ms, load.header_duration),
-        "half_open": max(OTHERS_FIRST_MS + arrivals_ms, load.half_open_duration),
-        "spike": load.duration,
-        "long_polling": load.ramps_ms,
-        "sequential": 0,
-    }[load.workload]
+    needed_ms = load.takes_ms(load.own_ms)
     if needed_ms >= load.max_duration:
         what = f"the load itself takes {show_value('load.duration', needed_ms)}, and load.max_duration ends it"
         yield Problem(

@@ -36,7 +36,10 @@ class ServerGauge:
 
     Attributes:
         depth: connections in the traffic port's accept queue.
-        limit: of that queue, which holds one more; None until the server listens.
+        limit: of that queue, which holds one more; None until the server listens. With nginx's `reuseport` each worker
+            has a queue of its own, and this, like the depth, is of all together.
+        queues: how many they are.
+        is_full: whether one of them takes no other connection.
         overflows: ListenOverflows since the namespace began.
         filling: the queue's greatest depth in each second.
         overflowing: how many overflows came in each second.
@@ -45,16 +48,13 @@ class ServerGauge:
 
     depth: int = 0
     limit: int | None = None
+    queues: int = 1
+    is_full: bool = False
     time_wait: int = 0
     overflows: int = 0
     filling: History = field(default_factory=History)
     overflowing: History = field(default_factory=lambda: History(grows=True))
     waiting: History = field(default_factory=History)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the queue takes no other connection."""
-        return self.limit is not None and self.depth > self.limit
 
 
 class Gauges:
@@ -105,4 +105,6 @@ def _take(gauge: ServerGauge, tick: dict[str, Any]) -> None:
     if traffic:
         gauge.depth = sum(one["depth"] for one in traffic)
         gauge.limit = sum(one["limit"] for one in traffic)
+        gauge.queues = len(traffic)
+        gauge.is_full = any(one["depth"] > one["limit"] for one in traffic)
         gauge.filling.add(time_us, gauge.depth)

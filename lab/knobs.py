@@ -307,6 +307,24 @@ class Load(Group):
     requests: Annotated[int, Field(ge=1, le=10_000_000, description="Requests, one at a time"), _Sequential] = 1000
 
     @property
+    def own_ms(self) -> int:
+        """What a user's calls take, with the pauses between them, if it waits for nothing else."""
+        return self.calls * self.handler_delay + (self.calls - 1) * self.think_time
+
+    def takes_ms(self, user_ms: int) -> int:
+        """How long the load takes, if its last user takes so long."""
+        users_ms = (self.users - 1) * self.arrival_gap + user_ms
+        return {
+            "users": users_ms,
+            "tcp": users_ms,
+            "slow_clients": OTHERS_FIRST_MS + max(users_ms, self.header_duration),
+            "half_open": max(OTHERS_FIRST_MS + users_ms, self.half_open_duration),
+            "spike": self.duration + self.handler_delay,
+            "long_polling": self.ramps_ms,
+            "sequential": self.requests * self.handler_delay,
+        }[self.workload]
+
+    @property
     def ramps_ms(self) -> int:
         """How long the users of long_polling come, stay and leave."""
         return self.ramp_half + self.ramp_full + self.ramp_hold + self.ramp_down

@@ -17,6 +17,8 @@ from lab.topology import Topology, topology_of
 _KB_PER_USER = 420
 _KB_BASE = {"k6": 150_000, "nginx": 20_000, "gateway": 60_000, "backend": 250_000}
 _KB_COLLECTOR = 40_000
+# Of a backend's heap, for each of its connections (backend/README.md).
+_KB_HEAP_PER_CONNECTION = 19
 # Files that a process opens besides its connections.
 _FILES_BESIDES = 128
 _FILES_BESIDES_NGINX = 256  # as nginx/connlab-nginx reserves
@@ -32,7 +34,8 @@ def check(effective: Effective) -> None:
         BadInput: with the numbers, and the way on.
     """
     topology = topology_of(effective)
-    problems = [*of_kernel(effective), *_memory(effective, topology), *_disk(effective, topology)]
+    of_machine = (_memory, _heap, _disk)
+    problems = [*of_kernel(effective), *(problem for check in of_machine for problem in check(effective, topology))]
     if problems:
         raise BadInput(problems)
     problems = list(_open_files(effective, topology))
@@ -73,6 +76,22 @@ def _memory(effective: Effective, topology: Topology) -> Iterator[Problem]:
         what = f"the run needs about {needed_kb // 1024:,} MiB of memory for {users:,} users and its servers"
         yield Problem(
             f"{what}, and this machine has {total_kb // 1024:,} MiB", effective.where_knob(knob), "ask for less"
+        )
+
+
+def _heap(effective: Effective, topology: Topology) -> Iterator[Problem]:
+    """Refuse connections that end the JVM amid the measurement."""
+    backends, backend = len(topology.instances.get("backend", [])), effective.scenario.knobs.backend
+    if not backends:
+        return
+    connections = min(_users(effective)[0] // backends, backend.max_connections)
+    needed_mb = connections * _KB_HEAP_PER_CONNECTION // 1024
+    if needed_mb > backend.heap_mb:
+        what = f"{connections:,} connections take about {needed_mb:,} MiB of a backend's heap, and it has"
+        yield Problem(
+            f"{what} {backend.heap_mb:,} (backend.heap_mb)",
+            effective.where_knob("backend.heap_mb"),
+            "raise it, or lower backend.max_connections",
         )
 
 

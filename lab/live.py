@@ -175,10 +175,10 @@ def _table(gauges: Gauges, width: int) -> Table:
 
 
 def _add_queue(table: Table, gauge: ServerGauge, limit: int, seconds: int, until: int) -> None:
-    drawn = Text()
+    drawn, places = Text(), limit + gauge.queues
     for value in gauge.filling.last(seconds, until):
-        drawn.append(bars([value], limit + 1), "red" if value is not None and value > limit else "green")
-    state = "full: drops new SYNs" if gauge.is_full else f"of {limit + 1:,} (limit {limit:,} + 1)"
+        drawn.append(bars([value], places), "red" if value is not None and value >= places else "green")
+    state = "full: drops new SYNs" if gauge.is_full else f"of {places:,} (limit {limit:,} + {gauge.queues})"
     table.add_row("  queue", f"{gauge.depth:,}", Text(state, "bold red" if gauge.is_full else ""), drawn)
     rate = gauge.overflowing.per_second
     table.add_row(

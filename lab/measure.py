@@ -16,7 +16,7 @@ from lab.topology import TRAFFIC_PORT, collector_of, container_of
 from lab.watch import Watch
 
 _TICK_S = 0.25
-# After max_duration k6 lets iterations end for 30 s and then writes its summary.
+# After max_duration k6 ends its users and writes its summary.
 _END_MARGIN_S = 90
 # k6's exit code when a threshold was crossed: the load itself went well.
 _THRESHOLDS_CROSSED = 99

@@ -16,7 +16,6 @@ from analysis.values import Unknown, Value
 from analysis.window import Window
 from lab import sysctls
 from lab.effective import Effective
-from lab.knobs import OTHERS_FIRST_MS
 from lab.topology import topology_of
 
 _RESPONSES = "model.response_ms.list"
@@ -67,27 +66,19 @@ def expected_s(effective: Effective) -> float | None:
 
 def least_s(effective: Effective) -> float:
     """Estimate how long the load takes at least, in seconds: as expected, or as if nobody waited."""
-    knobs = effective.scenario.knobs.load
-    if knobs.workload == "spike":
-        return (knobs.duration + knobs.handler_delay) / 1000
-    if knobs.workload == "sequential":
-        return knobs.requests * max(knobs.handler_delay, 1) / 1000
-    if knobs.workload == "long_polling":
+    load = effective.scenario.knobs.load
+    if load.workload == "sequential":
+        return max(load.takes_ms(0), load.requests) / 1000
+    if load.workload == "long_polling":
         backend = effective.scenario.knobs.backend
         # Who waits in the accept queue is served when the first ones' idle connections end, and k6 waits for that.
-        queued = knobs.users > backend.max_connections * backend.instances
-        return (knobs.ramps_ms + (backend.keep_alive_timeout if queued else 0)) / 1000
+        queued = load.users > backend.max_connections * backend.instances
+        return (load.takes_ms(0) + (backend.keep_alive_timeout if queued else 0)) / 1000
     known = known_before_run(effective, _WAITING)
-    own_ms = knobs.calls * knobs.handler_delay + (knobs.calls - 1) * knobs.think_time
     longest_ms = max(known.get(_RESPONSES) or [0])
-    failing_ms = knobs.connect_timeout if known.get("model.users_failed") else 0
-    last_ms: int = max(own_ms, longest_ms, failing_ms)
-    users_ms = (knobs.users - 1) * knobs.arrival_gap + last_ms
-    if knobs.workload == "slow_clients":
-        return (OTHERS_FIRST_MS + max(users_ms, knobs.header_duration)) / 1000
-    if knobs.workload == "half_open":
-        return max(OTHERS_FIRST_MS + users_ms, knobs.half_open_duration) / 1000
-    return users_ms / 1000
+    failing_ms = load.connect_timeout if known.get("model.users_failed") else 0
+    last_ms: int = max(load.own_ms, longest_ms, failing_ms)
+    return load.takes_ms(last_ms) / 1000
 
 
 def _manifest(effective: Effective) -> Manifest:

@@ -91,6 +91,17 @@ def test_every_instance_has_a_user(effective: Make) -> None:
     assert "3 users cannot be shared by 4 instances of k6" in refusal(effective, "load.instances=4")
 
 
+def test_every_instance_has_a_place_in_the_spike(effective: Make) -> None:
+    asked = ("load.workload=spike", "load.instances=2")
+    assert "load.max_users (1) cannot be shared by 2 instances of k6" in refusal(effective, *asked, "load.max_users=1")
+
+
+def test_a_waiting_room_is_one_backends(effective: Make) -> None:
+    assert "each of 2 backends has a waiting room of its own" in refusal(
+        effective, "backend.instances=2", **LONG_POLLING
+    )
+
+
 def test_plain_connections_are_users_too(effective: Make) -> None:
     assert effective("load.workload=tcp", "load.closes_first=server", "load.calls=2").scenario.knobs.load.calls == 2
     said = refusal(effective, "load.workload=tcp", "load.instances=4")
@@ -113,6 +124,10 @@ def test_a_slow_header_fits_its_time_and_the_time_its_request(effective: Make) -
     said = refusal(effective, slow, "load.header_duration=2m")
     assert "load.request_timeout (1m) ends a slow client's request before its header is sent" in said
     assert effective(slow, "load.slow_users=3").scenario.knobs.load.slow_users == 3
+    # The request line, a hundred headers, and the empty line.
+    assert effective(slow, "load.header_interval=1ms", "load.header_duration=101ms").values["load.slow_users"] == 10
+    said = refusal(effective, slow, "load.header_interval=1ms", "load.header_duration=102ms")
+    assert "makes 101 headers, and Tomcat refuses a request with more than 100" in said
 
 
 def test_what_stands_beside_the_users_counts_in_the_loads_time(effective: Make) -> None:
@@ -129,6 +144,13 @@ def test_a_waiting_room_is_for_more_than_one_user(effective: Make) -> None:
 def test_the_load_ends_before_its_bound(effective: Make) -> None:
     said = refusal(effective, "load.arrival_gap=10s", "load.max_duration=15s")
     assert "the load itself takes 20s, and load.max_duration ends it after 15s" in said
+    said = refusal(effective, "load.calls=11", "load.think_time=1s", "load.handler_delay=100ms", "load.max_duration=5s")
+    assert "the load itself takes 11100ms" in said
+    spike = ("load.workload=spike", "load.duration=10s", "load.handler_delay=2s")
+    assert "the load itself takes 12s" in refusal(effective, *spike, "load.max_duration=11s")
+    text = {"workload: users\n    users: 3": "workload: sequential\n    requests: 100"}
+    said = refusal(effective, "load.handler_delay=100ms", "load.max_duration=9s", **text)
+    assert "the load itself takes 10s" in said
 
 
 @pytest.mark.parametrize(

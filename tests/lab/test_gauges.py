@@ -62,6 +62,15 @@ def test_a_counter_keeps_its_value_until_it_changes(effective: Make, raw: Path) 
     assert (backend.overflows, backend.time_wait, backend.depth, backend.limit) == (3, 7, 1, 1)
 
 
+def test_of_several_queues_one_may_be_full(effective: Make, raw: Path) -> None:
+    gauges = Gauges(topology_of(effective()), raw)
+    listeners = [{"port": 8080, "depth": depth, "limit": 1} for depth in (0, 2)]
+    write(raw / "backend-1" / "samples.jsonl", {"kind": "tick", "counters": {}, "listen": listeners})
+    gauges.refresh()
+    backend = gauges.kernels["backend-1"]
+    assert (backend.depth, backend.limit, backend.queues, backend.is_full) == (2, 2, 2, True)
+
+
 def test_without_a_terminal_there_is_one_plain_line(
     effective: Make, raw: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -214,6 +214,11 @@ def test_a_run_that_was_killed_as_it_was_opened_is_told_so_by_the_next(
             "load.users = 5,000 needs about 5,128 open files in one process of k6",
         ),
         (
+            {"machine.memory_kb": 64 << 20},
+            ["load.users=20000", "backend.max_connections=20000"],
+            r"20,000 connections take about 371 MiB of a backend's heap, and it has 256 \(backend.heap_mb\)",
+        ),
+        (
             {"sysctls.lacking": ("this kernel has no such sysctl", None)},
             ["kernel.k6.net.ipv4.tcp_x=1"],
             "this kernel has no such",
