@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from analysis import joins
-from analysis.explain import carried
+from analysis.explain import carried, wire
 from analysis.ladders import choose, document, tell
 from analysis.output import write as write_file
 from analysis.values import Unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from analysis.figures import Run
     from analysis.ladders.choose import Choice
     from analysis.ladders.document import Ladders
+    from analysis.rawrun import RawRun
 
 __all__ = ["FILE", "of_run", "write"]
 
@@ -39,6 +42,20 @@ def of_run(run: Run) -> Ladders:
         story = joins.story(joined, *choice.key)
         if story is not None:
             chosen.append((choice, story, carried.of_story(story, carried.next_us(joined, story.case))))
-    problems = list(carried.read(run.raw.folder, [each for _, _, carriers in chosen for each in carriers]))
+    found = [each for _, _, carriers in chosen for each in carriers]
+    problems = [*carried.read(run.raw.folder, found), *_untold(run.raw, {each.observer for each in found})]
     teller = tell.Teller(joined, manifest)
     return document.ladders(manifest.scenario, manifest.run, [teller.ladder(*each) for each in chosen], problems)
+
+
+# What names the file within a message about it.
+_NAME = re.compile(r"^(flows: )?capture\.pcap:? ")
+
+
+def _untold(raw: RawRun, told: set[str]) -> Iterator[str]:
+    """What is wrong with the captures that no connection leads to: one that cannot be read at all has none."""
+    for instance, capture in raw.captures.items():
+        if instance in told:
+            continue
+        losses = raw.reductions[instance].losses if capture.packets else ("missing",)
+        yield from (f"{wire.file_of(instance)}: {_NAME.sub('', loss)}" for loss in losses)

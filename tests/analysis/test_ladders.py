@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from analysis import ladders, manifest
 from analysis.figures import Run
 from analysis.ladders import segments
 from analysis.packets import Flags, Packet
 from analysis.rawrun import RawRun
+from analysis.schema import schema
+from tests.analysis.packets import Capture, make_packets
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from analysis.ladders.document import Ladder, Ladders
     from tests.analysis.support import RunFolder
 
 
 def of_run(run: RunFolder) -> Ladders:
-    folder = run.write()
-    return ladders.of_run(Run(RawRun(folder, manifest.read(folder))))
+    return of_folder(run.write())
+
+
+def of_folder(folder: Path) -> Ladders:
+    """The ladders of a run, which follow their schema whatever they lack."""
+    found = ladders.of_run(Run(RawRun(folder, manifest.read(folder))))
+    Draft202012Validator(json.loads(schema("ladders"))).validate(json.loads(found.to_json()))
+    return found
 
 
 def of_kind(run: RunFolder, kind: str) -> Ladder:
@@ -75,11 +87,32 @@ def test_a_run_without_captures_says_so(run: RunFolder) -> None:
     assert found.ladders == []
 
 
-def test_a_capture_that_is_none_is_told(run: RunFolder) -> None:
-    run.texts["backend-1/capture.pcap"] = "no capture at all, though long enough to be one"
+@pytest.mark.parametrize(
+    ("content", "lacks"),
+    [
+        (None, "missing"),
+        (b"no capture at all, though long enough to be one", "not a capture that can be read: it begins with the"),
+        # No connection is left that could lead to it.
+        (make_packets().content()[:30], "is unreadable from byte 24 on"),
+        (make_packets().content()[:-30], "the last packet is cut off; what comes before it is told"),
+    ],
+)
+def test_a_capture_that_is_none_or_cut_is_told(run: RunFolder, content: bytes | None, lacks: str) -> None:
+    folder = run.write()
+    path = folder / "raw" / "backend-1" / "capture.pcap"
+    path.unlink() if content is None else path.write_bytes(content)
+    found = of_folder(folder)
+
+    (told,) = found.lacks
+    assert told.startswith(f"raw/backend-1/capture.pcap: {lacks}")
+    assert any(one.packets for one in found.ladders) == lacks.startswith("the last packet")
+
+
+def test_a_capture_without_packets_lacks_nothing_that_a_ladder_could_tell(run: RunFolder) -> None:
+    run.captures["backend-1"] = Capture()
     found = of_run(run)
 
-    assert all(not one.packets for one in found.ladders)
+    assert (found.lacks, [one.packets for one in found.ladders]) == ([], [[]] * len(found.ladders))
 
 
 def packet(number: int, *, client: bool = True, flags: int = 16, data: int = 0, seq: int = 0) -> Packet:
