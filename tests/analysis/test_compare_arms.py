@@ -313,7 +313,10 @@ def test_a_function_of_lists_is_taken_in_each_run(results: Results) -> None:
 
     assert found.measured[SECOND].values == [3, 5, 9, 8]
     assert found.measured[SECOND].mean == 6.25
-    assert (found.status, found.why) == ("unknown", found.why)
+    assert (found.status, found.repetitions_needed) == ("unknown", 6)
+    assert found.why is not None
+    assert found.why.startswith("the difference is -3.75, from ")
+    assert found.why.endswith("; it would take about 6 of each")
     assert judged(results, f"2 * {SECOND} > 5", off=[], on=[*LISTS, *LISTS]).status == "true"
 
 
