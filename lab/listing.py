@@ -20,6 +20,7 @@ from lab.verdicts import show as show_measured
 
 # Below this width the knobs' meanings would be columns of single words.
 _WIDE = 120
+_WITH_PATHS = 140
 _WORKSHOP = "workshop"
 
 
@@ -77,12 +78,14 @@ def _runs(effective: Effective, overrides: Iterable[str]) -> list[Effective]:
 
 
 def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
-    """Print the scenarios."""
+    """Print the scenarios; on a narrow terminal without their paths, for a name must be whole to be copied."""
+    wide = console.width >= _WITH_PATHS
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("scenario", "from", "path", "load", "title"):
-        table.add_column(column, no_wrap=column != "title", overflow="fold")
+    for column in ("scenario", "from", *(["path"] if wide else []), "load", "title"):
+        table.add_column(column, no_wrap=column in ("scenario", "from", "path"), overflow="fold")
     for one in summaries:
-        table.add_row(one["scenario"], one["experiment"], "\n".join(one["paths"]), _load(one), one["title"])
+        path = ["\n".join(one["paths"])] if wide else []
+        table.add_row(one["scenario"], one["experiment"], *path, _load(one), one["title"])
     console.print(table)
 
 

@@ -1,0 +1,26 @@
+import re
+
+import pytest
+from rich.console import Console
+
+from lab import listing
+from lab.effective import resolve, slugs
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_every_name_can_be_copied_and_every_title_read(width: int, capsys: pytest.CaptureFixture[str]) -> None:
+    summaries = [listing.summary(resolve(slug)) for slug in slugs()]
+    listing.print_list(Console(width=width), summaries)
+    shown = capsys.readouterr().out
+    assert {one["scenario"] for one in summaries} <= set(shown.split())
+    for word in {word for one in summaries for word in one["title"].split()}:
+        assert word in shown or len(word) > width // 6
+    assert not re.search(r"…", shown)
+    assert ("k6 → nginx → backend" in shown) == (width >= 140)
+
+
+def test_experiments_come_in_their_order_and_the_workshops_own_last() -> None:
+    ordered = [one.scenario.experiment for one in listing.in_order(map(resolve, slugs()))]
+    assert ordered[0] == "A1"
+    assert ordered.index("B5") < ordered.index("C1") < ordered.index("workshop")
+    assert set(ordered[ordered.index("workshop") :]) == {"workshop"}
