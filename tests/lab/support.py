@@ -87,6 +87,11 @@ class FakeDocker:
         self.rules.append(f"{pattern}) {awaited}sleep {seconds}; {said}; exit {exit_code} ;;")
         self.otherwise()
 
+    def stays(self, pattern: str, stdout: str = "") -> None:
+        """Say this and go on until killed, as the command does that tells of events."""
+        self.rules.append(f"{pattern}) printf '%s' {shlex.quote(stdout)}; exec sleep infinity ;;")
+        self.otherwise()
+
     def otherwise(self) -> None:
         """Write the script: what no rule answers succeeds and says nothing."""
         lines = ["#!/usr/bin/env bash", f'printf "%s\\n" "$*" >>{shlex.quote(str(self._log))}', 'case "$*" in']

@@ -56,7 +56,7 @@ def test_what_is_no_event_is_passed_over(watch: Watch, line: str) -> None:
 
 
 def test_what_listens_to_the_engine_ends_with_a_lab_that_is_killed(fake_docker: FakeDocker) -> None:
-    fake_docker.says('"events "*', seconds=600)
+    fake_docker.stays('"events "*')
     told = "from lab.watch import Watch; watch = Watch('run-1'); print(watch._process.pid, flush=True)"
     program = f"{told}; import time; time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as lab:
