@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from analysis.values import Number, is_number
+from analysis.words import number, spoken
 
 Mark = Literal["right", "near", "off", "skipped", "unknown"]
 
@@ -14,7 +15,10 @@ Mark = Literal["right", "near", "off", "skipped", "unknown"]
 _RIGHT = 0.10
 _NEAR = 0.25
 # What is measured; all else is counted, and counted exactly.
-_CONTINUOUS = ("ms", "%", "MiB")
+_CONTINUOUS = ("ms", "%", "MiB", "requests/s")
+_DIGITS = 4
+# A count has all of its digits, and so has the middle of two counts.
+_EXACT_DIGITS = 15
 
 
 @dataclass(frozen=True)
@@ -90,18 +94,17 @@ def compare(guess: Number | None, measured: Number | None, unit: str, why: str) 
         return "right", "" if distance == 0 else "as near as it can be told"
     if 0 in (guess, measured):
         return "off", "there were some" if measured else "there were none"
-    if distance <= _NEAR * abs(measured) or (exact and distance == 1):
-        return "near", f"{abs(distance):,.3g} {'too many' if guess > measured else 'too few'}" if exact else ""
+    if distance <= _NEAR * abs(measured) or (exact and distance <= 1):
+        return "near", f"{number(distance)} {'too many' if guess > measured else 'too few'}" if exact else ""
     if guess * measured < 0:
         return "off", ""
     more, less = sorted((abs(guess), abs(measured)), reverse=True)
-    times = f"{more / less:,.3g} times"
+    times = f"{number(more / less)} times"
     return "off", f"{times} your number" if abs(measured) > abs(guess) else f"your number is {times} that"
 
 
 def written(value: Number, unit: str) -> str:
     """A number with its unit, as a reader takes it in; longer durations in seconds."""
     if unit == "ms" and abs(value) >= 1000:  # noqa: PLR2004  ms in a second
-        return f"{value / 1000:,.3g} s"
-    text = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
-    return f"{text} {unit}" if unit.startswith(_CONTINUOUS) else text
+        return spoken(value)
+    return f"{number(value, _DIGITS)} {unit}" if unit.startswith(_CONTINUOUS) else number(value, _EXACT_DIGITS)

@@ -27,7 +27,7 @@ def parse_duration(text: str) -> int:
 
 def format_duration(ms: int) -> str:
     """Write milliseconds in the largest unit that divides them: 20000 is `20s`, 1500 is `1500ms`."""
-    for unit in ("h", "m", "s"):
-        if ms and ms % _MS[unit] == 0:
-            return f"{ms // _MS[unit]}{unit}"
-    return f"{ms}ms" if ms else "0s"
+    # It brings numpy and duckdb, which commands without a scenario or a run do not need.
+    from analysis.words import duration  # noqa: PLC0415
+
+    return duration(ms)

@@ -34,6 +34,7 @@ STYLES = {
     "unknown": "yellow",
 }
 _LIST_SHOWN = 6
+_DIGITS = 4
 _NO_MANIFEST = "a run's folder does, and without it nothing of a run can be read"
 
 
@@ -139,8 +140,10 @@ def show(value: object) -> str:
         return "unknown"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float):
-        return f"{value:.0f}" if value.is_integer() else f"{value:.4g}"
+    if isinstance(value, int | float):
+        from analysis.words import number  # noqa: PLC0415 # as in `derive`
+
+        return number(value, _DIGITS)
     if isinstance(value, list):
         more = f", … {len(value)} in all" if len(value) > _LIST_SHOWN else ""
         return f"[{', '.join(map(show, value[:_LIST_SHOWN]))}{more}]"

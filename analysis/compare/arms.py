@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
+from analysis import words
 from analysis.compare import statistics
 from analysis.compare.lists import taken_in_each_run
 from analysis.compare.measurement import PREFIX, Measurement, arm_word, arms_in
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 # Resamples of one arm alone, by which its share in the variance is known: to 3 %.
 _SHARE_RESAMPLES = 1_999
+# Of a difference, and of its bounds.
+_DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +227,8 @@ class _Leaves:
             truth = None
         if truth is not None:
             return truth
-        shown = f"the difference is {estimate.point:.4g}, from {interval.low:.4g} to {interval.high:.4g}"
+        point, low, high = (words.number(each, _DIGITS) for each in (estimate.point, interval.low, interval.high))
+        shown = f"the difference is {point}, from {low} to {high}"
         counts = " and ".join(f"{size} of {arm}" for arm, size in sizes.items())
         if sign in ("==", "!=") and interval.has(0):
             return unknown(f"{shown}: runs that differ never show equality; near() allows for a difference")

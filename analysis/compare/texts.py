@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis import words
 from analysis.compare.statistics import REPETITIONS_MAX
 
 if TYPE_CHECKING:
     from analysis.compare.document import EffectEntry, SampleEntry
 
-# Beyond this three digits would hide some before the point.
-_WHOLE_FROM = 1_000
-
 
 def number(value: float | None, *, signed: bool = False) -> str:
-    """Write a number with three digits, or as many as it has before the point."""
+    """Write a number, if it is known."""
     if value is None:
         return "unknown"
-    sign = "+" if signed and value > 0 else ""
-    whole = float(value).is_integer() or abs(value) >= _WHOLE_FROM
-    return f"{sign}{value:,.0f}" if whole else f"{sign}{value:.3g}"
+    return f"{'+' if signed and value > 0 else ''}{words.number(value)}"
 
 
 def sample(entry: SampleEntry | None) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.report import causes, words
+from analysis.report import causes
 from analysis.report.again import again
 from analysis.report.causes import UNEXPLAINED
 from analysis.report.record import Record
+from analysis.words import duration
 
 # A worker's connections besides the proxied requests: listener, management port and its poll, and nginx's own pipe.
 _WORKER_OWN = 8
@@ -182,13 +183,13 @@ def _cookies(run: _Run) -> _Remedy:
 
 def _idle_before_the_server(run: _Run) -> _Remedy:
     kept_ms = run.integer("backend.keep_alive_timeout")
-    value = words.duration(max(kept_ms // 2, kept_ms - _TIMEOUT_MARGIN_MS))
-    why = f"the proxy must give up an idle connection before the backend does, after {words.duration(kept_ms)}"
+    value = duration(max(kept_ms // 2, kept_ms - _TIMEOUT_MARGIN_MS))
+    why = f"the proxy must give up an idle connection before the backend does, after {duration(kept_ms)}"
     return _Remedy("nginx.upstream_keepalive_timeout", value, why)
 
 
 def _patience(run: _Run) -> _Remedy:
-    value = words.duration(2 * run.integer("load.handler_delay") + _TIMEOUT_MARGIN_MS)
+    value = duration(2 * run.integer("load.handler_delay") + _TIMEOUT_MARGIN_MS)
     return _Remedy("nginx.proxy_read_timeout", value, "twice the time that the handler takes, and a second")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from analysis.report import words
 from analysis.report.again import again
 from analysis.report.record import Record
+from analysis.words import spoken
 
 _STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
 
@@ -23,7 +24,7 @@ def load(record: Record) -> list[tuple[str, str]]:
         ("iterations dropped", "client.iterations.dropped"),
     ):
         rows.append((name, words.number(record.figures.get(figure))))
-    rows += [(f"{phase['name']} lasted", words.spoken(lasted)) for phase, lasted in _lasted(record)]
+    rows += [(f"{phase['name']} lasted", spoken(lasted)) for phase, lasted in _lasted(record)]
     return rows
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.report import lessons, words
+from analysis.report import lessons
 from analysis.report.record import Record, Row
+from analysis.words import spoken
 
 WIDTH = 1000
 TIME_X, NOTE_X = 92, 715
@@ -110,7 +111,7 @@ def _like(ladder: Row) -> str:
 
 
 def _pause(y: int, lasts_us: int, at_s: float) -> Line:
-    text = f"{words.spoken(lasts_us / 1000)} pass"
+    text = f"{spoken(lasts_us / 1000)} pass"
     return Line("pause", y, _FIRST_X, _LAST_X, "pause", text, "", [], [], at_s)
 
 

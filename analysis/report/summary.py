@@ -9,7 +9,7 @@ from analysis.report import advice, causes, words
 from analysis.report.advice import Advice
 from analysis.report.causes import UNEXPLAINED, Cause
 from analysis.report.record import Record, Row
-from analysis.words import counted
+from analysis.words import counted, spoken
 
 _VERDICTS = {
     "reproduced": "Reproduced",
@@ -111,7 +111,7 @@ def _what(record: Record, found_causes: list[Cause]) -> list[str]:
         requests["slow"],
         record.manifest.get("slow_ms"),
     )
-    late = f" {slow:,} had their answer late (after more than {words.spoken(bound)})," if bound else ""
+    late = f" {slow:,} had their answer late (after more than {spoken(bound)})," if bound else ""
     in_time = "had it in time" if bound else "were answered"
     found = [f"Of {total}, {failed:,} failed,{late} and {requests['total'] - failed - slow:,} {in_time}."]
     for cause in found_causes:
@@ -120,7 +120,7 @@ def _what(record: Record, found_causes: list[Cause]) -> list[str]:
         found += [f"{answered:,} had a late answer: {cause.lesson.label}."] if answered else []
     longest = record.figures.get("client.dial_ms.failed.max")
     if requests["failed"] and isinstance(longest, int | float):
-        found.append(f"Who got no connection waited for it, for up to {words.spoken(longest)}.")
+        found.append(f"Who got no connection waited for it, for up to {spoken(longest)}.")
     return found
 
 
@@ -158,7 +158,7 @@ def _each(record: Record, hop: Row, fatal: int) -> str:
         return ""
     if hop["from"] != record.path[0]:
         return f", {fatal // failed} for each of {counted(failed, 'connection')}"
-    patience = words.spoken(patience_ms)
+    patience = spoken(patience_ms)
     return f", {fatal // failed} for each of {counted(failed, 'connection')} in its connect time-out of {patience}"
 
 
@@ -195,7 +195,7 @@ def _places(record: Record, main: Cause) -> str | None:
         return None
     if main.name == "waited-in-accept-queue":
         kept = record.knob("backend.keep_alive_timeout")
-        idle = f" An idle client keeps its place for {words.spoken(kept)} (backend.keep_alive_timeout)." if kept else ""
+        idle = f" An idle client keeps its place for {spoken(kept)} (backend.keep_alive_timeout)." if kept else ""
         return (
             f"Tomcat serves {connections:,} at once (backend.max_connections); up to {backlog:,} + 1 more wait in the"
             f" queue (backend.accept_count) until one of these goes.{idle}"

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from analysis.report import lessons, series, words
+from analysis.report import lessons, series
 from analysis.report.charts import WIDTHS_S, Chart, Point, Series, keep_limits_in_view, table
 from analysis.report.record import Record, Row
+from analysis.words import spoken
 
 # A page holds no more dots and no more bars of a kind; what is above is summed up.
 _DOTS_MAX = 3000
@@ -72,9 +73,9 @@ def _requests(record: Record, lasts_s: float) -> Chart:
     chart = Chart(
         "requests",
         "Requests that ended, by what became of them",
-        f"Each bar is {words.spoken(1000 * width_s)}: requests in the moment in which they ended. A failure carries the"
+        f"Each bar is {spoken(1000 * width_s)}: requests in the moment in which they ended. A failure carries the"
         " cause that the ledger proved.",
-        f"requests in {words.spoken(1000 * width_s)}",
+        f"requests in {spoken(1000 * width_s)}",
         "bars",
         [],
         width_s=width_s,
@@ -125,7 +126,7 @@ def _times(record: Record, lasts_s: float) -> Chart:
         width_s = _bars_s(lasts_s)
         chart.kind = "lines"
         chart.says = (
-            f"Of the requests that began in each {words.spoken(1000 * width_s)}: the median, the 95th percentile and"
+            f"Of the requests that began in each {spoken(1000 * width_s)}: the median, the 95th percentile and"
             " the longest, with the longest time for connecting. The scale is logarithmic."
         )
         chart.series = _percentiles(record, width_s)

@@ -3,6 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.report import words
 from lab import paths
 from lab.catalogue import CATALOGUE, environment, flat, show_value
 from lab.knobs import Backend, Knobs, KnobValue
@@ -62,3 +63,15 @@ def test_sysctls_stand_beside_the_knobs() -> None:
 @given(st.sampled_from(sorted(CATALOGUE)), st.integers(min_value=0) | st.booleans() | st.text(max_size=20))
 def test_every_value_can_be_shown(name: str, value: KnobValue) -> None:
     assert show_value(name, value)
+
+
+@given(
+    st.sampled_from(sorted(CATALOGUE)),
+    st.sampled_from([0, 1, 500, 1_500, 20_000, 3_600_000]) | st.integers(min_value=0) | st.booleans() | st.just(""),
+)
+def test_a_report_writes_a_knob_as_a_scenario_does(name: str, value: KnobValue) -> None:
+    assert words.knob_value(name, value) == show_value(name, value)
+
+
+def test_a_report_knows_every_duration_by_its_name() -> None:
+    assert [name for name, knob in CATALOGUE.items() if words.is_duration(name) != knob.is_duration] == []

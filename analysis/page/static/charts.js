@@ -4,11 +4,11 @@
 /** The page's data. */
 const data = JSON.parse(part("data").textContent ?? "null");
 
-/** A number with three digits, or as many as it has before the point. */
+/** A number with three digits, or as many as it has before the point; never with an exponent. */
 function numberText(value) {
   if (value === null || value === undefined) return "unknown";
   if (Number.isInteger(value) || Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
-  return Number(value.toPrecision(3)).toString();
+  return value.toLocaleString("en", { maximumSignificantDigits: 3 });
 }
 
 /** A mean with its interval. */
