@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from analysis import words
 from analysis.page import visible
-from analysis.report import words
 from analysis.report.record import Row
 
 # None: nothing from there on.
@@ -91,30 +92,32 @@ def keep_limits_in_view(chart: Chart) -> None:
 
 def table(chart: Chart, lasts_s: float) -> tuple[list[str], list[list[str]]]:
     """The same as a table, in equal intervals: sums of bars, counts of spans and dots, else the greatest value."""
-    width_s = next((width for width in WIDTHS_S if lasts_s / width <= _ROWS_MAX), lasts_s / _ROWS_MAX)
+    # In whole milliseconds, as fine as points are: seconds as floats would lay some into the row before.
+    lasts_ms = math.ceil(round(1000 * lasts_s, 3))
+    widths_ms = (round(1000 * width_s) for width_s in WIDTHS_S)
+    width_ms = next((width for width in widths_ms if lasts_ms <= width * _ROWS_MAX), -(-lasts_ms // _ROWS_MAX))
     how: Callable[[Iterable[float]], str] = {"bars": _total, "points": _spread, "spans": _count}.get(chart.kind, _most)
     header = ["from, s", *(each.name for each in chart.series)]
+    series = [[(round(1000 * at_s), value) for at_s, value in each.points] for each in chart.series]
     rows = []
-    for number in range(max(1, -(-int(lasts_s * 10) // round(width_s * 10)))):
-        start_s, end_s = number * width_s, (number + 1) * width_s
+    for start_ms in range(0, max(1, lasts_ms), width_ms):
         cells = []
-        for each in chart.series:
-            inside = [value for at, value in each.points if start_s <= at < end_s and value is not None]
+        for points in series:
+            inside = [value for at_ms, value in points if start_ms <= at_ms < start_ms + width_ms]
             if chart.kind == "lines":
-                before = [value for at, value in each.points if at <= start_s]
-                inside += [value for value in before[-1:] if value is not None]
-            cells.append(how(inside))
-        rows.append([f"{start_s:g}", *cells])
+                inside += [value for at_ms, value in points if at_ms <= start_ms][-1:]
+            cells.append(how(value for value in inside if value is not None))
+        rows.append([f"{start_ms / 1000:g}", *cells])
     return header, rows
 
 
 def _total(values: Iterable[float]) -> str:
-    return f"{sum(values):,g}"
+    return words.number(sum(values))
 
 
 def _most(values: Iterable[float]) -> str:
-    found = list(values)
-    return words.number(float(max(found))) if found else ""
+    most = max(values, default=None)
+    return "" if most is None else words.number(most)
 
 
 def _count(values: Iterable[float]) -> str:
