@@ -57,6 +57,7 @@ def test_compose_s_failure_aborts_the_run_and_all_is_removed(
     after = fake_docker.calls[[" up " in call for call in fake_docker.calls].index(True) :]
     assert "rm --force --volumes connlab-backend-1" in after
     assert "network rm connlab_lab" in after
+    assert not (elsewhere / "results" / "one" / "latest").is_symlink()
 
 
 def test_a_container_that_ends_at_its_start_is_named_with_its_last_words(

@@ -1,0 +1,70 @@
+"""A run that comes to its end, its load well or not: its status, its exits, and `latest`, which points at it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from lab import manifest, measure
+from lab.errors import LabError
+from lab.run import run
+from tests.lab.support import IMAGES, MINIMAL, FakeDocker, Make
+from tests.lab.test_k6 import status
+from tests.lab.test_readback import SETTINGS, namespace
+from tests.lab.test_watch import event
+
+
+@pytest.fixture
+def ended(
+    effective: Make, elsewhere: Path, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Path]:
+    """Run the minimal scenario; its client ends with this exit code, or Compose with that one."""
+    assert elsewhere.is_dir()
+    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
+    resolved = effective(text=MINIMAL + "drain: 0s\n")
+
+    def go(client: int, *, compose: int = 0) -> Path:
+        fake_docker.rules.clear()
+        fake_docker.says('"version "*', "26.1.5")
+        fake_docker.says('"compose version "*', "2.26.1")
+        fake_docker.says('"image ls "*', IMAGES)
+        fake_docker.says('"compose "*" up "*', exit_code=compose)
+        fake_docker.says('*" inspect "*', namespace())
+        fake_docker.says('*"/actuator/tomcat"', json.dumps({"settings": SETTINGS}))
+        fake_docker.says('*" PATCH "*', status(5, paused=False))
+        fake_docker.says('*"/v1/status"', status(4, paused=True))
+        fake_docker.stays('"events "*', event("die", name="connlab-k6-1", exitCode=str(client)) + "\n")
+        fake_docker.says('"ps "*', "connlab-k6-1\n")
+        fake_docker.says('"inspect "*', f"/connlab-k6-1 {client} 2026-01-31T12:00:00Z\n")
+        fake_docker.says('"logs --tail "*', "last words\n")
+        return run(resolved, ["connlab", "run", "one"], Console(quiet=True))
+
+    return go
+
+
+@pytest.mark.parametrize(
+    ("client", "state", "reason"),
+    [(0, "complete", None), (99, "complete", None), (107, "failed", "k6-1 ended with exit code 107:\n  last words")],
+)
+def test_how_its_load_ended_says_how_it_ended(
+    ended: Callable[..., Path], fake_docker: FakeDocker, client: int, state: str, reason: str | None
+) -> None:
+    left = manifest.load(ended(client))
+    assert (left.status, left.reason) == (state, reason)
+    assert [phase.name for phase in left.phases] == ["prepare", "measure", "drain"]
+    assert all(phase.end_us for phase in left.phases)
+    assert left.exits == {"k6-1": client, "backend-1": None}
+    stop, remove = "stop --time 15 connlab-k6-1", "rm --force --volumes connlab-k6-1"
+    assert [call for call in fake_docker.calls if call in (stop, remove)][-2:] == [stop, remove]
+
+
+def test_latest_points_at_the_newest_that_came_to_its_end(ended: Callable[..., Path], elsewhere: Path) -> None:
+    latest = elsewhere / "results" / "one" / "latest"
+    for client in (0, 107):
+        assert ended(client) == latest.resolve()
+    before = latest.resolve()
+    with pytest.raises(LabError, match="the run was aborted"):
+        ended(0, compose=1)
+    assert latest.resolve() == before
