@@ -1,6 +1,9 @@
 """A setting that did not take stops the run, and the message names knob, asked and found."""
 
 import json
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,33 @@ GATEWAY_SETTINGS = {
     "responseHeaderTimeoutMs": 0,
     "serverIdleTimeoutMs": 0,
 }
+# As `nginx -T` prints it, cut to what the knobs set; these are their defaults.
+NGINX_CONF = """\
+# configuration file /tmp/nginx/main.d/10-workers.conf:
+worker_processes 1;
+# configuration file /tmp/nginx/events.d/11-connections.conf:
+worker_connections 512;
+multi_accept off;
+# configuration file /tmp/nginx/http.d/20-client.conf:
+keepalive_timeout 75000ms;
+keepalive_requests 1000;
+client_header_timeout 60000ms;
+client_body_timeout 60000ms;
+send_timeout 60000ms;
+reset_timedout_connection off;
+# configuration file /tmp/nginx/http.d/40-proxy.conf:
+proxy_http_version 1.0;
+proxy_set_header Connection "close";
+proxy_connect_timeout 60000ms;
+proxy_send_timeout 60000ms;
+proxy_read_timeout 60000ms;
+proxy_next_upstream error timeout;
+proxy_next_upstream_tries 0;
+# configuration file /tmp/nginx/http.d/70-traffic.conf:
+server {
+    listen 0.0.0.0:8080 backlog=511;
+}
+"""
 
 
 def namespace(*, limit: int = 1, sysctls: dict[str, str] | None = None) -> str:
@@ -42,11 +72,20 @@ def namespace(*, limit: int = 1, sysctls: dict[str, str] | None = None) -> str:
 
 
 @pytest.fixture
-def session(effective: Make, fake_docker: FakeDocker, elsewhere: Path) -> Session:
+def opened(effective: Make, fake_docker: FakeDocker, elsewhere: Path) -> Callable[..., Session]:
     assert elsewhere.is_dir()
     fake_docker.says('"version "*', "26.1.5")
     fake_docker.says('"compose version "*', "2.26.1")
-    return open_session(effective("kernel.k6.net.ipv4.tcp_syn_retries=6"), ["connlab"])
+
+    def make(*overrides: str, text: str = MINIMAL) -> Session:
+        return open_session(effective(*overrides, text=text), ["connlab"])
+
+    return make
+
+
+@pytest.fixture
+def session(opened: Callable[..., Session]) -> Session:
+    return opened("kernel.k6.net.ipv4.tcp_syn_retries=6")
 
 
 def back(session: Session) -> None:
@@ -54,14 +93,12 @@ def back(session: Session) -> None:
 
 
 def test_a_sysctl_that_a_prediction_names_is_read_back_too(
-    effective: Make, fake_docker: FakeDocker, elsewhere: Path
+    opened: Callable[..., Session], fake_docker: FakeDocker
 ) -> None:
-    assert elsewhere.is_dir()
-    fake_docker.says('"version "*', "26.1.5")
     text = yaml_with(
         MINIMAL, {"client.requests.ok == load.users": "sysctl.backend.exists.net.ipv4.tcp_tw_recycle == 0"}
     )
-    session = open_session(effective(text=text), ["connlab"])
+    session = opened(text=text)
     fake_docker.says('*" inspect "*', namespace())
     fake_docker.says('*" http "*', json.dumps({"settings": SETTINGS}))
     back(session)
@@ -113,20 +150,82 @@ def test_what_did_not_take_stops_the_run(
     assert message in str(stopped.value)
 
 
-def test_somaxconn_cuts_the_backlog(session: Session, fake_docker: FakeDocker) -> None:
-    fake_docker.says('*" inspect "*', namespace(limit=1, sysctls={**SYSCTLS, "net.core.somaxconn": "1"}))
-    fake_docker.says('*" http "*', json.dumps({"settings": SETTINGS}))
-    back(session)
+@pytest.mark.parametrize(
+    ("limit", "ending"),
+    [
+        (7, nullcontext()),
+        (
+            50,
+            pytest.raises(LabError, match="accept_count on backend-1: the listen queue's limit should be 7, and is 50"),
+        ),
+    ],
+)
+def test_somaxconn_cuts_the_backlog(
+    opened: Callable[..., Session], fake_docker: FakeDocker, limit: int, ending: AbstractContextManager[object]
+) -> None:
+    capped = opened("backend.accept_count=50")
+    fake_docker.says('*" inspect "*', namespace(limit=limit, sysctls={**SYSCTLS, "net.core.somaxconn": "7"}))
+    fake_docker.says('*" http "*', json.dumps({"settings": {**SETTINGS, "acceptCount": 50}}))
+    with ending:
+        back(capped)
 
 
-def test_virtual_threads_have_no_pool_to_read_back(effective: Make, fake_docker: FakeDocker, elsewhere: Path) -> None:
-    assert elsewhere.is_dir()
-    fake_docker.says('"version "*', "26.1.5")
-    fake_docker.says('"compose version "*', "2.26.1")
+@pytest.fixture
+def proxied(opened: Callable[..., Session], fake_docker: FakeDocker) -> Callable[..., Session]:
+    """Read a run through nginx back; nginx printed this configuration, and none if it is None."""
+
+    def go(*overrides: str, printed: str | None = NGINX_CONF) -> Session:
+        through = opened(*overrides, text=yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"}))
+        fake_docker.says('*"-nginx collector inspect "*', namespace(limit=511))
+        fake_docker.says('*" inspect "*', namespace())
+        fake_docker.says('*" http "*', json.dumps({"settings": SETTINGS}))
+        if printed is not None:
+            (through.raw / "nginx" / "nginx.conf").write_text(printed)
+        back(through)
+        return through
+
+    return go
+
+
+def test_what_took_at_nginx_is_recorded(proxied: Callable[..., Session]) -> None:
+    record = proxied().manifest
+    found = {knob: record.knobs[f"nginx.{knob}"].read_back for knob in ("worker_connections", "proxy_connection")}
+    assert found == {"worker_connections": 512, "proxy_connection": "close"}
+    assert (record.knobs["nginx.listen_backlog"].read_back, record.listeners["nginx"][0].limit) == (511, 511)
+    assert record.knobs["nginx.addresses"].read_back == 1
+
+
+@pytest.mark.parametrize(
+    ("overrides", "printed", "message"),
+    [
+        ([], NGINX_CONF.replace("512", "64"), "nginx.worker_connections on nginx: asked 512, found 64"),
+        (["nginx.worker_connections=64"], NGINX_CONF, "nginx.worker_connections on nginx: asked 64, found 512"),
+        (["nginx.addresses=2"], NGINX_CONF, "nginx.addresses on nginx: asked 2, found 1"),
+        (
+            ["nginx.listen_backlog=77"],
+            NGINX_CONF.replace("backlog=511", "backlog=77"),
+            "nginx.listen_backlog on nginx: the listen queue's limit should be 77, and is 511",
+        ),
+        (
+            [],
+            NGINX_CONF.replace("multi_accept off;\n", ""),
+            "nginx's own print of its configuration does not tell nginx.multi_accept",
+        ),
+        ([], None, "nginx left no configuration to read back: "),
+    ],
+)
+def test_what_did_not_take_at_nginx_stops_the_run(
+    proxied: Callable[..., Session], overrides: list[str], printed: str | None, message: str
+) -> None:
+    with pytest.raises(LabError, match=re.escape(message)):
+        proxied(*overrides, printed=printed)
+
+
+def test_virtual_threads_have_no_pool_to_read_back(opened: Callable[..., Session], fake_docker: FakeDocker) -> None:
     fake_docker.says('*" inspect "*', namespace())
     without_pool = {**SETTINGS, "virtualThreads": True, "maxThreads": None, "minSpareThreads": None}
     fake_docker.says('*" http "*', json.dumps({"settings": without_pool}))
-    virtual = open_session(effective("backend.virtual_threads=true"), ["connlab"])
+    virtual = opened("backend.virtual_threads=true")
     back(virtual)
     assert virtual.manifest.knobs["backend.virtual_threads"].read_back is True
     assert virtual.manifest.knobs["backend.threads_max"].read_back is None
@@ -139,15 +238,12 @@ def test_a_server_that_tells_nothing_stops_the_run(session: Session, fake_docker
         back(session)
 
 
-def test_the_gateway_tells_its_settings_too(effective: Make, fake_docker: FakeDocker, elsewhere: Path) -> None:
-    assert elsewhere.is_dir()
-    fake_docker.says('"version "*', "26.1.5")
-    fake_docker.says('"compose version "*', "2.26.1")
+def test_the_gateway_tells_its_settings_too(opened: Callable[..., Session], fake_docker: FakeDocker) -> None:
     fake_docker.says('*" inspect "*', namespace())
     fake_docker.says('*" http "*/actuator/*', json.dumps({"settings": SETTINGS}))
     fake_docker.says('*" http "*/gateway', json.dumps({"settings": GATEWAY_SETTINGS}))
     text = yaml_with(MINIMAL, {"[k6, backend]": "[k6, gateway, backend]"})
-    proxied = open_session(effective("gateway.max_idle_conns_per_host=200", text=text), ["connlab"])
+    proxied = opened("gateway.max_idle_conns_per_host=200", text=text)
     with pytest.raises(LabError) as stopped:
         back(proxied)
     assert "gateway.max_idle_conns_per_host on gateway: asked 200, found 2" in str(stopped.value)
