@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.analysis.packets import Capture
+from tests.analysis.packets import make_upstream_packets
 from tests.analysis.support import (
+    ANSWERED,
     END_S,
     SYSCTLS,
     RunFolder,
@@ -18,6 +19,7 @@ from tests.analysis.support import (
     make_samples,
     quiet_tick,
     stub_status,
+    upstream_tick,
 )
 from tests.analysis.whole import make_run
 
@@ -43,23 +45,29 @@ def run(whole_run: RunFolder, tmp_path: Path) -> RunFolder:
 
 @pytest.fixture
 def proxied_run(run: RunFolder) -> RunFolder:
-    """The same through an nginx that answered three requests and refused one with 502, and logged one before."""
+    """The same through an nginx that answered three requests and refused one with 502, and logged one before.
+
+    Its connections to the backend are whole; of the clients' there is no packet.
+    """
     run.manifest["path"] = ["k6", "nginx", "backend"]
     run.manifest["instances"]["nginx"] = ["nginx"]
     run.manifest["sysctls"]["nginx"] = dict(SYSCTLS)
     run.manifest["exits"]["nginx"] = 0
+    run.manifest["addresses"]["nginx"] = ["172.18.0.4"]
+    run.set_knobs(nginx__upstream_keepalive=0)
     run.samples["nginx"] = make_samples("nginx", quiet_tick, "nginx")
-    statuses = [(5.0, 200), (11.0, 200), (32.0, 200), (53.2, 200), (54.0, 502)]
+    run.samples["backend-1"] = make_samples("backend-1", upstream_tick, "java")
     run.lines["nginx/access.jsonl"] = [
         make_access(second, status) | {"sent_http_connection": "keep-alive" if status == 200 else "close"}
-        for second, status in statuses
+        for second, status in ANSWERED
     ]
     run.lines["nginx/stub_status.jsonl"] = [
         # It counts the requests for its own page as well.
-        stub_status(second, second + sum(ended <= second for ended, _ in statuses))
+        stub_status(second, second + sum(ended <= second for ended, _ in ANSWERED))
         for second in range(1, round(END_S))
     ]
     run.texts["nginx/error.log"] = ""
-    run.lines["nginx/capture.json"] = [make_capture(0)]
-    run.captures["nginx"] = Capture()
+    del run.captures["backend-1"], run.lines["backend-1/capture.json"]
+    run.captures["nginx"] = make_upstream_packets()
+    run.lines["nginx/capture.json"] = [make_capture(len(run.captures["nginx"].packets))]
     return run

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
-from tests.analysis.support import MEASURE_S, SERVED_MS, SYNS_S, USERS, at_us
+from tests.analysis.support import ANSWERED, MEASURE_S, SERVED_MS, SYNS_S, USERS, at_us
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 
@@ -46,6 +46,16 @@ def make_packets() -> Capture:
         else:
             answered = second + SERVED_MS[number - 1] / 1000 - 0.0004
             connection.handshake(second).ask(second + 0.0003).answer(answered)
+    return capture
+
+
+def make_upstream_packets() -> Capture:
+    """What nginx of the proxied run saw of its connections to the backend: one for each of its answers."""
+    capture = Capture()
+    for number, (ended, _) in enumerate(ANSWERED, start=1):
+        begun = ended - 1.0025
+        connection = Connection(capture, f"172.18.0.4:{50_000 + number}", "172.18.0.2:8080", isn=1_000 * number)
+        connection.handshake(begun).ask(begun + 0.0003).answer(ended - 0.001).close_by_server(ended - 0.0009)
     return capture
 
 

@@ -32,6 +32,9 @@ SERVED_MS = (1_004.2, 22_080.0, 43_210.5)
 OWN_END: Record = {"late_ticks": 2, "gaps": 0, "late_us_max": 61_000, "cpu_ms": 520}
 OTHERS = USERS - len(SERVED_MS)
 SYNS_S = (0, 1, 3, 7, 15)
+# When nginx of the proxied run ended its requests, each after a second at the backend, and with which status. The first
+# came before the measurement.
+ANSWERED = ((5.0, 200), (11.1, 200), (32.0, 200), (53.2, 200), (54.0, 502))
 # Of tests.analysis.packets.make_packets: handshake, request and answer of those served, the SYNs of the others.
 PACKETS = 7 * len(SERVED_MS) + len(SYNS_S) * OTHERS
 
@@ -286,7 +289,17 @@ def k6_tick(second: float) -> tuple[dict[str, int], int]:
 
 
 def quiet_tick(_second: float) -> tuple[dict[str, int], int]:
-    return {"TcpExt.ListenOverflows": 3, "TcpExt.ListenDrops": 3, "sockstat.TCP.tw": 0}, 0
+    counters = {"TcpExt.ListenOverflows": 3, "TcpExt.ListenDrops": 3, "TcpExt.TCPSynRetrans": 0, "sockstat.TCP.tw": 0}
+    return counters, 0
+
+
+def upstream_tick(second: float) -> tuple[dict[str, int], int]:
+    """The backend behind nginx: it takes every connection at once, and closes it after its answer."""
+    counters, depth = backend_tick(0)
+    opened = sum(ended - 1.003 <= second for ended, _ in ANSWERED)
+    counters |= {"Tcp.PassiveOpens": opened + round(second), "Tcp.ActiveOpens": round(second)}
+    counters |= {"sockstat.TCP.tw": sum(ended <= second for ended, _ in ANSWERED)}
+    return counters, depth
 
 
 def make_samples(

@@ -74,9 +74,7 @@ def scene(run: RunFolder) -> Scene:
 
 @pytest.fixture
 def proxied(proxied_run: RunFolder) -> Scene:
-    proxied_run.manifest["addresses"]["nginx"] = ["172.18.0.4"]
     proxied_run.lines["nginx/access.jsonl"] = []
-    del proxied_run.lines["backend-1/capture.json"]
     scene = Scene(proxied_run, NGINX, "nginx")
     scene.dial()
     scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001)
@@ -390,7 +388,7 @@ def test_a_proxy_that_finds_the_backend_s_queue_full_or_nothing_at_all(
         for start_s, drops in ((BEGIN_S, 1), (BEGIN_S + 1, 2)):
             for tick in proxied.run.samples["backend-1"].tick_between(start_s + 0.05, 70):
                 for name in ("TcpExt.ListenOverflows", "TcpExt.ListenDrops"):
-                    tick["counters"][name] = 507 + drops
+                    tick["counters"][name] = 7 + drops
     found, evidence = proxied.cause()
 
     assert found == cause

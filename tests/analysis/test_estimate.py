@@ -11,7 +11,7 @@ from analysis.estimate import Check, Client, Estimate, plausible_clients
 from analysis.model.users import Load, Server, simulate
 from analysis.rawrun import RawRun
 from analysis.values import Unknown
-from tests.analysis.support import OTHERS, USERS, RunFolder, make_dial, quiet_tick
+from tests.analysis.support import OTHERS, USERS, RunFolder, backend_tick, make_dial, make_samples, quiet_tick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,6 +181,7 @@ def test_a_starved_generator_does_not_spoil_a_count_of_what_it_did(run: RunFolde
 
 
 def test_at_a_proxied_path_the_first_hop_is_checked(proxied_run: RunFolder) -> None:
+    proxied_run.samples["backend-1"] = make_samples("backend-1", backend_tick, "java")
     found = check(proxied_run)
 
     assert isinstance(found.estimate, Estimate)

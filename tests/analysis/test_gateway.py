@@ -45,7 +45,6 @@ def run(proxied_run: RunFolder) -> RunFolder:
     run.samples["gateway"] = run.samples.pop("nginx")
     for name in [name for name in run.lines if name.startswith("nginx/")]:
         del run.lines[name]
-    del run.lines["backend-1/capture.json"]
     run.lines["gateway/gateway.jsonl"] = [
         {"time_us": at_us(second), "status": 200, "body": state(open_=3 if second == 54 else 2)}
         for second in range(1, 64)

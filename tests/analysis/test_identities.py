@@ -1,0 +1,252 @@
+"""What the observers counted against each other: each identity holds in a whole run, and is seen to fail."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import pytest
+
+from tests.analysis.packets import Capture, Connection
+from tests.analysis.support import END_S, MEASURE_S, USERS, RunFolder, make_access, make_capture, make_dial
+from tests.analysis.test_ledger import BACKEND, account
+
+Change = Callable[[RunFolder], object]
+
+K6, NGINX = "172.18.0.3", "172.18.0.4"
+# In the middle of the load.
+LATER_S = MEASURE_S + 25
+
+
+def every(*changes: Change) -> Change:
+    def change(run: RunFolder) -> None:
+        for each in changes:
+            each(run)
+
+    return change
+
+
+def count(instance: str, *names: str, more: int = 1) -> Change:
+    """A kernel that counted more."""
+
+    def change(run: RunFolder) -> None:
+        for tick in run.samples[instance].tick_between(LATER_S, END_S + 1):
+            for name in names:
+                tick["counters"][name] += more
+
+    return change
+
+
+def dropped(more: int = 1) -> Change:
+    return count("backend-1", "TcpExt.ListenDrops", "TcpExt.ListenOverflows", more=more)
+
+
+def without_dial(number: int) -> Change:
+    def change(run: RunFolder) -> None:
+        client = run.clients["k6-1"]
+        client.dials = [dial for dial in client.dials if dial["id"] != number]
+
+    return change
+
+
+def dial(number: int, **changes: object) -> Change:
+    """A dial that ended otherwise, or one more that took no time."""
+
+    def change(run: RunFolder) -> None:
+        dials = run.clients["k6-1"].dials
+        if number > USERS:
+            dials.append(make_dial(number, failed=True, duration_ms=0.2))
+        next(each for each in dials if each["id"] == number).update(changes)
+
+    return change
+
+
+def packets(change: Callable[[Capture], object]) -> Change:
+    """Other packets in the run's one capture."""
+
+    def of_run(run: RunFolder) -> None:
+        ((observer, capture),) = run.captures.items()
+        change(capture)
+        run.lines[f"{observer}/capture.json"] = [make_capture(len(capture.packets))]
+
+    return of_run
+
+
+def connection(client: str, make: Callable[[Connection], object], isn: int = 900_000) -> Change:
+    """More packets of a connection to the backend."""
+    return packets(lambda capture: make(Connection(capture, client, BACKEND, isn)))
+
+
+def without_packets(port: int, *, last: int = 0) -> Change:
+    """A capture without the packets of a connection, or without the last of them."""
+    ends = [struct.pack(">HH", *pair) for pair in ((port, 8080), (8080, port))]
+
+    def change(capture: Capture) -> None:
+        lost = [each for each in capture.packets if each[1][34:38] in ends][-last:]
+        assert lost
+        capture.packets = [each for each in capture.packets if each not in lost]
+
+    return packets(change)
+
+
+def failing(run: RunFolder, hop: int) -> set[str]:
+    """The identities of a hop that are false; none is unknown."""
+    identities = account(run)[0]["hops"][hop]["identities"]
+    assert {each["why"] for each in identities} == {None}
+    return {each["id"] for each in identities if each["holds"] == "false"}
+
+
+OF_USERS: dict[str, tuple[Change, set[str]]] = {
+    "nothing": (every(), set()),
+    "a connection without its dial": (without_dial(2), {"dials-made"}),
+    "a dial that was reset as soon as it was made": (dial(2, error="reset", error_kind="reset"), set()),
+    "a failure without its dial": (without_dial(50), {"dials-unanswered", "syns-of-failed-dials"}),
+    "a dial that k6's end cut short": (dial(50, error_kind="canceled"), set()),
+    "a dial held half open, and the connection was made": (
+        dial(2, error="held", error_kind="half-open"),
+        {"dials-made", "dials-unanswered"},
+    ),
+    "a refused dial that no RST answered": (dial(104, error_kind="refused"), {"dials-refused"}),
+    "a RST that no dial tells of": (
+        connection(f"{K6}:49000", lambda one: one.refused(LATER_S)),
+        {"dials-refused", "opened"},
+    ),
+    "a refused dial, and the RST": (
+        every(
+            dial(104, error_kind="refused", local=f"{K6}:49000"),
+            connection(f"{K6}:49000", lambda one: one.refused(LATER_S)),
+            count("k6-1", "Tcp.ActiveOpens"),
+        ),
+        set(),
+    ),
+    "a dial without a port while there were some": (
+        dial(104, error_kind="address-not-available", local=None),
+        {"dials-without-port"},
+    ),
+    "a SYN that is not in the capture": (
+        without_packets(40_050, last=1),
+        {"syns-of-failed-dials", "syns-repeated", "syns-dropped"},
+    ),
+    "a SYN that the client had no cause to send": (
+        connection(f"{K6}:40050", lambda one: one.syns(MEASURE_S + 16.5), isn=50_000),
+        {"syns-of-failed-dials", "syns-repeated", "syns-dropped"},
+    ),
+    "a connection that only the client's kernel opened": (count("k6-1", "Tcp.ActiveOpens"), {"opened"}),
+    "a connection within the client": (count("k6-1", "Tcp.ActiveOpens", "Tcp.PassiveOpens"), set()),
+    "a connection that only the server's kernel accepted": (count("backend-1", "Tcp.PassiveOpens"), {"accepted"}),
+    "a connection within the server": (count("backend-1", "Tcp.ActiveOpens", "Tcp.PassiveOpens"), set()),
+    "a SYN that only the client's kernel sent again": (count("k6-1", "TcpExt.TCPSynRetrans"), {"syns-repeated"}),
+    "a drop that only the kernel saw": (dropped(), {"syns-dropped"}),
+    "a drop for another reason": (
+        count("backend-1", "TcpExt.ListenDrops"),
+        {"syns-dropped", "drops-by-overflow"},
+    ),
+    "a socket in TIME_WAIT at the client": (count("k6-1", "sockstat.TCP.tw"), {"time-wait-k6-1"}),
+    "a socket in TIME_WAIT at the server": (count("backend-1", "sockstat.TCP.tw"), {"time-wait-backend-1"}),
+}
+
+
+@pytest.mark.parametrize("damage", OF_USERS)
+def test_what_two_observers_of_the_clients_hop_count_differently_is_false(run: RunFolder, damage: str) -> None:
+    change, false = OF_USERS[damage]
+    change(run)
+
+    assert failing(run, 0) == false
+
+
+def test_all_identities_behind_a_proxy_hold(proxied_run: RunFolder) -> None:
+    assert failing(proxied_run, 1) == set()
+
+
+def try_of(status: int, tried: str, **changes: str) -> Change:
+    """A request for which nginx did not reach the backend."""
+    line = make_access(LATER_S + 1, status) | {"upstream_status": tried, "upstream_response_time": "0.000"}
+    line |= {"upstream_connect_time": "-", "upstream_header_time": "-", **changes}
+    return lambda run: run.lines["nginx/access.jsonl"].append(dict(line))
+
+
+def without_line(status: int) -> Change:
+    """An access log without the last line of a status; its lines are still no fewer than nginx counted."""
+
+    def change(run: RunFolder) -> None:
+        lines = run.lines["nginx/access.jsonl"]
+        lines.remove([line for line in lines if line["status"] == status][-1])
+
+    return change
+
+
+def log(text: str) -> Change:
+    return lambda run: run.texts.update({"nginx/error.log": text})
+
+
+@pytest.fixture
+def proxied(proxied_run: RunFolder) -> RunFolder:
+    """The run through nginx, with a try that timed out, one that was refused, and one for which there was no port."""
+    every(
+        try_of(504, "504"),
+        connection(f"{NGINX}:50011", lambda one: one.syns(LATER_S, LATER_S + 1)),
+        dropped(2),
+        count("nginx", "TcpExt.TCPSynRetrans"),
+        try_of(503, "502"),
+        connection(f"{NGINX}:50012", lambda one: one.refused(LATER_S)),
+        try_of(503, "502"),
+        log("2025/11/21 07:27:15 [crit] 7#7: *7 connect() to 172.18.0.2:8080 failed (99: Cannot assign requested)\n"),
+    )(proxied_run)
+    return proxied_run
+
+
+OF_NGINX: dict[str, tuple[Change, set[str]]] = {
+    "nothing": (every(), set()),
+    "a try without its connection": (
+        without_packets(50_002),
+        {"tries-connected", "accepted", "time-wait-backend-1"},
+    ),
+    "a connection without its try": (without_line(200), {"tries-connected"}),
+    "a try that timed out, without its SYNs": (
+        without_packets(50_011),
+        {"tries-unanswered", "syns-dropped", "syns-repeated"},
+    ),
+    "SYNs without the try that sent them": (without_line(504), {"tries-unanswered"}),
+    "a refused try without the RST": (without_packets(50_012), {"tries-refused"}),
+    "a RST without the try that it refused": (without_line(503), {"tries-refused"}),
+    "a try without a port of which the error log says nothing": (log(""), {"tries-refused"}),
+    "a client that went while nginx was connecting, in vain": (
+        every(
+            try_of(499, "-"),
+            connection(f"{NGINX}:50013", lambda one: one.syns(LATER_S)),
+            dropped(),
+        ),
+        set(),
+    ),
+    "a client that went as nginx was connected": (
+        every(
+            try_of(499, "-"),
+            connection(f"{NGINX}:50013", lambda one: one.handshake(LATER_S)),
+            count("backend-1", "Tcp.PassiveOpens"),
+        ),
+        set(),
+    ),
+    "a client that went, and two connections": (
+        every(
+            try_of(499, "-"),
+            *(connection(f"{NGINX}:{port}", lambda one: one.handshake(LATER_S), isn=port) for port in (50_013, 50_014)),
+            count("backend-1", "Tcp.PassiveOpens", more=2),
+        ),
+        {"tries-connected"},
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", OF_NGINX)
+def test_what_two_observers_of_nginx_s_hop_count_differently_is_false(proxied: RunFolder, damage: str) -> None:
+    change, false = OF_NGINX[damage]
+    change(proxied)
+
+    assert failing(proxied, 1) == false
+
+
+def test_where_nginx_keeps_connections_a_try_need_not_have_its_own(proxied: RunFolder) -> None:
+    proxied.set_knobs(nginx__upstream_keepalive=8)
+    without_line(200)(proxied)
+
+    assert failing(proxied, 1) == set()
