@@ -1,9 +1,10 @@
-"""The accept queues over time, for the player: depth against limit, and the overflows so far."""
+"""The accept queues over time, for the player: how full they are, and the overflows so far."""
 
 from __future__ import annotations
 
 from itertools import accumulate
 
+from analysis.manifest import TRAFFIC_PORT
 from analysis.report import series
 from analysis.report.charts import Point
 from analysis.report.record import Record, Row
@@ -12,17 +13,39 @@ _OVERFLOWS = "TcpExt.ListenOverflows"
 
 
 def of_run(record: Record, lasts_s: float) -> list[Row]:
-    """Each server's queue: `role`, and as pairs of seconds and a value `depth`, `limit` and `overflows` so far."""
+    """Each server's accept queues, over its instances.
+
+    `role`, `queues` (how many), and as pairs of seconds and a value `depth`, `places` (each queue holds one more than
+    its limit), `full` (1 while one of them is) and `overflows` so far.
+    """
     if record.start_us is None or not record.has("timeline"):
         return []
     counted = _OVERFLOWS in record.columns("timeline")
     found = []
     for role in record.path[1:]:
-        depth, limit = (series.levels(record, role, f"listen_{name}", lasts_s) for name in ("depth", "limit"))
-        if depth and limit:
-            overflows = _so_far(record, role) if counted else []
-            found.append({"role": role, "depth": depth, "limit": limit, "overflows": overflows})
+        places = f"listen_limit + {_of_instance(record, role)}"
+        depth = series.levels(record, role, "listen_depth", lasts_s)
+        if depth:
+            found.append({
+                "role": role,
+                "queues": count(record, role),
+                "depth": depth,
+                "places": series.levels(record, role, places, lasts_s),
+                "full": series.levels(record, role, f"(listen_depth >= {places})::INTEGER", lasts_s, max),
+                "overflows": _so_far(record, role) if counted else [],
+            })  # fmt: skip
     return found
+
+
+def count(record: Record, role: str) -> int:
+    """How many accept queues a role has: one of each instance, and with nginx's reuseport one of each worker."""
+    return _of_instance(record, role) * len(record.manifest["instances"].get(role, []))
+
+
+def _of_instance(record: Record, role: str) -> int:
+    listeners = record.manifest.get("listeners", {})
+    of_instances = [listeners.get(each, []) for each in record.manifest["instances"].get(role, [])]
+    return max((sum(one["port"] == TRAFFIC_PORT for one in each) for each in of_instances), default=0) or 1
 
 
 def _so_far(record: Record, role: str) -> list[Point]:

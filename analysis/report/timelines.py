@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from analysis.report import lessons, series
+from analysis.report import lessons, queues, series
 from analysis.report.charts import WIDTHS_S, Chart, Point, Series, keep_limits_in_view, table
 from analysis.report.record import Record, Row
 from analysis.words import spoken
@@ -230,6 +230,9 @@ def _queue(record: Record, lasts_s: float) -> Chart:
             points = series.levels(record, role, column, lasts_s)
             if points:
                 chart.series.append(Series(name, tone, points))
+        count = queues.count(record, role)
+        if count > 1:
+            chart.notes.append(f"{role}: its {count} queues together; one of them may be full while others have room.")
     keep_limits_in_view(chart)
     return chart
 
@@ -244,13 +247,16 @@ def _sockets(record: Record, _: float) -> Chart:
         "lines",
         [],
     )
-    found = series.readings(record, "sockets.%")
-    for (role, name), points in found.items():
-        side, state = name.split(".", 2)[1:]
+    found = {
+        (role, *name.split(".", 2)[1:]): points
+        for (role, name), points in series.readings(record, "sockets.%").items()
+        if any(value for _, value in points)
+    }
+    for (role, side, state), points in found.items():
         # Who is only one of the two need not be told.
-        ends = f" as {side}" if role not in (record.path[0], record.path[-1]) else ""
+        both = {of_role for of_role, of_side, _ in found if of_side != side}
+        ends = f" as {side}" if role in both else ""
         chart.series.append(Series(f"{role}{ends}: {state.upper()}", "role", points))
-    chart.series = [each for each in chart.series if each.most > 0]
     return chart
 
 
@@ -265,9 +271,12 @@ def _time_wait(record: Record, lasts_s: float) -> Chart:
         [],
     )
     for role in record.path if record.has("timeline") else ():
-        points = series.levels(record, role, "time_wait", lasts_s)
+        # Each instance has the range of ports to itself.
+        points = series.levels(record, role, "time_wait", lasts_s, max)
         if points:
             chart.series.append(Series(f"{role}: TIME_WAIT", "role", points))
+            if len(record.manifest["instances"][role]) > 1:
+                chart.notes.append(f"{role}: of its instances the one that has the most at each moment.")
     for role in record.path[:-1]:
         ports = _ports(record, role)
         if ports and chart.series:

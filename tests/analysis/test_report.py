@@ -14,13 +14,16 @@ import pytest
 from analysis import analyse, report
 from analysis.ledger.causes import CAUSES
 from analysis.report import charts, conditions, ladders, lessons, queues, record, summary, timelines, words
-from tests.analysis.support import at_us, knob
+from tests.analysis.support import at_us, knob, make_samples, quiet_tick
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from analysis.report.charts import Chart
-    from tests.analysis.support import RunFolder
+    from tests.analysis.support import RunFolder, Samples
+
+    Tick = Callable[[float], tuple[dict[str, int], int]]
 
 
 def read(run: RunFolder) -> record.Record:
@@ -144,7 +147,7 @@ def test_the_player_knows_each_queue_and_when_each_step_was(run: RunFolder) -> N
     found = read(run)
     (queue,) = queues.of_run(found, timelines.lasts_s(found))
 
-    assert (queue["role"], queue["limit"][0][1]) == ("backend", 1)
+    assert (queue["role"], queue["queues"], queue["places"][0][1]) == ("backend", 1, 2)
     assert max(depth for _, depth in queue["depth"]) == 2
     assert [total for _, total in queue["overflows"]] == sorted(total for _, total in queue["overflows"])
     assert queue["overflows"][-1][1] == 500
@@ -204,6 +207,97 @@ def test_the_queue_is_drawn_against_its_limit(run: RunFolder) -> None:
     assert [(each.name, each.tone, each.most) for each in chart.series] == [
         ("backend: waiting", "role", 2),
         ("backend: limit", "limit", 1),
+    ]
+
+
+def second_of(run: RunFolder, role: str, tick: Tick) -> Samples:
+    """Another instance of a role, which counts this, with its samples."""
+    first, second = f"{role}-1", f"{role}-2"
+    run.manifest["instances"][role] = [first, second]
+    for of_instance in ("addresses", "sysctls", "listeners", "exits"):
+        if first in run.manifest[of_instance]:
+            run.manifest[of_instance][second] = run.manifest[of_instance][first]
+    run.samples[second] = make_samples(second, tick, "java")
+    return run.samples[second]
+
+
+def waiting(second: float) -> tuple[dict[str, int], int]:
+    """One connection waits, or two from the 30th second on."""
+    return quiet_tick(second)[0], 2 if second >= 30 else 1
+
+
+def test_a_late_tick_of_one_instance_is_no_dip_in_the_sum(run: RunFolder) -> None:
+    second_of(run, "backend", waiting).lose_ticks(15, 15.3)
+    run.samples["backend-1"].lose_ticks(40, 40.2)
+    depth = next(each for each in chart_of(run, "queue").series if each.name == "backend: waiting")
+
+    first = [(0, 0), (0.1, 2), (21, 1), (42.1, 0)]
+    steps = {at_s: value + (2 if at_s >= 20 else 1) for at_s, value in first} | {20: 4}
+    assert dict(depth.points) == dict(sorted(steps.items())) | {51.9: 2}
+
+
+def test_a_late_reading_of_one_instance_is_no_dip_in_the_sum(run: RunFolder) -> None:
+    second_of(run, "backend", waiting).lose_readings("sockets", 20, 21)
+    held = next(each for each in chart_of(run, "sockets").series if each.name == "backend: ESTABLISHED")
+
+    assert [value for _, value in held.points] == [6, 0, 0]
+    assert [at_s for at_s, _ in held.points] == sorted({at_s for at_s, _ in held.points})
+
+
+def test_where_nothing_listens_for_a_while_there_is_no_level(run: RunFolder) -> None:
+    for tick in run.samples["backend-1"].tick_between(20, 30):
+        tick["listen"] = []
+    found = read(run)
+    (queue,) = queues.of_run(found, timelines.lasts_s(found))
+
+    assert queue["places"] == [(0, 2), (10, 2), (10, None), (20, 2), (51.9, 2)]
+    assert [value for at_s, value in queue["depth"] if 10 <= at_s < 20] == [2, None]
+
+
+def test_several_queues_have_the_places_of_each_and_one_of_them_may_be_full(run: RunFolder) -> None:
+    second_of(run, "backend", quiet_tick)
+    found = read(run)
+    (queue,) = queues.of_run(found, timelines.lasts_s(found))
+
+    assert (queue["queues"], queue["places"][0][1]) == (2, 4)
+    assert max(depth for _, depth in queue["depth"]) == 2
+    assert [full for _, full in queue["full"]] == [0, 1, 0, 0]
+    (chart,) = [chart for chart in timelines.of_run(found) if chart.id == "queue"]
+    assert chart.notes == ["backend: its 2 queues together; one of them may be full while others have room."]
+
+
+def test_a_worker_with_a_queue_of_its_own_has_a_place_more(run: RunFolder) -> None:
+    run.manifest["listeners"]["backend-1"] *= 2
+    for tick in run.samples["backend-1"].ticks:
+        tick["listen"] = [dict(each) for each in tick["listen"] for _ in range(2)]
+    found = read(run)
+    (queue,) = queues.of_run(found, timelines.lasts_s(found))
+
+    assert (queue["queues"], queue["places"][0][1]) == (2, 4)
+
+
+def test_time_wait_is_that_of_the_instance_which_has_the_most_of_its_ports(run: RunFolder) -> None:
+    def closing(second: float) -> tuple[dict[str, int], int]:
+        return quiet_tick(second)[0] | {"sockstat.TCP.tw": 900 if second >= 30 else 100}, 0
+
+    second_of(run, "backend", closing)
+    run.samples["backend-1"] = make_samples("backend-1", lambda second: closing(second + 10), "java")
+    chart = chart_of(run, "time-wait")
+
+    assert next(each for each in chart.series if each.name == "backend: TIME_WAIT").most == 900
+    assert chart.notes == ["backend: of its instances the one that has the most at each moment."]
+
+
+def test_who_is_server_and_client_both_has_its_sockets_told_apart(run: RunFolder) -> None:
+    probe = {"state": "ESTABLISHED", "side": "client", "port": 8081, "local": "127.0.0.1", "peer": "127.0.0.1"}
+    for reading in run.samples["backend-1"].slow:
+        if reading["kind"] == "sockets":
+            reading["groups"].append(probe | {"count": 1})
+
+    assert sorted(each.name for each in chart_of(run, "sockets").series) == [
+        "backend as client: ESTABLISHED",
+        "backend as server: ESTABLISHED",
+        "k6: ESTABLISHED",
     ]
 
 

@@ -34,28 +34,31 @@ function element(name, className, text = "") {
   return made;
 }
 
-/** One queue as its places, or as a bar, and in words. */
+/** The queues of a role as their places, or as a bar, and in words. */
 function drawQueue(holder, queue, second) {
   const depth = levelAt(queue.depth, second) ?? 0;
-  const limit = levelAt(queue.limit, second) ?? queue.limit[0][1];
+  const places = levelAt(queue.places, Math.max(second, queue.places[0][0])) ?? 0;
   const overflows = levelAt(queue.overflows, second) ?? 0;
-  const full = depth > limit;
-  const places = element("span", full ? "places full" : "places");
-  places.setAttribute("aria-hidden", "true");
-  if (limit + 1 <= PLACES_MAX) {
-    for (let place = 0; place <= limit; place += 1) places.append(element("i", place < depth ? "taken" : ""));
+  const full = levelAt(queue.full, second) === 1;
+  const drawn = element("span", full ? "places full" : "places");
+  drawn.setAttribute("aria-hidden", "true");
+  if (places <= PLACES_MAX) {
+    for (let place = 0; place < places; place += 1) drawn.append(element("i", place < depth ? "taken" : ""));
   } else {
     const filled = element("i", "taken bar");
-    filled.style.width = `${Math.min(100, (100 * depth) / (limit + 1))}%`;
-    places.classList.add("wide");
-    places.append(filled);
+    filled.style.width = `${Math.min(100, (100 * depth) / places)}%`;
+    drawn.classList.add("wide");
+    drawn.append(filled);
   }
-  const state = full ? "full" : depth ? "waiting" : "empty";
-  const words = `${numberText(depth)} of ${numberText(limit)} + 1, ${state}; ${numberText(overflows)} overflows so far`;
+  const one = queue.queues === 1;
+  const room = one ? `${numberText(places - 1)} + 1` : `${numberText(places)} places`;
+  const state = full ? (one ? "full" : "one full") : depth ? "waiting" : "empty";
+  const filling = places ? `${numberText(depth)} of ${room}, ${state}` : "nothing listens";
+  const soFar = `${numberText(overflows)} overflow${overflows === 1 ? "" : "s"} so far`;
   holder.replaceChildren(
-    element("b", "", `${queue.role}: accept queue`),
-    places,
-    element("span", full ? "full" : "", words),
+    element("b", "", `${queue.role}: accept queue${one ? "" : "s"}`),
+    drawn,
+    element("span", full ? "full" : "", `${filling}; ${soFar}`),
   );
 }
 
