@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -145,15 +146,49 @@ def test_the_pool_s_connections_are_counted(run: RunFolder) -> None:
     ).project("time_us").fetchall() == [(at_us(54),)]
 
 
-def test_each_connection_that_it_opened_is_in_the_capture(run: RunFolder) -> None:
+def dialled(run: RunFolder, error_kind: str) -> None:
+    """One more dial of the gateway, which failed."""
+    run.lines["gateway/dials.jsonl"].insert(-1, dial(3, BEGIN_S + 0.002, None, error_kind))
+    run.lines["gateway/dials.jsonl"][-1] |= {"dials": 3, "failed": 1}
+
+
+IDENTITIES = ("connections-opened", "dials-unanswered", "dials-refused", "dials-without-port")
+
+
+@pytest.mark.parametrize(
+    ("error_kind", "made", "ports", "false"),
+    [
+        (None, None, 2, None),
+        (None, lambda one: one.handshake(BEGIN_S), 2, "connections-opened"),
+        ("reset", None, 2, "connections-opened"),
+        ("reset", lambda one: one.handshake(BEGIN_S), 2, None),
+        ("timeout", None, 2, "dials-unanswered"),
+        (None, lambda one: one.syns(BEGIN_S), 2, "dials-unanswered"),
+        ("canceled", lambda one: one.syns(BEGIN_S), 2, None),
+        ("refused", None, 2, "dials-refused"),
+        (None, lambda one: one.refused(BEGIN_S), 2, "dials-refused"),
+        ("address-not-available", None, 2, None),
+        ("address-not-available", None, 3, "dials-without-port"),
+    ],
+)
+def test_what_the_gateway_and_the_capture_count_differently_is_false(
+    run: RunFolder,
+    error_kind: str | None,
+    made: Callable[[Connection], object] | None,
+    ports: int,
+    false: str | None,
+) -> None:
+    """One more dial, one more connection, or both."""
+    run.manifest["sysctls"]["gateway"]["net.ipv4.ip_local_port_range"] = f"50001\t{50_000 + ports}"
+    if error_kind is not None:
+        dialled(run, error_kind)
+    if made is not None:
+        made(upstream("172.18.0.4:50003", run))
     analysed(run)
-    ledger = json.loads((run.folder / "derived" / "ledger.json").read_bytes())
-    (_, hop) = ledger["hops"]
+    (_, hop) = json.loads((run.folder / "derived" / "ledger.json").read_bytes())["hops"]
     found = {each["id"]: each["holds"] for each in hop["identities"]}
-    assert {name: found[name] for name in ("connections-opened", "dials-refused", "dials-without-port")} == {
-        "connections-opened": "true",
-        "dials-refused": "true",
-        "dials-without-port": "true",
+    assert {name: found[name] for name in IDENTITIES} == {
+        name: "false" if name == false else "true" for name in IDENTITIES
     }
 
 
@@ -187,8 +222,7 @@ def test_a_request_that_waited_for_the_pool(run: RunFolder) -> None:
 def test_the_gateway_is_out_of_ports_only_if_all_are_held(run: RunFolder, ports: str, cause: str) -> None:
     run.manifest["sysctls"]["gateway"]["net.ipv4.ip_local_port_range"] = ports.replace(" ", "\t")
     run.clients["k6-1"].requests[0] |= {"status": 502, "error_code": 1502}
-    run.lines["gateway/dials.jsonl"].insert(-1, dial(3, BEGIN_S + 0.002, None, "address-not-available"))
-    run.lines["gateway/dials.jsonl"][-1] |= {"dials": 3, "failed": 1}
+    dialled(run, "address-not-available")
     run.lines["gateway/access.jsonl"] = [
         line(502, 0.010, upstream_connection="3", upstream_connection_requests="-", upstream_reused="-",
              upstream_local_addr="-", upstream_connect_time="-", upstream_header_time="-")
