@@ -58,6 +58,7 @@ class Client:
         events: what users reported, from events.jsonl.
         live: the last record of live.jsonl, None if there is none.
         dropped_iterations: iterations that k6 could not begin; None if it left no account of itself.
+        interrupted_iterations: iterations that k6 ended before their end; None if it does not say.
         log_errors: lines of level error and above in k6.log; None if there is no log.
     """
 
@@ -66,6 +67,7 @@ class Client:
     events: Events
     live: Record | None
     dropped_iterations: int | None
+    interrupted_iterations: int | None
     log_errors: int | None
 
 
@@ -80,6 +82,7 @@ def read(folder: Path) -> Client:
         events=_read_events(folder / "events.jsonl"),
         live=live,
         dropped_iterations=_dropped_iterations(folder / "summary.json", live),
+        interrupted_iterations=integer(live, "interrupted_iterations") if live else None,
         log_errors=_log_errors(folder / "k6.log"),
     )
 

@@ -3,9 +3,11 @@ package main
 
 import (
 	"os"
+	"sync/atomic"
 
 	"go.k6.io/k6/cmd"
 	"go.k6.io/k6/js/modules"
+	"go.k6.io/k6/lib"
 	k6output "go.k6.io/k6/output"
 
 	"connlab/k6/dial"
@@ -17,7 +19,9 @@ import (
 func main() {
 	journal := new(record.Journal)
 	dials := dial.NewLog(journal)
-	modules.Register("k6/x/connlab", module.New(journal, dials))
-	k6output.RegisterExtension("connlab", output.NewConstructor(journal, dials, os.Exit))
+	// k6 shows how its iterations go to its VUs alone.
+	execution := new(atomic.Pointer[lib.ExecutionState])
+	modules.Register("k6/x/connlab", module.New(journal, dials, execution))
+	k6output.RegisterExtension("connlab", output.NewConstructor(journal, dials, execution, os.Exit))
 	cmd.Execute()
 }

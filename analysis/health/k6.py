@@ -8,6 +8,7 @@ import numpy as np
 
 from analysis import limits
 from analysis.health.problems import Evidence, Report
+from analysis.words import counted
 
 if TYPE_CHECKING:
     from analysis.bulk import Log
@@ -38,6 +39,7 @@ def examine(
         "dials": client.dials.count,
         "events": len(client.events.records),
         "dropped_iterations": client.dropped_iterations,
+        "interrupted_iterations": client.interrupted_iterations,
         "log_errors": client.log_errors,
         "cpu_percent": cpu_percent,
     }
@@ -106,6 +108,12 @@ def _examine_load(report: Report, client: Client, exit_code: int | None) -> None
     elif client.dropped_iterations > 0:
         report.add(
             f"k6 dropped {client.dropped_iterations} iterations: the load was less than asked for", Evidence.LOAD
+        )
+    if client.interrupted_iterations:
+        report.add(
+            f"k6 interrupted {counted(client.interrupted_iterations, 'iteration')} before the end, as it does at"
+            " load.max_duration: requests that were under way have no record",
+            Evidence.LOAD,
         )
 
 

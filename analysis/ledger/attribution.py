@@ -46,7 +46,6 @@ def build(
         "proxied": proxied,
         "turn_us": NGINX_TURN_US,
         "keep_alive_us": _keep_alive_us(manifest),
-        "request_timeout_us": _request_timeout_us(manifest),
     }
     database.execute(_KNOWN, constants)
     database.execute(_ATTRIBUTED)
@@ -56,12 +55,6 @@ def _keep_alive_us(manifest: Manifest) -> int | None:
     """How long the backend keeps an idle connection, less what its clock, of milliseconds, and ours may differ by."""
     knob = manifest.knobs.get("backend.keep_alive_timeout")
     # Tomcat reads its clock at each end of an idle time, a little before or after the packets leave.
-    return 1000 * knob.value - CLOCK_SLACK_US if knob is not None and isinstance(knob.value, int) else None
-
-
-def _request_timeout_us(manifest: Manifest) -> int | None:
-    """After how long k6 gives a request up, however far it came, less what two readings of a clock may differ by."""
-    knob = manifest.knobs.get("load.request_timeout")
     return 1000 * knob.value - CLOCK_SLACK_US if knob is not None and isinstance(knob.value, int) else None
 
 
@@ -109,7 +102,6 @@ _KNOWN = """
            coalesce(port_shortages.ports, up_shortages.ports) AS shortage_ports,
            $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
            $proxied AS proxied, $keep_alive_us::BIGINT AS keep_alive_us,
-           $request_timeout_us::BIGINT AS request_timeout_us,
            coalesce(end_us > $whole_until_us, false) AS torn
       FROM broken
            LEFT JOIN waits USING (instance, id)

@@ -107,8 +107,9 @@ def _silent(prefix: str) -> str:
 
 # The client gave up, or the proxy did, before there was a connection to the backend.
 _NO_UPSTREAM = "(line_line IS NOT NULL AND try_server IS NOT NULL AND try_connect_us IS NULL)"
-# A dial goes on when its request's own time-out has ended that; k6's end then cuts it short, and not the request.
-_GAVE_UP = "coalesce(end_us - time_us >= request_timeout_us, false)"
+# k6's code for a request that was ended by its own time-out. Its dial goes on, to a time-out of its own or to k6's end;
+# where the connection was for this request alone, it ends with it.
+_GAVE_UP = "error_code = 1050"
 _NO_CONNECTION = f"(remote IS NULL AND (dial_error_kind = 'timeout' OR dial_error_kind = 'canceled' AND {_GAVE_UP}))"
 
 
@@ -164,16 +165,6 @@ def _queued_says(prefix: str, part: str) -> str:
 
 
 CAUSES = (
-    Cause(
-        "interrupted",
-        "k6 ended while the request was under way.",
-        "The dial ended as `canceled`, which only k6's end does, and the request had not lasted as long as its own"
-        " time-out; or k6's error says that its context was.",
-        "outcome = 'failed' AND status = 0"
-        f" AND (dial_error_kind = 'canceled' AND NOT {_GAVE_UP} OR error LIKE '%context canceled%')",
-        f"coalesce({_DIAL_FAILED}, 'k6: ' || error)",
-        seen=True,
-    ),
     Cause(
         "ephemeral-ports-exhausted",
         "The client, or the proxy, had no port left for another connection to that server.",

@@ -210,7 +210,6 @@ _REMEDIES: Mapping[str, Callable[[_Run], _Remedy]] = {
 _INSTEAD = {
     "slow-handler": "the handler took that time; no setting of the path makes it faster",
     "generator-starved": "the generator, not the path, was too slow: ask for less load, or share it by load.instances",
-    "interrupted": "the test ended in the middle of these requests: raise load.max_duration",
     UNEXPLAINED: "no evidence proves a cause; derived/ledger.json says what is missing for each request",
 }
 

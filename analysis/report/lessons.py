@@ -314,13 +314,6 @@ LESSONS: dict[str, Lesson] = {
         ("The processors of this machine had no time left. Then the load generator measures itself.",),
         {"load.users": "how many users there are"},
     ),
-    "interrupted": Lesson(
-        "cut short",
-        "the test ended while the request was under way",
-        "At {client}, the load generator.",
-        ("What was under way when the load ended says nothing about the servers.",),
-        {"load.max_duration": "how long the load may last"},
-    ),
     "unexplained": Lesson(
         "unexplained",
         "of a reason that nothing on record proves",

@@ -61,8 +61,10 @@ type eventLine struct {
 }
 
 type liveLine struct {
+	TimeUS                            int64 `json:"time_us"`
 	VUs, Iterations, Requests, Failed int64
 	DroppedIterations                 int64 `json:"dropped_iterations"`
+	InterruptedIterations             int64 `json:"interrupted_iterations"`
 	Errors                            map[string]int64
 }
 

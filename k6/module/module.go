@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/js/common"
 	"go.k6.io/k6/js/modules"
+	"go.k6.io/k6/lib"
 
 	"connlab/k6/dial"
 	"connlab/k6/record"
@@ -22,15 +24,17 @@ const iterStart = 4
 
 // Module is the extension, one for the whole process.
 type Module struct {
-	journal *record.Journal
-	dials   *dial.Log
+	journal   *record.Journal
+	dials     *dial.Log
+	execution *atomic.Pointer[lib.ExecutionState]
 
 	repeatErrors sync.Once
 }
 
-// New returns the extension; its VUs leave their records in the journal and their dials in the log.
-func New(journal *record.Journal, dials *dial.Log) *Module {
-	return &Module{journal: journal, dials: dials}
+// New returns the extension; its VUs leave their records in the journal, their dials in the log, and k6's account of the
+// whole test in execution.
+func New(journal *record.Journal, dials *dial.Log, execution *atomic.Pointer[lib.ExecutionState]) *Module {
+	return &Module{journal: journal, dials: dials, execution: execution}
 }
 
 // NewModuleInstance implements modules.Module. Importing the extension is enough for a VU's dials to be recorded.
@@ -52,6 +56,7 @@ func (m *Module) installAtFirstIteration(vu modules.VU, connectTimeout time.Dura
 		if !started {
 			return
 		}
+		m.execution.Store(lib.GetExecutionState(vu.Context()))
 		if err := m.dials.Install(vu.State(), connectTimeout); err != nil {
 			m.journal.Fail(err)
 		}

@@ -59,7 +59,7 @@ func (c *counts) addRequest(trail *httpext.Trail) {
 	}
 }
 
-func (c *counts) appendLine(lines []byte, at time.Time) []byte {
+func (c *counts) appendLine(lines []byte, at time.Time, interrupted uint64) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	lines = record.AppendTime(append(lines, `{"time_us":`...), at)
@@ -68,6 +68,7 @@ func (c *counts) appendLine(lines []byte, at time.Time) []byte {
 	lines = strconv.AppendInt(append(lines, `,"requests":`...), c.requests, 10)
 	lines = strconv.AppendInt(append(lines, `,"failed":`...), c.failed, 10)
 	lines = strconv.AppendInt(append(lines, `,"dropped_iterations":`...), c.dropped, 10)
+	lines = strconv.AppendUint(append(lines, `,"interrupted_iterations":`...), interrupted, 10)
 	lines = append(lines, `,"errors":{`...)
 	for i, code := range slices.Sorted(maps.Keys(c.errors)) {
 		if i > 0 {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"go.k6.io/k6/errext"
 	"go.k6.io/k6/errext/exitcodes"
+	"go.k6.io/k6/lib"
 	"go.k6.io/k6/metrics"
 	k6output "go.k6.io/k6/output"
 
@@ -27,12 +29,13 @@ var neededTags = []metrics.SystemTag{
 
 // Output implements k6's output.Output for --out connlab=<folder>.
 type Output struct {
-	journal  *record.Journal
-	dials    *dial.Log
-	folder   string
-	instance string
-	stderr   io.Writer
-	exit     func(int)
+	journal   *record.Journal
+	dials     *dial.Log
+	execution *atomic.Pointer[lib.ExecutionState]
+	folder    string
+	instance  string
+	stderr    io.Writer
+	exit      func(int)
 
 	stopRun  func(error)
 	builtin  *metrics.BuiltinMetrics
@@ -47,9 +50,11 @@ var (
 	_ k6output.WithStopWithTestError = &Output{}
 )
 
-// NewConstructor returns the constructor to register with k6. exit ends the process when k6 has no other way left to
-// fail: it ignores what its outputs return at the end.
-func NewConstructor(journal *record.Journal, dials *dial.Log, exit func(int)) k6output.Constructor {
+// NewConstructor returns the constructor to register with k6. execution is k6's account of the test, nil before its first
+// iteration. exit ends the process when k6 has no other way left to fail: it ignores what its outputs return at the end.
+func NewConstructor(
+	journal *record.Journal, dials *dial.Log, execution *atomic.Pointer[lib.ExecutionState], exit func(int),
+) k6output.Constructor {
 	return func(params k6output.Params) (k6output.Output, error) {
 		folder, instance := params.ConfigArgument, params.Environment["CONNLAB_INSTANCE"]
 		if folder == "" {
@@ -64,8 +69,8 @@ func NewConstructor(journal *record.Journal, dials *dial.Log, exit func(int)) k6
 			}
 		}
 		return &Output{
-			journal: journal, dials: dials, folder: folder, instance: instance, stderr: params.StdErr, exit: exit,
-			requests: newRequests(), counts: newCounts(),
+			journal: journal, dials: dials, execution: execution, folder: folder, instance: instance,
+			stderr: params.StdErr, exit: exit, requests: newRequests(), counts: newCounts(),
 		}, nil
 	}
 }
@@ -155,7 +160,11 @@ func (o *Output) appendEnds(dials, failed uint64) {
 
 func (o *Output) appendCounts() {
 	now := time.Now()
-	o.journal.Live.Append(func(lines []byte) []byte { return o.counts.appendLine(lines, now) })
+	var interrupted uint64
+	if state := o.execution.Load(); state != nil {
+		interrupted = state.GetPartialIterationCount()
+	}
+	o.journal.Live.Append(func(lines []byte) []byte { return o.counts.appendLine(lines, now, interrupted) })
 }
 
 // recordFailed stops a run whose record cannot be kept. k6's own log may be on the disk that is full.

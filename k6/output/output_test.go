@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"go.k6.io/k6/errext"
@@ -22,11 +23,12 @@ import (
 type started struct {
 	*Output
 
-	journal *record.Journal
-	folder  string
-	stderr  bytes.Buffer
-	stopped []error
-	exits   []int
+	journal   *record.Journal
+	execution atomic.Pointer[lib.ExecutionState]
+	folder    string
+	stderr    bytes.Buffer
+	stopped   []error
+	exits     []int
 }
 
 func params(folder string) k6output.Params {
@@ -42,7 +44,8 @@ func start(t *testing.T) *started {
 	s := &started{journal: new(record.Journal), folder: t.TempDir()}
 	with := params(s.folder)
 	with.StdErr = &s.stderr
-	made, err := NewConstructor(s.journal, dial.NewLog(s.journal), func(code int) { s.exits = append(s.exits, code) })(with)
+	exit := func(code int) { s.exits = append(s.exits, code) }
+	made, err := NewConstructor(s.journal, dial.NewLog(s.journal), &s.execution, exit)(with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +82,7 @@ func TestAnOutputThatWouldLeaveHolesIsRefused(t *testing.T) {
 	} {
 		with := params(t.TempDir())
 		change(&with)
-		_, err := NewConstructor(nil, nil, nil)(with)
+		_, err := NewConstructor(nil, nil, nil, nil)(with)
 		if err == nil || !strings.Contains(err.Error(), wanted) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q was wanted, not %v", wanted, err)
 		}
@@ -114,6 +117,30 @@ func TestTheEndLinesAreWrittenOnlyByARunThatWentToItsEnd(t *testing.T) {
 				t.Errorf("%d end lines, not %d; exits %v", ends, c.ends, s.exits)
 			}
 		})
+	}
+}
+
+func TestTheLastCountsHaveTheIterationsThatK6Interrupted(t *testing.T) {
+	all, err := lib.NewExecutionTuple(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := lib.NewExecutionState(nil, all, 1, 1)
+	for wanted, execution := range map[string]*lib.ExecutionState{
+		`"interrupted_iterations":3`: state,
+		`"interrupted_iterations":0`: nil, // no iteration has begun
+	} {
+		s := start(t)
+		s.execution.Store(execution)
+		if execution != nil {
+			execution.AddInterruptedIterations(3)
+		}
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+		if live, err := os.ReadFile(filepath.Join(s.folder, "live.jsonl")); err != nil || !strings.Contains(string(live), wanted) {
+			t.Errorf("%q was wanted, not %s (%v)", wanted, live, err)
+		}
 	}
 }
 

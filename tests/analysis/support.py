@@ -94,6 +94,7 @@ class Client:
     dials: list[Record] = field(default_factory=list)
     events: list[Record] = field(default_factory=list)
     dropped: int = 0
+    interrupted: int = 0
     ended: bool = True
 
     def header(self, schema: str) -> Record:
@@ -107,6 +108,7 @@ class Client:
         events_end = {"kind": "end", "time_us": at_us(LOAD_END_S)}
         live: Record = {"time_us": at_us(LOAD_END_S), "vus": 0, "iterations": USERS, "requests": len(self.requests)}
         live |= {"failed": failed, "dropped_iterations": self.dropped, "errors": {"1211": failed}}
+        live["interrupted_iterations"] = self.interrupted
         return {
             "requests.jsonl": [self.header("requests"), *self.requests, *([requests_end] if self.ended else [])],
             "dials.jsonl": [self.header("dials"), *self.dials, *([dials_end] if self.ended else [])],

@@ -90,16 +90,8 @@ def complain(scene: Scene, text: str) -> None:
     scene.run.texts["nginx/error.log"] = f"2025/11/21 07:27:34 [error] 7#7: {text}\n"
 
 
-def test_a_request_that_k6_s_end_cut_short(scene: Scene) -> None:
-    scene.dial(error_kind="canceled", lasted_s=2)
-    scene.request(2, connected=False)
-
-    assert scene.cause()[0] == "interrupted"
-
-
-def test_a_request_that_its_own_time_out_ended_was_not_cut_short_by_k6_s_end(scene: Scene) -> None:
+def test_a_request_that_timed_out_while_it_connected_leaves_its_dial_behind(scene: Scene) -> None:
     """The dial goes on when the request has timed out, until k6 ends."""
-    scene.run.manifest["knobs"]["load.request_timeout"]["value"] = 2_000
     scene.dial(error_kind="canceled", lasted_s=2.2)
     scene.request(2.002, connected=False, error_code=1050, error="request timeout")
     scene.connection().syns(BEGIN_S + 0.0001, BEGIN_S + 1.0001)

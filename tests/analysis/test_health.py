@@ -204,6 +204,11 @@ FAULTS = {
         "k6/k6-1: k6 dropped 4 iterations: the load was less than asked for",
         before=lambda run: setattr(run.clients["k6-1"], "dropped", 4),
     ),
+    "interrupted iterations spoil what the load must lead to": Fault(
+        LOAD,
+        "k6/k6-1: k6 interrupted 4 iterations before the end, as it does at load.max_duration: requests that were",
+        before=lambda run: setattr(run.clients["k6-1"], "interrupted", 4),
+    ),
     "a spike that k6 was too slow for spoils what the load must lead to": Fault(
         LOAD,
         "k6/k6-1: k6 began 103 of the 116 requests that were due, 88.8 % of them (limit 90 %)",
@@ -371,7 +376,7 @@ def test_each_instrument_gives_its_own_figures(run: RunFolder) -> None:
     }  # fmt: skip
     assert health["k6/k6-1"].figures == {
         "exit_code": 0, "ended": True, "requests": 103, "dials": 103, "events": 0, "dropped_iterations": 0,
-        "log_errors": 0, "cpu_percent": 5.0,
+        "interrupted_iterations": 0, "log_errors": 0, "cpu_percent": 5.0,
     }  # fmt: skip
     assert health["host"].figures == {
         "cpu_idle_percent": 90.0, "k6_cpu_share_percent": 2.5, "late_ticks_percent": 0.0
