@@ -29,6 +29,12 @@ var arms = []arm{
 	{"recorded, and k6's dashboard", "workloads/users.js", true, true},
 }
 
+// Arms that are compared with each other, and how much of the first one's rate the second may lose.
+const (
+	unrecorded, recorded = 1, 2
+	lossMax              = 0.05
+)
+
 // cost is what one run of an arm took.
 type cost struct {
 	requestsPerSecond float64
@@ -78,12 +84,15 @@ func measure(users, calls, repetitions int) error {
 		}
 	}
 	report(costs)
+	if loss := 1 - median(costs[recorded], rate)/median(costs[unrecorded], rate); loss > lossMax {
+		return fmt.Errorf("the record took %.1f %% of the rate, the bound is %.0f %%", 100*loss, 100*lossMax)
+	}
 	return nil
 }
 
 func load(target string, users, calls int) []string {
 	return []string{
-		"K6_AUTO_EXTENSION_RESOLUTION=false", "CONNLAB_INSTANCE=k6-1", "CONNLAB_TARGETS=" + target,
+		"K6_AUTO_EXTENSION_RESOLUTION=false", "CONNLAB_INSTANCE=k6-1", "CONNLAB_SEGMENT_SEQUENCE=0,1", "CONNLAB_TARGETS=" + target,
 		"CONNLAB_CONNECT_TIMEOUT=30000ms", "CONNLAB_REQUEST_TIMEOUT=60000ms", "CONNLAB_KEEP_ALIVE=true",
 		"CONNLAB_METHOD=GET", "CONNLAB_PATH=/", "CONNLAB_HANDLER_DELAY=0ms", "CONNLAB_RESPONSE_BYTES=0", "CONNLAB_MAX_DURATION=600000ms",
 		"CONNLAB_USERS=" + strconv.Itoa(users), "CONNLAB_CALLS=" + strconv.Itoa(calls),
@@ -119,9 +128,11 @@ func run(k6 string, arm arm, folder string, environment []string, requests int) 
 	}, nil
 }
 
+func rate(c cost) float64 { return c.requestsPerSecond }
+
+func cpu(c cost) float64 { return c.cpuMicroseconds }
+
 func report(costs [][]cost) {
-	rate := func(c cost) float64 { return c.requestsPerSecond }
-	cpu := func(c cost) float64 { return c.cpuMicroseconds }
 	fmt.Printf("%-36s %12s %8s %14s %8s\n", "median of "+strconv.Itoa(len(costs[0]))+" runs", "requests/s", "ratio", "CPU us/request", "ratio")
 	for i, arm := range arms {
 		fmt.Printf("%-36s %12.0f %8.3f %14.1f %8.3f\n", arm.name,

@@ -20,6 +20,7 @@ type Attempt struct {
 
 	dialled atomic.Uint64
 	conn    *Conn
+	reused  bool
 }
 
 var _ net.Addr = &Attempt{}
@@ -35,8 +36,16 @@ func (a *Attempt) String() string {
 	return a.conn.remote
 }
 
-// Connected tells whether the request got a connection.
-func (a *Attempt) Connected() bool { return a.conn != nil }
+// Reused tells whether the request's connection was kept from before.
+func (a *Attempt) Reused() bool { return a.conn != nil && a.reused }
+
+// Connecting is how long the connection took that was made for the request; 0 if none was.
+func (a *Attempt) Connecting() time.Duration {
+	if a.conn == nil || a.reused {
+		return 0
+	}
+	return a.conn.connecting
+}
 
 // DialID is the dial of the request's connection or, if it got none, the dial that was begun for it; 0 if none was.
 func (a *Attempt) DialID() uint64 {
@@ -66,25 +75,32 @@ func (a *attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 	getConn, gotConn := trace.GetConn, trace.GotConn
 	// k6 makes a trace for each request, so this one is ours to change.
 	trace.GetConn = func(hostPort string) {
-		// net/http asks again if the kept connection that it got was gone: that one is no more the request's.
+		// net/http asks again if the kept connection that it got was gone: that one is no more the request's. To k6's
+		// tracer the request was blocked from its first asking on.
+		if !carried {
+			getConn(hostPort)
+		}
 		attempt.conn = nil
 		attempt.dialled.Store(0)
-		getConn(hostPort)
 	}
 	trace.GotConn = func(info httptrace.GotConnInfo) {
 		if conn, recorded := info.Conn.(*Conn); recorded {
-			carried = true
-			attempt.conn = conn
+			attempt.conn, attempt.reused = conn, info.Reused
 			info.Conn = carrier{Conn: conn, attempt: attempt}
+			// k6's tracer has the sending begin when the first connection stood, unless it is told of a kept one.
+			info.Reused = info.Reused || carried
+			carried = true
 		}
 		gotConn(info)
 	}
 	// net/http keeps a request's values in the context of the dial that it begins for it.
 	response, err := a.next.RoundTrip(request.WithContext(context.WithValue(ctx, attemptKey{}, attempt)))
-	if err != nil && !carried {
+	if err != nil && attempt.conn == nil {
 		// A request that never had a connection has no address that could carry its attempt. Told that a kept connection
 		// came before it was asked for, k6's tracer takes the address and leaves all timings 0, as for such a request.
-		gotConn(httptrace.GotConnInfo{Conn: carrier{attempt: attempt}, Reused: true})
+		if !carried {
+			gotConn(httptrace.GotConnInfo{Conn: carrier{attempt: attempt}, Reused: true})
+		}
 		getConn("")
 	}
 	return response, err

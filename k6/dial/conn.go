@@ -16,17 +16,14 @@ import (
 type Conn struct {
 	net.Conn
 
-	log    *Log
-	id     uint64
-	remote string
+	log        *Log
+	id         uint64
+	remote     string
+	connecting time.Duration
 
 	sent, received atomic.Int64
 	broken         atomic.Pointer[string]
 	close          sync.Once
-}
-
-func newConn(log *Log, id uint64, conn net.Conn) *Conn {
-	return &Conn{Conn: conn, log: log, id: id, remote: conn.RemoteAddr().String()}
 }
 
 // Read implements net.Conn.

@@ -76,8 +76,8 @@ func (l *Log) failedToConnect(dial *pending, err error) {
 // connected follows the connection from here on.
 func (l *Log) connected(dial *pending, conn net.Conn) net.Conn {
 	now := time.Now()
-	followed := newConn(l, dial.id, conn)
-	dial.settle(conn.LocalAddr().String(), followed.remote)
+	followed := &Conn{Conn: conn, log: l, id: dial.id, remote: conn.RemoteAddr().String()}
+	followed.connecting = now.Sub(dial.settle(conn.LocalAddr().String(), followed.remote))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.finished {

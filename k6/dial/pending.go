@@ -53,11 +53,12 @@ func (d *pending) connecting(address string, socket syscall.RawConn, delay time.
 	})
 }
 
-// settle replaces what was read while the dial was under way by what its connection says.
-func (d *pending) settle(local, remote string) {
+// settle replaces what was read while the dial was under way by what its connection says, and returns its start.
+func (d *pending) settle(local, remote string) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.local, d.remote = local, remote
+	return d.start
 }
 
 func (d *pending) appendLine(lines []byte, at time.Time, err error) []byte {

@@ -84,7 +84,8 @@ func (p *perRequest) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// connect dials as net/http does: a request that gives up meanwhile ends as its context did, and cancels its dial.
+// connect dials for this request alone. One that gives up meanwhile ends as its context did, and cancels its dial, which
+// net/http would let go on for the sake of a later request.
 func (p *perRequest) connect(ctx context.Context, address string) (net.Conn, error) {
 	dialCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

@@ -11,9 +11,20 @@ import (
 	"testing"
 )
 
+var good = map[string]string{"WORKLOAD": "users", "INSTANCE": "k6-1", "SEGMENT": "0:1", "SEGMENT_SEQUENCE": "0,1", "DASHBOARD": "false"}
+
+// entryPoint is the image's, as it would be started with these settings beside others of the environment.
+func entryPoint(settings map[string]string, others ...string) *exec.Cmd {
+	command := exec.Command(filepath.Join("..", "connlab-k6"))
+	command.Env = others
+	for name, value := range settings {
+		command.Env = append(command.Env, "CONNLAB_"+name+"="+value)
+	}
+	return command
+}
+
 func TestTheEntryPointRefusesABadEnvironmentInOneLine(t *testing.T) {
 	t.Parallel()
-	good := map[string]string{"WORKLOAD": "users", "INSTANCE": "k6-1", "SEGMENT": "0:1", "SEGMENT_SEQUENCE": "0,1", "DASHBOARD": "false"}
 	for wanted, change := range map[string][2]string{
 		"CONNLAB_WORKLOAD is missing":                                {"WORKLOAD", ""},
 		"CONNLAB_WORKLOAD must be users, spike,":                     {"WORKLOAD", "user"},
@@ -31,11 +42,8 @@ func TestTheEntryPointRefusesABadEnvironmentInOneLine(t *testing.T) {
 			knobs["WORKLOAD"] = "sequential"
 		}
 		var stderr bytes.Buffer
-		command := exec.Command(filepath.Join("..", "connlab-k6"))
-		command.Env, command.Stderr = []string{"PATH=" + os.Getenv("PATH")}, &stderr
-		for name, value := range knobs {
-			command.Env = append(command.Env, "CONNLAB_"+name+"="+value)
-		}
+		command := entryPoint(knobs, "PATH="+os.Getenv("PATH"))
+		command.Stderr = &stderr
 		var failed *exec.ExitError
 		if err := command.Run(); !errors.As(err, &failed) || failed.ExitCode() != 2 {
 			t.Errorf("%v: %v", change, err)
@@ -43,5 +51,24 @@ func TestTheEntryPointRefusesABadEnvironmentInOneLine(t *testing.T) {
 		if line := stderr.String(); !strings.HasPrefix(line, "connlab-k6: ") || !strings.Contains(line, wanted) || strings.Count(line, "\n") != 1 {
 			t.Errorf("%v: %q", change, line)
 		}
+	}
+}
+
+func TestK6SeesNoProxyOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	seen := filepath.Join(folder, "seen")
+	if err := os.WriteFile(filepath.Join(folder, "k6"), []byte("#!/bin/sh\nenv >"+seen+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	others := []string{"PATH=" + folder + ":" + os.Getenv("PATH")}
+	for _, name := range []string{"http_proxy", "https_proxy", "all_proxy", "no_proxy"} {
+		others = append(others, name+"=http://proxy.invalid:3128", strings.ToUpper(name)+"=http://proxy.invalid:3128")
+	}
+	// It archives the scripts first; where there is no /raw, as here, it then refuses to go on.
+	_ = entryPoint(good, others...).Run()
+	environment, err := os.ReadFile(seen)
+	if err != nil || !strings.Contains(string(environment), "CONNLAB_WORKLOAD=users") || strings.Contains(string(environment), "proxy.invalid") {
+		t.Errorf("%v, k6 was given:\n%s", err, environment)
 	}
 }
