@@ -34,6 +34,10 @@ def test_an_instance_that_ended_is_named_with_its_last_words(fake_docker: FakeDo
 def test_all_instances_are_let_go(fake_docker: FakeDocker) -> None:
     fake_docker.says('"exec "*', status(5, paused=False))
     k6.resume(["k6-1", "k6-2"])
+    assert {call.split(" collector ")[0] for call in fake_docker.calls} == {
+        "exec connlab-collector-k6-1",
+        "exec connlab-collector-k6-2",
+    }
     assert all("--method PATCH" in call and '"paused": false' in call for call in fake_docker.calls)
 
 
