@@ -36,6 +36,12 @@ class Run:
         """`manifest.json`."""
         return self._json("manifest.json")
 
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The figures of `derived/figures.json`."""
+        figures: dict[str, Any] = self._json("derived/figures.json")["figures"]
+        return figures
+
     def _json(self, name: str) -> dict[str, Any]:
         loaded: dict[str, Any] = json.loads((self.folder / name).read_text())
         return loaded

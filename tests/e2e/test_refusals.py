@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, connlab, left_behind, start, wait_until
+from .conftest import ROOT, connlab, latest, left_behind, start, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -24,7 +24,7 @@ def load_has_begun(known: set[Path]) -> bool:
 
 
 def test_a_second_run_is_refused_and_an_interrupted_one_keeps_what_it_recorded() -> None:
-    known = folders("accept-queue-overflow")
+    known, newest = folders("accept-queue-overflow"), latest("accept-queue-overflow")
     first = start("run", "accept-queue-overflow")
     try:
         wait_until(lambda: load_has_begun(known), 60, "the first dial")
@@ -39,6 +39,7 @@ def test_a_second_run_is_refused_and_an_interrupted_one_keeps_what_it_recorded()
     assert first.returncode == 4
     assert left_behind() == []
     (aborted,) = folders("accept-queue-overflow") - known
+    assert latest("accept-queue-overflow") == newest
     manifest = json.loads((aborted / "manifest.json").read_text())
     assert manifest["status"] == "aborted"
     assert manifest["reason"]
@@ -54,10 +55,10 @@ def test_a_second_run_is_refused_and_an_interrupted_one_keeps_what_it_recorded()
     ("arguments", "said"),
     [
         (["accept-queue-overflw"], "accept-queue-overflow"),
-        (["../etc"], "../etc"),
+        (["../etc"], "'../etc' is no scenario's name"),
         (["accept-queue-overflow", "--set=backend.acept_count=1"], "backend.accept_count"),
         (["accept-queue-overflow", "--set=backend.keep_alive_timeout=20"], "20s"),
-        (["accept-queue-overflow", "--set=nginx.worker_processes=2"], "nginx"),
+        (["accept-queue-overflow", "--set=nginx.worker_processes=2"], "nginx is not on the path"),
         (["accept-queue-overflow", "--set=load.workload=user"], "users"),
     ],
 )

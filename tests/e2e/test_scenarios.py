@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -22,9 +23,16 @@ SCHEMA_OF = {
     "access.jsonl": "access",
     "capture.json": "capture",
 }
+# Which of them an instance of each role writes; packets are captured at the first server.
+FILES = {
+    "k6": ("samples.jsonl", "dials.jsonl", "requests.jsonl", "events.jsonl", "live.jsonl"),
+    "nginx": ("samples.jsonl", "access.jsonl"),
+    "gateway": ("samples.jsonl", "access.jsonl", "dials.jsonl"),
+    "backend": ("samples.jsonl",),
+}
 
 
-def documents(file: Path) -> Iterator[object]:
+def documents(file: Path) -> Iterator[dict[str, Any]]:
     """The JSON documents of a file: one a line in .jsonl, one in all in .json."""
     if file.suffix == ".json":
         yield json.loads(file.read_text())
@@ -33,21 +41,29 @@ def documents(file: Path) -> Iterator[object]:
             yield json.loads(line)
 
 
+def of_kind(kind: str, file: Path) -> list[dict[str, Any]]:
+    return [line for line in documents(file) if line.get("kind") == kind]
+
+
 def assert_follows_schemas(run: Run) -> None:
+    """Each file follows its schema, and all are there that the instances of this run write."""
+    instances, first_server = run.manifest["instances"], run.manifest["path"][1]
+    expected = {f"{one}/{name}" for role, names in FILES.items() for name in names for one in instances.get(role, [])}
+    expected |= {f"{one}/capture.json" for one in instances[first_server]}
     seen = set()
     for file in sorted((run.folder / "raw").glob("*/*")):
         if (name := SCHEMA_OF.get(file.name)) is None:
             continue
-        seen.add(file.name)
+        seen.add(f"{file.parent.name}/{file.name}")
         validator = Draft202012Validator(json.loads((ROOT / f"schemas/{name}.schema.json").read_text()))
         for number, document in enumerate(documents(file), start=1):
             problem = next(validator.iter_errors(document), None)
             assert problem is None, f"{file}:{number}: {problem.message}"
-    assert {"samples.jsonl", "dials.jsonl", "requests.jsonl", "live.jsonl", "capture.json"} <= seen
+    assert seen == expected
     assert (run.folder / "raw" / "k6-1" / "archive.tar").stat().st_size > 0
-    for name in ("manifest.json", "derived/verdict.json"):
-        schema = json.loads((ROOT / f"schemas/{Path(name).stem}.schema.json").read_text())
-        Draft202012Validator(schema).validate(json.loads((run.folder / name).read_text()))
+    for name in ("manifest", "derived/verdict", "derived/ledger", "derived/figures", "derived/ladders"):
+        schema = json.loads((ROOT / f"schemas/{Path(name).name}.schema.json").read_text())
+        Draft202012Validator(schema).validate(json.loads((run.folder / f"{name}.json").read_text()))
 
 
 def assert_reproduced(run: Run) -> None:
@@ -86,9 +102,9 @@ def test_a_run_keeps_the_schemas_of_its_files(overflow: Run) -> None:
 def test_every_sampler_samples_between_the_warm_up_and_the_measurement(overflow: Run) -> None:
     phases = {phase["name"]: phase for phase in overflow.manifest["phases"]}
     before, begun = phases["warmup"]["end_us"], phases["measure"]["start_us"]
-    for file in (overflow.folder / "raw").glob("*/samples.jsonl"):
-        ticks = [line for line in documents(file) if isinstance(line, dict) and line["kind"] == "tick"]
-        assert any(before < tick["time_us"] < begun for tick in ticks), file
+    for instance in ("k6-1", "backend-1"):
+        ticks = of_kind("tick", overflow.folder / "raw" / instance / "samples.jsonl")
+        assert any(before < tick["time_us"] < begun for tick in ticks), instance
 
 
 def test_a_run_reads_its_knobs_back(overflow: Run) -> None:
@@ -121,3 +137,14 @@ def test_long_polling_through_nginx_admits_everybody_in_order(run: Callable[...,
     assert_reproduced(polling)
     assert polling.measured()["client.admissions.total"] == 200
     assert_follows_schemas(polling)
+
+
+def test_two_clients_and_a_gateway_with_a_large_enough_pool(run: Callable[..., Run]) -> None:
+    pooled = run("gateway-pool-sized", "load.instances=2", "load.users=40", "load.calls=3")
+    assert_reproduced(pooled)
+    assert pooled.figures["ledger.identities.failed"] == 0
+    assert_follows_schemas(pooled)
+    raw = pooled.folder / "raw"
+    assert sum(1 for _ in documents(raw / "gateway" / "access.jsonl")) == 120
+    for client in ("k6-1", "k6-2"):
+        assert len(of_kind("dial", raw / client / "dials.jsonl")) == 20, client
