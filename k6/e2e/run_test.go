@@ -17,7 +17,7 @@ import (
 // knobs is a whole environment: small loads, quickly over.
 func knobs(targets string) map[string]string {
 	return map[string]string{
-		"INSTANCE": "k6-1", "TARGETS": targets,
+		"INSTANCE": "k6-1", "SEGMENT_SEQUENCE": "0,1", "TARGETS": targets,
 		"CONNECT_TIMEOUT": "30000ms", "REQUEST_TIMEOUT": "60000ms", "KEEP_ALIVE": "true", "MAX_DURATION": "60000ms",
 		"METHOD": "GET", "PATH": "/api/delay", "HANDLER_DELAY": "0ms", "RESPONSE_BYTES": "10",
 		"USERS": "4", "ARRIVAL_GAP": "0ms", "CALLS": "1", "THINK_TIME": "0ms", "CLOSES_FIRST": "client",

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,7 +49,7 @@ func TestUsersArriveOneByOneAndHoldTheirConnections(t *testing.T) {
 			t.Errorf("request %d does not agree with its dial: %+v, %+v", request.ID, request, dial)
 		}
 	}
-	if live := record.live[len(record.live)-1]; live.Requests != 10 || live.Iterations != 5 || live.Failed != 0 {
+	if live := record.live[len(record.live)-1]; live.Requests != 10 || live.Iterations != 5 || live.InterruptedIterations != 0 || live.Failed != 0 {
 		t.Errorf("the last live line is %+v", live)
 	}
 	if summary, err := os.ReadFile(filepath.Join(r.raw, "summary.json")); err != nil || !strings.Contains(string(summary), `"http_reqs"`) {
@@ -121,14 +123,8 @@ func TestSequentialRequestsGoToEachTargetInTurn(t *testing.T) {
 
 func TestInstancesShareTheUsersOfATest(t *testing.T) {
 	t.Parallel()
-	target := newBackend(t, 0).URL
-	share := func(segment, instance string) *run {
-		return start(t, "users", with(knobs(target), "USERS", "4", "ARRIVAL_GAP", "200ms", "INSTANCE", instance),
-			"--execution-segment", segment, "--execution-segment-sequence", "0,1/2,1")
-	}
-	odd, even := share("0:1/2", "k6-1"), share("1/2:1", "k6-2")
-	for i, r := range []*run{odd.wait(t), even.wait(t)} {
-		record := r.record(t)
+	for i, r := range halves(t, "users", with(knobs(newBackend(t, 0).URL), "USERS", "4", "ARRIVAL_GAP", "200ms")) {
+		record := r.wait(t).record(t)
 		if len(record.requests) != 2 {
 			t.Fatalf("instance %d made %d requests of 4", i+1, len(record.requests))
 		}
@@ -136,6 +132,34 @@ func TestInstancesShareTheUsersOfATest(t *testing.T) {
 		between := time.Duration(record.requests[1].TimeUS-record.requests[0].TimeUS) * time.Microsecond
 		if between < 350*time.Millisecond || between > 490*time.Millisecond {
 			t.Errorf("instance %d's users arrived %v apart, not 400 ms", i+1, between)
+		}
+	}
+}
+
+// halves starts two instances that share a load.
+func halves(t *testing.T, workload string, knobs map[string]string) []*run {
+	t.Helper()
+	const sequence = "0,1/2,1"
+	half := func(instance, segment string) *run {
+		return start(t, workload, with(knobs, "INSTANCE", instance, "SEGMENT_SEQUENCE", sequence),
+			"--execution-segment", segment, "--execution-segment-sequence", sequence)
+	}
+	return []*run{half("k6-1", "0:1/2"), half("k6-2", "1/2:1")}
+}
+
+func TestEachInstanceSharesItsUsersOutToAllTargets(t *testing.T) {
+	t.Parallel()
+	targets := []string{newBackend(t, 0).URL, newBackend(t, 0).URL}
+	for _, workload := range []string{"users", "tcp", "half-open"} {
+		for i, r := range halves(t, workload, with(knobs(strings.Join(targets, " ")), "HALF_OPEN", "2", "HALF_OPEN_DURATION", "500ms")) {
+			asked := make(map[string]int)
+			for _, request := range r.wait(t).record(t).requests {
+				target, _, _ := strings.Cut(request.URL, "/api/")
+				asked[target]++
+			}
+			if asked[targets[0]] != 1 || asked[targets[1]] != 1 {
+				t.Errorf("%s: two users of instance %d asked %v", workload, i+1, asked)
+			}
 		}
 	}
 }
@@ -173,6 +197,9 @@ func TestTheLoadEndsAtItsLongestDuration(t *testing.T) {
 	if len(record.requests) != 0 || !record.ended || len(record.closes) != 4 {
 		t.Errorf("%d requests, %d closes, ended %v", len(record.requests), len(record.closes), record.ended)
 	}
+	if live := record.live[len(record.live)-1]; live.InterruptedIterations != 4 || live.Iterations != 0 {
+		t.Errorf("%+v", live)
+	}
 }
 
 func TestEveryoneIsAdmittedInOrder(t *testing.T) {
@@ -199,12 +226,14 @@ func TestEveryoneIsAdmittedInOrder(t *testing.T) {
 
 func TestUsersThatLeaveUnadmittedAreCounted(t *testing.T) {
 	t.Parallel()
-	record := completed(t, "long-polling", with(knobs(newBackend(t, time.Hour).URL), "USERS", "6")).record(t)
+	// The first to leave is gone for longer than a request may last when the last one leaves.
+	changes := []string{"USERS", "6", "REQUEST_TIMEOUT", "1000ms", "RAMP_DOWN", "4000ms"}
+	record := completed(t, "long-polling", with(knobs(newBackend(t, time.Hour).URL), changes...)).record(t)
 	if issued, left := len(record.named("issued")), len(record.named("unadmitted")); issued != 6 || left != 6 {
 		t.Errorf("%d issued, %d unadmitted", issued, left)
 	}
-	if live := record.live[len(record.live)-1]; live.Failed != 0 {
-		t.Errorf("leaving made requests fail: %+v", live)
+	if live := record.live[len(record.live)-1]; live.Failed != 0 || live.InterruptedIterations != 0 {
+		t.Errorf("leaving made requests fail, or k6 did not let them: %+v", live)
 	}
 }
 
@@ -213,5 +242,22 @@ func TestUsersMayRejoinTheWaitingRoom(t *testing.T) {
 	record := completed(t, "long-polling", with(knobs(newBackend(t, 20*time.Millisecond).URL), "REJOIN", "true")).record(t)
 	if issued := len(record.named("issued")); issued <= 4 {
 		t.Errorf("4 users took %d places", issued)
+	}
+}
+
+func TestAUserThatIsTurnedAwayLeavesWhenItIsTime(t *testing.T) {
+	t.Parallel()
+	target := serve(t, func(conn *net.TCPConn) {
+		readRequest(conn)
+		_, _ = io.WriteString(conn, "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 40\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+		_ = conn.Close()
+	})
+	record := completed(t, "long-polling", knobs(target)).record(t)
+	if len(record.requests) != 4 {
+		t.Errorf("4 users, told to come again in 40 s, made %d requests in 1.5 s", len(record.requests))
+	}
+	first, last := record.live[0], record.live[len(record.live)-1]
+	if took := micros(last.TimeUS).Sub(micros(first.TimeUS)); took > 20*time.Second {
+		t.Errorf("it went on for %v", took)
 	}
 }

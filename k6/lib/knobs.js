@@ -106,8 +106,15 @@ const path = {
   parse: (text) => (text.startsWith('/') && urlSafe(text) ? text : undefined),
 };
 
+/** @type {Kind<string[]>} */
+const segments = {
+  wanted: 'the bounds of all shares of the load, such as 0,1/2,1',
+  parse: (text) => (text.includes(',') ? text.split(',') : undefined),
+};
+
 /** What every workload needs. The extension reads connect_timeout too; here it is checked with the others. */
 const common = {
+  segment_sequence: segments,
   targets,
   connect_timeout: duration(1),
   request_timeout: duration(1),

@@ -25,15 +25,29 @@ export function addresses(targets) {
 }
 
 /**
+ * A user's place among those who are dealt out in turn. k6 shares the users of a test out to its instances in turn, too:
+ * of two, one has the users 1, 3, 5, … So each instance deals out its own, and begins one further on than the one before.
+ *
+ * @param {number} user 1, 2, … over all instances of the test
+ * @param {{segment_sequence: string[]}} knobs
+ * @returns {number} 0, 1, …
+ */
+export function turnOf(user, { segment_sequence }) {
+  const instances = segment_sequence.length - 1;
+  return Math.floor((user - 1) / instances) + ((user - 1) % instances);
+}
+
+/**
  * What a user keeps of things of which there is one for each target: the users are dealt out in turn.
  *
  * @template Each
  * @param {Each[]} each
  * @param {number} user 1, 2, … over all instances of the test
+ * @param {{segment_sequence: string[]}} knobs
  * @returns {Each}
  */
-export function ofUser(each, user) {
-  return each[(user - 1) % each.length];
+export function ofUser(each, user, knobs) {
+  return each[turnOf(user, knobs) % each.length];
 }
 
 /**

@@ -3,6 +3,7 @@ import test from 'node:test';
 import { count, delayKnobs, duration, flag, oneOf, readKnobs } from '../lib/knobs.js';
 
 const environment = {
+  CONNLAB_SEGMENT_SEQUENCE: '0,1/2,1',
   CONNLAB_TARGETS: 'http://nginx:8080',
   CONNLAB_CONNECT_TIMEOUT: '30000ms',
   CONNLAB_REQUEST_TIMEOUT: '60000ms',
@@ -16,6 +17,7 @@ test('knobs are read by kind, durations as milliseconds', () => {
     { users: count(), rejoin: flag() },
   );
   assert.deepEqual(knobs, {
+    segment_sequence: ['0', '1/2', '1'],
     targets: ['http://nginx:8080'],
     connect_timeout: 30000,
     request_timeout: 60000,

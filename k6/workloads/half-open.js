@@ -26,11 +26,11 @@ const servers = addresses(knobs.targets);
 export default function () {
   const client = exec.vu.idInTest;
   if (client <= knobs.half_open) {
-    connlab.holdHalfOpen(ofUser(servers, client), knobs.half_open_duration);
+    connlab.holdHalfOpen(ofUser(servers, client, knobs), knobs.half_open_duration);
     return;
   }
   const user = client - knobs.half_open;
-  const call = ofUser(requests, user);
+  const call = ofUser(requests, user, knobs);
   liveAsUser(user, knobs, () => call(), othersFirst_ms);
 }
 

@@ -3,8 +3,8 @@
 // not.
 //
 // Users leave by this script's own clock, between two requests. k6's ramp would interrupt them in mid-request, and such
-// a request has no record: its grace periods are long enough for each to end by itself.
-import { sleep } from 'k6';
+// a request has no record: its grace periods are long enough for each to end by itself, and for those who are gone to
+// sleep until the ramp's end.
 import exec from 'k6/execution';
 import connlab from 'k6/x/connlab';
 import { sleepUntil } from '../lib/clock.js';
@@ -25,7 +25,7 @@ const knobs = readKnobs(__ENV, {
 });
 
 const rampMs = knobs.ramp_half + knobs.ramp_full + knobs.ramp_hold + knobs.ramp_down;
-const grace = `${graceMs(rampMs, knobs)}ms`;
+const grace_ms = graceMs(rampMs, knobs);
 
 export const options = workloadOptions(
   'long_polling',
@@ -38,8 +38,8 @@ export const options = workloadOptions(
       { duration: `${knobs.ramp_hold}ms`, target: knobs.users },
       { duration: `${knobs.ramp_down}ms`, target: 0 },
     ],
-    gracefulRampDown: grace,
-    gracefulStop: grace,
+    gracefulRampDown: `${knobs.ramp_down + grace_ms}ms`,
+    gracefulStop: `${grace_ms}ms`,
   },
   knobs,
 );
@@ -80,10 +80,11 @@ export default function () {
     sleepUntil(exec.scenario.startTime + rampMs);
     return;
   }
-  const { wait, entry } = ofUser(rooms, exec.vu.idInTest);
+  const { wait, entry } = ofUser(rooms, exec.vu.idInTest, knobs);
   const answer = wait();
   if (answer.status !== 200) {
-    sleep(Number(answer.headers['Retry-After'] ?? retrySeconds));
+    const after_ms = 1000 * (Number(answer.headers['Retry-After']) || retrySeconds);
+    sleepUntil(Math.min(Date.now() + after_ms, leaveAt));
     return;
   }
   let place = placeIn(answer);

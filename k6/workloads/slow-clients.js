@@ -32,11 +32,11 @@ export default function () {
     // One after the other, so that they do not race with each other for the server's accept queue.
     sleepUntil(exec.scenario.startTime + ((client - 1) * othersFirst_ms) / knobs.slow_users);
     connlab.connectionPerRequest('client', knobs.header_interval);
-    ofUser(slowRequests, client)();
+    ofUser(slowRequests, client, knobs)();
     return;
   }
   const user = client - knobs.slow_users;
-  const call = ofUser(requests, user);
+  const call = ofUser(requests, user, knobs);
   liveAsUser(user, knobs, () => call(), othersFirst_ms);
 }
 

@@ -35,7 +35,7 @@ let call;
 
 export default function () {
   // Each user has variables of its own, and no number yet while they are made.
-  call ??= ofUser(calls, exec.vu.idInTest);
+  call ??= ofUser(calls, exec.vu.idInTest, knobs);
   call();
 }
 

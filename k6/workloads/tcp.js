@@ -7,7 +7,7 @@ import { oneOf, readKnobs } from '../lib/knobs.js';
 import { workloadOptions } from '../lib/options.js';
 import { delayRequests } from '../lib/requests.js';
 import { summaryFiles } from '../lib/summary.js';
-import { ofCall } from '../lib/targets.js';
+import { ofCall, turnOf } from '../lib/targets.js';
 import { liveAsUser, userKnobs, usersScenario } from '../lib/users.js';
 
 const knobs = readKnobs(__ENV, { ...userKnobs, closes_first: oneOf('client', 'server') });
@@ -19,7 +19,8 @@ const requests = delayRequests(knobs);
 export default function () {
   const user = exec.vu.idInTest;
   connlab.connectionPerRequest(knobs.closes_first, 0);
-  liveAsUser(user, knobs, (made) => ofCall(requests, user - 1 + made)());
+  const first = turnOf(user, knobs);
+  liveAsUser(user, knobs, (made) => ofCall(requests, first + made)());
 }
 
 /** @param {import('../lib/summary.js').Summary} data */

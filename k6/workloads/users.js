@@ -17,7 +17,7 @@ const requests = delayRequests(knobs);
 
 export default function () {
   const user = exec.vu.idInTest;
-  const call = ofUser(requests, user);
+  const call = ofUser(requests, user, knobs);
   liveAsUser(user, knobs, () => call());
 }
 
