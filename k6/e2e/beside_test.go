@@ -79,6 +79,9 @@ func TestASlowClientWhomTheServerLeavesFails(t *testing.T) {
 	t.Parallel()
 	target := serve(t, func(conn *net.TCPConn) { readRequest(conn); _ = conn.Close() })
 	record := completed(t, "slow-clients", with(knobs(target), "USERS", "1", "SLOW_USERS", "1")).record(t)
+	if len(record.requests) != 2 || !record.ended {
+		t.Errorf("%d requests, not 2, ended %v", len(record.requests), record.ended)
+	}
 	for _, request := range record.requests {
 		if request.ErrorCode == 0 || request.Error == nil {
 			t.Errorf("%+v", request)
