@@ -76,9 +76,12 @@ func open(ctx context.Context, settings config.Config, places places, stderr io.
 		Handler:  management.Handler(g.pool, g.traffic, g.handler, clients, addresses),
 		ErrorLog: log.New(faults, "", 0),
 	}
+	// Go listens by MPTCP where the kernel can; the other servers of the lab never do.
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false)
 	for i, address := range []string{places.traffic, places.management} {
 		// IPv4, as all of the lab: an IPv6 socket would listen on both, and the kernel's figures would name neither.
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", address)
+		listener, err := plain.Listen(ctx, "tcp4", address)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("cannot listen: %w", err), g.closeFiles())
 		}

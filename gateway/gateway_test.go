@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"connlab/gateway/internal/client"
 	"connlab/gateway/internal/config"
 	"connlab/gateway/internal/schematest"
 )
@@ -569,6 +570,31 @@ func TestTheSettingsAreReadBack(t *testing.T) {
 	response, err := http.Get("http://" + r.gateway.listeners[1].Addr().String() + "/healthz")
 	if err != nil || response.StatusCode != http.StatusOK {
 		t.Errorf("healthz: %v, %v", response, err)
+	}
+}
+
+// Go listens by MPTCP where the kernel can, and net.mptcp.enabled says so.
+func TestItListensByTCP(t *testing.T) {
+	server, _ := backend(t)
+	r := start(t, defaults, addressOf(server))
+	for i, listener := range r.gateway.listeners {
+		if counted, ok := listener.(client.Listener); ok {
+			listener = counted.Listener
+		}
+		socket, err := listener.(*net.TCPListener).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var protocol int
+		var failed error
+		if err := socket.Control(func(fd uintptr) {
+			protocol, failed = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_PROTOCOL)
+		}); err != nil || failed != nil {
+			t.Fatal(err, failed)
+		}
+		if protocol != syscall.IPPROTO_TCP {
+			t.Errorf("listener %d has protocol %d, not TCP", i+1, protocol)
+		}
 	}
 }
 

@@ -25,12 +25,11 @@ func NewErrorLog(file *journal.File) *ErrorLog { return &ErrorLog{file} }
 const (
 	Connecting = "while connecting to upstream"
 	Reading    = "while reading response header from upstream"
-	Copying    = "while reading upstream"
 )
 
 // Upstream tells of a server that failed a request.
 func (l *ErrorLog) Upstream(connection int64, stage, server string, err error) {
-	what := map[string]string{Connecting: "connect()", Reading: "recv()", Copying: "recv()"}[stage]
+	what := map[string]string{Connecting: "connect()", Reading: "recv()"}[stage]
 	text := fmt.Sprintf("%s failed (%v)", what, err)
 	var number syscall.Errno
 	var timeout interface{ Timeout() bool }
