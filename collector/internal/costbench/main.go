@@ -3,7 +3,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -20,6 +23,8 @@ import (
 const (
 	rateHz = 10
 	warmUp = 2 * time.Second
+	// How much of its ticks a collector must have written that was watched at work.
+	ticksShareMin = 0.98
 )
 
 func main() {
@@ -46,7 +51,7 @@ func bench(collector string, timeWait, open int, watched time.Duration, costMax 
 		return err
 	}
 	defer stop()
-	if err := report("before"); err != nil {
+	if err := standing("before", timeWait); err != nil {
 		return err
 	}
 	cost, err := collectorPercent(collector, watched)
@@ -57,7 +62,7 @@ func bench(collector string, timeWait, open int, watched time.Duration, costMax 
 	if err != nil {
 		return err
 	}
-	if err := report("after"); err != nil {
+	if err := standing("after", timeWait); err != nil {
 		return err
 	}
 	fmt.Printf("collector at %d Hz: %.2f %% of a core\n", rateHz, cost)
@@ -69,8 +74,9 @@ func bench(collector string, timeWait, open int, watched time.Duration, costMax 
 	return nil
 }
 
-// report prints how full the namespace is: TIME_WAIT ends after 60 s, and the figures must hold until the end.
-func report(when string) error {
+// standing prints how full the namespace is, and fails if it has less than it was filled with: TIME_WAIT ends after 60 s,
+// and the figures must hold until the end.
+func standing(when string, timeWait int) error {
 	diag, err := sockdiag.Dial()
 	if err != nil {
 		return err
@@ -81,7 +87,10 @@ func report(when string) error {
 		return err
 	}
 	fmt.Printf("sockets %s: %v\n", when, counts)
-	return diag.Close()
+	if found := counts[sockdiag.TimeWait]; found < timeWait {
+		err = fmt.Errorf("%s, %d sockets are in TIME_WAIT, not %d", when, found, timeWait)
+	}
+	return errors.Join(err, diag.Close())
 }
 
 // collectorPercent runs the collector and returns its share of one core, without its start.
@@ -99,23 +108,44 @@ func collectorPercent(collector string, watched time.Duration) (float64, error) 
 		return 0, err
 	}
 	time.Sleep(warmUp)
-	began, cpuBegan := time.Now(), cpuClock(command.Process.Pid)
+	began := time.Now()
+	cpuBegan, failed := cpuClock(command.Process.Pid)
 	time.Sleep(watched)
-	elapsed, cpu := time.Since(began), cpuClock(command.Process.Pid)-cpuBegan
-	if err := command.Process.Signal(os.Interrupt); err != nil {
-		return 0, err
+	elapsed := time.Since(began)
+	cpuEnded, err := cpuClock(command.Process.Pid)
+	failed = errors.Join(failed, err, command.Process.Signal(os.Interrupt), command.Wait())
+	if failed != nil {
+		return 0, failed
 	}
-	return percent(cpu, elapsed), command.Wait()
+	return percent(cpuEnded-cpuBegan, elapsed), hasTicked(filepath.Join(folder, "samples.jsonl"), warmUp+elapsed)
+}
+
+// hasTicked returns an error unless the last line of a collector's samples tells of the ticks of a time.
+func hasTicked(path string, elapsed time.Duration) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	lines := bytes.Split(bytes.TrimSpace(content), []byte("\n"))
+	var end struct {
+		Kind  string
+		Ticks int
+	}
+	if err := json.Unmarshal(lines[len(lines)-1], &end); err != nil {
+		return err
+	}
+	if due := rateHz * elapsed.Seconds(); end.Kind != "end" || float64(end.Ticks) < ticksShareMin*due {
+		return fmt.Errorf("the collector ended with %q after %d ticks, of %.0f", end.Kind, end.Ticks, due)
+	}
+	return nil
 }
 
 // cpuClock reads the CPU time of a process, to the nanosecond (clock_getcpuclockid(3)).
-func cpuClock(pid int) time.Duration {
+func cpuClock(pid int) (time.Duration, error) {
 	const schedulerClock = 2
 	var t unix.Timespec
-	if err := unix.ClockGettime(int32(^pid<<3|schedulerClock), &t); err != nil {
-		return 0
-	}
-	return time.Duration(t.Nano())
+	err := unix.ClockGettime(int32(^pid<<3|schedulerClock), &t)
+	return time.Duration(t.Nano()), err
 }
 
 // shellPercent asks the usual tools the same, as often as they can up to the same rate, and returns what share of one
