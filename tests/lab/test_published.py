@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.effective import Effective, resolve, slugs
+from lab.effective import resolve
 from lab.errors import BadInput
 from lab.series import arms
 from tests.lab.series_support import FakeRunner, engine, write
@@ -83,21 +83,9 @@ def test_a_wrong_figure_of_arms_is_refused_with_its_line(tmp_path: Path, here: s
     assert message in str(error.value)
 
 
-def planned(slug: str) -> Effective:
-    found = resolve(slug)
-    if found.scenario.arms:
-        arms.plan(found, ())
-    return found
-
-
 @pytest.mark.parametrize(
     "about", ["arms: [one]\n    expression: load.users == 1", "expression: arms.one.load.users == 1"]
 )
 def test_without_arms_nothing_can_be_said_about_one(effective: Make, about: str) -> None:
     with pytest.raises(BadInput, match=r"scenario\.yaml:16: prediction 'x' is about arms, and the scenario has none"):
         effective(text=f"{MINIMAL}  - id: x\n    says: So.\n    {about}\n")
-
-
-@pytest.mark.parametrize("slug", slugs())
-def test_the_lab_s_own_scenarios_name_figures_that_they_have(slug: str) -> None:
-    assert planned(slug).scenario.predictions

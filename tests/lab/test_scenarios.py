@@ -2,14 +2,14 @@
 
 import pytest
 
-from lab import models
+from lab import models, outcome
 from lab.effective import resolve, slugs
 from lab.series import arms
 
 
 @pytest.mark.parametrize("slug", slugs())
-def test_a_scenario_resolves(slug: str) -> None:
-    assert resolve(slug).scenario.predictions
+def test_a_scenario_resolves_with_its_arms_and_names_figures_that_they_have(slug: str) -> None:
+    assert outcome.planned(slug).scenario.predictions
 
 
 @pytest.mark.parametrize("slug", slugs())
