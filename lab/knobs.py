@@ -163,7 +163,10 @@ class Nginx(Group):
         int, Field(ge=0, le=100, description="Backends tried for one request; 0 = as many as there are")
     ] = 0
     max_fails: Annotated[
-        int, Field(ge=0, le=1000, description="Failed tries that leave one of several backends out; 0 = none does")
+        int,
+        Field(
+            ge=0, le=1000, description="A worker's failed tries that leave one of several backends out; 0 = none does"
+        ),
     ] = 1
     fail_timeout: Annotated[
         Seconds, Field(ge=1000, description="The time in which they must fall, and for which it is left out")
