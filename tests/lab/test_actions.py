@@ -1,6 +1,5 @@
 """Actions: what the lab does to a server while the load runs, and which cannot be."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from lab.errors import BadInput, LabError
 from lab.session import Session, open_session
 from lab.watch import Watch
 from tests.lab.support import MINIMAL, FakeDocker, Make, yaml_with
-from tests.lab.test_watch import event
+from tests.lab.test_watch import event, until
 
 PROXIED = yaml_with(
     MINIMAL, {"[k6, backend]": "[k6, nginx, backend]", "users: 3": "users: 3\n    calls: 100\n    think_time: 100ms"}
@@ -33,8 +32,12 @@ def watch(fake_docker: FakeDocker, elsewhere: Path) -> Watch:
     assert elsewhere.is_dir()
     fake_docker.says('"version "*', "26.1.5")
     fake_docker.says('"compose version "*', "2.26.1")
-    fake_docker.says('"events "*', event("die", name="connlab-nginx", exitCode="0") + "\n", seconds=0.3)
+    fake_docker.stays('"events "*')
     return Watch("run-1")
+
+
+def await_begun(session: Session) -> None:
+    until(lambda: session.manifest.actions[0].start_us is not None)
 
 
 def of_containers(docker: FakeDocker) -> list[str]:
@@ -46,7 +49,7 @@ def test_a_pause_lasts_as_long_as_it_should_and_is_written_down(
 ) -> None:
     session = session_of(effective, "at: 100ms, do: pause, instance: nginx, for: 200ms")
     with watch, Actions(session, watch) as actions:
-        time.sleep(0.2)
+        await_begun(session)
         assert actions.settle() is None
     assert of_containers(fake_docker) == ["pause connlab-nginx", "unpause connlab-nginx"]
     session.finish("complete")
@@ -64,7 +67,8 @@ def test_a_restart_s_end_is_no_crash_and_the_server_is_waited_for(
 ) -> None:
     session = session_of(effective, "at: 0s, do: restart, instance: nginx, for: 50ms")
     with watch, Actions(session, watch) as actions:
-        time.sleep(0.1)
+        until(lambda: bool(of_containers(fake_docker)))
+        watch.take(event("die", name="connlab-nginx", exitCode="0"))
         assert actions.settle() is None
         assert watch.ended("nginx") is None
         watch.take(event("die", name="connlab-nginx", exitCode="1"))
@@ -88,7 +92,7 @@ def test_an_action_that_fails_ends_the_run_with_what_was_tried(
     fake_docker.says('"pause "*', stderr="cgroups: cannot freeze", exit_code=1)
     session = session_of(effective, "at: 0s, do: pause, instance: nginx, for: 1s")
     with watch, Actions(session, watch) as actions:
-        time.sleep(0.2)
+        await_begun(session)
         with pytest.raises(LabError, match=r"(?s)could not pause nginx \(0 s after the start\): .*cannot freeze"):
             actions.settle()
 
@@ -105,7 +109,7 @@ def test_whatever_was_paused_goes_on_when_the_measurement_breaks_off(
 ) -> None:
     session = session_of(effective, "at: 0s, do: pause, instance: nginx, for: 60s")
     with watch, Actions(session, watch):
-        time.sleep(0.2)
+        until(lambda: bool(of_containers(fake_docker)))
         assert of_containers(fake_docker) == ["pause connlab-nginx"]
     assert of_containers(fake_docker)[-1] == "unpause connlab-nginx"
 
