@@ -118,6 +118,10 @@ class Ledger(_Part):
     causes: Annotated[
         dict[str, int], Field(description="Cause → failed and slow requests, for each that occurred; docs/causes.md")
     ]
+    failed_causes: Annotated[
+        dict[str, int],
+        Field(description=f"Cause → those of them that failed, for each of which some did; {UNEXPLAINED} is one here"),
+    ]
     hops: list[HopEntry]
 
     def to_json(self) -> str:
@@ -138,17 +142,19 @@ def of_run(run: Run) -> Ledger:
         unexplained=None,
         unexplained_requests=[],
         causes={},
+        failed_causes={},
         hops=[_hop(run, hop) for hop in run.hops],
     )
     if isinstance(joined, Unknown) or not _recorded(run):
         return account
-    causes = _causes(joined)
+    causes, failed = _causes(joined), _causes(joined, "failed")
     return account.model_copy(
         update={
             "requests": _requests(joined),
             "unexplained": causes.get(UNEXPLAINED, 0),
             "unexplained_requests": _unexplained(joined),
             "causes": {cause.name: causes[cause.name] for cause in CAUSES if cause.name in causes},
+            "failed_causes": dict(sorted(failed.items())),
         }
     )
 
@@ -176,8 +182,12 @@ def _requests(joined: Joined) -> Requests:
     return Requests(total=ok + failed, ok=ok, failed=failed, slow=slow)
 
 
-def _causes(joined: Joined) -> dict[str, int]:
-    rows = joined.rows("SELECT cause, count(*) AS count FROM attributed GROUP BY cause")
+def _causes(joined: Joined, outcome: str | None = None) -> dict[str, int]:
+    rows = joined.rows(
+        """SELECT cause, count(*) AS count FROM attributed JOIN cases USING (instance, id)
+            WHERE outcome = coalesce($outcome, outcome) GROUP BY cause""",
+        outcome=outcome,
+    )
     return {row["cause"]: row["count"] for row in rows}
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from analysis.report import lessons
-from analysis.report.record import Record
+from analysis.report.record import Record, Row
 
 UNEXPLAINED = "unexplained"
 
@@ -34,16 +35,27 @@ class Cause:
 
 
 def of_run(record: Record) -> list[Cause]:
-    """The causes of a run, those of failures first, the most frequent first."""
+    """The causes of a run, the main one first."""
     failed = _failed_by_cause(record)
-    counts = dict(record.ledger["causes"])
-    if record.ledger["unexplained"]:
-        counts[UNEXPLAINED] = record.ledger["unexplained"]
-    found = sorted(counts.items(), key=lambda item: (-failed.get(item[0], 0), -item[1], item[0]))
-    return [_cause(record, name, count, failed.get(name, 0)) for name, count in found if count]
+    return [_cause(record, name, count, failed.get(name, 0)) for name, count in ranked(record.ledger, failed)]
+
+
+def ranked(ledger: Row, failed: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Each cause with its failed and slow requests: that of most failures first, then the most frequent one.
+
+    Args:
+        ledger: the content of ledger.json; empty if it cannot be read.
+        failed: how many requests failed for each cause.
+    """
+    counts = {**ledger.get("causes", {}), UNEXPLAINED: ledger.get("unexplained") or 0}
+    found = [(name, count) for name, count in counts.items() if count]
+    return sorted(found, key=lambda item: (-failed.get(item[0], 0), -item[1], item[0]))
 
 
 def _failed_by_cause(record: Record) -> dict[str, int]:
+    if "failed_causes" in record.ledger:
+        return dict(record.ledger["failed_causes"])
+    # An older ledger does not have them.
     if not record.has("requests"):
         return {}
     rows = record.rows("SELECT cause, count(*) AS count FROM requests WHERE outcome = 'failed' GROUP BY cause")
@@ -53,12 +65,13 @@ def _failed_by_cause(record: Record) -> dict[str, int]:
 def _cause(record: Record, name: str, count: int, failed: int) -> Cause:
     lesson = lessons.of_cause(name)
     client, server = _hop(record, name)
-    ends = {"client": _named(client), "server": _named(server)}
+    ends = {"client": named(client), "server": named(server)}
     because, where = lesson.because.format(**ends), lesson.where.format(**ends)
     return Cause(name, count, failed, lesson, because, where, (client, server))
 
 
-def _named(role: str) -> str:
+def named(role: str) -> str:
+    """A role within a sentence."""
     return {"k6": "the client", "nginx": "nginx"}.get(role, f"the {role}")
 
 

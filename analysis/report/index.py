@@ -9,7 +9,7 @@ from pathlib import Path
 
 from analysis import page
 from analysis.output import write as write_file
-from analysis.report import lessons, words
+from analysis.report import causes, lessons, words
 from analysis.report.record import Row
 
 FILE = Path("index.html")
@@ -26,7 +26,7 @@ class Entry:
         state: its verdict; how it ended, if it did not complete; `not analysed`.
         differed: the knobs that were set for it, and the cell of a series.
         total, failed: its requests, None if that is not known.
-        cause: the most frequent one of its failed and slow requests, in words.
+        cause: the main one, as in its report, in words.
         links: to its pages, by what they are.
     """
 
@@ -104,7 +104,7 @@ def _json(path: Path) -> Row:
 def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
     verdict, ledger = _json(folder / "derived" / "verdict.json"), _json(folder / "derived" / "ledger.json")
     requests = ledger.get("requests") or {}
-    causes = sorted(ledger.get("causes", {}).items(), key=lambda item: -item[1])
+    main = next(iter(causes.ranked(ledger, ledger.get("failed_causes", {}))), None)
     completed = manifest["status"] == "complete"
     return Entry(
         scenario=manifest["scenario"],
@@ -116,7 +116,7 @@ def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
         differed=", ".join(_differed(manifest)),
         total=requests.get("total"),
         failed=requests.get("failed"),
-        cause=lessons.of_cause(causes[0][0]).label if causes else "",
+        cause=lessons.of_cause(main[0]).label if main else "",
         links={"report": _link(results, folder / _REPORT)} if (folder / _REPORT).is_file() else {},
     )
 

@@ -89,16 +89,28 @@ def _sentence(record: Record, main: Cause | None) -> str:
         return f"Nothing is known of the requests: {'; '.join(record.ledger['lacks'])}."
     total, failed, slow = requests["total"], requests["failed"], requests["slow"]
     if not failed and not slow:
-        return f"All {counted(total, 'request')} were answered well." if total else "No request was made."
-    count = f"{failed:,} of {counted(total, 'request')} failed" if failed else ""
-    if not failed:
-        count = f"{slow:,} of {counted(total, 'request')} were slow"
+        return _all_well(total)
+    bad = "failed" if failed else "was slow" if slow == 1 else "were slow"
+    count = f"{failed or slow:,} of {counted(total, 'request')} {bad}"
     if main is None:
         return f"{count}."
+    part = _part(main.failed if failed else main.count, failed or slow)
     if main.name == UNEXPLAINED:
-        return f"{count}, and nothing on record proves why."
-    all_of_it = main.count >= (failed or slow)
-    return f"{count}, {'' if all_of_it else 'most of them '}because {main.because}."
+        return f"{count}, and {f'of {part} ' if part else ''}nothing on record proves why."
+    return f"{count}, {f'{part} ' if part else ''}because {main.because}."
+
+
+def _all_well(total: int) -> str:
+    if total == 1:
+        return "The only request was answered well."
+    return f"All {total:,} requests were answered well." if total else "No request was made."
+
+
+def _part(count: int, of: int) -> str:
+    """How many of them; nothing where it is all."""
+    if count == of:
+        return ""
+    return "most of them" if 2 * count > of else f"{count:,} of them"
 
 
 def _what(record: Record, found_causes: list[Cause]) -> list[str]:
@@ -132,17 +144,20 @@ def _where(record: Record, found_causes: list[Cause]) -> list[str]:
     found = [f"{' and '.join(dict.fromkeys(who)).capitalize()}: {_continued(where)}" for where, who in places.items()]
     for hop in record.ledger["hops"]:
         fatal, healed = (hop["dropped_syns"][kind] or 0 for kind in ("fatal", "healed"))
+        kernel = f"The kernel of {causes.named(hop['to'])}"
         if fatal:
-            found.append(
-                f"The kernel of the {hop['to']} left {fatal:,} SYNs, packets that ask for a connection,"
-                f" unanswered{_each(record, hop, fatal)}."
-            )
+            found.append(f"{kernel} left {_syns(fatal)} unanswered{_each(record, hop, fatal)}.")
         if healed:
-            found.append(
-                f"It left {counted(healed, 'SYN')} unanswered of connections that a later SYN brought about:"
-                " seconds of waiting, and no error."
-            )
+            left = f"It left {counted(healed, 'SYN')}" if fatal else f"{kernel} left {_syns(healed)}"
+            brought = "of connections that a later SYN brought about: seconds of waiting, and no error"
+            found.append(f"{left} unanswered {brought}.")
     return found
+
+
+def _syns(count: int) -> str:
+    """SYNs, for someone who meets them for the first time."""
+    are = "a packet that asks" if count == 1 else "packets that ask"
+    return f"{counted(count, 'SYN')}, {are} for a connection,"
 
 
 def _continued(sentence: str) -> str:
@@ -156,10 +171,8 @@ def _each(record: Record, hop: Row, fatal: int) -> str:
     failed, patience_ms = record.figures.get(f"flows.{hop['to']}.unanswered"), record.knob("load.connect_timeout")
     if not isinstance(failed, int) or not failed or fatal % failed or not isinstance(patience_ms, int):
         return ""
-    if hop["from"] != record.path[0]:
-        return f", {fatal // failed} for each of {counted(failed, 'connection')}"
-    patience = spoken(patience_ms)
-    return f", {fatal // failed} for each of {counted(failed, 'connection')} in its connect time-out of {patience}"
+    each = f", {fatal // failed} for each of {failed:,} connections" if failed > 1 else ", all of one connection"
+    return each if hop["from"] != record.path[0] else f"{each} in its connect time-out of {spoken(patience_ms)}"
 
 
 def _why(record: Record, main: Cause | None) -> list[str]:
@@ -181,8 +194,8 @@ def _hints(record: Record) -> list[str]:
         overflows = record.figures.get(f"kernel.{role}.TcpExt.ListenOverflows")
         if isinstance(overflows, int) and overflows:
             found.append(
-                f"A hint: the kernel of the {role} counted {counted(overflows, 'overflow')} of its accept queue."
-                " Which requests that cost, only packets tell: run it again with capture.mode=headers."
+                f"A hint: the kernel of {causes.named(role)} counted {counted(overflows, 'overflow')} of its accept"
+                " queue. Which requests that cost, only packets tell: run it again with capture.mode=headers."
             )
     return found
 
@@ -193,16 +206,19 @@ def _places(record: Record, main: Cause) -> str | None:
     users, connections = record.knob("load.users"), record.knob("backend.max_connections")
     if record.path[1:] != ["backend"] or not isinstance(capacity, int) or not isinstance(backlog, int):
         return None
+    backends = len(record.manifest["instances"]["backend"])
+    serves = "Tomcat serves" if backends == 1 else f"Each of {backends} backends serves"
+    its = "the" if backends == 1 else "its"
     if main.name == "waited-in-accept-queue":
         kept = record.knob("backend.keep_alive_timeout")
         idle = f" An idle client keeps its place for {spoken(kept)} (backend.keep_alive_timeout)." if kept else ""
         return (
-            f"Tomcat serves {connections:,} at once (backend.max_connections); up to {backlog:,} + 1 more wait in the"
+            f"{serves} {connections:,} at once (backend.max_connections); up to {backlog:,} + 1 more wait in {its}"
             f" queue (backend.accept_count) until one of these goes.{idle}"
         )
     text = (
-        f"Tomcat serves {connections:,} at once (backend.max_connections), and the queue holds {backlog:,} + 1"
-        f" (backend.accept_count): {counted(capacity, 'place')}"
+        f"{serves} {connections:,} at once (backend.max_connections), and {its} queue holds {backlog:,} + 1"
+        f" (backend.accept_count): {counted(capacity, 'place')}{'' if backends == 1 else ' in all'}"
     )
     if record.knob("load.workload") not in ("users", "long_polling") or not isinstance(users, int):
         return f"{text}."

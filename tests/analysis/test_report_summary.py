@@ -1,0 +1,190 @@
+"""The first section's sentences, and the main cause that the report, the index and the advice share."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from analysis import analyse, report
+from analysis.report import advice, record, summary
+from tests.analysis.support import make_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.analysis.support import Record, RunFolder
+
+    Tell = Callable[..., summary.Summary]
+
+DROP, WAITED = "accept-queue-drop", "waited-in-accept-queue"
+STATUS, RESET = "error-status", "reset-by-peer"
+
+
+@pytest.fixture
+def tell(tmp_path: Path) -> Tell:
+    """Sum up a run of which this was derived."""
+
+    def summed(
+        requests: tuple[int, int, int],
+        causes: dict[str, int],
+        failed: dict[str, int],
+        hops: tuple[Record, ...] = (),
+        figures: Record | None = None,
+        **changes: Any,  # noqa: ANN401  of the manifest
+    ) -> summary.Summary:
+        total, bad, slow = requests
+        ledger = {
+            "requests": {"total": total, "ok": total - bad, "failed": bad, "slow": slow},
+            "unexplained": causes.get("unexplained", 0),
+            "causes": {name: count for name, count in causes.items() if name != "unexplained"},
+            "failed_causes": failed,
+            "hops": list(hops),
+            "lacks": [],
+        }
+        verdict = {"verdict": "reproduced", "predictions": []}
+        manifest = make_manifest() | {"slow_ms": 5000} | changes
+        return summary.of_run(record.Record(tmp_path, manifest, verdict, ledger, {}, figures or {}, {}))
+
+    return summed
+
+
+def hop(client: str, server: str, fatal: int, healed: int) -> Record:
+    return {"from": client, "to": server, "dropped_syns": {"fatal": fatal, "healed": healed}}
+
+
+@pytest.mark.parametrize(
+    ("requests", "causes", "failed", "begins"),
+    [
+        ((9, 0, 0), {}, {}, "All 9 requests were answered well."),
+        ((1, 0, 0), {}, {}, "The only request was answered well."),
+        ((0, 0, 0), {}, {}, "No request was made."),
+        ((9, 3, 0), {DROP: 3}, {DROP: 3}, "3 of 9 requests failed, because the backend had no place"),
+        ((9, 3, 2), {DROP: 3, WAITED: 2}, {DROP: 3}, "3 of 9 requests failed, because the backend"),
+        ((9, 3, 2), {DROP: 4, RESET: 1}, {DROP: 2, RESET: 1}, "3 of 9 requests failed, most of"),
+        ((9, 5, 0), {DROP: 2, STATUS: 2, RESET: 1}, {DROP: 2, STATUS: 2, RESET: 1},
+         "5 of 9 requests failed, 2 of them because the backend had no place"),
+        ((9, 4, 0), {DROP: 2, STATUS: 2}, {DROP: 2, STATUS: 2}, "4 of 9 requests failed, 2 of them because"),
+        ((9, 0, 1), {WAITED: 1}, {}, "1 of 9 requests was slow, because the connection lay in the accept queue"),
+        ((9, 0, 3), {WAITED: 2, "slow-handler": 1}, {}, "3 of 9 requests were slow, most of them because"),
+        ((9, 3, 0), {"unexplained": 3}, {"unexplained": 3}, "3 of 9 requests failed, and nothing on record proves"),
+        ((9, 3, 0), {"unexplained": 2, DROP: 1}, {"unexplained": 2, DROP: 1},
+         "3 of 9 requests failed, and of most of them nothing on record proves why."),
+    ],
+)  # fmt: skip
+def test_the_sentence_says_how_many_the_main_cause_has(
+    tell: Tell, requests: tuple[int, int, int], causes: dict[str, int], failed: dict[str, int], begins: str
+) -> None:
+    assert tell(requests, causes, failed).sentence.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("fatal", "healed", "says"),
+    [
+        (0, 28, [
+            ("The kernel of the backend left 28 SYNs, packets that ask for a connection, unanswered of connections that"
+            " a later SYN brought about: seconds of waiting, and no error."),
+        ]),
+        (5, 1, [
+            ("The kernel of the backend left 5 SYNs, packets that ask for a connection, unanswered, all of one"
+            " connection in its connect time-out of 30 s."),
+            "It left 1 SYN unanswered of connections that a later SYN brought about: seconds of waiting, and no error.",
+        ]),
+        (1, 0, [
+            ("The kernel of the backend left 1 SYN, a packet that asks for a connection, unanswered, all of one"
+            " connection in its connect time-out of 30 s."),
+        ]),
+    ],
+)  # fmt: skip
+def test_the_kernel_that_left_syns_unanswered_is_named_once(
+    tell: Tell, fatal: int, healed: int, says: list[str]
+) -> None:
+    syns = hop("k6", "backend", fatal, healed)
+    assert tell((9, 1, 0), {DROP: 1}, {DROP: 1}, (syns,), {"flows.backend.unanswered": 1}).where[1:] == says
+
+
+def test_each_kernel_has_its_own_name(tell: Tell) -> None:
+    hops = hop("k6", "nginx", 0, 2), hop("nginx", "backend", 4, 0)
+    found = tell(
+        (9, 1, 0), {DROP: 1}, {DROP: 1}, hops, {"flows.backend.unanswered": 2}, path=["k6", "nginx", "backend"]
+    )
+
+    assert [text.partition(" left ")[0] for text in found.where[1:]] == [
+        "The kernel of nginx",
+        "The kernel of the backend",
+    ]
+    assert found.where[2].endswith("unanswered, 2 for each of 2 connections.")
+
+
+@pytest.mark.parametrize(
+    ("cause", "failed", "says"),
+    [
+        (DROP, 91, ("Each of 3 backends serves 1 at once (backend.max_connections), and its queue holds 1 + 1"
+         " (backend.accept_count): 9 places in all for 100 users, so 91 found none.")),
+        (WAITED, 0, ("Each of 3 backends serves 1 at once (backend.max_connections); up to 1 + 1 more wait in its queue"
+         " (backend.accept_count) until one of these goes. An idle client keeps its place for 20 s"
+         " (backend.keep_alive_timeout).")),
+    ],
+)  # fmt: skip
+def test_the_places_of_several_backends_are_those_of_each(tell: Tell, cause: str, failed: int, says: str) -> None:
+    instances = {"k6": ["k6-1"], "backend": ["backend-1", "backend-2", "backend-3"]}
+    knobs = make_manifest()["knobs"]
+    knobs["load.users"]["value"] = 100
+    figures = {"model.accept_capacity": 9, "model.listen_backlog": 1}
+    found = tell(
+        (100, failed, 91 - failed), {cause: 91}, {cause: failed}, (), figures, instances=instances, knobs=knobs
+    )
+
+    assert found.why[-1] == says
+
+
+def few_failures(run: RunFolder) -> Path:
+    """One request failed; two waited in the queue."""
+    run.manifest["slow_ms"] = 5000
+    client = run.clients["k6-1"]
+    client.requests = client.requests[:4]
+    folder = run.write()
+    analyse(folder)
+    return folder
+
+
+def index_of(folder: Path) -> str:
+    """The index's entry of a run, without its marks."""
+    return report.write_index(folder.parents[1]).read_text().partition("<tbody>")[2]
+
+
+@pytest.fixture
+def listed(run: RunFolder, tmp_path: Path) -> RunFolder:
+    """A run below a folder of results."""
+    run.folder = tmp_path / "results" / "queue" / "r"
+    run.folder.mkdir(parents=True)
+    return run
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_cause_of_failures_is_the_main_one_however_many_were_slow(listed: RunFolder, older: bool) -> None:  # noqa: FBT001
+    folder = few_failures(listed)
+    path = folder / "derived" / "ledger.json"
+    ledger = json.loads(path.read_text())
+    assert (ledger["causes"], ledger["failed_causes"]) == ({DROP: 1, WAITED: 2}, {DROP: 1})
+
+    if older:
+        del ledger["failed_causes"]
+        path.write_text(json.dumps(ledger))
+    found = record.read(folder)
+    assert [(each.name, each.failed) for each in summary.of_run(found).causes] == [(DROP, 1), (WAITED, 0)]
+    assert advice.of_run(found).cause == DROP
+    # Of an older ledger the index knows the counts alone.
+    assert ("waited in the accept queue" if older else "accept queue full") in index_of(folder)
+
+
+def test_what_nothing_explains_may_be_the_main_cause_in_the_index_too(listed: RunFolder) -> None:
+    listed.captures.clear()
+    del listed.lines["backend-1/capture.json"]
+    folder = listed.write()
+    analyse(folder)
+
+    assert summary.of_run(record.read(folder)).causes[0].name == "unexplained"
+    assert "<td>unexplained</td>" in index_of(folder)
