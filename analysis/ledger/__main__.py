@@ -19,7 +19,8 @@ Most proofs are also of what did not come: an answer, a FIN. Where a capture is 
 the requests that it may lack packets of; those are `{UNEXPLAINED}`, unless what proves their cause was seen.
 
 Of a request that waited, the greatest part of its time that is proven is the cause, if the proven parts together are
-half of the whole or leave no more than the bound. Times in the evidence count from the beginning of the measurement.
+half of the whole or, of one that took longer than the bound, leave no more than that. Times in the evidence count from
+the beginning of the measurement.
 
 | cause | what happened | what proves it |
 |---|---|---|

@@ -141,8 +141,12 @@ def _stale_says(prefix: str) -> str:
 
 
 def _main(part: str) -> str:
-    """The greatest of the proven parts of the time, if together they are half of it or all that is above the bound."""
-    return f"({part} > 0 AND {part} = part_max_us AND (2 * parts_us >= total_us OR total_us - parts_us <= bound_us))"
+    """The greatest of the proven parts of the time, if together they are half of it or all that is above the bound.
+
+    A request that failed before the bound had nothing above it.
+    """
+    return f"""({part} > 0 AND {part} = part_max_us
+                AND (2 * parts_us >= total_us OR (total_us > bound_us AND total_us - parts_us <= bound_us)))"""
 
 
 def _healed_says(prefix: str, part: str) -> str:

@@ -12,7 +12,17 @@ from analysis.report import timelines
 from analysis.report.record import Record as ReportRecord
 from analysis.report.record import read as read_record
 from tests.analysis.support import MEASURE_S, RunFolder, at_us, make_access
-from tests.analysis.test_causes import BEGIN_S, CLIENT, Scene, busy, proxied, scene
+from tests.analysis.test_causes import (
+    BEGIN_S,
+    CLIENT,
+    WAITS,
+    Scene,
+    busy,
+    held_up,
+    held_up_behind_a_proxy,
+    proxied,
+    scene,
+)
 from tests.analysis.test_figures import value, why
 
 __all__ = ["proxied", "scene"]
@@ -98,6 +108,24 @@ def test_a_pause_is_not_the_handler_s_work(scene: Scene) -> None:
     scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 2.199)
 
     assert scene.cause()[0] == "server-paused"
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_who_waited_to_be_accepted_did_so_whatever_was_paused_meanwhile(scene: Scene, wait: str) -> None:
+    act(scene.run, "pause", "backend-1", BEGIN_S - 0.1, BEGIN_S + 1.8)
+    scene.dial()
+    scene.request(1.8, status=200)
+    held_up(scene, scene.connection(), wait, BEGIN_S).answer(BEGIN_S + 1.799)
+
+    assert scene.cause()[0] == wait
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_so_did_a_proxy_whose_backend_was_paused(proxied: Scene, wait: str) -> None:
+    act(proxied.run, "pause", "backend-1", BEGIN_S - 0.1, BEGIN_S + 1.8)
+    held_up_behind_a_proxy(proxied, wait, 1.8)
+
+    assert proxied.cause()[0] == wait
 
 
 def test_without_the_pause_the_same_request_is_unexplained(scene: Scene) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from analysis import analyse
 from analysis.ledger.causes import CAUSES
-from tests.analysis.packets import Capture, Connection
+from tests.analysis.packets import ACK, RST, Capture, Connection
 from tests.analysis.support import RunFolder, at_us, make_access, make_capture, make_dial, make_request
 
 Record = dict[str, Any]
@@ -86,8 +86,9 @@ def log(scene: Scene, status: int, lasted_s: float, **changes: object) -> None:
     scene.run.lines["nginx/access.jsonl"].append(line | changes)
 
 
-def complain(scene: Scene, text: str) -> None:
-    scene.run.texts["nginx/error.log"] = f"2025/11/21 07:27:34 [error] 7#7: {text}\n"
+def complain(scene: Scene, text: str, after_s: int = 0) -> None:
+    """A line of nginx's error log, in the second in which the request begins or so many after."""
+    scene.run.texts["nginx/error.log"] = f"2025/11/21 07:27:{34 + after_s} [error] 7#7: {text}\n"
 
 
 def test_a_request_that_timed_out_while_it_connected_leaves_its_dial_behind(scene: Scene) -> None:
@@ -161,12 +162,64 @@ def test_a_reset_while_the_request_waits(scene: Scene) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_reset_of_the_client_s_own_is_none_by_its_peer(scene: Scene, *, kept: bool) -> None:
+    """A client that has read less than came resets the connection, and the server's FIN or RST comes too late."""
+    scene.dial()
+    scene.request(0.5, error="request timeout")
+    connection = scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).reset_by_client(BEGIN_S + 0.5)
+    if kept:
+        connection.reset_by_server(BEGIN_S + 0.6)
+
+    assert scene.cause()[0] == "unexplained"
+
+
+@pytest.mark.parametrize(
+    ("reset_s", "cause"),
+    [(-1, "unexplained"), (0.5, "reset-by-peer"), (1.45, "reset-by-peer"), (1.55, "unexplained")],
+)
+def test_a_reset_ends_a_request_only_while_that_waits(scene: Scene, reset_s: float, cause: str) -> None:
+    scene.dial(time_us=at_us(BEGIN_S - 2))
+    scene.request(0.5, reused=True)
+    scene.connection().handshake(BEGIN_S - 2).reset_by_server(BEGIN_S + reset_s)
+
+    assert scene.cause()[0] == cause
+
+
 def test_a_connection_closed_without_an_answer(scene: Scene) -> None:
     scene.dial()
     scene.request(0.5, error="EOF")
     scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).close_by_server(BEGIN_S + 0.4)
 
     assert scene.cause()[0] == "closed-without-answer"
+
+
+def test_a_client_that_closes_first_got_no_answer_for_its_own_reason(scene: Scene) -> None:
+    scene.dial()
+    scene.request(2, error="request timeout", error_code=1050)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).close_by_client(BEGIN_S + 2)
+
+    assert scene.cause()[0] == "unexplained"
+
+
+@pytest.mark.parametrize(
+    ("closed_s", "cause"), [(-1, "unexplained"), (0.4, "closed-without-answer"), (1.6, "unexplained")]
+)
+def test_a_fin_ends_a_request_only_while_that_waits(scene: Scene, closed_s: float, cause: str) -> None:
+    scene.dial(time_us=at_us(BEGIN_S - 2))
+    scene.request(0.5, reused=True)
+    scene.connection().handshake(BEGIN_S - 2).half_close_by_server(BEGIN_S + closed_s)
+
+    assert scene.cause()[0] == cause
+
+
+def test_a_close_that_a_reset_came_before_is_not_orderly(scene: Scene) -> None:
+    """No kernel sends a FIN for a connection that it has reset: such a capture proves neither."""
+    scene.dial(time_us=at_us(BEGIN_S - 2))
+    scene.request(0.5, reused=True)
+    scene.connection().handshake(BEGIN_S - 2).reset_by_server(BEGIN_S - 1).half_close_by_server(BEGIN_S + 0.4)
+
+    assert scene.cause()[0] == "unexplained"
 
 
 def test_a_request_on_a_connection_that_the_server_had_just_closed(scene: Scene) -> None:
@@ -179,6 +232,36 @@ def test_a_request_on_a_connection_that_the_server_had_just_closed(scene: Scene)
         "stale-keepalive",
         "flow backend-1/1: backend-1 closed the kept connection at 43.999 s, the request left at 44.001 s",
     )
+
+
+def test_the_first_request_of_a_connection_went_out_on_no_stale_one(scene: Scene) -> None:
+    scene.dial()
+    scene.request(0.5, error="EOF")
+    scene.connection().handshake(BEGIN_S).half_close_by_server(BEGIN_S + 0.001).ask(BEGIN_S + 0.002)
+
+    assert scene.cause()[0] == "closed-without-answer"
+
+
+# When the server closed a kept connection, after its last answer and after the request.
+@pytest.mark.parametrize(
+    ("idle_s", "later_s", "cause"),
+    [
+        (20.0, 0.010, "stale-keepalive"),
+        (20.0, 0.045, "stale-keepalive"),
+        (20.0, 0.055, "closed-without-answer"),
+        (19.9, 0.010, "closed-without-answer"),
+    ],
+)
+def test_a_kept_connection_that_the_server_closes_as_the_client_asks(
+    scene: Scene, idle_s: float, later_s: float, cause: str
+) -> None:
+    closed_s, answered_s = BEGIN_S + 0.001 + later_s, BEGIN_S + 0.001 + later_s - idle_s
+    scene.dial(time_us=at_us(answered_s - 1))
+    scene.request(0.1, reused=True, error="EOF")
+    connection = scene.connection().handshake(answered_s - 1).ask(answered_s - 0.9).answer(answered_s)
+    connection.ask(BEGIN_S + 0.001).close_by_server(closed_s)
+
+    assert scene.cause()[0] == cause
 
 
 def test_an_answer_that_is_an_error(scene: Scene) -> None:
@@ -223,6 +306,21 @@ def busy(scene: Scene, threads: int) -> None:
 @pytest.mark.parametrize(("threads", "cause"), [(1, "slow-handler"), (2, "waited-for-a-thread")])
 def test_a_late_answer_is_the_handler_s_while_there_are_threads(scene: Scene, threads: int, cause: str) -> None:
     busy(scene, threads)
+    scene.dial()
+    scene.request(4, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 3.999)
+
+    assert scene.cause()[0] == cause
+
+
+@pytest.mark.parametrize(("waiting", "cause"), [(0, "slow-handler"), (1, "unexplained")])
+def test_the_handler_is_slow_only_if_nobody_waits_to_be_accepted(scene: Scene, waiting: int, cause: str) -> None:
+    """Of two listeners of one port nobody knows which connection lies in whose queue."""
+    busy(scene, 1)
+    for tick in scene.run.samples["backend-1"].ticks:
+        tick["listen"] *= 2
+    for tick in scene.run.samples["backend-1"].tick_between(BEGIN_S + 1, BEGIN_S + 2):
+        tick["listen"] = [tick["listen"][0] | {"depth": waiting}, tick["listen"][1]]
     scene.dial()
     scene.request(4, status=200)
     scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 3.999)
@@ -321,6 +419,8 @@ def test_a_request_that_waited_for_a_pooled_connection(scene: Scene) -> None:
 
 
 NO_CONNECTION = {"upstream_connect_time": "-", "upstream_header_time": "-"}
+# A try that was connected, or went over a kept connection, and got no header.
+KEPT = {"upstream_connect_time": "0.000", "upstream_header_time": "-"}
 
 
 def test_a_backend_that_answers_too_late_for_the_proxy(proxied: Scene) -> None:
@@ -387,6 +487,93 @@ def test_a_proxy_that_finds_the_backend_s_queue_full_or_nothing_at_all(
     assert "the proxy turned to 172.18.0.2:8080 at 44.002 s; flow nginx/2: 2 SYNs" in evidence
 
 
+def grow(scene: Scene, *names: str) -> None:
+    """The backend's kernel counted something in each second from the request's beginning on."""
+    for tick in scene.run.samples["backend-1"].tick_between(BEGIN_S + 0.05, 70):
+        for name in names:
+            tick["counters"][name] += 1 + (tick["time_us"] - at_us(BEGIN_S + 0.05)) // 1_000_000
+
+
+def in_vain(connection: Connection, *seconds: float) -> Connection:
+    """Data of the client, the same each time, that the server takes no notice of."""
+    for second in seconds:
+        ends = {"seq": connection.isn + 1, "ack": connection.isn + 5_001}
+        connection.capture.tcp(second, connection.client, connection.server, ACK, **ends, data=120)
+    return connection
+
+
+def test_a_proxy_whose_syns_the_backend_s_syn_queue_has_no_place_for(proxied: Scene) -> None:
+    proxied.request(2, status=504)
+    log(proxied, 504, 2, upstream_status="504", upstream_response_time="1.998", **NO_CONNECTION)
+    proxied.connection(BACKEND, "172.18.0.4:50000").syns(BEGIN_S + 0.002, BEGIN_S + 1.002)
+    grow(proxied, "TcpExt.TCPReqQFullDrop", "TcpExt.ListenDrops")
+    cause, evidence = proxied.cause()
+
+    assert cause == "syn-queue-drop"
+    assert evidence.endswith("counted a SYN that its queue of half-open connections had no place for")
+
+
+@pytest.mark.parametrize("status", [502, 504])
+def test_a_proxy_of_whose_connection_the_backend_knows_nothing(proxied: Scene, status: int) -> None:
+    proxied.request(1.5, status=status)
+    log(proxied, status, 1.5, upstream_status=str(status), upstream_response_time="1.498", **KEPT)
+    in_vain(
+        proxied.connection(BACKEND, "172.18.0.4:50000").handshake(BEGIN_S + 0.0021),
+        *(BEGIN_S + second for second in (0.0025, 0.2, 0.6)),
+    )
+    grow(proxied, "TcpExt.ListenOverflows", "TcpExt.ListenDrops")
+    cause, evidence = proxied.cause()
+
+    assert cause == "accept-queue-drop"
+    assert evidence.endswith("the ACK of 44.002 s, and all data, 4 packets, met a full accept queue of backend-1")
+
+
+@pytest.mark.parametrize(("aborts", "cause"), [("1", "accept-queue-reset"), ("0", "upstream-failed")])
+def test_a_proxy_whose_connection_a_full_queue_resets(proxied: Scene, aborts: str, cause: str) -> None:
+    proxied.request(0.003, status=502)
+    log(proxied, 502, 0.003, upstream_status="502", upstream_response_time="0.001", **KEPT)
+    connection = proxied.connection(BACKEND, "172.18.0.4:50000").handshake(BEGIN_S + 0.0021)
+    proxied.capture.tcp(BEGIN_S + 0.0025, BACKEND, connection.client, RST, seq=connection.isn + 5_001)
+    proxied.run.manifest["sysctls"]["backend-1"]["net.ipv4.tcp_abort_on_overflow"] = aborts
+    grow(proxied, "TcpExt.ListenOverflows", "TcpExt.ListenDrops")
+
+    assert proxied.cause()[0] == cause
+
+
+WAITS = ("waited-for-syn-retry", "waited-for-ack-retry", "waited-in-accept-queue")
+
+
+def held_up(scene: Scene, connection: Connection, wait: str, begin_s: float) -> Connection:
+    """A connection to the backend that can carry its request only a second later than it might."""
+    if wait == "waited-for-syn-retry":
+        return connection.syns(begin_s).handshake(begin_s + 1).ask(begin_s + 1.001)
+    if wait == "waited-for-ack-retry":
+        grow(scene, "TcpExt.ListenOverflows", "TcpExt.ListenDrops")
+        return in_vain(connection.handshake(begin_s), begin_s + 0.001).ask(begin_s + 1)
+    for tick in scene.run.samples["backend-1"].tick_between(BEGIN_S, BEGIN_S + 1.05):
+        tick["listen"][0]["depth"] = 1
+    return connection.handshake(begin_s).ask(begin_s + 0.001)
+
+
+def held_up_behind_a_proxy(proxied: Scene, wait: str, lasted_s: float) -> None:
+    proxied.request(lasted_s, status=200)
+    took = f"{lasted_s - 0.002:.3f}"
+    connected = "1.000" if wait == "waited-for-syn-retry" else "0.000"
+    times = {"upstream_connect_time": connected, "upstream_header_time": took, "upstream_response_time": took}
+    log(proxied, 200, lasted_s, **times)
+    connection = proxied.connection(BACKEND, "172.18.0.4:50000")
+    held_up(proxied, connection, wait, BEGIN_S + 0.0021).answer(BEGIN_S + lasted_s - 0.001)
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_a_wait_of_the_proxy_s_connection_is_the_request_s(proxied: Scene, wait: str) -> None:
+    held_up_behind_a_proxy(proxied, wait, 1.2)
+    cause, evidence = proxied.cause()
+
+    assert cause == wait
+    assert evidence.startswith("the proxy turned to 172.18.0.2:8080 at 44.002 s; flow nginx/2: ")
+
+
 def test_connections_of_a_proxy_that_began_together_are_told_apart_by_their_order(proxied: Scene) -> None:
     proxied.request(2, status=504)
     for connection, began_s in ((9, 0.002), (10, 0.003)):
@@ -433,20 +620,26 @@ def test_a_complaint_of_the_request_before_is_not_this_one_s(proxied: Scene) -> 
     assert proxied.cause()[0] == "error-status"
 
 
-def test_a_proxy_without_connections_of_its_own(proxied: Scene) -> None:
+# nginx's clock may be late by a turn of its event loop, and its log has seconds: the request begins with one.
+COMPLAINTS = [(-5, False), (-2, False), (-1, True), (0, True), (1, False)]
+
+
+@pytest.mark.parametrize(("after_s", "counts"), COMPLAINTS)
+def test_a_proxy_without_connections_of_its_own(proxied: Scene, after_s: int, *, counts: bool) -> None:
     proxied.request(0.002, status=500)
     log(proxied, 500, 0.002, upstream_status="-", upstream_response_time="-", **NO_CONNECTION)
-    complain(proxied, "*9 512 worker_connections are not enough while connecting to upstream")
+    complain(proxied, "*9 512 worker_connections are not enough while connecting to upstream", after_s)
 
-    assert proxied.cause()[0] == "proxy-connections-exhausted"
+    assert proxied.cause()[0] == ("proxy-connections-exhausted" if counts else "error-status")
 
 
-def test_a_proxy_that_closes_at_once_for_want_of_connections(proxied: Scene) -> None:
+@pytest.mark.parametrize(("after_s", "counts"), COMPLAINTS)
+def test_a_proxy_that_closes_at_once_for_want_of_connections(proxied: Scene, after_s: int, *, counts: bool) -> None:
     proxied.request(0.003, error="EOF")
     Connection(proxied.capture, CLIENT, NGINX, sent=120).close_by_server(BEGIN_S + 0.002)
-    complain(proxied, "512 worker_connections are not enough")
+    complain(proxied, "512 worker_connections are not enough", after_s)
 
-    assert proxied.cause()[0] == "proxy-connections-exhausted"
+    assert proxied.cause()[0] == ("proxy-connections-exhausted" if counts else "closed-without-answer")
 
 
 def test_a_proxy_that_gives_a_client_s_connection_to_another(proxied: Scene) -> None:
@@ -461,9 +654,6 @@ def test_a_proxy_that_gives_a_client_s_connection_to_another(proxied: Scene) -> 
     assert evidence == (
         "flow nginx/1 was closed at 44.002 s without an answer; error.log line 1: worker_connections are not enough"
     )
-
-
-KEPT = {"upstream_connect_time": "0.000", "upstream_header_time": "-"}
 
 
 @pytest.mark.parametrize(
