@@ -175,6 +175,18 @@ def _pool(run: _Run) -> _Remedy | None:
     return _Remedy(first, str(wanted[first]), why, besides)
 
 
+def _connections(run: _Run) -> _Remedy | None:
+    """More connections to each backend; None where no gateway limits them."""
+    now = run.integer("gateway.max_conns_per_host") if "gateway" in run.manifest["path"] else 0
+    if not now:
+        return None
+    each = math.ceil(run.at_once / run.backends)
+    if now >= each:
+        return _Remedy("gateway.max_conns_per_host", "0", f"no limit: {now} for each backend should have been enough")
+    why = f"{each} connections for each backend: {run.at_once} requests may be under way at once"
+    return _Remedy("gateway.max_conns_per_host", str(each), why)
+
+
 def _cookies(run: _Run) -> _Remedy:
     role = "nginx" if run.drops_at_nginx else "backend"
     why = "the kernel then answers SYNs for which its queue has no place"
@@ -193,7 +205,7 @@ def _patience(run: _Run) -> _Remedy:
     return _Remedy("nginx.proxy_read_timeout", value, "twice the time that the handler takes, and a second")
 
 
-_REMEDIES: Mapping[str, Callable[[_Run], _Remedy]] = {
+_REMEDIES: Mapping[str, Callable[[_Run], _Remedy | None]] = {
     "accept-queue-drop": _places,
     "accept-queue-reset": _places,
     "syn-queue-drop": _cookies,
@@ -201,6 +213,7 @@ _REMEDIES: Mapping[str, Callable[[_Run], _Remedy]] = {
     "waited-for-another-server": _places,
     "no-live-upstream": _places,
     "waited-in-accept-queue": _served_at_once,
+    "waited-for-a-connection": _connections,
     "waited-for-a-thread": _threads,
     "proxy-connections-exhausted": _worker_connections,
     "ephemeral-ports-exhausted": _ports,
@@ -232,13 +245,13 @@ def of_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str,
         count: the requests that have it.
     """
     remedy = _REMEDIES.get(cause)
-    if remedy is None:
-        way_on = "no one knob heals it; 'connlab explain' (make explain) tells the story of a request"
-        return Advice(cause, count, _INSTEAD.get(cause, way_on))
     try:
-        found = remedy(_Run(manifest, ledger))
+        found = remedy(_Run(manifest, ledger)) if remedy else None
     except KeyError as missing:  # an older run's, from before there was such a knob
         return Advice(cause, count, f"its manifest does not have {missing.args[0]}, which the value rests on")
+    if found is None:
+        way_on = "no one knob heals it; 'connlab explain' (make explain) tells the story of a request"
+        return Advice(cause, count, _INSTEAD.get(cause, way_on))
     test = again(manifest, {found.knob: found.value, **found.besides})
     why = f"{found.why}; {test.instead}" if test.instead else found.why
     return Advice(cause, count, why, found.knob, found.value, test.command)

@@ -270,10 +270,10 @@ LESSONS: dict[str, Lesson] = {
     ),
     "waited-for-a-connection": Lesson(
         "waited for a connection",
-        "the request waited until a connection of its client's pool was free",
-        "At the client.",
-        ("A pool of connections that are all in use makes further requests wait.",),
-        {},
+        "the request waited at {client} until one of its connections to {server} was free",
+        "At {client}, before the request went on to {server}.",
+        ("Where all connections are in use and there may be no more of them, further requests wait.",),
+        {"{client}.max_conns_per_host": "how many connections to each backend there may be; 0 sets no limit"},
     ),
     "waited-for-another-server": Lesson(
         "tried another server first",

@@ -40,7 +40,7 @@ class Summary:
         verdict: as in verdict.json.
         word: the same for a reader.
         sentence: what happened, in one sentence.
-        causes: of the requests that failed or were slow, the most frequent first.
+        causes: of the requests that failed or were slow, the main one first.
         what, where: the first two answers, one sentence each.
         why: the third, a paragraph each.
         turns: the knobs of the fourth.

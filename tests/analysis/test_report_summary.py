@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 
 from analysis import analyse, report
 from analysis.report import advice, record, summary
-from tests.analysis.support import make_manifest
+from tests.analysis.support import knob, make_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 DROP, WAITED = "accept-queue-drop", "waited-in-accept-queue"
 STATUS, RESET = "error-status", "reset-by-peer"
+POOL = "waited-for-a-connection"
 
 
 @pytest.fixture
@@ -138,6 +140,32 @@ def test_the_places_of_several_backends_are_those_of_each(tell: Tell, cause: str
     )
 
     assert found.why[-1] == says
+
+
+@pytest.mark.parametrize(
+    ("at_the_gateway_us", "limit", "advised", "because", "where"),
+    [
+        (900, 4, "103", "the request waited at the gateway until one of its connections to the backend was free",
+         "What was late: at the gateway, before the request went on to the backend."),
+        (900, 200, "0", "the request waited at the gateway until", "What was late: at the gateway, before"),
+        (0, 0, None, "the request waited at the client until one of its connections to the gateway was free",
+         "What was late: at the client, before the request went on to the gateway."),
+    ],
+)  # fmt: skip
+def test_who_waited_for_a_connection_waited_where_the_pool_is(  # noqa: PLR0917  a scene
+    tell: Tell, tmp_path: Path, at_the_gateway_us: int, limit: int, advised: str | None, because: str, where: str
+) -> None:
+    (tmp_path / "derived").mkdir()
+    row = f"SELECT '{POOL}' AS cause, 100 AS pool_us, {at_the_gateway_us} AS up_pool_us"
+    duckdb.execute(f"COPY ({row}) TO '{tmp_path}/derived/requests.parquet'")
+    knobs = make_manifest()["knobs"] | {"gateway.max_conns_per_host": knob(limit)}
+    found = tell((9, 0, 2), {POOL: 2}, {}, path=["k6", "gateway", "backend"], knobs=knobs)
+
+    assert because in found.sentence
+    assert found.where[0].startswith(where)
+    assert [turn.knob for turn in found.turns] == ["gateway.max_conns_per_host"] * (advised is not None)
+    assert found.advice is not None
+    assert found.advice.value == advised
 
 
 def few_failures(run: RunFolder) -> Path:
