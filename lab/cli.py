@@ -578,16 +578,17 @@ def schema(*, as_json: JsonOption = False) -> None:  # noqa: ARG001 # every comm
 
 @app.command("check-compose")
 def check_compose(*, as_json: JsonOption = False) -> None:
-    """Let Compose check, for every scenario, the topology together with what a run adds to it."""
-    from lab import effective  # noqa: PLC0415
-    from lab.compose_check import check  # noqa: PLC0415
+    """Let Compose check, for every scenario and arm, the topology together with what a run adds to it."""
+    from lab import compose_check  # noqa: PLC0415
 
-    checked = [check(effective.resolve(slug)) for slug in effective.slugs()]
+    runs = list(compose_check.all_runs())
+    scenarios, files = sorted({one.slug for one in runs}), compose_check.check(runs)
     if as_json:
-        _print_json(checked)
+        _print_json(scenarios)
     else:
         _stdout().print(
-            f"Compose accepts the topology of {len(checked)} scenarios: {', '.join(checked)}", soft_wrap=True
+            f"Compose accepts the {files} topologies of {len(scenarios)} scenarios: {', '.join(scenarios)}",
+            soft_wrap=True,
         )
 
 

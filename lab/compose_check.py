@@ -1,26 +1,56 @@
-"""Has Compose check a scenario's merged files, without an engine starting anything."""
+"""Has Compose check what the runs of the scenarios add to its file, without an engine starting anything."""
 
 from __future__ import annotations
 
+import json
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lab import compose, subnets
+from lab import compose, parallel, subnets
+from lab import effective as effectives
 from lab.effective import Effective
+from lab.series import arms
 from lab.topology import topology_of
 
+# Clients beyond the first are made after its pattern.
+_CLIENTS = ("accept-queue-healthy", "load.instances=3")
 
-def check(effective: Effective) -> str:
-    """Check one scenario and give its name.
+
+def all_runs() -> Iterator[Effective]:
+    """Give each of the lab's scenarios as it is run, arm by arm where it has arms, and one with three clients."""
+    for slug in effectives.slugs():
+        yield from runs_of(slug)
+    slug, several = _CLIENTS
+    yield effectives.resolve(slug, [several])
+
+
+def runs_of(slug: str, folder: Path | None = None) -> Iterator[Effective]:
+    """Give a scenario as it is run: each of its arms, which may have a path of its own, or itself where it has none."""
+    base = effectives.resolve(slug, folder=folder)
+    if base.scenario.arms is None:
+        yield base
+    else:
+        yield from (planned.effective for planned in arms.plan(base, (), folder).cells.values())
+
+
+def check(runs: Iterable[Effective]) -> int:
+    """Check each different file that these runs add, and give how many there are.
 
     Raises:
-        DockerFailed: Compose refuses the files; the message holds what it says.
+        DockerFailed: Compose refuses one; the message holds what it says, and the file's name the scenario and the arm.
     """
-    topology = topology_of(effective)
-    with tempfile.TemporaryDirectory(prefix="connlab-") as folder:
-        file = Path(folder) / compose.FILE_NAME
-        compose.write_run_file(
-            compose.run_file(effective, topology, "check", Path(folder) / "raw", subnets.FIRST), file
-        )
-        compose.compose(file, "--profile", "*", "config", "--quiet")
-    return effective.slug
+    with tempfile.TemporaryDirectory(prefix="connlab-") as name:
+        folder, files = Path(name), dict[str, Path]()
+        for one in runs:
+            content = compose.run_file(one, topology_of(one), "check", folder / "raw", subnets.FIRST)
+            text = json.dumps(content, sort_keys=True)
+            if text not in files:
+                files[text] = folder / f"{len(files)}-{one.slug}-{one.variant.arm or 'default'}.yaml"
+                compose.write_run_file(content, files[text])
+        parallel.each(_check, files.values())
+    return len(files)
+
+
+def _check(file: Path) -> None:
+    compose.compose(file, "--profile", "*", "config", "--quiet")

@@ -251,3 +251,16 @@ def test_a_run_is_found_by_its_scenario(connlab: Run, recorded: Path, name: str)
     code, out, _ = connlab("analyse", name, "--json")
     assert code == 0
     assert json.loads(out)["folder"] == str(recorded)
+
+
+def test_check_compose_says_of_which_scenarios(
+    connlab: Run, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effective, "slugs", lambda *_: ["accept-queue-healthy", "keep-alive-paths"])
+    assert connlab("check-compose") == (
+        0,
+        "Compose accepts the 5 topologies of 2 scenarios: accept-queue-healthy, keep-alive-paths\n",
+        "",
+    )
+    assert sum(call.endswith("config --quiet") for call in fake_docker.calls) == 5
+    assert connlab("check-compose", "--json")[1] == '[\n  "accept-queue-healthy",\n  "keep-alive-paths"\n]\n'

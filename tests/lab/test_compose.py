@@ -4,11 +4,15 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
+import pytest
 from ruamel.yaml import YAML
 
+from lab import compose_check
 from lab.compose import run_file, write_run_file
+from lab.docker import DockerFailed
 from lab.topology import topology_of
-from tests.lab.support import MINIMAL, Make, yaml_with
+from tests.lab.support import MINIMAL, FakeDocker, Make, Write, yaml_with
+from tests.lab.test_series_arms import ARMS
 
 THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
 
@@ -113,3 +117,45 @@ def test_the_file_is_yaml_that_says_the_same(effective: Make, tmp_path: Path) ->
     content = {"services": services(effective, "load.instances=2")}
     write_run_file(content, file)
     assert YAML(typ="safe", pure=True).load(file.read_bytes()) == content
+
+
+def test_compose_checks_each_different_file_of_scenarios_and_their_arms_once(
+    write_scenario: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_scenario(MINIMAL + ARMS, "with-arms")
+    for slug in ("one", "its-like"):
+        write_scenario(slug=slug)
+    checked: dict[str, set[str]] = {}
+
+    def see(file: Path, *arguments: str) -> None:
+        assert arguments[-2:] == ("config", "--quiet")
+        named = YAML(typ="safe", pure=True).load(file.read_bytes())["services"]
+        checked[file.stem] = {service for service in named if not service.startswith("collector-")}
+
+    monkeypatch.setattr("lab.compose.compose", see)
+    runs = [one for slug in ("with-arms", "one", "its-like") for one in compose_check.runs_of(slug, folder)]
+    assert compose_check.check(runs) == 3
+    assert checked == {
+        "0-with-arms-keep-alive": {"k6-1", "backend-1"},
+        "1-with-arms-no-keep-alive": {"k6-1", "backend-1"},
+        "2-with-arms-proxied": {"k6-1", "nginx", "backend-1"},
+    }
+
+
+def test_what_compose_refuses_of_one_is_told(write_scenario: Write, fake_docker: FakeDocker) -> None:
+    fake_docker.says('"compose "*"2-one-proxied.yaml"*', stderr="services.nginx is not valid", exit_code=15)
+    with pytest.raises(DockerFailed, match=r"services\.nginx is not valid"):
+        compose_check.check(compose_check.runs_of("one", write_scenario(MINIMAL + ARMS)))
+
+
+def test_the_lab_s_own_scenarios_are_checked_arm_by_arm_and_with_several_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lab.effective.slugs", lambda *_: ["accept-queue-healthy", "keep-alive-paths"])
+    runs = compose_check.all_runs()
+    assert {(one.slug, " ".join(one.scenario.path), len(topology_of(one).clients)) for one in runs} == {
+        ("accept-queue-healthy", "k6 backend", 1),
+        ("accept-queue-healthy", "k6 backend", 3),
+        ("keep-alive-paths", "k6 nginx backend", 1),
+        ("keep-alive-paths", "k6 backend", 1),
+    }
