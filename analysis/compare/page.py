@@ -7,6 +7,7 @@ from typing import Any
 from analysis import page
 from analysis.compare import texts
 from analysis.compare.document import Comparison, MatrixEntry, PairEntry
+from analysis.words import counted
 
 _STAGES = {
     "model": "What the model makes of it",
@@ -30,14 +31,19 @@ def html(comparison: Comparison) -> str:
     pairs = max(len(comparison.pairs), 1)
     rows = _within(_ROWS // (len(_STAGES) * pairs), _ROWS_MIN, _ROWS_MAX)
     drawn = _within(_DRAWN // pairs, _DRAWN_MIN, _DRAWN_MAX)
+    matrix = _cells(comparison.matrix) if comparison.matrix else None
     return page.render(
         "comparison",
+        {"matrix": matrix, "pairs": [_drawn(pair, drawn) for pair in comparison.pairs]},
         {
-            "matrix": _cells(comparison.matrix) if comparison.matrix else None,
-            "pairs": [_drawn(pair, drawn) for pair in comparison.pairs],
+            "comparison": comparison,
+            "stages": _STAGES,
+            "rows": rows,
+            # Those of the charts: their tables stand beside them.
+            "figures": matrix["figures"] if matrix else [],
         },
-        {"comparison": comparison, "stages": _STAGES, "rows": rows},
         {
+            "counted": counted,
             "number": texts.number,
             "sample": texts.sample,
             "difference": texts.difference,

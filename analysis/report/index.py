@@ -11,6 +11,7 @@ from analysis import page
 from analysis.output import write as write_file
 from analysis.report import causes, lessons, words
 from analysis.report.record import Row
+from analysis.words import counted
 
 FILE = Path("index.html")
 _REPORT = "report.html"
@@ -73,9 +74,8 @@ def write(results: Path) -> Path:
         "scenarios": sorted({entry.scenario for entry in runs}),
         "states": sorted({entry.state for entry in runs}),
     }
-    write_file(
-        path, page.render("index", None, context, {"number": words.number}, styles=("theme", "index"), charts=False)
-    )
+    filters = {"number": words.number, "counted": counted}
+    write_file(path, page.render("index", None, context, filters, styles=("theme", "index"), charts=False))
     return path
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from analysis import guesses, page
 from analysis.report import conditions, ladders, path, queues, summary, timelines, words
 from analysis.report.record import Record
-from analysis.words import spoken
+from analysis.words import counted, spoken
 
 
 def html(record: Record) -> str:
@@ -36,7 +36,13 @@ def html(record: Record) -> str:
             "versions": conditions.versions(record),
             "again": conditions.commands(record),
         },
-        {"number": words.number, "measured": words.measured, "spoken": spoken, "written": guesses.written},
+        {
+            "number": words.number,
+            "measured": words.measured,
+            "spoken": spoken,
+            "counted": counted,
+            "written": guesses.written,
+        },
         styles=("theme", "report"),
         scripts=("report", "player"),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,6 +130,60 @@ def test_a_large_matrix_stays_below_two_megabytes(results: Results) -> None:
 
     assert len(text.encode()) < 2_000_000
     assert len(Page(text).data["matrix"]["cells"]) == 72
+
+
+def matrix(results: Results, failed: dict[str, list[int]]) -> str:
+    """The page of a matrix over the users; to each cell how many failed in each of its runs."""
+    runs: dict[str, list[Record]] = {
+        cell: [{"figures": {"client.users.failed": count}} for count in counts] for cell, counts in failed.items()
+    }
+    folder = results.series(
+        runs,
+        kind="matrix",
+        axes=[{"name": "load.users", "levels": [{"name": cell} for cell in failed]}],
+        cells=[{"cell": cell, "scenario": "queue", "levels": {"load.users": cell}} for cell in failed],
+    )
+    return page_of(results, compare_series(folder))
+
+
+def test_beside_the_charts_of_a_matrix_stands_a_table_of_their_numbers_with_intervals(results: Results) -> None:
+    text = matrix(results, {"9": [1000, 1000], "20": [2000, 2400]})
+    shown = Page(text).data["matrix"]["figures"]
+    _, _, table = text.partition("<summary>The numbers of each cell, with their intervals</summary>")
+    rows = re.findall(r"<tr>(.*)</tr>", table.partition("</table>")[0])
+
+    assert re.findall(r"<th[^>]*>([^<]*)</th>", rows[0]) == ["figure", "9", "20"]
+    assert [re.findall(r"<th[^>]*>([^<]*)</th>", row) for row in rows[1:]] == [[name] for name in shown]
+    (users,) = [row for row in rows if ">client.users.failed<" in row]
+    assert re.search(r'<td class="number">1,000</td><td class="number">2,200 \[2,\d00, 2,\d00\]</td>', users)
+
+
+def test_every_chart_says_what_it_shows_to_whoever_does_not_see_it(results: Results) -> None:
+    page = Page(page_of(results, compare([results.run()], [results.run({"client.users.failed": 90})])))
+    (chart,) = [attributes for _, attributes in page.elements if "data-pair" in attributes]
+
+    assert (chart["role"], chart["aria-label"]) == ("img", "Chart: B beside A. The tables below have its numbers.")
+
+
+def test_without_repetitions_nothing_tells_the_noise(results: Results) -> None:
+    text = page_of(results, compare([results.run()], [results.run({"client.users.failed": 90})]))
+
+    assert "Nothing tells the noise." in text
+    assert "If nothing differed" not in text
+
+
+def test_with_repetitions_the_page_says_what_chance_makes(results: Results) -> None:
+    a, b = ([results.run({"client.users.failed": count + each}) for each in range(4)] for count in (10, 90))
+    text = page_of(results, compare(a, b))
+
+    assert "If nothing differed, 0 figures would still exceed the noise." in text
+    assert "Nothing tells the noise." not in text
+
+
+def test_one_figure_is_no_plural(results: Results) -> None:
+    text = matrix(results, {"9": [10, 11, 10, 12], "20": [90, 91, 90, 92], "30": [500, 501, 500, 499]})
+
+    assert len(re.findall(r"<summary>\d+ beside 9: 1 figure changed</summary>", text)) == 2
 
 
 def test_what_differs_unasked_stands_above_what_was_set(results: Results) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from analysis import analyse, report
 from analysis.ledger.causes import CAUSES
-from analysis.report import charts, conditions, ladders, lessons, queues, record, summary, timelines, words
+from analysis.report import charts, conditions, ladders, lessons, page, queues, record, summary, timelines, words
 from tests.analysis.support import at_us, knob, make_samples, quiet_tick
 
 if TYPE_CHECKING:
@@ -119,14 +119,41 @@ def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(run: RunFol
     assert found.advice.command == 'make run SCENARIO=accept-queue-overflow SET="backend.max_connections=103"'
 
 
+def test_without_k6_s_record_nothing_is_said_of_requests(run: RunFolder) -> None:
+    client = run.clients["k6-1"]
+    client.requests, client.ended = [], False
+    folder = run.write()
+    analyse(folder)
+    text = text_of(report.write(folder))
+
+    assert "Unexplained Not known: no request is on record. Causes Not known: no request is on record." in text
+    assert "No request failed or was slow" not in text
+
+
+def test_one_request_and_one_step_are_no_plurals(run: RunFolder) -> None:
+    found = read(run)
+    found.ledger["unexplained"] = 1
+    ladder = found.ladders["ladders"][0]
+    ladder["left_out"] = 1
+    # A step of which no frame is known has its queue all the same.
+    for step in ladder["steps"]:
+        step["frames"] = None
+    content = page.html(found)
+
+    assert "1 request failed or was slow, and nothing proves why." in content
+    assert "1 step in the middle is left out." in content
+    assert "<td>queue of backend-1 " in content
+    assert "<td>; " not in content
+
+
 def test_the_heading_is_the_scenarios_title_and_question(run: RunFolder) -> None:
     run.manifest |= {"title": "Three <places>", "question": "Who waits?"}
     folder = run.write()
     analyse(folder)
-    page = report.write(folder).read_text()
+    content = report.write(folder).read_text()
 
-    assert "<h1>Three &lt;places&gt;</h1>" in page
-    assert "Who waits?" in page
+    assert "<h1>Three &lt;places&gt;</h1>" in content
+    assert "Who waits?" in content
 
 
 def test_a_learner_s_own_predictions_stand_beside_what_was_measured(run: RunFolder) -> None:
@@ -425,6 +452,7 @@ def test_the_index_lists_runs_that_cannot_be_read_any_further(run: RunFolder, tm
 
     content = report.write_index(results).read_text()
 
+    assert "<p>2 runs of 1 scenario." in content
     assert content.count("<tr data-scenario") == 2
     assert 'href="queue/20251121T072640Z-default-r01/report.html"' in content
     assert "not analysed" in content

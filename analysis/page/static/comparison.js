@@ -1,14 +1,6 @@
 // The charts of a comparison: heat maps of a matrix, and the differences of two groups with their intervals.
 "use strict";
 
-const STATE_COLOURS = {
-  clean: "#2e7d32",
-  failing: "#c62828",
-  mixed: "#b26a00",
-  inconclusive: "#6b7280",
-  missing: "#c4c9cf",
-};
-
 /** The cells by their levels on the first two axes, one list for each combination of the others. */
 function facets(matrix) {
   const [rows, columns, ...others] = matrix.axes;
@@ -117,7 +109,7 @@ function heatMap(matrix, cells, title, figure, range) {
         label: {
           show: true,
           position: "inside",
-          color: STATE_COLOURS.inconclusive,
+          color: "#6b7280",
           formatter: (item) =>
             item.data.cell.state === "missing" ? "missing" : item.data.cell.used ? "unknown" : "inconclusive",
         },
@@ -186,6 +178,7 @@ function drawMatrix(matrix) {
   const charts = flat.map(() => {
     const element = document.createElement("div");
     element.className = "chart";
+    element.setAttribute("role", "img");
     holder.append(element);
     return openChart(element, "matrix");
   });
@@ -194,6 +187,8 @@ function drawMatrix(matrix) {
     const means = matrix.cells.map((cell) => cell.figures[figure]?.mean).filter((mean) => mean !== undefined);
     const range = { min: Math.min(...means), max: Math.max(...means) };
     flat.forEach(([title, cells], index) => {
+      const shown = [figure, title].filter(Boolean).join(", ");
+      holder.children[index].setAttribute("aria-label", `Chart: ${shown}. The table below has its numbers.`);
       charts[index].setOption(
         matrix.axes.length > 1 ? heatMap(matrix, cells, title, figure, range) : points(matrix, figure),
         true,
