@@ -242,7 +242,6 @@ def test_the_first_request_of_a_connection_went_out_on_no_stale_one(scene: Scene
     assert scene.cause()[0] == "closed-without-answer"
 
 
-# When the server closed a kept connection, after its last answer and after the request.
 @pytest.mark.parametrize(
     ("idle_s", "later_s", "cause"),
     [
@@ -255,13 +254,26 @@ def test_the_first_request_of_a_connection_went_out_on_no_stale_one(scene: Scene
 def test_a_kept_connection_that_the_server_closes_as_the_client_asks(
     scene: Scene, idle_s: float, later_s: float, cause: str
 ) -> None:
+    kept_until(scene, idle_s, later_s)
+
+    assert scene.cause()[0] == cause
+
+
+def test_how_long_the_backend_keeps_a_connection_says_nothing_of_the_proxy_s(proxied: Scene) -> None:
+    proxied.run.clients["k6-1"].dials.clear()
+    proxied.capture.packets.clear()
+    kept_until(proxied, 20.0, 0.010)
+
+    assert proxied.cause()[0] == "closed-without-answer"
+
+
+def kept_until(scene: Scene, idle_s: float, later_s: float) -> None:
+    """A connection that the server closes so long after its last answer, and after it was asked again."""
     closed_s, answered_s = BEGIN_S + 0.001 + later_s, BEGIN_S + 0.001 + later_s - idle_s
     scene.dial(time_us=at_us(answered_s - 1))
     scene.request(0.1, reused=True, error="EOF")
     connection = scene.connection().handshake(answered_s - 1).ask(answered_s - 0.9).answer(answered_s)
     connection.ask(BEGIN_S + 0.001).close_by_server(closed_s)
-
-    assert scene.cause()[0] == cause
 
 
 def test_an_answer_that_is_an_error(scene: Scene) -> None:
