@@ -1,6 +1,7 @@
 """Makes the pages that the browser looks at: `python -m tests.pages.make <folder>`.
 
-Each run is one of the analysis's tests, derived and reported by the code that users run; the index lists them all.
+Each run is one of the analysis's tests, derived and reported by the code that users run; the index lists them all. So
+is each series that is compared, of which there is a page alone.
 """
 
 from __future__ import annotations
@@ -8,13 +9,17 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 from analysis import analyse, report
+from analysis.compare import compare_series, write_comparison
 from tests.analysis.packets import Capture, Connection
+from tests.analysis.results import Results
 from tests.analysis.support import (
     LOAD_END_S,
     MEASURE_S,
+    Record,
     RunFolder,
     at_us,
     knob,
@@ -125,6 +130,53 @@ RUNS: dict[str, Callable[[RunFolder], None]] = {
 }
 
 
+def matrix(results: Results) -> Path:
+    """Three axes; of the last two cells one is inconclusive, and one was never run."""
+    axes = {
+        "load.users": ["20", "40"],
+        "backend.max_connections": ["2", "20", "200"],
+        "load.keep_alive": ["true", "false"],
+    }
+    runs: dict[str, list[Record]] = {}
+    for users, places, kept in product(*axes.values()):
+        failed = max(int(users) - int(places), 0)
+        counts = {f"client.{who}.failed": failed for who in ("requests", "users")} | {"model.users_failed": failed}
+        latencies = ({"client.latency_ms.mean": 1000.0 + int(users) * number} for number in (1, 2))
+        runs[f"{users}-{places}-{kept}"] = [{"figures": counts | latency} for latency in latencies]
+    *_, inconclusive, missing = runs
+    runs[inconclusive] = [{"predictions": {"p": "unknown"}}]
+    runs[missing] = []
+    levels = {cell: dict(zip(axes, cell.split("-"), strict=True)) for cell in runs}
+    return results.series(
+        runs,
+        kind="matrix",
+        axes=[{"name": name, "levels": [{"name": level} for level in each]} for name, each in axes.items()],
+        cells=[{"cell": cell, "scenario": "queue", "levels": each} for cell, each in levels.items()],
+    )
+
+
+def hostile_arms(results: Results) -> Path:
+    """Whatever a series of another machine may have for names."""
+    # A run's folder bears the cell's name.
+    odd = HOSTILE.replace("/", "")
+    figure = f"kernel.backend.TcpExt.{HOSTILE}"
+    other: Record = {"knobs": {"load.path": HOSTILE}, "images": {HOSTILE: HOSTILE}}
+    runs: dict[str, list[Record]] = {
+        "plain": [{"figures": {figure: count}} for count in (900, 901)],
+        odd: [{"figures": {figure: count}} | other for count in (3, 4)]
+        + [{"status": "aborted", "reason": HOSTILE} | other],
+    }
+    return results.series(
+        runs,
+        title=HOSTILE,
+        axes=[{"name": HOSTILE, "levels": [{"name": cell} for cell in runs]}],
+        cells=[{"cell": cell, "scenario": "queue", "levels": {HOSTILE: cell}} for cell in runs],
+    )
+
+
+COMPARISONS: dict[str, Callable[[Results], Path]] = {"matrix": matrix, "hostile": hostile_arms}
+
+
 def make(results: Path) -> None:
     """Make all pages below a folder that is made anew."""
     shutil.rmtree(results, ignore_errors=True)
@@ -138,6 +190,9 @@ def make(results: Path) -> None:
         analyse(folder)
         report.write(folder)
     report.write_index(results)
+    for name, series in COMPARISONS.items():
+        compared = Results(results / "comparisons" / name)
+        write_comparison(compare_series(series(compared)), compared.root)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,85 @@
+// A comparison in a real browser: every chart is drawn, those of the pairs once they are opened.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { SCREENSHOTS, comparison, launch, open, picture } from "./browser.js";
+
+// How many maps and pairs each has: a map for each level of the third axis, a pair for each cell with the baseline.
+const COMPARISONS = { matrix: { maps: 2, pairs: 10 }, hostile: { maps: 1, pairs: 1 } };
+const HOSTILE = "<img src=x onerror=window.hurt=1>";
+
+let browser;
+before(async () => {
+  browser = await launch();
+});
+after(() => browser.close());
+
+for (const [name, { maps, pairs }] of Object.entries(COMPARISONS)) {
+  describe(`the comparison that is ${name}`, () => {
+    let shown;
+    before(async () => {
+      shown = await open(browser, comparison(name));
+    });
+    after(() => shown.close());
+
+    const drawn = (selector) => shown.page.locator(`${selector}:has(canvas)`).count();
+
+    test("has a chart for each part of its cells", async () => {
+      assert.equal(await shown.page.locator("#maps .chart").count(), maps);
+      assert.equal(await drawn("#maps .chart"), maps);
+    });
+
+    test("draws the figure that is chosen", async () => {
+      const image = () =>
+        shown.page
+          .locator("#maps canvas")
+          .first()
+          .evaluate((canvas) => canvas.toDataURL());
+      const first = await image();
+      await shown.page.locator("#figure").selectOption("client.latency_ms.mean");
+      await shown.page.waitForFunction(
+        (earlier) => document.querySelector("#maps canvas").toDataURL() !== earlier,
+        first,
+      );
+      const label = await shown.page.locator("#maps .chart").first().getAttribute("aria-label");
+      assert.match(label, /^Chart: .*client\.latency_ms\.mean/);
+      // The last is the one with the odd name, where there is one.
+      const figures = await shown.page.locator("#figure option").count();
+      await shown.page.locator("#figure").selectOption({ index: figures - 1 });
+    });
+
+    test("draws the differences of each pair once it is opened", async () => {
+      assert.equal(await drawn("[data-pair]"), pairs === 1 ? 1 : 0);
+      await shown.page.locator("details").evaluateAll((all) => all.forEach((one) => (one.open = true)));
+      await shown.page.waitForFunction(
+        (count) => document.querySelectorAll("[data-pair]:has(canvas)").length === count,
+        pairs,
+      );
+      assert.equal(await drawn("[data-pair]"), pairs);
+    });
+
+    test("tells in each chart what the pointer is on, and reports no error", async () => {
+      for (const chart of await shown.page.locator(".chart").all()) await chart.hover();
+      if (SCREENSHOTS) await picture(shown.page, `comparison-${name}`);
+      assert.deepEqual(shown.seen.errors.concat(shown.seen.messages), []);
+    });
+
+    test("asks for nothing but itself", () => {
+      assert.equal(shown.seen.requests.length, 1);
+    });
+  });
+}
+
+test("hostile strings in a comparison are shown as text and do nothing", async () => {
+  const { page, seen, close } = await open(browser, comparison("hostile"));
+  await page.locator("details").evaluateAll((all) => all.forEach((one) => (one.open = true)));
+  assert.equal(await page.evaluate(() => window.hurt), undefined);
+  assert.equal(await page.locator("img").count(), 0);
+  assert.deepEqual(seen.errors.concat(seen.messages), []);
+  const tables = (await page.locator("h1, summary, table").allInnerTexts()).join("\n");
+  assert.ok(tables.includes(HOSTILE));
+  assert.ok(tables.includes("{{7*7}}"));
+  // Marks that turn the direction of text are seen, and do not act.
+  assert.ok(tables.includes("\\u202e"));
+  assert.ok(!tables.includes("\u202e"));
+  await close();
+});
