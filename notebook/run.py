@@ -83,7 +83,7 @@ def _(mo, rows, tables):
                 SELECT outcome, cause, count(*) AS requests,
                        round(quantile_cont(total_us, 0.5) / 1e3, 1) AS median_ms,
                        round(max(total_us) / 1e3, 1) AS longest_ms,
-                       round(avg(dial_duration_us) / 1e3, 1) AS connecting_ms_mean
+                       round(avg(dial_duration_us) FILTER (NOT reused) / 1e3, 1) AS connecting_ms_mean
                   FROM requests GROUP BY ALL ORDER BY requests DESC"""),
                 selection=None,
             ),

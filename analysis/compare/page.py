@@ -18,7 +18,7 @@ _STAGES = {
 # The model has no interval to draw.
 _DRAWN_STAGES = ("counters", "packets", "users")
 # What a page holds at most, over all cells and pairs: it must stay below 2 MB, and comparison.json has the rest.
-_SAMPLES = 6_000
+_SAMPLES = 3_500
 _ROWS = 1_200
 _DRAWN = 600
 # Of one pair: nobody reads more, and fewer tell nothing.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,7 +74,7 @@ def write(results: Path) -> Path:
         "scenarios": sorted({entry.scenario for entry in runs}),
         "states": sorted({entry.state for entry in runs}),
     }
-    filters = {"number": words.number, "counted": counted}
+    filters: dict[str, Callable[..., str]] = {"number": words.number, "counted": counted}
     write_file(path, page.render("index", None, context, filters, styles=("theme", "index"), charts=False))
     return path
 

@@ -110,7 +110,14 @@ def test_a_large_matrix_stays_below_two_megabytes(results: Results) -> None:
     users, places = [str(number) for number in range(9)], [str(number) for number in range(8)]
     cells = {f"{one}-{other}": int(one) * 8 + int(other) for one in users for other in places}
     runs: dict[str, list[Record]] = {
-        cell: [{"figures": {f"kernel.backend.TcpExt.Counter{index}": number + index for index in range(200)}}] * 2
+        cell: [
+            {
+                "figures": {
+                    f"kernel.backend.TcpExt.Counter{index}": 100_000 * number + index + run for index in range(200)
+                }
+            }
+            for run in (0, 7_777)
+        ]
         for cell, number in cells.items()
     }
     folder = results.series(

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from analysis import analyse, report
@@ -53,6 +54,26 @@ def test_its_cells_show_the_run(tmp_path: Path) -> None:
     for text in ("reproduced", "accept-queue-drop", "kernel.backend.TcpExt.ListenOverflows", "Accept queues against"):
         assert text in shown
     assert re.search(r"MarimoException|Traceback|BinderException", shown) is None
+
+
+def test_a_kept_connection_is_no_second_one_in_the_mean_of_connecting(tmp_path: Path) -> None:
+    def change(run: RunFolder) -> None:
+        client = run.clients["k6-1"]
+        client.requests = client.requests[:2]
+        again = client.requests[1] | {"id": 3, "iteration": 1, "reused": True, "connecting_us": 0}
+        begin_us = again["end_us"] + 1_000
+        client.requests.append(again | {"time_us": begin_us, "end_us": begin_us + 2_000})
+        for dial, duration_us in zip(client.dials, (3_000, 1_000), strict=False):
+            dial["duration_us"] = duration_us
+
+    found = beside(tmp_path / "run", change)
+    (query,) = re.findall(r'"""\s*(SELECT outcome, cause,.*?)"""', found.read_text(), re.DOTALL)
+    with duckdb.connect() as database:
+        database.read_parquet(str(tmp_path / "run" / "derived" / "requests.parquet")).create_view("requests")
+        rows = database.sql(query)
+        shown = [dict(zip(rows.columns, row, strict=True)) for row in rows.fetchall()]
+
+    assert [(row["requests"], row["connecting_ms_mean"]) for row in shown] == [(3, 2.0)]
 
 
 def test_the_users_own_changes_stay(tmp_path: Path) -> None:
