@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from analysis.words import counted
 from lab.gauges import ClientGauge, Gauges, ServerGauge
 from lab.history import SECONDS_KEPT, bars
 
@@ -119,10 +120,11 @@ class Display:
 
 
 def _client(gauge: ClientGauge) -> str:
-    text = f"{gauge.users} users, {gauge.requests} requests ({gauge.asking.per_second:.0f}/s), {gauge.failed} failed"
+    users, requests = counted(gauge.users, "user"), counted(gauge.requests, "request")
+    text = f"{users}, {requests} ({gauge.asking.per_second:,.0f}/s), {gauge.failed:,} failed"
     if gauge.errors:
         text += f": {', '.join(_kinds(gauge))}"
-    return text + (f", {gauge.dropped} iterations dropped" if gauge.dropped else "")
+    return text + (f", {counted(gauge.dropped, 'iteration')} dropped" if gauge.dropped else "")
 
 
 def _kinds(gauge: ClientGauge) -> list[str]:

@@ -86,6 +86,18 @@ def test_without_a_terminal_there_is_one_plain_line(
     )
 
 
+def test_one_user_with_one_request_is_told_as_one(
+    effective: Make, raw: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(raw / "k6-1" / "live.jsonl", second(1, 1) | {"vus": 1, "dropped_iterations": 1})
+    with Display(Console(highlight=False), "one") as display:
+        display.watch(Gauges(topology_of(effective()), raw))
+        display.phase("measure")
+        display.refresh()
+    told = capsys.readouterr().out
+    assert "1 user, 1 request (0/s), 1 failed: 1 connect time-out (1211), 1 iteration dropped ·" in told
+
+
 def test_in_a_terminal_the_queue_is_seen_to_fill_and_to_overflow(effective: Make, raw: Path) -> None:
     write(raw / "k6-1" / "live.jsonl", at(0, second(0, 0)), at(1, second(2, 0)), at(2, second(103, 100)))
     ticks = [(0, 0, 0), (1, 1, 0), (2, 2, 0), (2, 2, 60), (3, 2, 100), (5, 1, 100)]
