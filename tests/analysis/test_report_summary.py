@@ -215,4 +215,4 @@ def test_what_nothing_explains_may_be_the_main_cause_in_the_index_too(listed: Ru
     analyse(folder)
 
     assert summary.of_run(record.read(folder)).causes[0].name == "unexplained"
-    assert "<td>unexplained</td>" in index_of(folder)
+    assert ">unexplained</td>" in index_of(folder)
