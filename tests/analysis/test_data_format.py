@@ -26,9 +26,7 @@ DESCRIBED = (
 def sections(root: Path) -> list[str]:
     """The document in parts, each from one heading to the next; what stands between fences is no description."""
     document = (root / "docs" / "data-format.md").read_text()
-    return re.split(
-        r"^(?=#{2,3} )", re.sub(r"^```.*?^```$", "", document, flags=re.MULTILINE | re.DOTALL), flags=re.MULTILINE
-    )
+    return re.split(r"(?m)^(?=#{2,3} )", re.sub(r"(?ms)^```.*?^```$", "", document))
 
 
 def section(root: Path, says: str) -> str:
