@@ -306,6 +306,19 @@ def test_parts_that_explain_the_whole_only_together_name_the_greatest(scene: Sce
     assert scene.cause()[0] == "waited-for-syn-retry"
 
 
+@pytest.mark.parametrize(("waited_s", "cause"), [(0.6, "waited-in-accept-queue"), (0.4, "unexplained")])
+def test_less_than_half_is_the_cause_if_without_it_the_request_is_not_slow(
+    scene: Scene, waited_s: float, cause: str
+) -> None:
+    scene.dial()
+    scene.request(1.5, status=200)
+    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 1.499)
+    for tick in scene.run.samples["backend-1"].tick_between(BEGIN_S, BEGIN_S + waited_s + 0.05):
+        tick["listen"][0]["depth"] = 1
+
+    assert scene.cause()[0] == cause
+
+
 def busy(scene: Scene, threads: int) -> None:
     """Tomcat with two threads: what is busy, and a work that grows by a second in each second."""
     for scrape in scene.run.lines["backend-1/tomcat.jsonl"]:
