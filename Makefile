@@ -117,11 +117,11 @@ test-notebook: ## the notebook, headless, over runs of every kind
 	@setup/python.sh notebook
 	@.venv/bin/pytest tests/notebook
 
-test-pages: ## the reports and the index in headless Chromium
+test-pages: ## the reports, the index and comparisons in headless Chromium
 	@.venv/bin/python -m tests.pages.make .cache/pages
 	@CONNLAB_DOCKER_ARGUMENTS="--env CONNLAB_PAGES=/repo/.cache/pages" setup/check.sh pages tests/pages
 
-test-compose: ## the merged Compose file of every scenario
+test-compose: ## the merged Compose file of every scenario and arm
 	@$(connlab) check-compose
 
 test-collector: ## the collector's and flows' checks, on real network namespaces

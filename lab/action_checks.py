@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
+from analysis.words import number
 from lab.effective import Effective
 from lab.errors import Problem
 from lab.nearest import did_you_mean
@@ -75,4 +76,4 @@ def _load_ends(effective: Effective) -> tuple[float, str]:
     expected_s = models.expected_s(replace(effective, scenario=undisturbed))
     if expected_s is None:
         return load.max_duration, f"by load.max_duration ({format_duration(load.max_duration)})"
-    return 1000 * expected_s, f"which takes about {expected_s:.3g} s"
+    return 1000 * expected_s, f"which takes about {number(expected_s)} s"

@@ -141,7 +141,7 @@ def _kernel(gauge: ServerGauge) -> str:
     parts = []
     if gauge.limit is not None:
         full = " full" if gauge.is_full else ""
-        parts = [f"queue {gauge.depth}/{gauge.limit}{full}", f"{gauge.overflows} overflows"]
+        parts = [f"queue {gauge.depth}/{gauge.limit}{full}", counted(gauge.overflows, "overflow")]
     return ", ".join([*parts, f"{gauge.time_wait} TIME_WAIT"])
 
 

@@ -125,8 +125,8 @@ def _of_users(server: str) -> Iterator[Identity]:
     )
     yield Identity(
         "dials-unanswered",
-        "Each dial that timed out, or that k6's end cut short, is a connection whose SYNs nothing answered. One"
-        " that was held half open on purpose may be one, or was answered in vain.",
+        "Each dial that timed out, or that its request's end or k6's cut short, is a connection whose SYNs nothing"
+        " answered. One that was held half open on purpose may be one, or was answered in vain.",
         "client.dials.failed_timeout + client.dials.failed_canceled + client.dials.failed_half_open",
         f"flows.{server}.unanswered + min(flows.{server}.half_open, client.dials.failed_half_open)",
     )
