@@ -29,15 +29,13 @@ for (const [name, { maps, pairs }] of Object.entries(COMPARISONS)) {
     });
 
     test("draws the figure that is chosen", async () => {
-      const image = () =>
-        shown.page
-          .locator("#maps canvas")
-          .first()
-          .evaluate((canvas) => canvas.toDataURL());
-      const first = await image();
+      // A chart draws on several canvases, of which some stay as they are.
+      const image = () => [...document.querySelectorAll("#maps canvas")].map((canvas) => canvas.toDataURL()).join();
+      const first = await shown.page.evaluate(image);
       await shown.page.locator("#figure").selectOption("client.latency_ms.mean");
       await shown.page.waitForFunction(
-        (earlier) => document.querySelector("#maps canvas").toDataURL() !== earlier,
+        (earlier) =>
+          [...document.querySelectorAll("#maps canvas")].map((canvas) => canvas.toDataURL()).join() !== earlier,
         first,
       );
       const label = await shown.page.locator("#maps .chart").first().getAttribute("aria-label");
