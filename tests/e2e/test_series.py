@@ -16,8 +16,8 @@ from .conftest import ROOT, connlab, left_behind, start, wait_until
 pytestmark = pytest.mark.e2e
 
 NAME = "e2e-places"
-# Who meets no free place fails with its one SYN, before the first place is free again; the gap leaves Tomcat the time to
-# take one from its queue before the next comes.
+# Who meets no free place fails with its one SYN, before the first place is free again; the gap leaves Tomcat the time
+# to take one from its queue before the next comes.
 MATRIX = """\
 schema: 1
 title: "Places by two knobs, for two loads"
