@@ -46,6 +46,13 @@ def _to_explain(joined: Joined) -> int:
     return int(joined.rows("SELECT count(*) AS value FROM attributed")[0]["value"])
 
 
+# The window may begin just after the first tick that there is, and a SYN needs one before it.
+_UNSAMPLED = """
+    SELECT count(*) AS value FROM queue_proof JOIN connections USING (observer, id)
+     WHERE in_window AND syns_unsampled > 0
+"""
+
+
 def spoilt_evidence(run: Run, joined: Joined) -> Unknown | None:
     """What the servers' evidence for causes lacks; None if it is sound."""
     missing = []
@@ -63,6 +70,9 @@ def spoilt_evidence(run: Run, joined: Joined) -> Unknown | None:
             logs = {Evidence.ACCESS: "access", Evidence.ERRORS: "errors"}
             found.append(run.resting_on(servers, logs, lambda _: True))
         missing += [each for each in found if isinstance(each, Unknown)]
+    unsampled = joined.rows(_UNSAMPLED)[0]["value"]
+    if unsampled:
+        missing.append(unknown(f"there are no samples around the SYNs of {unsampled} connections"))
     return merge(*missing) if missing else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from analysis import limits, scrapes, timeline
@@ -42,6 +43,8 @@ def examine_scrape(page: str, instance: str, scrape: Scrape, window: Window | No
         report.add(f"{instance} was ended by the lab, and what it had counted with it", Evidence.SCRAPES)
     if window is None:
         return report
+    if any(later < earlier for earlier, later in pairwise(scrape.times_us)):
+        report.add(f"{page}.jsonl has readings that go back in time", Evidence.SCRAPES)
     # Those before and after are of a server that starts or stops.
     errors = sum(window.start_us <= time_us <= window.end_us for time_us in scrape.errors_us)
     if errors:
