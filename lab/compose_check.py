@@ -20,18 +20,9 @@ _CLIENTS = ("accept-queue-healthy", "load.instances=3")
 def all_runs() -> Iterator[Effective]:
     """Give each of the lab's scenarios as it is run, arm by arm where it has arms, and one with three clients."""
     for slug in effectives.slugs():
-        yield from runs_of(slug)
+        yield from arms.variants(effectives.resolve(slug))
     slug, several = _CLIENTS
     yield effectives.resolve(slug, [several])
-
-
-def runs_of(slug: str, folder: Path | None = None) -> Iterator[Effective]:
-    """Give a scenario as it is run: each of its arms, which may have a path of its own, or itself where it has none."""
-    base = effectives.resolve(slug, folder=folder)
-    if base.scenario.arms is None:
-        yield base
-    else:
-        yield from (planned.effective for planned in arms.plan(base, (), folder).cells.values())
 
 
 def check(runs: Iterable[Effective]) -> int:

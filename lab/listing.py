@@ -35,14 +35,9 @@ def in_order(scenarios: Iterable[Effective]) -> list[Effective]:
     return sorted(scenarios, key=key)
 
 
-def paths_of(effective: Effective) -> list[str]:
+def paths_of(variants: Iterable[Effective]) -> list[str]:
     """Give the path of a scenario, or those of its arms where they differ, as `k6 → nginx → backend`."""
-    of_arms = (
-        [planned.cell.path for planned in arms.plan(effective, ()).cells.values()]
-        if effective.scenario.arms
-        else [effective.scenario.path]
-    )
-    return list(dict.fromkeys(" → ".join(path) for path in of_arms))
+    return list(dict.fromkeys(" → ".join(one.scenario.path) for one in variants))
 
 
 def summary(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, Any]:
@@ -56,25 +51,18 @@ def summary(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, An
         BadInput: its arms cannot be planned.
     """
     scenario = effective.scenario
-    runs = _runs(effective, overrides)
-    expected = [models.expected_s(one) for one in runs]
+    variants, repetitions = arms.variants(effective, overrides), scenario.arms.repetitions if scenario.arms else 1
+    # The arms differ in how long their load takes.
+    expected = [models.expected_s(one) for one in variants]
     return {
         "scenario": effective.slug,
         "experiment": scenario.experiment,
         "title": scenario.title,
-        "paths": paths_of(effective),
-        "load_s": None if None in expected else sum(filter(None, expected)),
-        "load_s_min": sum(models.least_s(one) for one in runs),
-        "runs": len(runs),
+        "paths": paths_of(variants),
+        "load_s": None if None in expected else repetitions * sum(filter(None, expected)),
+        "load_s_min": repetitions * sum(models.least_s(one) for one in variants),
+        "runs": repetitions * len(variants),
     }
-
-
-def _runs(effective: Effective, overrides: Iterable[str]) -> list[Effective]:
-    """Give what each run of a scenario is: the arms differ in how long their load takes."""
-    if not effective.scenario.arms:
-        return [effective]
-    plan = arms.plan(effective, overrides)
-    return [plan.cells[cell].effective for cell, _ in plan.order()]
 
 
 def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:

@@ -13,6 +13,7 @@ from lab.effective import Effective
 from lab.errors import BadInput, Problem
 from lab.experiments import lines
 from lab.experiments.lines import Line
+from lab.series import arms
 from lab.series.record import Verdict
 
 DOCUMENT = paths.ROOT / "docs" / "experiments.md"
@@ -97,7 +98,7 @@ def readme(text: str, scenarios: Iterable[Effective], recorded: Sequence[Line]) 
         (
             f"[{one.slug}](scenarios/{one.slug}/README.md)",
             one.scenario.experiment,
-            "; ".join(listing.paths_of(one)),
+            "; ".join(listing.paths_of(arms.variants(one))),
             _cell(one.scenario.title),
             _claim(one, counting),
             _count(counting),

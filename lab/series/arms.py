@@ -77,6 +77,17 @@ def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) 
     return planned
 
 
+def variants(base: Effective, overrides: Iterable[str] = (), folder: Path | None = None) -> list[Effective]:
+    """Give a scenario as it is run: each of its arms, which may have a path of its own, or itself where it has none.
+
+    Raises:
+        BadInput: as `plan`.
+    """
+    if base.scenario.arms is None:
+        return [base]
+    return [planned.effective for planned in plan(base, overrides, folder).cells.values()]
+
+
 def alone(base: Effective, overrides: Iterable[str], name: str, folder: Path | None = None) -> Effective:
     """Give one arm as a scenario of its own; what the user sets goes over what the arm sets.
 

@@ -10,6 +10,8 @@ from ruamel.yaml import YAML
 from lab import compose_check
 from lab.compose import run_file, write_run_file
 from lab.docker import DockerFailed
+from lab.effective import resolve
+from lab.series import arms
 from lab.topology import topology_of
 from tests.lab.support import MINIMAL, FakeDocker, Make, Write, yaml_with
 from tests.lab.test_series_arms import ARMS
@@ -133,7 +135,8 @@ def test_compose_checks_each_different_file_of_scenarios_and_their_arms_once(
         checked[file.stem] = {service for service in named if not service.startswith("collector-")}
 
     monkeypatch.setattr("lab.compose.compose", see)
-    runs = [one for slug in ("with-arms", "one", "its-like") for one in compose_check.runs_of(slug, folder)]
+    bases = [resolve(slug, folder=folder) for slug in ("with-arms", "one", "its-like")]
+    runs = [one for base in bases for one in arms.variants(base, folder=folder)]
     assert compose_check.check(runs) == 3
     assert checked == {
         "0-with-arms-keep-alive": {"k6-1", "backend-1"},
@@ -144,8 +147,9 @@ def test_compose_checks_each_different_file_of_scenarios_and_their_arms_once(
 
 def test_what_compose_refuses_of_one_is_told(write_scenario: Write, fake_docker: FakeDocker) -> None:
     fake_docker.says('"compose "*"2-one-proxied.yaml"*', stderr="services.nginx is not valid", exit_code=15)
+    folder = write_scenario(MINIMAL + ARMS)
     with pytest.raises(DockerFailed, match=r"services\.nginx is not valid"):
-        compose_check.check(compose_check.runs_of("one", write_scenario(MINIMAL + ARMS)))
+        compose_check.check(arms.variants(resolve("one", folder=folder), folder=folder))
 
 
 def test_the_lab_s_own_scenarios_are_checked_arm_by_arm_and_with_several_clients(
