@@ -85,7 +85,7 @@ class Effective:
         return [
             Stated(one.claim(), self.where("predictions", index, "expression"))
             for index, one in enumerate(self.scenario.predictions)
-            if not one.compares_arms and (one.arms is None or self.variant.arm in one.arms)
+            if one.judges(self.variant.arm)
         ]
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from lab import effective as effectives
-from lab import paths, reports, verdicts
+from lab import paths, reports, twins, verdicts
 from lab.effective import Effective
 from lab.errors import BadInput, ExitCode
 from lab.lesson import reveal
@@ -126,16 +126,18 @@ def planned(slug: str) -> Effective:
 
 
 def all_planned() -> Iterator[Effective]:
-    """Give every scenario; what is wrong with any is told at once, when all were read.
+    """Give every scenario, with a twin that is there; what is wrong with any is told at once, when all were read.
 
     Raises:
         BadInput: something is.
     """
     problems = effectives.misnamed(paths.SCENARIOS)
+    catalogue: dict[str, Effective] = {}
     for slug in effectives.slugs(paths.SCENARIOS):
         try:
-            yield planned(slug)
+            yield catalogue.setdefault(slug, planned(slug))
         except BadInput as error:
             problems += error.problems
+    problems += [] if problems else twins.lacking(catalogue)
     if problems:
         raise BadInput(problems)

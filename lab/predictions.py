@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from lab import twins
 from lab.effective import Effective
 from lab.errors import Problem
 from lab.scenario import Published
@@ -31,6 +32,7 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
             what = f"prediction '{prediction.id}' is about arms, and the scenario has none"
             yield Problem(what, effective.where("predictions", index), "write arms, or leave it to every run")
     yield from _claim_problems(effective, seen)
+    yield from twins.problems(effective)
     for stated in effective.predictions:
         try:
             predictions.check(stated.prediction.expression, effective.scenario.path, knobs)

@@ -85,6 +85,10 @@ class Prediction(Claim):
         """Whether it is about the series as a whole, and not about each run."""
         return bool(_OF_ARMS.search(self.expression))
 
+    def judges(self, arm: str | None) -> bool:
+        """Whether it is about each run of an arm; None stands for a scenario without arms."""
+        return not self.compares_arms and (self.arms is None or arm in self.arms)
+
     def claim(self) -> Claim:
         """Give what the records of a run and of a series keep of it."""
         return Claim(id=self.id, says=self.says, expression=self.expression)
@@ -114,6 +118,16 @@ class ClaimTest(Group):
         default_factory=list
     )
     but: Annotated[Text | None, Field(description="What these predictions leave open of what was published")] = None
+
+
+class Twin(Group):
+    """Where the signal must not show: in an arm, in the twin of another scenario, or, of a healthy one, nowhere."""
+
+    scenario: Annotated[Name | None, Field(description="The scenario whose twin it is; this one")] = None
+    arm: Annotated[Name | None, Field(description="The arm in which the signal does not show")] = None
+    clean: Annotated[
+        list[Name], Field(description="Predictions of one run that are all true where the signal does not show")
+    ] = Field(default_factory=list)
 
 
 class Budget(Group):
@@ -204,3 +218,4 @@ class Scenario(Group):
     claim: Annotated[ClaimTest | None, Field(description="Which predictions tell whether what was published holds")] = (
         None
     )
+    twin: Annotated[Twin | None, Field(description="The healthy twin, and the predictions by which it is clean")] = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
 from analysis.words import counted
-from lab import listing, outcome, paths
+from lab import listing, outcome, paths, twins
 from lab.effective import Effective
 from lab.errors import BadInput, Problem
 from lab.experiments import lines
@@ -43,6 +43,10 @@ A prediction is this lab's own, and may contradict what was published. `claim` s
 of the runs the predictions that the scenario names for it (`claim` in its scenario.yaml) bore it out, or refuted it, \
 and what they leave open.
 
+`twin` is where the signal must not show: an arm of the scenario, an arm of another one, another one as a whole, or, \
+of a scenario that is healthy itself, all of it (`twin` in its scenario.yaml). It is clean in the recorded runs in \
+which every prediction held that says so.
+
 `make record SCENARIO=<slug> RUNS=10` (or `SCENARIO=all`) records runs until there are so many. Runs of an earlier \
 version of a scenario, with other knobs or predictions, do not count: a prediction that a run refuted and that was \
 changed for it, say, begins anew. `earlier` has the verdicts of those.
@@ -61,20 +65,23 @@ def write() -> list[Path]:
     return list(FILES)
 
 
-def document(scenarios: Iterable[Effective], recorded: Sequence[Line]) -> str:
+def document(scenarios: Sequence[Effective], recorded: Sequence[Line]) -> str:
     """Give the content of docs/experiments.md."""
+    catalogue = {one.slug: one for one in scenarios}
     rows = []
     used: list[Line] = []
     for effective in listing.in_order(scenarios):
         counting = lines.counting(effective, recorded)
         used += counting
-        rows.append(_row(effective, counting, [line for line in recorded if line.scenario == effective.slug]))
+        earlier = _tally([one for one in recorded if one.scenario == effective.slug and one not in counting])
+        rows.append(_row(effective, counting, _twin(effective, catalogue, recorded), earlier))
     header = (
         "id",
         "scenario",
         "published",
         "here",
         "claim",
+        "twin",
         "verdict",
         "earlier",
         "unexplained",
@@ -136,18 +143,35 @@ def _conditions(used: Sequence[Line]) -> Iterator[str]:
     yield ""
 
 
-def _row(effective: Effective, counting: Sequence[Line], recorded: Sequence[Line]) -> Sequence[str]:
+def _row(effective: Effective, counting: Sequence[Line], twin: str, earlier: str) -> Sequence[str]:
     published = effective.scenario.published
     first = (effective.scenario.experiment, f"[{effective.slug}](../scenarios/{effective.slug}/README.md)")
     says = _cell(published.says or "") if published else ""
-    earlier = _tally([line for line in recorded if line not in counting])
     if not counting:
-        return (*first, says, _NONE, "", "", earlier, "", "", "")
+        return (*first, says, _NONE, "", twin, "", earlier, "", "", "")
     here = published.here.items() if published else ()
     figures = "<br>".join(f"{_cell(name)}: {_figure(expression, counting)}" for name, expression in here)
     claim = "; but ".join(filter(None, (_claim(effective, counting), _but(effective))))
     rest = (_unexplained(counting), _identities(counting), _takes(counting))
-    return (*first, says, figures, claim, _verdict(counting), earlier, *rest)
+    return (*first, says, figures, claim, twin, _verdict(counting), earlier, *rest)
+
+
+def _twin(effective: Effective, catalogue: Mapping[str, Effective], recorded: Sequence[Line]) -> str:
+    """Write where the signal must not show, and in how many runs it did not."""
+    found = twins.resolved(effective, catalogue)
+    if found is None:
+        return ""
+    where, names = found
+    counting = lines.counting(where, recorded)
+    shows = sum(not {*names}.isdisjoint(line.false) for line in counting)
+    clean = sum({*names}.isdisjoint((*line.false, *line.unknown)) for line in counting)
+    others = (("not", shows), ("unknown", len(counting) - clean - shows))
+    parts = [f"clean in {clean} of {len(counting)}", *(f"{word} in {count}" for word, count in others if count)]
+    of = ", ".join(parts) if counting else _NONE
+    own = where.scenario.twin
+    arm = [own.arm] if own and own.arm else []
+    link = [f"[{where.slug}](../scenarios/{where.slug}/README.md)"] if where is not effective else []
+    return f"{', '.join(link + arm) or 'itself'}: {of}"
 
 
 def _claim(effective: Effective, counting: Sequence[Line]) -> str:

@@ -18,8 +18,8 @@ from lab.errors import BadInput, Problem
 from lab.series.record import Verdict
 
 # What a scenario says in words does not change what is measured; nor do other sizes of it, where it comes from, and
-# which predictions speak of what was published.
-_WORDS = {"title": True, "experiment": True, "question": True, "presets": True, "published": True, "claim": True}
+# which predictions speak of what was published, or of the twin.
+_WORDS = dict.fromkeys(("title", "experiment", "question", "presets", "published", "claim", "twin"), True)
 _SAYS = {"predictions": {"__all__": {"says"}}}
 
 

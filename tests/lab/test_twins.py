@@ -1,0 +1,105 @@
+"""Healthy twins: what may be one, where it is, and in how many recorded runs it was clean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lab import outcome, twins
+from lab.effective import Effective
+from lab.errors import BadInput
+from lab.experiments import documents
+from tests.lab.support import MINIMAL, Make
+from tests.lab.test_experiments import line
+from tests.lab.test_series_arms import ARMS, COMPARED
+
+
+def with_twin(*content: str, arms: bool = False) -> str:
+    keys = "".join(f"  {one}\n" for one in content)
+    return f"{MINIMAL}{COMPARED + ARMS if arms else ''}twin:\n{keys}"
+
+
+def cell(effective: Effective, *recorded: tuple[list[str], list[str]]) -> str:
+    """The twin's cell, by the false and the unknown predictions of recorded runs."""
+    taken = [line(effective, n, false=false, unknown=unknown) for n, (false, unknown) in enumerate(recorded, start=1)]
+    return documents.document([effective], taken).splitlines()[-1].split("|")[6].strip()
+
+
+# --- the repository's own scenarios --------------------------------------------------------------------------
+
+
+def test_every_scenario_of_the_lab_names_its_twin() -> None:
+    assert [one.slug for one in outcome.all_planned() if one.scenario.twin is None] == []
+
+
+def test_every_twin_is_in_a_scenario_that_says_what_is_clean() -> None:
+    catalogue = {one.slug: one for one in outcome.all_planned()}
+    for effective in catalogue.values():
+        found = twins.resolved(effective, catalogue)
+        assert found is not None
+        assert found[1]
+
+
+# --- what may be one -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (with_twin("scenario: another", "clean: [served]"), "that of another scenario, or what is clean here"),
+        (with_twin("scenario: another", "arm: an-arm"), "that of another scenario, or what is clean here"),
+        (with_twin("arm: an-arm"), "that of another scenario, or what is clean here"),
+        (with_twin("arm: an-arm", "clean: [served]"), "the scenario has no arms"),
+        (with_twin("clean: [serve]"), "no prediction is named 'serve'.*did you mean 'served'"),
+        (with_twin("clean: [served]", arms=True), "one of keep-alive, no-keep-alive, proxied"),
+        (with_twin("arm: kept", "clean: [served]", arms=True), "one of keep-alive, no-keep-alive, proxied"),
+        (with_twin("arm: keep-alive", "clean: [faster]", arms=True), "'faster' is not about the runs of keep-alive"),
+        (with_twin("arm: keep-alive", "clean: [closed]", arms=True), "'closed' is not about the runs of keep-alive"),
+    ],
+)
+def test_a_twin_that_nothing_can_tell_is_refused_at_its_line(effective: Make, text: str, message: str) -> None:
+    with pytest.raises(BadInput, match=rf"(?s)scenario\.yaml:\d+.*{message}|{message}"):
+        effective(text=text)
+
+
+def test_a_twin_in_a_scenario_that_is_not_there_or_has_none_is_refused(effective: Make) -> None:
+    one = effective(text=with_twin("scenario: another"))
+    line_of_name = MINIMAL.count("\n") + 2
+    [missing] = twins.lacking({"one": one})
+    assert missing.what == "there is no scenario 'another'"
+    assert str(missing.where).endswith(f":{line_of_name}")
+    # A twin of a twin is none: it says nothing of its own.
+    for other in (effective(), effective(text=with_twin("scenario: one"))):
+        [silent, *_] = twins.lacking({"one": one, "another": replace(other, slug="another")})
+        assert silent.what == "another does not say what is clean in it"
+        assert str(silent.where).endswith(f":{line_of_name}")
+    healthy = replace(effective(text=with_twin("clean: [served]")), slug="another")
+    assert list(twins.lacking({"one": one, "another": healthy})) == []
+
+
+# --- what the record says of it ------------------------------------------------------------------------------
+
+
+def test_an_arm_is_clean_by_its_own_predictions_alone(effective: Make) -> None:
+    one = effective(text=with_twin("arm: keep-alive", "clean: [served]", arms=True))
+    others = (["no-keep-alive/served", "keep-alive/other"], ["proxied/served", "faster"])
+    assert cell(one, ([], []), others) == "keep-alive: clean in 2 of 2"
+    assert cell(one, ([], []), (["keep-alive/served"], []), ([], ["keep-alive/served"])) == (
+        "keep-alive: clean in 1 of 3, not in 1, unknown in 1"
+    )
+
+
+def test_a_healthy_scenario_is_its_own_twin(effective: Make) -> None:
+    one = effective(text=with_twin("clean: [served]"))
+    assert cell(one, ([], []), (["served"], [])) == "itself: clean in 1 of 2, not in 1"
+    assert cell(one) == "itself: not recorded yet"
+    assert cell(effective(), ([], [])) == ""
+
+
+def test_the_twin_of_another_scenario_is_told_by_the_runs_of_that_one(effective: Make) -> None:
+    one = effective(text=with_twin("scenario: another"))
+    other = replace(effective(text=with_twin("arm: keep-alive", "clean: [served]", arms=True)), slug="another")
+    taken = [line(one, 1, false=["served"]), line(other, 2), line(other, 3, unknown=["keep-alive/served"])]
+    told = "[another](../scenarios/another/README.md), keep-alive: clean in 1 of 2, unknown in 1"
+    assert f"| {told} |" in documents.document([one, other], taken)
