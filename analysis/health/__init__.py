@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis import processes
-from analysis.health import host, k6, kept, sampler, servers
+from analysis.health import arrivals, host, k6, kept, sampler, servers
 from analysis.health.problems import Evidence, Health, Problem, Report
 from analysis.values import Unknown, is_number
 
@@ -25,7 +25,7 @@ def examine(raw: RawRun) -> Health:
         sampler.examine_clock(raw.samples.values(), window),
         host.examine(raw, window),
         *([k6.examine_users(raw)] if raw.clients else []),
-        *filter(None, [kept.examine(raw, window)]),
+        *filter(None, [arrivals.examine(raw, window), kept.examine(raw, window)]),
         *(sampler.examine(instance, samples, window) for instance, samples in raw.samples.items()),
         *(
             k6.examine(instance, client, exits.get(instance), _cpu_percent(raw, instance, window), _due(raw))

@@ -76,7 +76,8 @@ _SPOILT_BY = {
     Evidence.LOAD: (
         "k6's end out of order, or by an exit code other than"
         f" {' and '.join(map(str, limits.K6_EXITS_IN_ORDER))}; dropped or interrupted iterations; users who never"
-        " asked for anything; connections that k6 closed and its users would have kept, while others asked for one;"
+        " asked for anything; users who were to come one after another and came together as the last place of an accept"
+        " queue was taken; connections that k6 closed and its users would have kept, while others asked for one;"
         f" of a spike's requests less than {limits.ARRIVALS_PERCENT_MIN:g} % begun; processors idle for less than"
         f" {limits.HOST_IDLE_PERCENT_MIN:g} % of the load while k6 took more than {limits.K6_CPU_SHARE_PERCENT_MAX:g} %"
         f" of them; more than {limits.LATE_TICKS_PERCENT_MAX:g} % of the ticks beside k6 late by half a period, or a"

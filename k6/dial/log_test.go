@@ -10,6 +10,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -211,4 +214,94 @@ func TestAVUWithAnotherDialerIsRefused(t *testing.T) {
 		t.Error("a transport that is not k6's own was taken")
 	}
 	log.lines()
+}
+
+func TestADialBeginsWithItsTimeOut(t *testing.T) {
+	log, timeout := newRecorded(t), time.Minute
+	socketMade := 5 * time.Second
+	began := time.Now().Add(-socketMade)
+	for name, one := range map[string]struct {
+		asked    time.Time
+		deadline time.Time
+		want     time.Time
+	}{
+		"a moment before connect(2)":          {asked: began.Add(-time.Second), deadline: began.Add(timeout), want: began},
+		"never before it is asked for":        {asked: began, deadline: began.Add(timeout - time.Second), want: began},
+		"never after connect(2), nor later":   {asked: began, deadline: began.Add(2 * timeout)},
+		"with connect(2), without a time-out": {asked: began},
+	} {
+		ctx := t.Context()
+		if !one.deadline.IsZero() {
+			bounded, cancel := context.WithDeadline(ctx, one.deadline)
+			defer cancel()
+			ctx = bounded
+		}
+		dial := log.begin(1)
+		dial.start = one.asked
+		before := time.Now()
+		dial.connecting(beginning(ctx, timeout), "192.0.2.1:80", nil, time.Hour)
+		dial.look.Stop()
+		if one.want.IsZero() {
+			if dial.start.Before(before) || dial.start.After(time.Now()) {
+				t.Errorf("%s: it began %v after it was asked for", name, dial.start.Sub(one.asked))
+			}
+		} else if !dial.start.Equal(one.want) {
+			t.Errorf("%s: it began %v after it was asked for", name, dial.start.Sub(one.asked))
+		}
+	}
+}
+
+func TestADialThatIsGivenUpLastsItsTimeOutAtLeast(t *testing.T) {
+	log := newRecorded(t)
+	// A queue of one that nobody empties.
+	full := fullListener(t)
+	const timeout = 20 * time.Millisecond
+	for range 20 {
+		if _, err := log.dialer(timeout).DialContext(t.Context(), "tcp", full); err == nil {
+			t.Fatal("it connected")
+		}
+	}
+	if err := log.journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(filepath.Join(log.folder, "dials.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range strings.Split(string(content), "\n") {
+		var dial struct {
+			Kind       string
+			DurationUS int64 `json:"duration_us"`
+		}
+		if text != "" && json.Unmarshal([]byte(text), &dial) == nil && dial.Kind == "dial" && dial.DurationUS < timeout.Microseconds() {
+			t.Errorf("%s", text)
+		}
+	}
+}
+
+// fullListener gives the address of a socket whose accept queue is full.
+func fullListener(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(name.(*syscall.SockaddrInet4).Port))
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return address
 }

@@ -33,16 +33,33 @@ func noteSocket(connectTimeout time.Duration) func(context.Context, string, stri
 	delay := min(lookDelay, connectTimeout/4)
 	return func(ctx context.Context, _, address string, socket syscall.RawConn) error {
 		if dial, _ := ctx.Value(pendingKey{}).(*pending); dial != nil {
-			dial.connecting(address, socket, delay)
+			dial.connecting(beginning(ctx, connectTimeout), address, socket, delay)
 		}
 		return nil
 	}
 }
 
-func (d *pending) connecting(address string, socket syscall.RawConn, delay time.Duration) {
+// beginning is when a dial's time-out began to run, the moment before its socket was made: counted from connect(2), a dial
+// that was given up in time could seem to have been given up early.
+func beginning(ctx context.Context, connectTimeout time.Duration) time.Time {
+	now := time.Now()
+	if deadline, bounded := ctx.Deadline(); bounded {
+		if began := deadline.Add(-connectTimeout); began.Before(now) {
+			return began
+		}
+	}
+	return now
+}
+
+// connecting notes what connect(2) is about to do. A dial does not begin before the request that asks for it, whose own
+// time-out may be the shorter one.
+func (d *pending) connecting(began time.Time, address string, socket syscall.RawConn, delay time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.start, d.remote = time.Now(), address
+	if began.After(d.start) {
+		d.start = began
+	}
+	d.remote = address
 	d.look = time.AfterFunc(delay, func() {
 		local := localAddress(socket)
 		d.mu.Lock()

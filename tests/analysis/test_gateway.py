@@ -220,6 +220,7 @@ def test_a_request_that_waited_for_the_pool(run: RunFolder) -> None:
     ("ports", "cause"), [("50001 50002", "ephemeral-ports-exhausted"), ("50001 50003", "upstream")]
 )
 def test_the_gateway_is_out_of_ports_only_if_all_are_held(run: RunFolder, ports: str, cause: str) -> None:
+    run.set_knobs(load__users=1)
     run.manifest["sysctls"]["gateway"]["net.ipv4.ip_local_port_range"] = ports.replace(" ", "\t")
     run.clients["k6-1"].requests[0] |= {"status": 502, "error_code": 1502}
     dialled(run, "address-not-available")

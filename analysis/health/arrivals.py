@@ -1,0 +1,83 @@
+"""Examines whether users who were to come one after another did so where the last place of an accept queue was taken.
+
+The kernel looks for room in the queue when a SYN comes, and again when the handshake ends. Of two handshakes under way
+at once the second may find room that the first is about to take, on another processor: the queue then holds one more
+than its limit says. Or its last ACK is dropped. Either way the count is not that of users who come one after another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from analysis.health.problems import Evidence, Report
+from analysis.values import is_number
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analysis.rawrun import RawRun
+    from analysis.window import Window
+
+# The workloads whose users come one after another, if load.arrival_gap is not 0.
+_IN_TURN = ("users", "tcp", "slow_clients")
+
+_TOGETHER = """
+WITH connections AS (
+  SELECT *, row_number() OVER () AS id FROM read_parquet($path)
+   WHERE first_time_us >= $start_us AND list_contains($addresses, server_address)
+), taken AS (
+  SELECT id, client_address, client_port, server_address, server_port, handshake_ack_time_us AS end_us,
+         list_max(list_filter(syn_times_us, lambda at_us: at_us <= handshake_ack_time_us)) AS begin_us
+    FROM connections WHERE handshake_ack_time_us IS NOT NULL
+), refused AS (
+  SELECT connections.server_address, connections.server_port,
+         unnest(list_filter(syn_times_us, lambda at_us: begin_us IS NULL OR at_us < begin_us)) AS at_us
+    FROM connections LEFT JOIN taken USING (id) WHERE synack_count = 0 OR begin_us IS NOT NULL
+), last AS (
+  SELECT DISTINCT taken.* FROM refused
+  ASOF JOIN taken ON refused.server_address = taken.server_address AND refused.server_port = taken.server_port
+                     AND refused.at_us >= taken.end_us
+)
+SELECT last.client_address, last.client_port, other.client_address, other.client_port
+  FROM last JOIN taken AS other
+       ON other.server_address = last.server_address AND other.server_port = last.server_port
+          AND other.id <> last.id AND other.begin_us <= last.end_us AND other.end_us >= last.begin_us
+ ORDER BY last.end_us LIMIT 1
+"""
+
+
+def examine(raw: RawRun, window: Window | None) -> Report | None:
+    """Report on handshakes that ended together as a queue became full; None where users are to come together."""
+    knobs = {name: knob.value for name, knob in raw.manifest.knobs.items()}
+    workload, gap_ms = knobs.get("load.workload"), knobs.get("load.arrival_gap")
+    if window is None or workload not in _IN_TURN or not is_number(gap_ms) or gap_ms == 0:
+        return None
+    report = Report("arrivals")
+    for instance, reduction in raw.reductions.items():
+        if reduction.rows is None:
+            continue
+        addresses = raw.manifest.addresses.get(instance, [])
+        pair = _together(reduction.rows, window.start_us, addresses)
+        if pair:
+            report.add(
+                f"{pair[0]} and {pair[1]} connected at the same moment as the last place of {instance}'s accept queue"
+                " was taken: users who were to come one after another came together",
+                Evidence.LOAD,
+            )
+    return report
+
+
+def _together(path: Path, start_us: int, addresses: list[str]) -> tuple[str, str] | None:
+    """Give the two ends of the first such pair.
+
+    Args:
+        path: the connections of a capture.
+        start_us: from when on, Unix epoch.
+        addresses: those of the server, as far as it is one.
+    """
+    with duckdb.connect() as database:
+        parameters = {"path": str(path), "start_us": start_us, "addresses": addresses}
+        row = database.execute(_TOGETHER, parameters).fetchone()
+    return (f"{row[0]}:{row[1]}", f"{row[2]}:{row[3]}") if row else None

@@ -1,0 +1,157 @@
+"""Whether users came one after another where it counts: as the last place of an accept queue was taken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analysis import manifest
+from analysis.figures import Run
+from analysis.health import arrivals
+from analysis.health.problems import Evidence
+from analysis.predictions import judge
+from analysis.rawrun import RawRun
+from analysis.window import Window
+from tests.analysis.packets import Capture, Connection
+from tests.analysis.support import MEASURE_S, SYNS_S, RunFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from analysis.health.problems import Report
+
+CLIENT, SERVER = "172.18.0.3", "172.18.0.2:8080"
+
+
+def connected(capture: Capture, second: float, port: int) -> Connection:
+    """A user who connects so long after the load began; a handshake takes 0.1 ms."""
+    return Connection(capture, f"{CLIENT}:{port}", SERVER).handshake(MEASURE_S + second)
+
+
+def turned_away(capture: Capture, second: float) -> None:
+    Connection(capture, f"{CLIENT}:49000", SERVER).syns(*(MEASURE_S + second + syn for syn in SYNS_S))
+
+
+def let_in_later(capture: Capture, second: float) -> None:
+    """A user whose first SYN gets no answer and whose second does."""
+    Connection(capture, f"{CLIENT}:49001", SERVER).syns(MEASURE_S + second).handshake(MEASURE_S + second + 1)
+
+
+def together_at_the_last_place(capture: Capture) -> None:
+    connected(capture, 0.01, 41_001)
+    connected(capture, 0.02, 41_002)
+    connected(capture, 0.02005, 41_003)
+    turned_away(capture, 0.03)
+
+
+def one_after_another(capture: Capture) -> None:
+    connected(capture, 0.01, 41_001)
+    connected(capture, 0.02, 41_002)
+    connected(capture, 0.0202, 41_003)
+    turned_away(capture, 0.03)
+
+
+def together_with_places_left(capture: Capture) -> None:
+    connected(capture, 0.01, 41_001)
+    connected(capture, 0.01005, 41_002)
+    connected(capture, 0.02, 41_003)
+    turned_away(capture, 0.03)
+
+
+def together_with_nobody_turned_away(capture: Capture) -> None:
+    connected(capture, 0.02, 41_002)
+    connected(capture, 0.02005, 41_003)
+
+
+def together_after_it(capture: Capture) -> None:
+    connected(capture, 0.01, 41_001)
+    turned_away(capture, 0.02)
+    connected(capture, 20, 41_002)
+    connected(capture, 20.00005, 41_003)
+
+
+def together_before_the_load(capture: Capture) -> None:
+    connected(capture, -0.5, 41_001)
+    connected(capture, -0.49995, 41_002)
+    turned_away(capture, 0.02)
+
+
+def together_and_one_waits(capture: Capture) -> None:
+    connected(capture, 0.02, 41_002)
+    connected(capture, 0.02005, 41_003)
+    let_in_later(capture, 0.03)
+
+
+def raw_of(run: RunFolder) -> RawRun:
+    return RawRun(run.write(), manifest.read(run.folder))
+
+
+def examine(run: RunFolder) -> Report | None:
+    raw = raw_of(run)
+    assert isinstance(raw.window, Window)
+    return arrivals.examine(raw, raw.window)
+
+
+@pytest.mark.parametrize("workload", ["users", "tcp", "slow_clients"])
+@pytest.mark.parametrize(
+    ("packets", "found"),
+    [
+        (together_at_the_last_place, 1),
+        (together_and_one_waits, 1),
+        (one_after_another, 0),
+        (together_with_places_left, 0),
+        (together_with_nobody_turned_away, 0),
+        (together_after_it, 0),
+        (together_before_the_load, 0),
+    ],
+)
+def test_users_who_take_the_last_place_together_leave_the_load_in_doubt(
+    run: RunFolder, workload: str, packets: Callable[[Capture], None], found: int
+) -> None:
+    run.set_knobs(load__workload=workload)
+    run.captures["backend-1"] = Capture()
+    packets(run.captures["backend-1"])
+    report = examine(run)
+    assert report is not None
+    assert [problem.spoils for problem in report.problems] == [{Evidence.LOAD}] * found
+    for problem in report.problems:
+        assert f"{CLIENT}:41003 and {CLIENT}:41002 connected at the same moment" in problem.message
+        assert "backend-1's accept queue" in problem.message
+
+
+def test_users_who_are_to_come_together_may(run: RunFolder) -> None:
+    run.captures["backend-1"] = Capture()
+    together_at_the_last_place(run.captures["backend-1"])
+    run.set_knobs(load__arrival_gap=0)
+    assert examine(run) is None
+    for workload in ("spike", "long_polling"):
+        run.set_knobs(load__arrival_gap=10, load__workload=workload)
+        assert examine(run) is None
+
+
+def test_without_a_capture_nothing_is_known_of_it(run: RunFolder) -> None:
+    run.set_knobs(capture__mode="off")
+    run.captures.clear()
+    report = examine(run)
+    assert report is not None
+    assert report.problems == []
+
+
+def test_a_load_in_doubt_refutes_no_prediction_but_the_ledger_s(run: RunFolder) -> None:
+    expressions = {
+        "listen.backend.depth.max == 12345": "unknown",
+        "kernel.backend.TcpExt.ListenOverflows >= 0": "true",
+        "ledger.requests.failed >= 0": "true",
+        "ledger.requests.failed < 0": "false",
+        "ledger.requests.failed < load.users": "true",
+        "ledger.requests.failed < load.users and client.requests.ok > 0": "unknown",
+    }
+    sound = Run(raw_of(run))
+    assert judge(sound, "listen.backend.depth.max == 12345").status == "false"
+    # A moment after the last of the run's own, whose handshake is still under way.
+    connected(run.captures["backend-1"], 0.02015, 41_003)
+    doubtful = Run(raw_of(run))
+    found = {expression: judge(doubtful, expression) for expression in expressions}
+    assert {expression: each.status for expression, each in found.items()} == expressions
+    assert "came together" in str(found["listen.backend.depth.max == 12345"].why)
