@@ -10,9 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"go.k6.io/k6/lib/netext"
 	"go.k6.io/k6/lib/types"
 
+	"connlab/k6/internal/fullqueue"
 	"connlab/k6/record"
 )
 
@@ -253,8 +252,7 @@ func TestADialBeginsWithItsTimeOut(t *testing.T) {
 
 func TestADialThatIsGivenUpLastsItsTimeOutAtLeast(t *testing.T) {
 	log := newRecorded(t)
-	// A queue of one that nobody empties.
-	full := fullListener(t)
+	full := fullqueue.Address(t)
 	const timeout = 20 * time.Millisecond
 	for range 20 {
 		if _, err := log.dialer(timeout).DialContext(t.Context(), "tcp", full); err == nil {
@@ -277,31 +275,4 @@ func TestADialThatIsGivenUpLastsItsTimeOutAtLeast(t *testing.T) {
 			t.Errorf("%s", text)
 		}
 	}
-}
-
-// fullListener gives the address of a socket whose accept queue is full.
-func fullListener(t *testing.T) string {
-	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Listen(fd, 0); err != nil {
-		t.Fatal(err)
-	}
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(name.(*syscall.SockaddrInet4).Port))
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return address
 }

@@ -3,9 +3,10 @@ package e2e
 import (
 	"net"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
+
+	"connlab/k6/internal/fullqueue"
 )
 
 // serve answers each connection of a listener of its own with handle, and returns the target's URL.
@@ -30,32 +31,10 @@ func serve(t *testing.T, handle func(*net.TCPConn)) string {
 
 func readRequest(conn *net.TCPConn) { _, _ = conn.Read(make([]byte, 4096)) }
 
-// fullQueue returns the URL of a socket that listens, whose accept queue is full: the kernel drops every further SYN.
+// fullQueue returns the URL of a server whose accept queue is full.
 func fullQueue(t *testing.T) string {
 	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	// The kernel holds one connection more than the backlog.
-	if err := syscall.Listen(fd, 0); err != nil {
-		t.Fatal(err)
-	}
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: name.(*syscall.SockaddrInet4).Port}).String()
-	filler, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = filler.Close() })
-	return "http://" + address
+	return "http://" + fullqueue.Address(t)
 }
 
 // The codes are k6's. That each failure keeps its own is what the analysis stands on.
