@@ -18,10 +18,14 @@ _NEVER = "0001-"
 
 
 def stop(topology: Topology, grace_s: int) -> None:
-    """End the roles, then their collectors, which so record the roles' end and write their own last lines."""
-    for services in (topology.all, [collector_of(instance) for instance in topology.all]):
-        names = existing([container_of(service) for service in services])
-        if names:
+    """End the roles along the path, then their collectors, which so record the roles' end and their own last lines.
+
+    A server that ended beside its proxy would now and then be first to close the connections that the proxy keeps, and
+    the capture would have it close what the experiment left open.
+    """
+    collectors = [collector_of(instance) for instance in topology.all]
+    for services in (*topology.instances.values(), collectors):
+        if names := existing([container_of(service) for service in services]):
             docker("stop", "--time", str(grace_s), *names, timeout_s=grace_s + 60)
 
 
