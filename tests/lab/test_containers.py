@@ -22,6 +22,5 @@ def test_roles_end_along_the_path_and_then_their_collectors(effective: Make, fak
         "stop --time 15 connlab-k6-1",
         "stop --time 15 connlab-nginx",
         "stop --time 15 connlab-backend-1 connlab-backend-2",
-        "stop --time 15 connlab-collector-k6-1 connlab-collector-nginx"
-        " connlab-collector-backend-1 connlab-collector-backend-2",
+        "stop --time 15 " + " ".join(f"connlab-collector-{instance}" for instance in topology.all),
     ]
