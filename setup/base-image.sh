@@ -19,7 +19,11 @@ pull_trixie_slim() {
   docker image inspect "$upstream" >/dev/null 2>&1 && had=yes
   if [[ -z $had ]]; then
     say "pulling $upstream …"
-    timeout 120 docker pull --quiet "$upstream" >/dev/null 2>&1 || return 1
+    local said
+    if ! said=$(timeout 300 docker pull --quiet "$upstream" 2>&1 >/dev/null); then
+      say "$upstream could not be pulled: ${said##*$'\n'}"
+      return 1
+    fi
   fi
   docker tag "$upstream" "$trixie_slim"
   # Everything that the lab brings bears a name of its own, so that 'make clean' finds it.
@@ -27,13 +31,14 @@ pull_trixie_slim() {
 }
 
 debootstrap_trixie_slim() {
-  say "no image registry answers: making the base image from Debian's archive"
+  say "making the base image from Debian's archive"
   on_debian || die "without a registry the base image is made with debootstrap, on Debian only" \
     "way on: load an image as $trixie_slim ('docker load', 'docker import') and run the command again"
   is_root || die "without a registry the base image is made with debootstrap, which needs root" \
-    "way on: run 'make setup' as root once, or load an image as $trixie_slim"
+    "way on: run setup/base-image.sh as root once, or load an image as $trixie_slim"
   command -v debootstrap >/dev/null || apt_install debootstrap
   local mirror
+  apt_update
   mirror=$(debian_mirror)
   work=$(mktemp -d /var/tmp/connlab-base.XXXXXX)
   # shellcheck disable=SC2154 # set just above, and needed when the trap runs
@@ -55,5 +60,5 @@ if [[ ! -d $certificates ]]; then
   certificates=$(mktemp -d)
   trap 'rm -rf "$certificates"' EXIT
 fi
-quietly "building $base" docker buildx build --load --network host --build-context "ca-certificates=$certificates" \
+quietly "building $base" build_image --load --build-context "ca-certificates=$certificates" \
   --build-arg "TRIXIE_SLIM=$trixie_slim" --label "connlab.base=$wanted" --tag "$base" --file base.Dockerfile .

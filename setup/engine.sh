@@ -13,15 +13,26 @@ engine_is_new() { [[ $(engine_version) =~ ^v?(2[5-9]|[3-9][0-9]|[1-9][0-9]{2,})\
 compose_answers() { [[ $(docker compose version --short 2>/dev/null) =~ ^v?(2\.(2[0-9]|[3-9][0-9])|[3-9]|[1-9][0-9]) ]]; }
 buildx_answers() { docker buildx version >/dev/null 2>&1; }
 
-# Debian 13's packages, for an older Debian from a source of their own that upgrades nothing else (priority 100).
+must_be_whole() {
+  local missing=()
+  engine_is_new || missing+=("version 25 or newer (this is $(engine_version))")
+  compose_answers || missing+=("Compose v2.20 or newer (Debian: docker-compose)")
+  buildx_answers || missing+=("buildx (Debian: docker-buildx)")
+  ((${#missing[@]} == 0)) ||
+    die "a Docker Engine answers, but this is missing: ${missing[*]}" "way on: install it and run the command again"
+}
+
+# Debian 13's packages, for an older Debian from a source of their own. They are named with their release one by one:
+# `-t trixie` would take everything that they depend on from there, too, the C library included.
 install_engine() {
-  local release packages=(docker.io docker-cli docker-compose docker-buildx iptables)
+  local release packages=(docker.io docker-cli docker-compose docker-buildx)
   release=$(. /etc/os-release && printf '%s' "${VERSION_ID:-}")
   if is_trixie_or_newer "$release"; then
-    apt_install "${packages[@]}"
+    apt_install "${packages[@]}" iptables
     return
   fi
   local mirror
+  apt_update
   mirror=$(debian_mirror)
   cat >/etc/apt/sources.list.d/connlab-trixie.sources <<SOURCES
 Types: deb
@@ -37,11 +48,13 @@ Pin: release n=trixie
 Pin-Priority: 100
 PREFERENCES
   unset CONNLAB_APT_UPDATED
-  apt_install -t trixie "${packages[@]}"
+  apt_install "${packages[@]/%//trixie}" iptables
 }
 
 start_engine() {
+  local log="tail -n 20 $dockerd_log"
   if [[ -d /run/systemd/system ]]; then
+    log="journalctl --no-pager --lines 20 --unit docker"
     quietly "starting the Docker Engine" systemctl start docker
   else
     # A pid file whose process is gone, or is another program by now, would keep the engine from starting.
@@ -62,8 +75,8 @@ start_engine() {
     engine_answers && return 0
     sleep 0.5
   done
-  tail -n 20 "$dockerd_log" >&2 || true
-  die "the Docker Engine did not answer within 30 s (asked $try times)" "way on: read $dockerd_log"
+  $log >&2 || true
+  die "the Docker Engine did not answer within 30 s (asked $try times)" "way on: read what it says: $log"
 }
 
 # A context or DOCKER_HOST of the user's own is the user's engine: never install beside it.
@@ -78,11 +91,7 @@ if own_engine; then
     "way on: start or upgrade it, or install the Compose and buildx plugins for it"
 fi
 if engine_answers; then
-  missing=()
-  engine_is_new || missing+=("version 25 or newer (this is $(engine_version))")
-  compose_answers || missing+=("Compose v2.20 or newer (Debian: docker-compose)")
-  buildx_answers || missing+=("buildx (Debian: docker-buildx)")
-  die "a Docker Engine answers, but this is missing: ${missing[*]}" "way on: install it and run the command again"
+  must_be_whole
 fi
 if [[ -S /run/docker.sock ]] && ! is_root && [[ ! -w /run/docker.sock ]]; then
   die "the Docker Engine's socket is not open to $(id -un)" \
@@ -90,14 +99,14 @@ if [[ -S /run/docker.sock ]] && ! is_root && [[ ! -w /run/docker.sock ]]; then
 fi
 if ! is_root; then
   die "no Docker Engine answers, and only root can install or start one" \
-    "way on: run 'make setup' as root once, or install: Docker Engine 25 or newer, Compose 2.20 or newer, buildx"
+    "way on: run setup/engine.sh as root once, or install: Docker Engine 25 or newer, Compose 2.20 or newer, buildx"
 fi
-if ! command -v dockerd >/dev/null || ! compose_answers || ! buildx_answers; then
+# An engine that is there is the user's, also while it rests: it is started, and nothing is installed beside it.
+if ! command -v dockerd >/dev/null; then
   on_debian || die "no Docker Engine answers, and the set-up knows how to install one on Debian only" \
     "way on: install Docker Engine 25 or newer, Compose 2.20 or newer, and buildx, then run the command again"
   install_engine
 fi
 engine_answers || start_engine
-engine_is_new || die "the Docker Engine is $(engine_version), and the lab needs 25 or newer" "way on: upgrade it and run the command again"
-compose_answers || die "Compose does not answer after the installation" "way on: run 'docker compose version' and read what it says"
+must_be_whole
 say "Docker Engine $(engine_version) and Compose $(docker compose version --short) answer"

@@ -27,11 +27,11 @@ build() {
   local image=$1 context=$2 wanted=$3
   shift 3
   [[ $(label_of "$image") == "$wanted" ]] && return
-  local arguments=(--load --network host --provenance=false --label "connlab.source=$wanted" --tag "connlab/$image")
+  local arguments=(--load --provenance=false --label "connlab.source=$wanted" --tag "connlab/$image")
   # A mirror of the user's own reaches the builds the way it reaches the user's tools.
   [[ -n ${GOPROXY:-} ]] && arguments+=(--build-arg "GOPROXY=$GOPROXY")
   [[ -f ${HOME:-/root}/.m2/settings.xml && -r ${HOME:-/root}/.m2/settings.xml ]] && arguments+=(--secret "id=maven-settings,src=${HOME:-/root}/.m2/settings.xml")
-  quietly "building connlab/$image" docker buildx build --progress plain "${arguments[@]}" "$@" "$context"
+  quietly "building connlab/$image" build_image "${arguments[@]}" "$@" "$context"
 }
 
 base=$(docker image inspect --format '{{.Id}}' connlab/base)
@@ -71,7 +71,7 @@ export_flows() {
   wanted=$(fingerprint "$base" collector setup/toolchain.Dockerfile)
   [[ -x .cache/bin/flows && $(cat "$stamp" 2>/dev/null) == "$wanted" ]] && return
   ensure go
-  quietly "building flows" docker buildx build --progress plain --network host --target export --output .cache/bin collector
+  quietly "building flows" build_image --target export --output .cache/bin collector
   printf '%s\n' "$wanted" >"$stamp"
 }
 

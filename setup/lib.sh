@@ -47,15 +47,23 @@ is_trixie_or_newer() { [[ -z $1 ]] || ((${1%%.*} >= 13)); }
 
 is_root() { [[ $(id -u) -eq 0 ]]; }
 
-apt_install() {
-  if [[ -z ${CONNLAB_APT_UPDATED:-} ]]; then
-    quietly "reading Debian's package lists" apt-get update
-    export CONNLAB_APT_UPDATED=1
-  fi
-  quietly "installing $*" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
+# A machine that has just started may be upgrading itself.
+apt() { env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@"; }
+
+apt_update() {
+  [[ -z ${CONNLAB_APT_UPDATED:-} ]] || return 0
+  quietly "reading Debian's package lists" apt update
+  export CONNLAB_APT_UPDATED=1
 }
 
-# The archive that this machine's own apt reads: the set-up names no mirror of its own.
+# Nothing is removed: what conflicts with a package is there because somebody wants it.
+apt_install() {
+  apt_update
+  quietly "installing $*" apt install -y --no-remove --no-install-recommends "$@"
+}
+
+# The archive that this machine's own apt reads: the set-up names no mirror of its own. It stands in apt's lists, so
+# `apt_update` comes first.
 debian_mirror() {
   local codename mirror
   codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
@@ -66,3 +74,6 @@ debian_mirror() {
     "way on: add one to /etc/apt/sources.list.d and run the command again"
   printf '%s\n' "${mirror%/}"
 }
+
+# With the engine's own builder, which knows the lab's images: one that the user has chosen may live in a container.
+build_image() { docker buildx build --builder "$(docker context show)" --progress plain --network host "$@"; }

@@ -202,3 +202,39 @@ def test_an_engine_that_is_too_old_is_refused(
     if code:
         assert f"this is missing: version 25 or newer (this is {version})" in ended.stderr
         assert "way on: " in ended.stderr
+
+
+@pytest.mark.parametrize(("buildx", "code"), [(0, 0), (1, 4)])
+def test_an_engine_at_rest_is_started_and_nothing_is_installed_beside_it(
+    fake_docker: FakeDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buildx: int, code: int
+) -> None:
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setenv("CONNLAB_DOCKERD_LOG", str(tmp_path / "dockerd.log"))
+    started, installed = tmp_path / "started", tmp_path / "installed"
+    programs = {"dockerd": f"touch {started}", "systemctl": f"touch {started}", "apt-get": f"touch {installed}"}
+    for name, does in {**programs, "id": "echo 0"}.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    fake_docker.says('"compose version "*', "2.26.1")
+    fake_docker.says('"context show"', "default")
+    fake_docker.says('"buildx version"', exit_code=buildx)
+    fake_docker.rules.append(f'"version "*) [[ -e {started} ]] && printf 26.1.5; exit ;;')
+    fake_docker.otherwise()
+    ended = subprocess.run([paths.SETUP / "engine.sh"], capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert ended.returncode == code
+    assert started.exists()
+    assert not installed.exists()
+    assert ("this is missing: buildx" in ended.stderr) == bool(buildx)
+
+
+def test_what_the_set_up_installs_removes_nothing_and_waits_for_others(tmp_path: Path) -> None:
+    (tmp_path / "apt-get").write_text('#!/bin/sh\necho "$*" >>"$0.log"\n')
+    (tmp_path / "apt-get").chmod(0o755)
+    file = script(tmp_path, f"PATH={tmp_path}:$PATH", "apt_install one two/trixie", "apt_install three")
+    subprocess.run([str(file)], check=True, capture_output=True, timeout=SECONDS)
+    waits, install = "-o DPkg::Lock::Timeout=300", "install -y --no-remove --no-install-recommends"
+    assert (tmp_path / "apt-get.log").read_text().splitlines() == [
+        f"{waits} update",
+        f"{waits} {install} one two/trixie",
+        f"{waits} {install} three",
+    ]
