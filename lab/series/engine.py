@@ -149,6 +149,8 @@ class Engine:
         self._progress.done(place, time.monotonic() - began)
 
     def _judge(self, place: Run, folder: Path) -> None:
+        # What an earlier analysis made of the run is no outcome any more.
+        place.holds = None
         try:
             place.verdict = self._runner.derive(folder)
         except Exception as error:  # noqa: BLE001 # whatever one run's files make of the analysis, the others go on

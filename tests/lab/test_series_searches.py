@@ -22,18 +22,20 @@ CONNECTIONS = "backend.max_connections"
 class Server(FakeRunner):
     """Fails below 160 connections."""
 
+    needs = 160
+
     def holds(self, folder: Path, expression: str) -> Literal["true", "false", "unknown"]:
         assert expression == FAILURES
         value = int(folder.name.split("max-connections-")[1].split("-")[0])
-        return "true" if value >= 160 else "false"
+        return "true" if value >= self.needs else "false"
 
 
 def asked(**changed: str) -> Asked:
     return Asked(**{"scenario": "long-polling-direct", "knob": CONNECTIONS, "until": FAILURES, **changed})  # type: ignore[arg-type] # texts alone
 
 
-def go(search: SearchPlan, runner: FakeRunner) -> record.Series:
-    made = engine(search.plan, runner)
+def go(search: SearchPlan, runner: FakeRunner, analysis: str = "a") -> record.Series:
+    made = engine(search.plan, runner, analysis=analysis)
     made.go(search.places(made))
     return record.load(made.folder)
 
@@ -68,6 +70,23 @@ def test_a_search_goes_on_where_it_was_interrupted() -> None:
     assert series.search is not None
     assert series.search.found == 160
     assert [len(place.lost) for place in series.runs] == [0, 0, 1, 0]
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_search_that_goes_on_under_another_analysis_judges_its_runs_again() -> None:
+    class Stricter(Server):
+        needs = 200
+
+    first = Server(at=lambda _: series_support.interrupt() if len(first.ran) == 3 else None)
+    with pytest.raises(Interruption):
+        go(searches.plan(asked()), first)
+    series = go(searches.plan(asked()), Stricter(), analysis="newer")
+    assert [(place.cell, place.holds) for place in series.runs[:2]] == [
+        ("max-connections-160", "false"),
+        ("max-connections-159", "false"),
+    ]
+    assert series.search is not None
+    assert series.search.found == 200
 
 
 @pytest.mark.usefixtures("elsewhere")
