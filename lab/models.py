@@ -12,7 +12,7 @@ from analysis.figures import Run
 from analysis.health import Evidence
 from analysis.manifest import Manifest
 from analysis.rawrun import RawRun
-from analysis.values import Unknown, Value
+from analysis.values import Unknown, Value, unknown
 from analysis.window import Window
 from lab import sysctls
 from lab.effective import Effective
@@ -28,8 +28,10 @@ class _Plan(Run):
     def resting_on(
         self, instances: list[str], evidence: dict[Evidence, str], compute: Callable[[Window], Value]
     ) -> Value:
-        """Compute what rests on the load as if it had been put on in full."""
-        del instances, evidence
+        """Compute what rests on the load as if it had been put on in full; nothing else is recorded yet."""
+        del instances
+        if set(evidence) - {Evidence.LOAD}:
+            return unknown("the run is to come")
         window = self.raw.window
         return window if isinstance(window, Unknown) else compute(window)
 
@@ -56,10 +58,8 @@ def names_in(expression: str) -> tuple[str, ...]:
 
 def expected_s(effective: Effective) -> float | None:
     """Estimate how long the load takes, in seconds; None where the model does not know who waits and for how long."""
-    workload = effective.scenario.knobs.load.workload
-    if workload == "spike":
-        return None
-    if workload == "users" and set(_WAITING) - set(known_before_run(effective, _WAITING)):
+    told_by_settings = effective.scenario.knobs.load.workload in ("sequential", "long_polling")
+    if not told_by_settings and set(_WAITING) - set(known_before_run(effective, _WAITING)):
         return None
     return least_s(effective)
 

@@ -167,6 +167,15 @@ def test_the_gateway_is_not_started_twice(effective: Make) -> None:
         effective(text=with_actions("at: 1s, do: restart, instance: gateway", text=text))
 
 
+@pytest.mark.parametrize("workload", ["tcp", "slow_clients", "half_open"])
+def test_where_nobody_knows_who_waits_a_load_may_last_to_its_bound(effective: Make, workload: str) -> None:
+    waiting = {"workload: users": f"workload: {workload}", "users: 3": "users: 103\n    connect_timeout: 20s"}
+    text = yaml_with(MINIMAL, waiting)
+    assert effective(text=with_actions("at: 12s, do: stop, instance: backend-1", text=text)).scenario.actions
+    with pytest.raises(BadInput, match=r"at 10m the load is over, by load.max_duration \(10m\)"):
+        effective(text=with_actions("at: 10m, do: stop, instance: backend-1", text=text))
+
+
 def test_a_load_whose_end_is_known_bounds_its_actions(effective: Make) -> None:
     spike = yaml_with(MINIMAL, {"workload: users\n    users: 3": "workload: spike\n    duration: 5s"}).replace(
         "load.users", "0"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab import models, outcome
+from lab import listing, models, outcome
 from lab.effective import resolve, slugs
 from lab.series import arms
 
@@ -51,5 +51,11 @@ def test_the_load_s_length_is_estimated(slug: str) -> None:
 
 def test_where_the_model_is_silent_no_length_is_promised() -> None:
     assert models.expected_s(resolve("accept-queue-healthy")) == 2.02
-    assert models.expected_s(resolve("connection-per-request")) is None
-    assert models.expected_s(resolve("spike-through-nginx")) is None
+    for slug in ("connection-per-request", "spike-through-nginx", "one-port", "slow-clients", "syn-queue"):
+        assert models.expected_s(resolve(slug)) is None
+        assert listing.summary(resolve(slug))["load_s"] is None
+
+
+def test_what_the_files_of_a_run_tell_is_not_known_before_it() -> None:
+    names = ("model.failed_dials_syns.min", "model.failed_dials_syns.max", "model.syns_per_failed_dial")
+    assert models.known_before_run(resolve("accept-queue-overflow"), names) == {"model.syns_per_failed_dial": 5}
