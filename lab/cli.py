@@ -11,10 +11,12 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from lab.errors import BadInput, ConnlabError, ExitCode, LabError, Problem
 
@@ -56,12 +58,16 @@ def _print_lines(lines: Iterable[str]) -> None:
 _WIDTH_ELSEWHERE = 160
 
 
+# What is printed are words of scenarios and of runs, which may look like rich's markup and are none.
+_console = partial(Console, highlight=False, markup=False, emoji=False)
+
+
 def _stdout() -> Console:
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH_ELSEWHERE)
+    return _console(width=None if sys.stdout.isatty() else _WIDTH_ELSEWHERE)
 
 
 def _stderr() -> Console:
-    return Console(stderr=True, highlight=False)
+    return _console(stderr=True)
 
 
 @app.command()
@@ -152,7 +158,7 @@ def _run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn
     scenarios = list(outcome.all_planned())
     if check:
         raise typer.Exit
-    quiet = Console(quiet=True) if as_json else _stdout()
+    quiet = _console(quiet=True) if as_json else _stdout()
     ended = everything.run_all(scenarios, _command_line(), _stderr(), quiet, new=new)
     if as_json:
         _print_json([one.as_json() for one in ended])
@@ -453,7 +459,7 @@ def advise(
     if found.knob:
         _stdout().print(f"set {found.knob} = {found.value}: {found.why}", soft_wrap=True)
         if found.command:
-            _stdout().print(f"test it: {found.command}", soft_wrap=True, markup=False)
+            _stdout().print(f"test it: {found.command}", soft_wrap=True)
     else:
         _stdout().print(found.why, soft_wrap=True)
 
@@ -545,7 +551,8 @@ def doctor(*, as_json: JsonOption = False) -> None:
         styles = {"ok": "green", "warn": "yellow", "missing": "bold red"}
         for one in findings:
             way_on = f" — {one.way_on}" if one.way_on else ""
-            _stdout().print(f"[{styles[one.state]}]{one.state:>7}[/]  {one.name}: {one.found}{way_on}", soft_wrap=True)
+            state = (f"{one.state:>7}", styles[one.state])
+            _stdout().print(Text.assemble(state, f"  {one.name}: {one.found}{way_on}"), soft_wrap=True)
     if any(finding.state == "missing" for finding in findings):
         raise typer.Exit(ExitCode.LAB_FAILED)
 

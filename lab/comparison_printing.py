@@ -76,7 +76,7 @@ def _print_pair(console: Console, pair: PairEntry, confidence: float) -> None:
     console.print(Text("set differently:" if asked else "nothing was set differently", "bold"))
     for setting in asked:
         line = f"    {setting.name}: {_setting(setting.name, setting.a)} → {_setting(setting.name, setting.b)}"
-        console.print(line, soft_wrap=True, markup=False)
+        console.print(line, soft_wrap=True)
     remarks = {texts.remark(effect) for effect in pair.effects if effect.status == "unclear"}
     # What is true of every line is said once.
     common = remarks.pop() if len(remarks) == 1 else ""
@@ -117,8 +117,7 @@ def _print_stage(console: Console, pair: PairEntry, stage: str, heading: str, co
             remark = "" if texts.remark(effect) == common else texts.remark(effect)
             name = f"{effect.figure}{_unit(effect.unit)}"
             cells = (name, texts.sample(effect.a), texts.sample(effect.b), texts.difference(effect), remark)
-            # As text: a name or a value may hold what rich would read as markup.
-            table.add_row(*map(Text, cells), style=_STYLES[effect.status])
+            table.add_row(*cells, style=_STYLES[effect.status])
         console.print(table)
     rest = [f"{len(told) - _ROWS_MAX} more that differ"] if len(told) > _ROWS_MAX else []
     for name, count in (("within the noise", counts.noise), ("equal", counts.equal), ("unknown", counts.unknown)):
@@ -148,5 +147,5 @@ def _pairs(pairs: Iterable[PairEntry]) -> Table:
         asked = ", ".join(f"{one.name} = {_setting(one.name, one.b)}" for one in pair.settings if one.asked)
         unasked = str(sum(not one.asked for one in pair.settings) or "")
         told = [_count(counts) for stage, counts in pair.counts.items() if stage != "model"]
-        table.add_row(*map(Text, (pair.b, asked, unasked, *told, most)))
+        table.add_row(pair.b, asked, unasked, *told, most)
     return table

@@ -124,12 +124,12 @@ def _ask(console: Console, text: str, figure: str, read: Callable[[str], _Answer
         if not said:
             return None
         if said == "?":
-            console.print(f"   {words.meaning(figure)}", style="dim", soft_wrap=True, markup=False)
+            console.print(f"   {words.meaning(figure)}", style="dim", soft_wrap=True)
             continue
         try:
             return read(said)
         except ValueError as error:
-            console.print(f"   {error}", style="yellow", soft_wrap=True, markup=False)
+            console.print(f"   {error}", style="yellow", soft_wrap=True)
 
 
 def read_number(text: str, unit: str) -> int | float:

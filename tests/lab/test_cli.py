@@ -9,7 +9,8 @@ import pytest
 
 from lab import effective, paths
 from lab.cli import main
-from tests.lab.support import FakeDocker, Write
+from tests.lab.support import MINIMAL, FakeDocker, Write, yaml_with
+from tests.lab.test_series_arms import ARMS, COMPARED
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -103,6 +104,17 @@ def test_show_tells_which_arms_a_prediction_is_about(connlab: Run) -> None:
     assert "\nsilence (arms full-0, full-1): Whatever the setting" in out
     assert "\npatience (arm race-0): With 0" in out
     assert "\nunexplained: The ledger" in out
+
+
+@pytest.mark.parametrize("command", [("show", "one"), ("run", "one", "--dry-run")])
+def test_a_scenario_s_own_words_are_told_as_they_are(
+    connlab: Run, write_scenario: Write, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    words = "Who on [k6, backend] asks for [/api/delay] :warning:?"
+    text = yaml_with(MINIMAL, {"A question?": f'"{words}"'})
+    monkeypatch.setattr(paths, "SCENARIOS", write_scenario(text + COMPARED + ARMS))
+    code, out, _ = connlab(*command)
+    assert (code, words in out) == (0, True)
 
 
 def test_show_marks_what_was_asked_for(connlab: Run) -> None:
