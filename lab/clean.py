@@ -67,6 +67,6 @@ def _remove(cleaned: Cleaned, kind: str, command: tuple[str, ...], names: list[s
         try:
             docker(*command, name, timeout_s=120)
         except DockerFailed as error:
-            cleaned.kept.append(f"{name}: {error.stderr.strip().splitlines()[-1]}")
+            cleaned.kept.append(f"{name}: {error.reason}")
         else:
             getattr(cleaned, kind).append(name)

@@ -18,12 +18,14 @@ class DockerFailed(LabError):
 
     Attributes:
         stderr: what it said.
+        reason: the last line of that.
     """
 
     def __init__(self, command: Sequence[str], exit_code: int, stderr: str) -> None:
         self.stderr = stderr
-        lines = [line for line in stderr.strip().splitlines() if line.strip()][-_STDERR_LINES:]
-        said = "\n  ".join(lines) or "(it said nothing)"
+        lines = [line for line in stderr.strip().splitlines() if line.strip()] or ["(it said nothing)"]
+        self.reason = lines[-1]
+        said = "\n  ".join(lines[-_STDERR_LINES:])
         super().__init__(
             f"'{' '.join(command[:4])} …' failed with exit code {exit_code}:\n  {said}", way_on=_way_on(stderr)
         )

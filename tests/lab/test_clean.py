@@ -28,6 +28,12 @@ def test_what_is_in_use_is_kept_and_told(fake_docker: FakeDocker) -> None:
     assert clean().kept == ["connlab/base:latest: image is being used by running container 1234"]
 
 
+def test_what_docker_keeps_without_a_word_is_told(fake_docker: FakeDocker) -> None:
+    fake_docker.says('"image ls "*"reference="*', "connlab/base:latest\n")
+    fake_docker.says('"rmi "*', exit_code=1)
+    assert clean().kept == ["connlab/base:latest: (it said nothing)"]
+
+
 def test_nothing_there_is_nothing_removed(fake_docker: FakeDocker) -> None:
     cleaned = clean()
     assert (cleaned.containers, cleaned.networks, cleaned.volumes, cleaned.images, cleaned.kept) == ([], [], [], [], [])
