@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from lab import collector
+from lab.containers import STOP_GRACE_S
 from lab.docker import docker
 from lab.errors import LabError
 from lab.manifest import ActionRecord
@@ -15,8 +16,6 @@ from lab.session import Session
 from lab.topology import container_of
 from lab.watch import Watch
 
-# As compose.yaml's stop_grace_period of a role.
-_GRACE_S = 15
 _READY_S = 90
 _EVENT_S = 5
 _ABORT_S = 30
@@ -98,7 +97,7 @@ class Actions:
 
     def _stop(self, record: ActionRecord) -> None:
         self._watch.expect(record.instance, end=True)
-        docker("stop", "--time", str(_GRACE_S), container_of(record.instance), timeout_s=_GRACE_S + 60)
+        docker("stop", "--time", str(STOP_GRACE_S), container_of(record.instance), timeout_s=STOP_GRACE_S + 60)
         record.down_us = _now_us()
         record.exit_code = self._exit_code(record.instance)
 

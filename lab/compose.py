@@ -10,6 +10,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from analysis import captures
 from lab import paths, sysctls
 from lab.catalogue import environment
 from lab.docker import docker
@@ -120,11 +121,11 @@ def _collector_environment(
 
 
 def capture_mode(effective: Effective, role: Role) -> str:
-    """Give what the collectors beside a role capture: each hop once, at its server; a proxy sees both of its hops."""
+    """Give what the collectors beside a role capture."""
     capture = effective.scenario.knobs.capture
-    if role == "k6":
-        return capture.client
-    return "off" if role == "backend" and set(PROXIES) & set(effective.scenario.path) else capture.mode
+    if role not in captures.expected(list(effective.scenario.path), capture.mode, capture.client):
+        return "off"
+    return capture.client if role == "k6" else capture.mode
 
 
 def _role_environment(effective: Effective, topology: Topology, instance: str) -> dict[str, str]:

@@ -11,6 +11,9 @@ from lab.docker import docker
 from lab.errors import LabError
 from lab.topology import PROJECT, Topology, collector_of, container_of
 
+# How long a container has to end in order; each stop gives it, so compose.yaml need not.
+STOP_GRACE_S = 15
+
 _PROJECT_LABEL = "com.docker.compose.project"
 _LOG_TIMEOUT_S = 60
 # What the engine gives for the start of a container that was made and never ran; its exit code is 0 then.

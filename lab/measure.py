@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
+from analysis.limits import K6_EXITS_IN_ORDER
 from lab import collector, k6, machine, parallel
 from lab.actions import Actions
-from lab.containers import last_words
+from lab.containers import STOP_GRACE_S, last_words
 from lab.docker import docker
 from lab.errors import LabError
 from lab.live import Display
@@ -18,8 +19,6 @@ from lab.watch import Watch
 _TICK_S = 0.25
 # After max_duration k6 ends its users and writes its summary.
 _END_MARGIN_S = 90
-# k6's exit code when a threshold was crossed: the load itself went well.
-_THRESHOLDS_CROSSED = 99
 _DISK_FREE_MIN_BYTES = 64 << 20
 _WARMUP_REQUEST_S = 2
 _SAMPLE_MAX_S = 2
@@ -75,10 +74,10 @@ def _load(session: Session, watch: Watch, display: Display, actions: Actions) ->
         actions.check()
         display.refresh()
         if time.monotonic() > deadline:
-            docker("stop", "--time", "15", *map(container_of, clients), timeout_s=60)
+            docker("stop", "--time", str(STOP_GRACE_S), *map(container_of, clients), timeout_s=60)
             return f"k6 did not come to an end within {limit_s:g} s and was stopped"
         time.sleep(_TICK_S)
-    bad = [client for client in clients if watch.exit_code(client) not in (0, _THRESHOLDS_CROSSED)]
+    bad = [client for client in clients if watch.exit_code(client) not in K6_EXITS_IN_ORDER]
     return f"{watch.ended(bad[0])}:{last_words(bad[0])}" if bad else None
 
 

@@ -19,7 +19,6 @@ from lab.session import Occasion, Session, open_session, point_latest
 from lab.signals import Interrupted, interruptible
 from lab.watch import Watch
 
-_STOP_GRACE_S = 15
 _STOP_GRACE_ABORTED_S = 5
 
 
@@ -162,7 +161,7 @@ def _end(session: Session) -> None:
 
 
 def _close(session: Session, fault: str | None) -> None:
-    containers.stop(session.topology, _STOP_GRACE_S)
+    containers.stop(session.topology, containers.STOP_GRACE_S)
     containers.keep_logs(session.topology, session.raw)
     session.manifest.exits = containers.exit_codes(session.topology)
     containers.remove_all()
