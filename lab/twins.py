@@ -49,11 +49,16 @@ def lacking(catalogue: Mapping[str, Effective]) -> Iterator[Problem]:
             yield Problem(f"{twin.scenario} does not say what is clean in it", where, "name a scenario that does")
 
 
-def resolved(effective: Effective, catalogue: Mapping[str, Effective]) -> tuple[Effective, list[str]] | None:
-    """Give the scenario in which a scenario's twin is, and its predictions as verdicts name them; None without one."""
+def resolved(
+    effective: Effective, catalogue: Mapping[str, Effective]
+) -> tuple[Effective, str | None, list[str]] | None:
+    """Give the scenario in which a scenario's twin is, its arm, and its predictions as verdicts name them.
+
+    None where there is no twin.
+    """
     twin = effective.scenario.twin
     if twin is None:
         return None
     where = catalogue[twin.scenario] if twin.scenario else effective
     own = where.scenario.twin or twin
-    return where, [f"{own.arm}/{name}" if own.arm else name for name in own.clean]
+    return where, own.arm, [f"{own.arm}/{name}" if own.arm else name for name in own.clean]

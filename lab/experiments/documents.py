@@ -161,17 +161,15 @@ def _twin(effective: Effective, catalogue: Mapping[str, Effective], recorded: Se
     found = twins.resolved(effective, catalogue)
     if found is None:
         return ""
-    where, names = found
+    where, arm, names = found
     counting = lines.counting(where, recorded)
     shows = sum(not {*names}.isdisjoint(line.false) for line in counting)
     clean = sum({*names}.isdisjoint((*line.false, *line.unknown)) for line in counting)
     others = (("not", shows), ("unknown", len(counting) - clean - shows))
     parts = [f"clean in {clean} of {len(counting)}", *(f"{word} in {count}" for word, count in others if count)]
     of = ", ".join(parts) if counting else _NONE
-    own = where.scenario.twin
-    arm = [own.arm] if own and own.arm else []
-    link = [f"[{where.slug}](../scenarios/{where.slug}/README.md)"] if where is not effective else []
-    return f"{', '.join(link + arm) or 'itself'}: {of}"
+    link = f"[{where.slug}](../scenarios/{where.slug}/README.md)" if where is not effective else None
+    return f"{', '.join(filter(None, (link, arm))) or 'itself'}: {of}"
 
 
 def _claim(effective: Effective, counting: Sequence[Line]) -> str:
