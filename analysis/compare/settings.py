@@ -90,14 +90,20 @@ def _flat(prefix: str, values: Any) -> dict[str, Setting]:  # noqa: ANN401  what
     return {f"{prefix}.{name}": value for name, value in values.items()} if isinstance(values, Mapping) else {}
 
 
-# What may differ between repetitions of one cell: it says who ran it, not what was run.
-_OF_NO_EFFECT = ("git.", "lab.python")
+# What may differ between repetitions of one cell: it says who ran it, not what was run. What a kernel leaves of the
+# memory at its start is not the same twice.
+_OF_NO_EFFECT = ("git.", "lab.python", "host.memory_kb")
+
+
+def must_agree(name: str) -> bool:
+    """Whether runs in which a setting differs are no repetitions of each other."""
+    return not name.startswith(_OF_NO_EFFECT)
 
 
 def mixed(a: RunRecord, b: RunRecord) -> Change | None:
     """The first setting by which two runs are no repetitions of each other; None if they are."""
     instances_a, instances_b = (run.manifest.get("instances") for run in (a, b))
-    found = [change for change in changes(a, b) if not change.name.startswith(_OF_NO_EFFECT)]
+    found = [change for change in changes(a, b) if must_agree(change.name)]
     if not found and instances_a != instances_b:
         return Change("instances", str(instances_a), str(instances_b), asked=True)
     return found[0] if found else None

@@ -1,12 +1,13 @@
-"""What must be the same for two runs to be compared: plan, code, images and kernel."""
+"""What must be the same for two runs to be compared: plan, code, images, kernel and machine."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from lab import facts, machine, paths
+from lab import facts, paths
 from lab.series.record import Fingerprint
 
 _FLOWS = paths.ROOT / ".cache" / "bin" / "flows"
@@ -24,13 +25,25 @@ def now(plan: str, roles: Iterable[str]) -> Fingerprint:
         LabError: an image cannot be had, or no engine answers.
     """
     wanted = ["collector", *sorted(set(roles))]
+    machine = _machine()
     return Fingerprint(
         plan=plan,
         code=_digest([*_sources("lab"), paths.COMPOSE_FILE]),
         analysis=_digest([*_sources("analysis"), _FLOWS]),
         images=facts.images(wanted, facts.build_images),
-        kernel=machine.kernel(),
+        kernel=machine.pop("host.kernel"),
+        machine=machine,
     )
+
+
+def _machine() -> dict[str, Any]:
+    """Give what each run's manifest will say of machine and lab, as far as a comparison wants it alike in all."""
+    # Only a series that is run needs it, and its verdict will load the rest.
+    from analysis.compare.settings import must_agree  # noqa: PLC0415
+
+    parts = {"host": facts.host(), "lab": facts.lab_version()}
+    said = {f"{group}.{name}": value for group, part in parts.items() for name, value in part}
+    return {name: value for name, value in said.items() if must_agree(name)}
 
 
 def _sources(package: str) -> list[Path]:
@@ -58,6 +71,10 @@ def differences(before: Fingerprint, after: Fingerprint) -> Iterator[str]:
             yield f"the image connlab/{name} ({was}, now {is_now})"
     if before.kernel != after.kernel:
         yield f"the kernel ({before.kernel}, now {after.kernel})"
+    # A series of an earlier version does not say this.
+    for name, value in before.machine.items():
+        if after.machine.get(name) != value:
+            yield f"{name} ({value}, now {after.machine.get(name)})"
 
 
 def _short(image: str | None) -> str:

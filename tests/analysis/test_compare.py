@@ -192,6 +192,16 @@ def test_what_cannot_be_compared_is_refused_with_what_to_do(results: Results, tm
     assert "has not ended" in refused([running], [one])
 
 
+def test_repetitions_may_differ_in_who_ran_them_and_not_in_what_was_run(results: Results) -> None:
+    host = make_manifest()["host"]
+    one, other = results.run(), results.run()
+    rebooted = results.run(host=host | {"memory_kb": 7_999_996}, lab={"version": "0.1.0", "python": "3.14.0"})
+    upgraded = results.run(host=host | {"docker": "29.0.0"})
+
+    assert [len(each.runs) for each in compare([one, rebooted], [other]).groups] == [2, 1]
+    assert "no repetitions of each other: host.docker is None in" in refused([one, upgraded], [other])
+
+
 @pytest.mark.parametrize("file", ["verdict.json", "figures.json"])
 @pytest.mark.parametrize(
     ("content", "message"),

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.console import Console
 
@@ -41,6 +41,7 @@ axes:
 repetitions: 2
 seed: 1
 """
+MACHINE = {"host.cpus": 2, "host.docker": "26.1.5", "lab.version": "0.1.0"}
 # The moments in the life of a run at which a lab can be killed, in their order.
 MOMENTS = ("before", "opened", "measuring", "ended", "deriving")
 _KILLED_IN = 3
@@ -56,9 +57,9 @@ def write(folder: Path, matrix: str = MATRIX, scenario: str = MINIMAL) -> Path:
     return scenarios
 
 
-def fingerprint(plan: Plan, **changed: str) -> Fingerprint:
+def fingerprint(plan: Plan, **changed: Any) -> Fingerprint:  # noqa: ANN401 # any of its parts
     """A fingerprint without an engine to ask for images."""
-    parts: dict[str, str] = {"code": "c", "analysis": "a", "kernel": "6.18", **changed}
+    parts: dict[str, Any] = {"code": "c", "analysis": "a", "kernel": "6.18", "machine": MACHINE, **changed}
     return Fingerprint(plan=plan.digest(), images={"backend": "sha256:1"}, **parts)
 
 
@@ -112,7 +113,7 @@ class FakeRunner:
         return "unknown" if found is None else "true" if found else "false"
 
 
-def engine(plan: Plan, runner: FakeRunner, *, new: bool = False, **changed: str) -> Engine:
+def engine(plan: Plan, runner: FakeRunner, *, new: bool = False, **changed: Any) -> Engine:  # noqa: ANN401 # as above
     """The series of a plan, opened or gone on with, as `run_plan` does it."""
     taken = fingerprint(plan, **changed)
     series, folder, resumed = store.open_series(plan, taken, ["connlab"], new=new)

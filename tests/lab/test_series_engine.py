@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -21,7 +23,8 @@ from lab.series.order import order
 from lab.series.plan import Plan
 from lab.series.record import Series
 from tests.lab import series_support
-from tests.lab.series_support import MATRIX, MOMENTS, FakeRunner, engine
+from tests.lab.series_support import MACHINE, MATRIX, MOMENTS, FakeRunner, engine
+from tests.lab.support import IMAGES, FakeDocker
 
 CELLS = [f"accept-count-{count}-users-{users}" for count in (1, 2) for users in (3, 4)]
 FIRST = order(CELLS, 2, 1)[0][0]
@@ -146,9 +149,10 @@ def interrupted(plan: Plan) -> Series:
     [
         ({"code": "other"}, "the lab's own program"),
         ({"kernel": "7.0"}, r"the kernel \(6.18, now 7.0\)"),
+        ({"machine": MACHINE | {"host.docker": "27.0.0"}}, r"host.docker \(26.1.5, now 27.0.0\)"),
     ],
 )
-def test_a_series_is_not_mixed_with_what_changed_since(plan: Plan, changed: dict[str, str], what: str) -> None:
+def test_a_series_is_not_mixed_with_what_changed_since(plan: Plan, changed: dict[str, Any], what: str) -> None:
     first = interrupted(plan)
     with pytest.raises(BadInput, match=rf"(?s)has 0 of 8 runs, and cannot go on.*{what}.*NEW=1 \(--new\)"):
         engine(plan, FakeRunner(), new=False, **changed)
@@ -175,6 +179,21 @@ def test_an_image_that_changed_is_named(plan: Plan) -> None:
         "the image connlab/backend (1, now 2)",
         "the image connlab/k6 (none, now 3)",
     ]
+
+
+def test_of_the_machine_the_fingerprint_has_what_a_comparison_wants_alike(fake_docker: FakeDocker) -> None:
+    fake_docker.says('"version "*', "26.1.5")
+    fake_docker.says('"compose version "*', "2.26.1")
+    fake_docker.says('"image ls "*', IMAGES)
+    taken = fingerprint.now("p", ["k6"])
+    assert taken.kernel == platform.release()
+    assert set(taken.machine) == {"host.distribution", "host.cpus", "host.docker", "host.compose", "lab.version"}
+    assert taken.machine["host.docker"] == "26.1.5"
+
+
+def test_a_series_that_does_not_say_on_which_machine_it_began_goes_on(plan: Plan) -> None:
+    before, after = (series_support.fingerprint(plan, machine=machine) for machine in ({}, MACHINE))
+    assert list(fingerprint.differences(before, after)) == []
 
 
 def test_a_new_analysis_derives_the_recorded_runs_again(plan: Plan) -> None:
