@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lab import verdicts
+from lab.effective import Effective
 from lab.outcome import Outcome
 from lab.series.record import Series
 
@@ -21,7 +22,7 @@ class Account:
 
     Attributes:
         false: the predictions that did not hold; those about runs of an arm as `<arm>/<id>`.
-        unknown: those that could not be decided.
+        unknown: those that could not be decided; of an arm that has no run, all that are about its runs.
         unexplained: failed and slow requests without a cause, over all runs; None where that is not known.
         identities: how many hold (`true`), do not (`false`), or are `unknown`, over all runs.
     """
@@ -32,12 +33,13 @@ class Account:
     identities: dict[Status, int]
 
 
-def of(outcome: Outcome) -> Account:
-    """Read the verdicts of an outcome and of its runs."""
+def of(outcome: Outcome, effective: Effective) -> Account:
+    """Read the verdicts of an outcome of a scenario, and of its runs."""
     of_runs = {folder: verdicts.read(folder) for folder in outcome.runs}
     judged = [*_judged(outcome.verdict)] if outcome.series else []
     for folder, verdict in of_runs.items():
         judged += _judged(verdict, f"{_arm(outcome.series, folder)}/" if outcome.series else "")
+    judged += _never_judged(outcome.series, effective) if outcome.series else []
     unexplained = [verdict["ledger"]["unexplained"] for verdict in of_runs.values()]
     known = [count for count in unexplained if count is not None]
     return Account(
@@ -53,6 +55,15 @@ def of(outcome: Outcome) -> Account:
 def _judged(verdict: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for one in verdict["predictions"]:
         yield prefix + one["id"], one["status"]
+
+
+def _never_judged(series: Series, effective: Effective) -> Iterator[tuple[str, str]]:
+    """Give what is about the runs of arms that have none, such as those of a series that its stop rule ended."""
+    ran = {place.cell for place in series.runs if place.status == "complete"}
+    for arm in (cell.cell for cell in series.cells if cell.cell not in ran):
+        for one in effective.scenario.predictions:
+            if one.judges(arm):
+                yield f"{arm}/{one.id}", "unknown"
 
 
 def _ids(judged: Iterable[tuple[str, str]], status: str) -> list[str]:

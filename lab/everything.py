@@ -98,7 +98,7 @@ def run_all(
                     break
             else:
                 took_s = time.monotonic() - began
-                ended.append(Ended(effective.slug, outcome.code, took_s, outcome, account.of(outcome)))
+                ended.append(Ended(effective.slug, outcome.code, took_s, outcome, account.of(outcome, effective)))
                 outcome.print(results)
             failed_in_a_row = failed_in_a_row + 1 if ended[-1].code is ExitCode.LAB_FAILED else 0
             if failed_in_a_row == FAILED_IN_A_ROW:

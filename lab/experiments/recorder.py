@@ -166,7 +166,7 @@ def line_of(effective: Effective, outcome: Outcome, commit: str, took_s: int) ->
         took_s: how long that took; seconds.
     """
     first = manifest.load(outcome.runs[0])
-    short = account.of(outcome)
+    short = account.of(outcome, effective)
     beside = outcome.verdict["published"]
     return Line(
         scenario=effective.slug,

@@ -97,7 +97,7 @@ def test_no_other_run_comes_between_two_scenarios(
     derived: list[str] = []
     monkeypatch.setattr("lab.reports.derive", derive)
     monkeypatch.setattr("lab.verdicts.derive_series", derive)
-    monkeypatch.setattr(account, "of", lambda _: None)
+    monkeypatch.setattr(account, "of", lambda *_: None)
     monkeypatch.setattr(Outcome, "print", lambda *_: None)
     quiet = Console(quiet=True)
     ended = everything.run_all([resolve("arms"), resolve("one")], ["connlab"], quiet, quiet, new=False)
@@ -164,8 +164,8 @@ def test_of_a_series_the_runs_are_counted_together(elsewhere: Path) -> None:
         "no-keep-alive": verdict_of({"served": "true", "closed": "unknown"}, unexplained=2),
         "proxied": verdict_of({"served": "false"}),
     }
-    outcome = series_outcome(resolve("one", (), scenarios), scenarios, verdict_of({"faster": "unknown"}), of_runs)
-    found = account.of(outcome)
+    one = resolve("one", (), scenarios)
+    found = account.of(series_outcome(one, scenarios, verdict_of({"faster": "unknown"}), of_runs), one)
     assert found.false == ["proxied/served"]
     assert found.unknown == ["faster", "no-keep-alive/closed"]
     assert found.unexplained == 6
@@ -175,7 +175,7 @@ def test_of_a_series_the_runs_are_counted_together(elsewhere: Path) -> None:
 def test_what_the_ledger_does_not_know_is_not_zero(effective: Make, elsewhere: Path) -> None:
     assert elsewhere.is_dir()
     outcome = run_outcome(effective(), verdict_of({"served": "true"}, unexplained=None))
-    assert account.of(outcome).unexplained is None
+    assert account.of(outcome, effective()).unexplained is None
 
 
 def connlab(*arguments: str) -> int:

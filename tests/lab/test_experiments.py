@@ -247,6 +247,19 @@ def test_a_series_is_one_line(record: Path) -> None:
     assert (found.verdict, found.unexplained, found.identities["true"]) == ("reproduced", 0, 108)
 
 
+def test_what_was_predicted_of_an_arm_that_never_ran_is_unknown(record: Path) -> None:
+    scenarios = write(record, scenario=MINIMAL + COMPARED + ARMS)
+    one = resolve("one", (), scenarios)
+    of_runs = dict.fromkeys(("keep-alive", "no-keep-alive", "proxied"), verdict_of({"served": "true"}))
+    stopped = series_outcome(one, scenarios, verdict_of({"faster": "unknown"}), of_runs)
+    assert stopped.series is not None
+    for place in stopped.series.runs:
+        if place.cell == "no-keep-alive":
+            place.status, place.run = "planned", None
+    found = recorder.line_of(one, stopped, COMMIT, took_s=9)
+    assert found.unknown == ["faster", "no-keep-alive/served", "no-keep-alive/closed"]
+
+
 def git(folder: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=A", "-c", "user.email=a@example.org")
     command = ["git", "-C", str(folder), *identity, *arguments]
