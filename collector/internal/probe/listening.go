@@ -10,8 +10,10 @@ import (
 	"connlab/collector/internal/sockdiag"
 )
 
-// Listening tells whether something listens on an address's port. A connection that is refused would count as the
-// role's (Tcp.ActiveOpens, Tcp.AttemptFails, Tcp.OutRsts), so that who asks the role looks first.
+// Listening tells whether something listens on an address's port and keeps nobody waiting, so that who asks the role
+// looks first. A connection that is refused would count as the role's (Tcp.ActiveOpens, Tcp.AttemptFails, Tcp.OutRsts).
+// One that a paused role does not accept would stay in its queue, given up or not, until further ones count as dropped
+// (TcpExt.ListenOverflows).
 type Listening struct {
 	port      uint16
 	mutex     sync.Mutex
@@ -36,13 +38,14 @@ func NewListening(address string) (*Listening, error) {
 	return &Listening{port: uint16(port), diag: diag}, nil
 }
 
-// Now says whether something listens there at this moment.
+// Now says whether something listens there at this moment, with an empty accept queue.
 func (l *Listening) Now() (bool, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	var err error
 	l.listeners, err = l.diag.Listeners(l.listeners[:0])
-	return slices.ContainsFunc(l.listeners, func(one sockdiag.Listener) bool { return one.Port == l.port }), err
+	accepts := func(one sockdiag.Listener) bool { return one.Port == l.port && one.Depth == 0 }
+	return slices.ContainsFunc(l.listeners, accepts), err
 }
 
 // Close gives up asking.

@@ -19,7 +19,7 @@ const BodyBytesMax = 4 << 20
 // server close first and keep TIME_WAIT; call CloseIdleConnections when done. It follows no redirect and no proxy.
 func NewClient(timeout time.Duration) *http.Client { return newClient(timeout, nil) }
 
-// NewClientWhile is a client that connects only while something listens.
+// NewClientWhile is a client that connects only while somebody accepts connections.
 func NewClientWhile(listening *Listening, timeout time.Duration) *http.Client {
 	return newClient(timeout, listening)
 }
@@ -36,7 +36,7 @@ func newClient(timeout time.Duration, listening *Listening) *http.Client {
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				if listening != nil {
 					if listens, err := listening.Now(); err != nil || !listens {
-						return nil, errors.Join(fmt.Errorf("nothing listens on %s", address), err)
+						return nil, errors.Join(fmt.Errorf("nobody accepts connections on %s", address), err)
 					}
 				}
 				conn, err := dialer.DialContext(ctx, network, address)

@@ -68,6 +68,39 @@ func TestReadinessWaitsForAListenerAndFor200(t *testing.T) {
 	}
 }
 
+// While a role is paused the kernel completes handshakes for it, and a connection that is given up stays in the queue.
+func TestARoleThatAcceptsNobodyIsAskedOnceUntilItDoes(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	address := "http://" + server.Listener.Addr().String()
+	listening, err := NewListening(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listening.Close() }()
+	client := NewClientWhile(listening, 50*time.Millisecond)
+	defer client.CloseIdleConnections()
+	for range 3 {
+		_, _, err = Do(client, get(t, address))
+	}
+	if err == nil || !strings.Contains(err.Error(), "nobody accepts connections on ") {
+		t.Errorf("error %v", err)
+	}
+	listeners, err := listening.diag.Listeners(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range listeners {
+		if one.Port == listening.port && one.Depth != 1 {
+			t.Errorf("%d connections wait", one.Depth)
+		}
+	}
+	server.Start()
+	if err := WaitReady(t.Context(), address, listening.Now); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReadinessEndsWithItsContextOrAnError(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the run is over")

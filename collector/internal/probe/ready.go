@@ -12,7 +12,7 @@ const (
 )
 
 // WaitReady asks the address until it answers 200, or the context is done. It connects only while listening says that
-// something listens on the address's port: a refused connection would count as the role's (Tcp.AttemptFails, OutRsts).
+// somebody accepts connections on the address's port (Listening.Now).
 func WaitReady(ctx context.Context, address string, listening func() (bool, error)) error {
 	client := NewClient(readyTimeout)
 	defer client.CloseIdleConnections()

@@ -27,8 +27,8 @@ type line struct {
 }
 
 // Run creates the file at path and scrapes address into it until the context is done, over one kept-alive connection.
-// It returns an error only when the file cannot be written: a scrape that fails is a line of its own. While nothing
-// listens there, because the role ended or begins anew, it does not try to connect.
+// It returns an error only when the file cannot be written: a scrape that fails is a line of its own. It does not try to
+// connect while nobody accepts connections there, because the role ended, is paused or begins anew.
 func Run(ctx context.Context, address, path string) error {
 	file, err := journal.Create(path)
 	if err != nil {

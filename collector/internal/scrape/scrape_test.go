@@ -109,7 +109,7 @@ func TestNobodyConnectsWhileNothingListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(text), "nothing listens on ") || strings.Contains(string(text), "refused") {
+	if err != nil || !strings.Contains(string(text), "nobody accepts connections on ") || strings.Contains(string(text), "refused") {
 		t.Errorf("%s (%v)", text, err)
 	}
 }
