@@ -74,8 +74,8 @@ func FromEnvironment(getenv func(string) string) (Config, error) {
 		return err
 	})
 	read("CONNLAB_CAPTURE_MAX_MB", func(value string) error {
-		megabytes, err := integer(value, 1, 1<<20)
-		config.CaptureBytesMax = int64(megabytes) * 1_000_000
+		mebibytes, err := integer(value, 1, 1<<20)
+		config.CaptureBytesMax = int64(mebibytes) << 20
 		return err
 	})
 	read("CONNLAB_INTERFACE", func(value string) error {
