@@ -69,13 +69,3 @@ const (
 	linkIPv6        = 229 // raw IPv6
 	linkCooked2     = 276 // Linux "any" device, version 2
 )
-
-// Supports says whether Decode knows a link-layer type.
-func Supports(linkType uint32) bool {
-	switch linkType {
-	case linkNull, linkEthernet, linkRawBSD, linkRawOpenBSD, linkRaw, linkLoop,
-		linkLinuxCooked, linkIPv4, linkIPv6, linkCooked2:
-		return true
-	}
-	return false
-}
