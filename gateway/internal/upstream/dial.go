@@ -15,9 +15,11 @@ const lookDelay = 20 * time.Millisecond
 type pending struct {
 	id     int64
 	remote string
+	// Before the time-out begins to run: counted from connect(2), a dial that was given up in time could seem to have been
+	// given up early.
+	start time.Time
 
 	mu    sync.Mutex
-	start time.Time
 	local string
 	timer *time.Timer
 }
@@ -31,7 +33,6 @@ func (d *pending) look(timeout time.Duration) func(string, string, syscall.RawCo
 	return func(_, _ string, socket syscall.RawConn) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.start = time.Now()
 		d.timer = time.AfterFunc(delay, func() {
 			local := localAddress(socket)
 			d.mu.Lock()
@@ -44,8 +45,8 @@ func (d *pending) look(timeout time.Duration) func(string, string, syscall.RawCo
 	}
 }
 
-// settle ends the watch. A connection knows its own address.
-func (d *pending) settle(local string) (start time.Time, known string) {
+// settle ends the watch and tells the local address, "" if it is not known. A connection knows its own.
+func (d *pending) settle(local string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil {
@@ -54,7 +55,7 @@ func (d *pending) settle(local string) (start time.Time, known string) {
 	if local != "" {
 		d.local = local
 	}
-	return d.start, d.local
+	return d.local
 }
 
 // localAddress reads the address that the kernel chose for a socket that is still connecting, or returns "".

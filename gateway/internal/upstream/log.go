@@ -107,10 +107,9 @@ func (l *Log) end(dial *pending, local string, at time.Time, err error) {
 	}
 	delete(l.pending, dial)
 	l.written++
-	start, local := dial.settle(local)
 	line := dialLine{
-		Kind: "dial", ID: dial.id, TimeUs: start.UnixMicro(), DurationUs: at.Sub(start).Microseconds(),
-		Local: optional(local), Remote: &dial.remote,
+		Kind: "dial", ID: dial.id, TimeUs: dial.start.UnixMicro(), DurationUs: at.Sub(dial.start).Microseconds(),
+		Local: optional(dial.settle(local)), Remote: &dial.remote,
 	}
 	if err != nil {
 		l.failures++
