@@ -43,7 +43,6 @@ type gateway struct {
 	listeners            [2]net.Listener
 	pool                 *upstream.Pool
 	files                []*journal.File
-	dials                *journal.File
 	stopFlushing, flushd chan struct{}
 }
 
@@ -62,8 +61,7 @@ func open(ctx context.Context, settings config.Config, places places, stderr io.
 		g.files = append(g.files, file)
 	}
 	faults := access.NewErrorLog(g.files[1])
-	g.dials = g.files[2]
-	g.pool = upstream.NewPool(settings, upstream.NewLog(g.dials))
+	g.pool = upstream.NewPool(settings, upstream.NewLog(g.files[2]))
 	g.handler = proxy.New(addresses, g.pool, access.NewLog(g.files[0]), faults)
 	g.traffic = &http.Server{
 		Handler:     g.handler,
