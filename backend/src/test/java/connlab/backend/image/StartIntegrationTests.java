@@ -113,8 +113,21 @@ class StartIntegrationTests {
                             .getStdout()
                             .strip())
                     .isEqualTo("644 connlab");
-            assertThat(backend.execInContainer("head", "-n", "1", "/raw/gc.log").getStdout())
-                    .matches("\\[[0-9]{13}ms]\\[.*\\R");
+            assertThat(firstLine(backend, "/raw/gc.log")).matches("\\[[0-9]{13}ms]\\[.*\\R");
+        }
+    }
+
+    @Test
+    void aServerStartedAgainLeavesTheFormerLogAsItIs() throws IOException, InterruptedException {
+        try (BackendContainer backend = new BackendContainer(Map.of())) {
+            backend.withTmpFs(Map.of("/tmp", "", "/raw", "")).start();
+            String former = firstLine(backend, "/raw/gc.log");
+
+            // Beside the first one, for a container that starts again has an empty /raw. Its port is taken, so it ends.
+            backend.execInContainer("/opt/backend/start");
+
+            assertThat(firstLine(backend, "/raw/gc.log")).isEqualTo(former);
+            assertThat(firstLine(backend, "/raw/gc.2.log")).isNotEmpty().isNotEqualTo(former);
         }
     }
 
@@ -142,6 +155,10 @@ class StartIntegrationTests {
                 assertThat(seen.lines()).hasSize(1);
             }
         }
+    }
+
+    private static String firstLine(BackendContainer backend, String file) throws IOException, InterruptedException {
+        return backend.execInContainer("head", "-n", "1", file).getStdout();
     }
 
     /** Takes the end of a container for its start. */
