@@ -27,6 +27,8 @@ def validator(root: Path, name: str) -> Draft202012Validator:
         ("k6-1/events.jsonl", "events"),
         ("k6-1/live.jsonl", "live"),
         ("nginx/access.jsonl", "access"),
+        ("nginx/stub_status.jsonl", "scrape"),
+        ("backend-1/tomcat.jsonl", "scrape"),
     ],
 )
 def test_every_line_follows_the_schema_of_its_file(

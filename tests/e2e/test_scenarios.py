@@ -22,13 +22,16 @@ SCHEMA_OF = {
     "live.jsonl": "live",
     "access.jsonl": "access",
     "capture.json": "capture",
+    "tomcat.jsonl": "scrape",
+    "stub_status.jsonl": "scrape",
+    "gateway.jsonl": "scrape",
 }
 # Which of them an instance of each role writes; packets are captured at the first server.
 FILES = {
     "k6": ("samples.jsonl", "dials.jsonl", "requests.jsonl", "events.jsonl", "live.jsonl"),
-    "nginx": ("samples.jsonl", "access.jsonl"),
-    "gateway": ("samples.jsonl", "access.jsonl", "dials.jsonl"),
-    "backend": ("samples.jsonl",),
+    "nginx": ("samples.jsonl", "access.jsonl", "stub_status.jsonl"),
+    "gateway": ("samples.jsonl", "access.jsonl", "dials.jsonl", "gateway.jsonl"),
+    "backend": ("samples.jsonl", "tomcat.jsonl"),
 }
 
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"connlab/collector/internal/probe"
+	"connlab/collector/internal/schematest"
 )
 
 func TestAnAnswerIsALine(t *testing.T) {
@@ -122,5 +123,6 @@ func askOnce(t *testing.T, address string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	schematest.Validate(t, "scrape", text)
 	return string(text)
 }
