@@ -1,9 +1,12 @@
+import re
 from fractions import Fraction
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.topology import segments, topology_of
+from lab import paths
+from lab.topology import TRAFFIC_PORT, segments, topology_of
 from tests.lab.support import MINIMAL, Make, yaml_with
 
 THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
@@ -31,3 +34,29 @@ def test_clients_and_backends_are_numbered_and_nginx_is_not(effective: Make) -> 
 def test_without_a_proxy_the_clients_go_to_every_backend(effective: Make) -> None:
     assert topology_of(effective()).targets == ["http://backend-1:8080"]
     assert topology_of(effective("backend.instances=2")).targets == ["http://backend-1:8080", "http://backend-2:8080"]
+
+
+TRAFFIC, MANAGEMENT, K6 = str(TRAFFIC_PORT), "8081", "6565"
+HERE = r"127\.0\.0\.1:(\d+)"
+
+
+@pytest.mark.parametrize(
+    ("file", "place", "port"),
+    [
+        ("analysis/manifest.py", r"TRAFFIC_PORT = (\d+)", TRAFFIC),
+        ("backend/src/main/resources/application.yaml", r"(?m)^  port: (\d+)", TRAFFIC),
+        ("gateway/main.go", r"0\.0\.0\.0:(\d+)", TRAFFIC),
+        ("nginx/templates/http.d/70-traffic.conf", r"0\.0\.0\.0:(\d+)", TRAFFIC),
+        ("backend/src/main/resources/application.yaml", r"(?m)^    port: (\d+)", MANAGEMENT),
+        ("collector/internal/management/management.go", r"ServerPort = (\d+)", MANAGEMENT),
+        ("compose.yaml", HERE, MANAGEMENT),
+        ("gateway/main.go", HERE, MANAGEMENT),
+        ("lab/readback.py", HERE, MANAGEMENT),
+        ("nginx/templates/http.d/60-management.conf", HERE, MANAGEMENT),
+        ("collector/internal/management/management.go", r"K6Port += (\d+)", K6),
+        ("k6/connlab-k6", f"--address {HERE}", K6),
+        ("lab/k6.py", HERE, K6),
+    ],
+)
+def test_every_part_has_the_same_ports(file: str, place: str, port: str) -> None:
+    assert set(re.findall(place, (paths.ROOT / file).read_text())) == {port}
