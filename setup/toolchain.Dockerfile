@@ -15,7 +15,6 @@ RUN ${GOPROXY:+env GOPROXY="$GOPROXY"} go install honnef.co/go/tools/cmd/staticc
 
 FROM connlab/base AS java
 RUN apt-get update && apt-get install -y openjdk-25-jdk-headless maven && apt-get clean
-ENV JAVA_HOME=/usr/lib/jvm/java-25-openjdk-amd64
 
 FROM connlab/base AS node
 RUN apt-get update && apt-get install -y nodejs npm shellcheck && apt-get clean
