@@ -1,8 +1,9 @@
-"""Removes what the lab made in the Docker Engine, and nothing else: what bears its name or its label."""
+"""Removes what the lab made in the Docker Engine, and nothing else: what bears its labels, and two names of its own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 
 from lab.docker import DockerFailed, docker
 from lab.topology import PROJECT
@@ -11,7 +12,9 @@ _COMPOSE_LABEL = f"com.docker.compose.project={PROJECT}"
 _RUN_LABELS = (_COMPOSE_LABEL, "connlab.run", "connlab.check")
 # Set by the builds; an image that a newer build replaced has lost its name and keeps these.
 _IMAGE_LABELS = ("connlab.source", "connlab.base")
-_NAME_PREFIX = f"{PROJECT}-"
+# What Docker makes without a label: the checks' cache (setup/check.sh), and the base as it was pulled or imported.
+_CACHE = f"{PROJECT}-cache"
+_TRIXIE_SLIM = f"{PROJECT}/trixie-slim"
 
 
 @dataclass
@@ -33,7 +36,8 @@ def clean() -> Cleaned:
     networks = _listed("network", "ls", template="{{.Name}}", labels=(_COMPOSE_LABEL,))
     _remove(cleaned, "networks", ("network", "rm"), networks)
     volumes = _listed("volume", "ls", template="{{.Name}}", labels=(_COMPOSE_LABEL,))
-    _remove(cleaned, "volumes", ("volume", "rm"), volumes)
+    cache = [name for name in docker("volume", "ls", "--format", "{{.Name}}").split() if name == _CACHE]
+    _remove(cleaned, "volumes", ("volume", "rm"), volumes + cache)
     _remove(cleaned, "images", ("rmi", "--no-prune"), _image_names())
     # What lost its name to a newer build goes after what may be built on it.
     nameless = [name for label in _IMAGE_LABELS for name in _nameless_images(label)]
@@ -42,18 +46,16 @@ def clean() -> Cleaned:
 
 
 def _listed(*command: str, template: str, labels: tuple[str, ...]) -> list[str]:
-    """List by label and by name: the filter on names finds it anywhere in them, so the beginning is checked here."""
-    found = docker(*command, "--filter", f"name={_NAME_PREFIX}", "--format", template).split()
-    names = [name for name in found if name.startswith(_NAME_PREFIX)]
-    for label in labels:
-        names += docker(*command, "--filter", f"label={label}", "--format", template).split()
-    return list(dict.fromkeys(names))
+    found = [docker(*command, "--filter", f"label={label}", "--format", template).split() for label in labels]
+    return list(dict.fromkeys(chain.from_iterable(found)))
 
 
 def _image_names() -> list[str]:
-    names = docker("image", "ls", "--filter", f"reference={PROJECT}/*", "--format", "{{.Repository}}:{{.Tag}}").split()
+    filters = [*(f"label={label}" for label in _IMAGE_LABELS), f"reference={_TRIXIE_SLIM}"]
+    listed = [docker("image", "ls", "--filter", one, "--format", "{{.Repository}}:{{.Tag}}").split() for one in filters]
+    names = [name for name in dict.fromkeys(chain.from_iterable(listed)) if "<none>" not in name]
     # The roles' images first: an image goes after those that were made from it.
-    return sorted((name for name in names if "<none>" not in name), key=lambda name: "base" in name or "slim" in name)
+    return sorted(names, key=lambda name: "base" in name or "slim" in name)
 
 
 def _nameless_images(label: str) -> list[str]:

@@ -110,8 +110,8 @@ class Engine:
         return when is not None and self.holds(place, when) == "true"
 
     def holds(self, place: Run, expression: str) -> Literal["true", "false", "unknown"]:
-        """Judge an expression in a place's run; unknown where the run gives no evidence."""
-        if place.status != "complete":
+        """Judge an expression in a place's run; unknown where the run gives no evidence, or its analysis failed."""
+        if place.status != "complete" or place.reason is not None:
             return "unknown"
         return self._runner.holds(paths.RESULTS / str(place.run), expression)
 

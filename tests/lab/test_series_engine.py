@@ -224,6 +224,19 @@ def test_an_analysis_that_fails_spoils_one_run_alone(plan: Plan) -> None:
     assert series.status == "complete"
 
 
+def test_a_stop_rule_is_not_asked_of_a_run_whose_analysis_failed(elsewhere: Path) -> None:
+    folder = series_support.write(elsewhere, MATRIX + 'stop: {when: "client.requests.failed > 0"}\n')
+    plan = matrices.plan("grid", folder=folder)
+
+    def at(moment: str) -> None:
+        if moment == "deriving" and len(runner.ran) == 1:
+            raise KeyError("x")
+
+    runner = FakeRunner(holds={order(CELLS, 2, 1)[0][0]: True}, at=at)
+    series = run(engine(plan, runner))
+    assert [place.status for place in series.runs].count("complete") > 1
+
+
 def test_progress_tells_the_time_left(plan: Plan, capfd: pytest.CaptureFixture[str]) -> None:
     run(engine(plan, FakeRunner()))
     lines = capfd.readouterr().err.splitlines()
