@@ -54,17 +54,13 @@ def of_story(story: Story, next_us: int | None) -> list[Carrier]:
     """
     carriers: list[Carrier] = []
     for flow in story.flows:
-        first_hop = _ends(flow) == _ends(story.case, "flow_")
+        first_hop = flow["try"] is None
         span = _span(story, flow, next_us) if first_hop else _try_span(story, flow)
         client = flow["client_address"], flow["client_port"]
         connection = packets.Connection(client, (flow["server_address"], flow["server_port"]), *span)
         repeated = any(carrier.connection == connection for carrier in carriers)
         carriers.append(Carrier(flow, first_hop, repeated, connection))
     return carriers
-
-
-def _ends(row: Row, prefix: str = "") -> tuple[object, ...]:
-    return row[f"{prefix}client_address"], row[f"{prefix}client_port"], row[f"{prefix}to_instance"]
 
 
 def _span(story: Story, flow: Row, next_us: int | None) -> tuple[int, int]:
@@ -74,15 +70,12 @@ def _span(story: Story, flow: Row, next_us: int | None) -> tuple[int, int]:
 
 def _try_span(story: Story, flow: Row) -> tuple[int, int]:
     """Of a connection that was made for the try, all; of a kept one that broke off, what came of its last request."""
-    if any(each["how"] == "breach" and each["server_address"] == flow["server_address"] for each in story.tries):
+    each, last_us = flow["try"], flow["last_time_us"]
+    if each["how"] == "breach":
         ending = (flow["client_last_data_time_us"], flow["server_fin_time_us"], flow["first_rst_time_us"])
-        return min(time_us for time_us in ending if time_us is not None), flow["last_time_us"]
-    ends_us = [
-        each["start_us"] + each["response_us"]
-        for each in story.tries
-        if each["response_us"] is not None and each["server_address"] == flow["server_address"]
-    ]
-    end_us = max(ends_us, default=story.case["end_us"])
+        # A second capture of the connection may have ended before.
+        return min((time_us for time_us in ending if time_us is not None), default=last_us + 1), last_us
+    end_us = story.case["end_us"] if each["response_us"] is None else each["start_us"] + each["response_us"]
     return flow["first_time_us"], end_us + _CLOSE_SLACK_US
 
 

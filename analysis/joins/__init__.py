@@ -65,9 +65,8 @@ class Story:
 
     Attributes:
         case: its row of `cases`.
-        flows: the connections that carried it, first hop first, from every capture that has them (the columns of
-            `flows`).
-        lost_syns: their SYNs that nothing answered, with what the server's kernel counted around each.
+        flows: the connections that carried it, first hop first, from every capture that has them: the columns of
+            `flows`, and `try`, the row of `tries` that went over it, None for the client's own.
         line: the proxy's access line, None if there is none.
         tries: the servers that the proxy tried, in order.
         errors: what the proxy's error log says of it.
@@ -75,7 +74,6 @@ class Story:
 
     case: Row
     flows: list[Row]
-    lost_syns: list[Row]
     line: Row | None
     tries: list[Row]
     errors: list[Row]
@@ -94,12 +92,18 @@ def story(joined: Joined, instance: str, request: int) -> Story | None:
             WHERE instance = $instance AND line = $line ORDER BY try""",
         **line,
     )
-    keys = [(case["flow_observer"], case["flow_id"]), *((each["observer"], each["flow"]) for each in tries)]
-    of_flows = [_of_connection(joined, observer, flow) for observer, flow in keys if observer is not None]
+    keys = [
+        (None, case["flow_observer"], case["flow_id"]),
+        *((each, each["observer"], each["flow"]) for each in tries),
+    ]
     return Story(
         case=case,
-        flows=[flow for flows, _ in of_flows for flow in flows],
-        lost_syns=[syn for _, syns in of_flows for syn in syns],
+        flows=[
+            {**flow, "try": each}
+            for each, observer, id_ in keys
+            if observer is not None
+            for flow in _of_connection(joined, observer, id_)
+        ],
         line=next(iter(joined.rows("SELECT * FROM access WHERE instance = $instance AND line = $line", **line)), None),
         tries=tries,
         errors=joined.rows(
@@ -113,17 +117,15 @@ def story(joined: Joined, instance: str, request: int) -> Story | None:
     )
 
 
-def _of_connection(joined: Joined, observer: str, flow: int) -> tuple[list[Row], list[Row]]:
-    """A connection in every capture that has it, and its SYNs that got lost."""
-    key = {"observer": observer, "id": flow}
-    flows = joined.rows(
+def _of_connection(joined: Joined, observer: str, flow: int) -> list[Row]:
+    """A connection in every capture that has it."""
+    return joined.rows(
         """SELECT others.* FROM flows JOIN flows AS others
                ON others.client_address = flows.client_address AND others.client_port = flows.client_port
               AND others.server_address = flows.server_address AND others.server_port = flows.server_port
               AND others.client_isn IS NOT DISTINCT FROM flows.client_isn
             WHERE flows.observer = $observer AND flows.id = $id
             ORDER BY others.observer <> $observer, others.observer, others.id""",
-        **key,
+        observer=observer,
+        id=flow,
     )
-    lost = joined.rows("SELECT * FROM lost_syns WHERE observer = $observer AND id = $id ORDER BY time_us", **key)
-    return flows, lost

@@ -14,7 +14,7 @@ from analysis import explain, manifest
 from analysis.explain import Account, Explanation, text
 from analysis.rawrun import RawRun
 from tests.analysis.packets import Capture, Connection
-from tests.analysis.support import MEASURE_S, SERVED_MS, SYNS_S, USERS, RunFolder, at_us, make_access
+from tests.analysis.support import MEASURE_S, SERVED_MS, SYNS_S, USERS, RunFolder, at_us, make_access, make_capture
 
 BACKEND = "172.18.0.2:8080"
 
@@ -396,6 +396,53 @@ class TestThroughNginx:
         assert "nginx:50003 sends 66 bytes" in told
         assert "backend-2:8080 closes its side (FIN)" in told
         assert "nginx:50003 sends 55 bytes" not in told
+
+    @staticmethod
+    def tried_twice(proxied: Story, status: int, connect: str, header: str) -> Connection:
+        """One backend is tried on a kept connection, which breaks off, and then on the fresh one that is given back."""
+        line = make_access(11.004, status) | {"upstream_addr": f"{BACKEND}, {BACKEND}", "request_time": 1.012}
+        line |= {"upstream_status": f"502, {status}", "upstream_connect_time": f"0.000, {connect}"}
+        line |= {"upstream_header_time": f"-, {header}", "upstream_response_time": "0.010, 1.002"}
+        proxied.run.lines["nginx/access.jsonl"] = [line]
+        proxied.capture.packets.clear()
+        kept = Connection(proxied.capture, "172.18.0.4:50003", BACKEND).handshake(8).ask(8.1, 55).answer(8.2)
+        kept.ask(10.0013, 66).close_by_server(10.0016)
+        return Connection(proxied.capture, "172.18.0.4:50004", BACKEND, isn=9_000)
+
+    def test_a_fresh_connection_to_the_same_server_that_nothing_answers_is_told_from_its_first_syn(
+        self, proxied: Story
+    ) -> None:
+        self.tried_twice(proxied, 504, "-", "-").syns(10.0022, 11.0022)
+
+        told = texts(proxied.account(), "wire@nginx")
+        assert "nginx:50003 sends 66 bytes" in told
+        assert "nginx:50003 sends 55 bytes" not in told
+        assert [text for text in told if "50004" in text] == [
+            f"SYN {number} of 2: nginx:50004 → backend-1:8080, unanswered" for number in (1, 2)
+        ]
+
+    def test_a_fresh_connection_to_the_same_server_that_is_kept_is_told_from_its_first_syn(
+        self, proxied: Story
+    ) -> None:
+        fresh = self.tried_twice(proxied, 200, "0.001", "1.002").handshake(10.0022).ask(10.0025, 77).answer(11.003)
+        fresh.ask(20, 88).answer(21)
+
+        told = texts(proxied.account(), "wire@nginx")
+        assert "SYN: nginx:50004 → backend-1:8080" in told
+        assert "nginx:50004 sends 77 bytes" in told
+        assert "nginx:50004 sends 88 bytes" not in told
+
+    def test_a_second_capture_that_ended_before_the_connection_broke_off_has_nothing_of_the_try(
+        self, proxied: Story
+    ) -> None:
+        self.tried_twice(proxied, 504, "-", "-").syns(10.0022, 11.0022)
+        proxied.run.captures["backend-1"] = Capture()
+        Connection(proxied.run.captures["backend-1"], "172.18.0.4:50003", BACKEND).handshake(8)
+        proxied.run.lines["backend-1/capture.json"] = [make_capture(3)]
+
+        account = proxied.account()
+        assert texts(account, "wire@backend-1") == []
+        assert "its packets: raw/backend-1/capture.pcap has nothing of that time on its connection" in account.missing
 
     def test_the_handler_is_the_backends(self, proxied: Story) -> None:
         (event,) = [event for event in proxied.account().events if "begins to answer" in event.text]
