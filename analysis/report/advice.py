@@ -67,6 +67,11 @@ class _Run:
         """The value of a knob that is a number; durations in ms."""
         return int(self.knob(name))
 
+    def has(self, knob: str) -> bool:
+        """Whether the path has the role that a knob is of."""
+        first, second = knob.split(".")[:2]
+        return (second if first == "kernel" else first) in self.manifest["path"]
+
     @property
     def backends(self) -> int:
         """How many backends there are."""
@@ -80,7 +85,8 @@ class _Run:
             return 1
         if workload == "spike":
             arriving = self.integer("load.rate_per_second") * (self.integer("load.duration") / 1000)
-            lasting = self.integer("load.rate_per_second") * self.integer("load.handler_delay") / 1000
+            # Without a delay of the handler's nothing says how long a request lasts.
+            lasting = self.integer("load.rate_per_second") * self.integer("load.handler_delay") / 1000 or arriving
             return math.ceil(min(arriving, lasting, self.integer("load.max_users")))
         beside = {"slow_clients": "load.slow_users", "half_open": "load.half_open"}.get(str(workload))
         return self.integer("load.users") + (self.integer(beside) if beside else 0)
@@ -106,28 +112,42 @@ class _Run:
         return dropped.get("nginx", 0) > dropped.get("backend", 0)
 
 
-def _places(run: _Run) -> _Remedy:
+def _more(run: _Run, knob: str, value: int, why: str, shown: Callable[[int], str] = str) -> _Remedy | None:
+    """A greater value; None where the path has no such knob, or the value is no greater."""
+    return _Remedy(knob, shown(value), why) if run.has(knob) and run.integer(knob) < value else None
+
+
+def _other(run: _Run, knob: str, value: str, why: str) -> _Remedy | None:
+    """A value of a sysctl; None where the path has nobody to set it for, or has set it."""
+    now = run.manifest["knobs"].get(knob, {}).get("value")
+    return _Remedy(knob, value, why) if run.has(knob) and now != value else None
+
+
+def _places(run: _Run) -> _Remedy | None:
     users, backends = run.at_once, run.backends
     if run.drops_at_nginx:
-        return _Remedy("nginx.listen_backlog", str(users), f"{users} users may wait for nginx to accept them")
+        return _more(run, "nginx.listen_backlog", users, f"{users} users may wait for nginx to accept them")
+    if not run.has("backend.max_connections"):
+        return None
     each = math.ceil(users / backends)
     if run.keeps_connections and run.manifest["path"] == ["k6", "backend"]:
         # With fewer nobody fails, but who waits in the queue waits for another's idle connection to end.
         why = f"{each} connections for each backend: clients keep theirs, so who is in the accept queue waits for long"
-        return _Remedy("backend.max_connections", str(each), why)
+        return _more(run, "backend.max_connections", each, why)
     value = max(1, each - run.backlog - 1)
     why = f"{each} connections for each backend, less the {run.backlog} + 1 that its accept queue holds"
-    return _Remedy("backend.max_connections", str(value), why)
+    return _more(run, "backend.max_connections", value, why)
 
 
-def _served_at_once(run: _Run) -> _Remedy:
+def _served_at_once(run: _Run) -> _Remedy | None:
     each = math.ceil(run.at_once / run.backends)
-    return _Remedy("backend.max_connections", str(each), f"{each} connections for each backend, none left in the queue")
+    why = f"{each} connections for each backend, none left in the queue"
+    return _more(run, "backend.max_connections", each, why)
 
 
-def _threads(run: _Run) -> _Remedy:
+def _threads(run: _Run) -> _Remedy | None:
     value = min(run.at_once, run.integer("backend.max_connections"))
-    return _Remedy("backend.threads_max", str(value), f"{value} requests may be under way at once")
+    return _more(run, "backend.threads_max", value, f"{value} requests may be under way at once")
 
 
 def _worker_connections(run: _Run) -> _Remedy:
@@ -142,14 +162,14 @@ def _worker_connections(run: _Run) -> _Remedy:
     return _Remedy("nginx.worker_connections", str(value), why)
 
 
-def _ports(run: _Run) -> _Remedy:
+def _ports(run: _Run) -> _Remedy | None:
     proxy = next((role for role in run.manifest["path"] if role in ("nginx", "gateway")), None)
     # Who keeps connections to the proxy opens few of them: then the ports are the proxy's.
     role = proxy if proxy and run.keeps_connections else "k6"
     if role == "gateway" and (pool := _pool(run)):
         return pool
     why = "64,512 ports instead of the range that was held in TIME_WAIT"
-    return _Remedy(f"kernel.{role}.net.ipv4.ip_local_port_range", _PORTS, why)
+    return _other(run, f"kernel.{role}.net.ipv4.ip_local_port_range", _PORTS, why)
 
 
 def _pool(run: _Run) -> _Remedy | None:
@@ -187,22 +207,26 @@ def _connections(run: _Run) -> _Remedy | None:
     return _Remedy("gateway.max_conns_per_host", str(each), why)
 
 
-def _cookies(run: _Run) -> _Remedy:
+def _cookies(run: _Run) -> _Remedy | None:
     role = "nginx" if run.drops_at_nginx else "backend"
     why = "the kernel then answers SYNs for which its queue has no place"
-    return _Remedy(f"kernel.{role}.net.ipv4.tcp_syncookies", "1", why)
+    return _other(run, f"kernel.{role}.net.ipv4.tcp_syncookies", "1", why)
 
 
-def _idle_before_the_server(run: _Run) -> _Remedy:
+def _idle_before_the_server(run: _Run) -> _Remedy | None:
+    if run.manifest["path"] != ["k6", "nginx", "backend"]:
+        return None
+    knob = "nginx.upstream_keepalive_timeout"
     kept_ms = run.integer("backend.keep_alive_timeout")
-    value = duration(max(kept_ms // 2, kept_ms - _TIMEOUT_MARGIN_MS))
+    value_ms = max(kept_ms // 2, kept_ms - _TIMEOUT_MARGIN_MS)
     why = f"the proxy must give up an idle connection before the backend does, after {duration(kept_ms)}"
-    return _Remedy("nginx.upstream_keepalive_timeout", value, why)
+    return _Remedy(knob, duration(value_ms), why) if run.integer(knob) > value_ms else None
 
 
-def _patience(run: _Run) -> _Remedy:
-    value = duration(2 * run.integer("load.handler_delay") + _TIMEOUT_MARGIN_MS)
-    return _Remedy("nginx.proxy_read_timeout", value, "twice the time that the handler takes, and a second")
+def _patience(run: _Run) -> _Remedy | None:
+    value_ms = 2 * run.integer("load.handler_delay") + _TIMEOUT_MARGIN_MS
+    why = "twice the time that the handler takes, and a second"
+    return _more(run, "nginx.proxy_read_timeout", value_ms, why, duration)
 
 
 _REMEDIES: Mapping[str, Callable[[_Run], _Remedy | None]] = {

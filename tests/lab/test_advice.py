@@ -60,11 +60,10 @@ def recorded(
     [
         ("accept-queue-overflow", "accept-queue-drop", "backend.max_connections", "103"),
         ("accept-queue-overflow", "waited-in-accept-queue", "backend.max_connections", "103"),
-        ("accept-queue-overflow", "waited-for-a-thread", "backend.threads_max", "1"),
+        ("threads-or-virtual-threads", "waited-for-a-thread", "backend.threads_max", "300"),
         ("accept-queue-overflow", "syn-queue-drop", "kernel.backend.net.ipv4.tcp_syncookies", "1"),
         ("spike-through-nginx", "proxy-connections-exhausted", "nginx.worker_connections", "2408"),
         ("spike-through-nginx", "stale-keepalive", "nginx.upstream_keepalive_timeout", "19s"),
-        ("spike-through-nginx", "upstream-timeout", "nginx.proxy_read_timeout", "7s"),
     ],
 )
 def test_a_cause_has_its_knob(tmp_path: Path, scenario: str, cause: str, knob: str, value: str) -> None:
@@ -116,7 +115,7 @@ ARMS = (
     + """\
 arms:
   variants:
-    few: {backend.accept_count: 2, load.users: 9}
+    few: {backend.accept_count: 2, backend.max_connections: 3, load.users: 9}
     proxied: {path: [k6, nginx, backend]}
 """
 )
@@ -152,6 +151,7 @@ def test_a_value_with_a_space_names_the_arm_as_well(tmp_path: Path) -> None:
 
 
 MATRIX = "20261121T080000Z-matrix-grid"
+COOKIES = "kernel.backend.net.ipv4.tcp_syncookies"
 
 
 def test_a_cell_of_a_matrix_is_its_scenario_with_the_cell_s_settings(tmp_path: Path) -> None:
@@ -165,34 +165,34 @@ def test_a_cell_of_a_matrix_is_its_scenario_with_the_cell_s_settings(tmp_path: P
 def test_a_cell_with_a_path_of_its_own_is_tested_by_the_matrix(tmp_path: Path) -> None:
     variant = Variant(path=(["k6", "backend"], "grid.yaml:8"))
     effective = resolve("keep-alive-paths", variant=variant)
-    run = recorded(tmp_path, effective, {"waited-for-a-thread": 1}, series=MATRIX, cell="direct")
-    assert advice.of_run(run).command == 'make matrix MATRIX=grid SET="backend.threads_max=1"'
+    run = recorded(tmp_path, effective, {"syn-queue-drop": 1}, series=MATRIX, cell="direct")
+    assert advice.of_run(run).command == f'make matrix MATRIX=grid SET="{COOKIES}=1"'
 
 
 def test_what_the_matrix_sets_is_changed_in_its_file(tmp_path: Path) -> None:
-    moved = tuple(settings({"backend.threads_max": 50}, {"backend.threads_max": "grid.yaml:7"}))
+    moved = tuple(settings({COOKIES: "0"}, {COOKIES: "grid.yaml:7"}))
     effective = resolve("keep-alive-paths", variant=Variant(moved, (["k6", "backend"], "grid.yaml:8")))
-    run = recorded(tmp_path, effective, {"waited-for-a-thread": 1}, series=MATRIX, cell="direct")
+    run = recorded(tmp_path, effective, {"syn-queue-drop": 1}, series=MATRIX, cell="direct")
     found = advice.of_run(run)
     assert found.command is None
-    assert "the matrix sets backend.threads_max itself: change it in scenarios/matrices/grid.yaml" in found.why
+    assert f"the matrix sets {COOKIES} itself: change it in scenarios/matrices/grid.yaml" in found.why
 
 
 def test_without_a_command_none_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    moved = tuple(settings({"backend.threads_max": 50}, {"backend.threads_max": "grid.yaml:7"}))
+    moved = tuple(settings({COOKIES: "0"}, {COOKIES: "grid.yaml:7"}))
     effective = resolve("keep-alive-paths", variant=Variant(moved, (["k6", "backend"], "grid.yaml:8")))
-    run = recorded(tmp_path, effective, {"waited-for-a-thread": 1}, series=MATRIX, cell="direct")
+    run = recorded(tmp_path, effective, {"syn-queue-drop": 1}, series=MATRIX, cell="direct")
     with pytest.raises(SystemExit) as end:
         main(["advise", str(run)])
     assert not end.value.code
     told = capsys.readouterr().out
-    assert "set backend.threads_max = 1" in told
+    assert f"set {COOKIES} = 1" in told
     assert "test it" not in told
 
 
 def test_a_search_over_a_scenario_with_arms_has_no_command(tmp_path: Path) -> None:
     series = MATRIX.replace("matrix", "search")
-    found = advice.of_run(recorded(tmp_path, resolve("keep-alive-paths"), {"waited-for-a-thread": 1}, series=series))
+    found = advice.of_run(recorded(tmp_path, resolve("keep-alive-paths"), {"syn-queue-drop": 1}, series=series))
     assert found.command is None
     assert "set it in scenarios/keep-alive-paths/scenario.yaml" in found.why
 
@@ -206,7 +206,8 @@ def test_the_advice_can_be_run(tmp_path: Path) -> None:
 
 def test_drops_before_nginx_are_nginx_s(tmp_path: Path) -> None:
     hops = [{"to": "nginx", "dropped_syns": {"fatal": 5, "healed": None}}]
-    run = recorded(tmp_path, resolve("long-polling-smoke"), {"accept-queue-drop": 5}, hops=hops)
+    effective = resolve("long-polling-smoke", ["nginx.listen_backlog=16"])
+    run = recorded(tmp_path, effective, {"accept-queue-drop": 5}, hops=hops)
     assert advice.of_run(run).knob == "nginx.listen_backlog"
 
 

@@ -1,0 +1,86 @@
+"""Advice is given where it can help: a knob of a role on the path, and a value that it does not have."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.report import advice
+from tests.analysis.support import Record, knob, make_manifest
+
+DIRECT, NGINX, PROXIED = ["k6", "backend"], ["k6", "nginx"], ["k6", "nginx", "backend"]
+GATEWAY = ["k6", "gateway", "backend"]
+# 400 requests in eight seconds, at most 300 at once.
+SPIKE = {"load.workload": "spike", "load.rate_per_second": 50, "load.duration": 8_000, "load.max_users": 300}
+AT_NGINX = [{"to": "nginx", "dropped_syns": {"fatal": 0, "healed": 40}}]
+
+
+def advised(path: list[str], cause: str, knobs: Record, hops: list[Record]) -> tuple[str | None, str | None]:
+    manifest = make_manifest() | {"path": path}
+    manifest["knobs"] |= {name: knob(value) for name, value in knobs.items()}
+    found = advice.of_cause(manifest, {"hops": hops}, cause, 9)
+    assert found.why
+    assert (found.command is None) == (found.knob is None)
+    return found.knob, found.value
+
+
+@pytest.mark.parametrize(
+    ("path", "cause", "knobs", "value"),
+    [
+        (DIRECT, "accept-queue-drop", {}, ("backend.max_connections", "103")),
+        (DIRECT, "waited-for-a-thread", {"backend.threads_max": 1, "backend.max_connections": 60},
+         ("backend.threads_max", "60")),
+        (PROXIED, "upstream-timeout", {"nginx.proxy_read_timeout": 2_000}, ("nginx.proxy_read_timeout", "3s")),
+        (PROXIED, "stale-keepalive", {"nginx.upstream_keepalive_timeout": 60_000},
+         ("nginx.upstream_keepalive_timeout", "19s")),
+        (DIRECT, "syn-queue-drop", {"kernel.backend.net.ipv4.tcp_syncookies": "0"},
+         ("kernel.backend.net.ipv4.tcp_syncookies", "1")),
+        # Nothing delays these answers, so that the number of users alone bounds them.
+        (DIRECT, "waited-in-accept-queue", SPIKE | {"load.handler_delay": 0}, ("backend.max_connections", "300")),
+        (DIRECT, "waited-in-accept-queue", SPIKE | {"load.handler_delay": 100}, ("backend.max_connections", "5")),
+    ],
+)  # fmt: skip
+def test_a_knob_that_can_help_is_named(path: list[str], cause: str, knobs: Record, value: tuple[str, str]) -> None:
+    assert advised(path, cause, knobs, []) == value
+
+
+def test_who_finds_no_place_at_nginx_needs_one_there() -> None:
+    knobs = SPIKE | {"load.handler_delay": 0, "nginx.listen_backlog": 31}
+    assert advised(NGINX, "accept-queue-drop", knobs, AT_NGINX) == ("nginx.listen_backlog", "300")
+
+
+@pytest.mark.parametrize(
+    ("path", "cause", "knobs"),
+    [
+        (NGINX, "accept-queue-drop", {}),
+        (NGINX, "waited-in-accept-queue", {}),
+        (NGINX, "syn-queue-drop", {}),
+        (NGINX, "stale-keepalive", {"nginx.upstream_keepalive_timeout": 60_000}),
+        (DIRECT, "stale-keepalive", {}),
+        (DIRECT, "upstream-timeout", {}),
+        (GATEWAY, "stale-keepalive", {}),
+        (GATEWAY, "upstream-timeout", {}),
+    ],
+)
+def test_no_knob_is_named_of_a_role_that_is_not_on_the_path(path: list[str], cause: str, knobs: Record) -> None:
+    assert advised(path, cause, knobs, []) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "cause", "knobs", "hops"),
+    [
+        (DIRECT, "accept-queue-drop", {"backend.max_connections": 8192}, []),
+        (DIRECT, "accept-queue-drop", {"backend.max_connections": 8192, "load.keep_alive": False}, []),
+        (DIRECT, "waited-in-accept-queue", {"backend.max_connections": 103}, []),
+        (DIRECT, "waited-for-a-thread", {"backend.max_connections": 60}, []),
+        (PROXIED, "accept-queue-drop", SPIKE | {"nginx.listen_backlog": 511}, AT_NGINX),
+        (PROXIED, "waited-for-another-server", SPIKE | {"load.handler_delay": 20, "backend.max_connections": 8192}, []),
+        (PROXIED, "upstream-timeout", {"nginx.proxy_read_timeout": 60_000}, []),
+        (PROXIED, "stale-keepalive", {"nginx.upstream_keepalive_timeout": 19_000}, []),
+        (DIRECT, "syn-queue-drop", {"kernel.backend.net.ipv4.tcp_syncookies": "1"}, []),
+        (DIRECT, "ephemeral-ports-exhausted", {"kernel.k6.net.ipv4.ip_local_port_range": "1024 65535"}, []),
+    ],
+)
+def test_no_value_is_advised_that_is_no_better_than_the_one_it_has(
+    path: list[str], cause: str, knobs: Record, hops: list[Record]
+) -> None:
+    assert advised(path, cause, knobs, hops) == (None, None)
