@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 Status = Literal["true", "false", "unknown"]
 
-# What begins the names of figures that are what they are whatever load was put on.
-_OF_ANY_LOAD = frozenset({"ledger", "sysctl"})
+# What begins the names of figures that are what they are whatever load was put on: the kernel's settings, and of the
+# ledger what has to add up for any load. How many requests it counts depends on the load as all else does.
+_OF_ANY_LOAD = ("ledger.identities.", "ledger.unexplained", "sysctl.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,11 @@ def _check_names(expression: Expression, scope: Scope, wanted: Kind = Kind.TRUTH
 def judge(run: Run, text: str) -> Judgement:
     """Find whether a prediction held in a run; a run that did not complete decides none.
 
-    What did not hold of a load that was not the one that was asked for is not refuted, whoever counted it: only the
-    ledger has to add up for any load.
+    A load that was not the one that was asked for neither bears out nor refutes what is predicted of it, whoever
+    counted it.
     """
     value, measured = _evaluate(run, text, Kind.TRUTH)
-    if value is False and any(_depends_on_load(run, name) for name in measured):
+    if isinstance(value, bool) and any(_depends_on_load(run, name) for name in measured):
         value = run.health.spoilt(Evidence.LOAD) or value
     if isinstance(value, bool):
         return Judgement("true" if value else "false", measured, None)
@@ -76,7 +77,7 @@ def judge(run: Run, text: str) -> Judgement:
 
 
 def _depends_on_load(run: Run, name: str) -> bool:
-    return name not in run.raw.manifest.knobs and name.partition(".")[0] not in _OF_ANY_LOAD
+    return name not in run.raw.manifest.knobs and not name.startswith(_OF_ANY_LOAD)
 
 
 def number(run: Run, text: str) -> Number | Unknown:

@@ -69,6 +69,9 @@ A figure is unknown if the evidence it rests on is spoilt; `why` in the verdict 
 gives none. Nothing else spoils evidence: late ticks carry their time, and the difference of a counter bears a hole
 between the edges.
 
+While the load is in doubt, a prediction is unknown if it names anything but knobs, `sysctl`, `ledger.unexplained` and
+`ledger.identities`: all else, whoever counted it, is of that load.
+
 | evidence | is | is spoilt by |
 |---|---|---|
 """

@@ -51,6 +51,7 @@ def run(proxied_run: RunFolder) -> RunFolder:
         for second in range(1, 64)
     ]
     run.texts["gateway/error.log"] = ""
+    run.set_knobs(load__users=1)
     client = run.clients["k6-1"]
     client.requests = [make_request(1, 10, BEGIN_S) | {"remote": GATEWAY}]
     client.dials = [make_dial(1, failed=False, duration_ms=0.2) | here(CLIENT, GATEWAY)]

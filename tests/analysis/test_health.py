@@ -31,8 +31,8 @@ WATCHED = {
     "capacity": "model.accept_capacity == 3",
     "dropped": "client.iterations.dropped >= 0",
 }
-CLIENT = {"requests", "dials", "events", "order"}
-LOAD = CLIENT | {"model"}
+# In doubt it leaves nothing decided that any observer counted.
+LOAD = set(WATCHED)
 CLOCK = {"order", "counters", "k6-counters", "queue", "sockets", "processes", "scrapes"}
 
 
@@ -136,7 +136,7 @@ FAULTS = {
         after=lambda folder: shutil.rmtree(folder / "raw" / "backend-1"),
     ),
     "no samples at all leave the clock and the processors unwatched": Fault(
-        CLOCK | LOAD,
+        LOAD,
         "clock: no sampler compared the clocks over the whole window",
         after=lambda folder: remove(folder, "k6-1/samples.jsonl", "backend-1/samples.jsonl"),
     ),
@@ -190,7 +190,7 @@ FAULTS = {
         before=lambda run: run.samples["k6-1"].lose_ticks(11.0, 12.4),
     ),
     "a sampler beside k6 that died under the load leaves that in doubt": Fault(
-        LOAD | {"k6-counters"},
+        LOAD,
         "host: no ticks beside k6-1 say whether it was kept waiting, all through the load",
         before=lambda run: run.samples["k6-1"].lose_ticks(30, 99),
     ),
@@ -269,7 +269,7 @@ FAULTS = {
         after=lambda folder: cut(folder / "raw" / "k6-1" / "events.jsonl", 9),
     ),
     "missing accounts of k6 leave its dropped iterations unknown": Fault(
-        LOAD | {"dropped"},
+        LOAD,
         "k6/k6-1: k6 left no account of the iterations it dropped",
         after=lambda folder: remove(folder, "k6-1/summary.json", "k6-1/live.jsonl"),
     ),
@@ -342,6 +342,33 @@ def test_a_fault_makes_unknown_what_rests_on_it_and_nothing_else(run: RunFolder,
     if fault.why:
         assert any(fault.why in reason for reason in reasons.values()), reasons
     assert all(reasons.values())
+
+
+def test_a_load_in_doubt_neither_bears_out_nor_refutes_what_depends_on_it(run: RunFolder) -> None:
+    expected = {
+        "kernel.backend.TcpExt.ListenDrops == 500": "unknown",
+        "kernel.backend.TcpExt.ListenDrops < 500": "unknown",
+        "kernel.backend.TcpExt.ListenDrops == 500 or load.users == 103": "unknown",
+        "ledger.cause.accept_queue_drop == 100": "unknown",
+        "ledger.requests.failed < 100": "unknown",
+        "ledger.identities.failed == 0": "true",
+        "ledger.identities.failed > 0": "false",
+        "ledger.unexplained == 0": "true",
+        "ledger.unexplained > 0": "false",
+        "sysctl.backend.exists.net.core.somaxconn == 1": "true",
+        "sysctl.backend.exists.net.core.somaxconn == 0": "false",
+        "load.users == 103": "true",
+        "load.users < 103": "false",
+    }
+    run.clients["k6-1"].dropped = 4
+    run.predict(*expected)
+    found = analyse(run.write()).predictions
+
+    assert {each.expression: each.status for each in found} == expected
+    assert {each.why for each in found} == {
+        None,
+        "k6/k6-1: k6 dropped 4 iterations: the load was less than asked for",
+    }
 
 
 def problems(verdict: Verdict) -> dict[str, list[str]]:

@@ -138,20 +138,13 @@ def test_without_a_capture_nothing_is_known_of_it(run: RunFolder) -> None:
     assert report.problems == []
 
 
-def test_a_load_in_doubt_refutes_no_prediction_but_the_ledger_s(run: RunFolder) -> None:
-    expressions = {
-        "listen.backend.depth.max == 12345": "unknown",
-        "kernel.backend.TcpExt.ListenOverflows >= 0": "true",
-        "ledger.requests.failed >= 0": "true",
-        "ledger.requests.failed < 0": "false",
-        "ledger.requests.failed < load.users": "true",
-        "ledger.requests.failed < load.users and client.requests.ok > 0": "unknown",
-    }
+def test_then_a_prediction_is_neither_borne_out_nor_refuted(run: RunFolder) -> None:
+    expressions = {"kernel.backend.TcpExt.ListenOverflows >= 0": "true", "listen.backend.depth.max == 12345": "false"}
     sound = Run(raw_of(run))
-    assert judge(sound, "listen.backend.depth.max == 12345").status == "false"
+    assert {expression: judge(sound, expression).status for expression in expressions} == expressions
     # A moment after the last of the run's own, whose handshake is still under way.
     connected(run.captures["backend-1"], 0.02015, 41_003)
     doubtful = Run(raw_of(run))
-    found = {expression: judge(doubtful, expression) for expression in expressions}
-    assert {expression: each.status for expression, each in found.items()} == expressions
-    assert "came together" in str(found["listen.backend.depth.max == 12345"].why)
+    found = [judge(doubtful, expression) for expression in expressions]
+    assert [each.status for each in found] == ["unknown"] * 2
+    assert all("came together" in str(each.why) for each in found)

@@ -480,7 +480,7 @@ def test_where_nothing_failed_there_is_nothing_to_explain_even_without_a_capture
     run.manifest["slow_ms"] = None
     run.clients["k6-1"].requests = run.clients["k6-1"].requests[:3]
     run.predict("ledger.unexplained == 0 and ledger.requests.failed == 0 and ledger.cause.slow_handler == 0")
-    run.set_knobs(capture__mode="off")
+    run.set_knobs(capture__mode="off", load__users=3)
     del run.captures["backend-1"], run.lines["backend-1/capture.json"]
 
     assert account(run)[1] == ["true"]
