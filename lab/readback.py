@@ -144,7 +144,8 @@ def _sysctl_mismatches(effective: Effective, topology: Topology, manifest: Manif
                 manifest.knobs[knob].read_back = found
                 as_before = found is None and sysctls.AS_BEFORE_IT_CAME.get(name) == asked
                 if not as_before and (found is None or found.split() != asked.split()):
-                    yield f"{knob} on {instance}: asked {asked}, found {found or 'no such sysctl'}"
+                    told = "no such sysctl" if found is None else found or "nothing in it"
+                    yield f"{knob} on {instance}: asked {asked}, found {told}"
 
 
 def _backlog_mismatches(effective: Effective, topology: Topology, manifest: Manifest) -> Iterator[str]:

@@ -14,14 +14,13 @@ if TYPE_CHECKING:
 
 
 def _exists(run: Run, found: Mapping[str, str]) -> Value:
-    name, read = found["sysctl"], run.raw.manifest.sysctls
-    values = [read.get(instance, {}).get(name, _UNREAD) for instance in run.instances(found["role"])]
-    if _UNREAD in values:
+    name, sysctls = found["sysctl"], run.raw.manifest.sysctls
+    read = [sysctls.get(instance, {}) for instance in run.instances(found["role"])]
+    if not read:
+        return unknown("the manifest names no such instance")
+    if not all(name in each for each in read):
         return unknown(f"{name} was not read back")
-    return int(None not in values)
-
-
-_UNREAD = ""
+    return int(all(each[name] is not None for each in read))
 
 
 FIGURES: tuple[Figure, ...] = (

@@ -47,8 +47,10 @@ def syn_ladder(settings: Settings) -> tuple[Syn, ...]:
 
 
 def _certain_before(syns: tuple[Syn, ...], settings: Settings, knob: str) -> tuple[Syn, ...]:
-    """Those of a ladder that are sent before a connect time-out."""
+    """Those of a ladder that are sent before a connect time-out; all where it is 0, and the kernel alone ends them."""
     connect_timeout_ms = settings.integer(knob)
+    if not connect_timeout_ms:
+        return syns
     require(
         ladder.is_certain(syns, connect_timeout_ms),
         f"a SYN is due so shortly before {knob} ({connect_timeout_ms} ms) that the kernel's timer, which may be late,"

@@ -240,6 +240,16 @@ def test_a_setting_exists_if_every_instance_s_kernel_has_it(run: RunFolder) -> N
     assert why(run, "sysctl.k6.exists.net.ipv4.tcp_ecn") == "net.ipv4.tcp_ecn was not read back"
 
 
+def test_a_setting_that_is_empty_exists(run: RunFolder) -> None:
+    run.manifest["sysctls"]["k6-1"]["net.ipv4.ip_local_reserved_ports"] = ""
+    assert value(run, "sysctl.k6.exists.net.ipv4.ip_local_reserved_ports") == 1
+
+
+def test_of_a_role_without_instances_no_setting_is_known(run: RunFolder) -> None:
+    run.manifest["instances"]["backend"] = []
+    assert why(run, "sysctl.backend.exists.net.core.somaxconn") == "the manifest names no such instance"
+
+
 def test_management_ports_are_no_part_of_the_queue(run: RunFolder) -> None:
     for tick in run.samples["backend-1"].ticks:
         tick["listen"] = [*tick["listen"], {**tick["listen"][0], "port": 8081, "depth": 77}]
@@ -325,6 +335,14 @@ def test_a_proxy_s_try_sends_as_many_syns_as_fit_into_its_own_time_out(
     proxied_run.manifest["knobs"]["nginx.proxy_connect_timeout"] = knob(timeout_ms)
 
     assert value(proxied_run, "model.syns_per_failed_try") == syns
+
+
+def test_a_gateway_that_leaves_the_time_out_to_the_kernel_sends_the_whole_ladder(proxied_run: RunFolder) -> None:
+    proxied_run.manifest["path"] = ["k6", "gateway", "backend"]
+    proxied_run.manifest["instances"]["gateway"] = proxied_run.manifest["instances"].pop("nginx")
+    proxied_run.set_knobs(gateway__dial_timeout=0)
+
+    assert value(proxied_run, "model.syns_per_failed_try") == 7
 
 
 def test_without_a_proxy_there_are_no_tries_of_one(run: RunFolder) -> None:

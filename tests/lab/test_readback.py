@@ -138,6 +138,11 @@ def test_what_took_is_recorded(session: Session, fake_docker: FakeDocker) -> Non
             SETTINGS,
             "kernel.k6.net.ipv4.tcp_syn_retries on k6-1: asked 6, found 5",
         ),
+        (
+            namespace(sysctls={**SYSCTLS, "net.ipv4.tcp_syn_retries": ""}),
+            SETTINGS,
+            "kernel.k6.net.ipv4.tcp_syn_retries on k6-1: asked 6, found nothing in it",
+        ),
     ],
 )
 def test_what_did_not_take_stops_the_run(
