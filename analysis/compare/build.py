@@ -99,7 +99,7 @@ def of_series(series: Series) -> Comparison:
     if series.plan.kind == "arms" and len(ordered) <= _ALL_PAIRS_MAX:
         pairs = list(combinations(ordered, 2))
     else:
-        pairs = [(ordered[0], cell) for cell in ordered[1:]] if ordered[0] == baseline else []
+        pairs = [(ordered[0], cell) for cell in ordered[1:]] if ordered and ordered[0] == baseline else []
     for a, b in pairs:
         groups.require_comparable(series.groups[a], series.groups[b], scenarios_differ=True)
     means = samples.all_mean_intervals([series.groups[cell] for cell in cells])

@@ -26,6 +26,7 @@ class RunRecord:
         verdict: the whole of derived/verdict.json.
         figures: every figure, as derived/figures.json has it.
         why: of each that is unknown, why.
+        underived: why there is nothing but the manifest, None if there is.
     """
 
     folder: Path
@@ -33,6 +34,7 @@ class RunRecord:
     verdict: Record
     figures: Record
     why: dict[str, str]
+    underived: str | None = None
 
     @property
     def name(self) -> str:
@@ -53,12 +55,14 @@ class RunRecord:
     def unusable(self) -> str | None:
         """Why the run is no evidence, None if it is.
 
-        A run that did not complete, that is inconclusive about a prediction of its own, or of which more is unexplained
-        than its scenario tolerates, is shown and not counted.
+        A run that did not complete, of which nothing is derived, that is inconclusive about a prediction of its own, or
+        of which more is unexplained than its scenario tolerates, is shown and not counted.
         """
         if self.manifest["status"] != "complete":
             reason = self.manifest.get("reason")
             return f"{self.manifest['status']}{f': {reason}' if reason else ''}"
+        if self.underived is not None:
+            return self.underived
         if self.verdict["verdict"] == "inconclusive" and self.verdict["predictions"]:
             unknown = [each for each in self.verdict["predictions"] if each["status"] == "unknown"]
             reasons = [f"{each['id']}: {each['why']}" for each in unknown[:1]]
@@ -82,24 +86,23 @@ def _of_role(name: str) -> str:
 
 def read(folder: Path) -> RunRecord:
     """Read a run; raise CompareError if it is none, has no verdict, or was written by another version."""
+    record = read_any(folder)
+    if record.underived is not None:
+        raise CompareError(record.underived)
+    return record
+
+
+def read_any(folder: Path) -> RunRecord:
+    """Read a run, whether or not anything is derived of it; raise CompareError if it is none, or has not ended."""
     try:
         recorded = manifest.read_whole(folder)
     except manifest.ManifestError as error:
         raise CompareError(str(error)) from None
     if recorded.get("status") == "running":
         raise CompareError(f"{folder}: the run has not ended; wait for it, or, if it was killed, run it again")
-    figures = _json(folder, figures_file.FILE, figures_file.SCHEMA)
-    return RunRecord(
-        folder=folder,
-        manifest=recorded,
-        verdict=_json(folder, verdict.FILE, verdict.SCHEMA),
-        figures=figures["figures"],
-        why=figures["why"],
-    )
-
-
-def _json(folder: Path, file: Path, contract: str) -> Record:
     try:
-        return derived.read(folder, file, contract)
+        figures = derived.read(folder, figures_file.FILE, figures_file.SCHEMA)
+        judged = derived.read(folder, verdict.FILE, verdict.SCHEMA)
     except DerivedError as error:
-        raise CompareError(str(error)) from None
+        return RunRecord(folder, recorded, verdict={}, figures={}, why={}, underived=str(error))
+    return RunRecord(folder, recorded, judged, figures["figures"], figures["why"])

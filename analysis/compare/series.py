@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -132,7 +132,9 @@ def _run(folder: Path, plan: Plan, place: Place) -> RunRecord:
     path = folder.parent.parent / str(place.run)
     if not path.is_dir():
         raise CompareError(f"{path}: the series {plan.series} has this run, and it is not there; copy it too")
-    record = runs.read(path)
+    record = runs.read_any(path)
+    if record.underived is not None and place.reason is not None:
+        record = replace(record, underived=place.reason)
     again = "run the series again with NEW=1 (--new)"
     manifest = record.manifest
     if (manifest.get("series"), manifest.get("cell")) != (plan.series, place.cell):

@@ -172,7 +172,7 @@ def _cell(series: Series, cell: str) -> CellVerdict:
     if group:
         not_used |= {run.name: run.unusable for run in group.runs if run.unusable is not None}
     own = _own(group) if group else []
-    judged = group is None or not group.used or any(run.verdict["predictions"] for run in group.runs)
+    judged = group is None or not group.used or any(run.verdict["predictions"] for run in group.used)
     return CellVerdict(
         planned=len(places),
         used=len(group.used) if group else 0,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis.compare import CompareError, arms, series_verdict
+from analysis.compare import CompareError, arms, compare_series, series_verdict
 from analysis.expressions import ExpressionError
 from analysis.figures import Scope
 from analysis.schema import schema
@@ -210,6 +210,44 @@ def test_a_cell_that_has_nothing_to_show_leaves_the_series_inconclusive(results:
 
     assert found.verdict == "inconclusive"
     assert found.cells["keepalive-on"].verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("file", "reason", "told"),
+    [
+        ("figures.json", "the analysis failed: ValueError: min() of nothing", "the analysis failed: ValueError: "),
+        ("verdict.json", None, "the run has no verdict.json; derive it again: make analyse RUN="),
+    ],
+)
+def test_a_run_whose_analysis_failed_is_shown_and_the_others_are_judged(
+    results: Results, file: str, reason: str | None, told: str
+) -> None:
+    folder = results.series(
+        {"keepalive-off": latencies(*SLOW), "keepalive-on": latencies(*FAST, 99.0)}, {"order": ON_IS_FASTER}
+    )
+    content = json.loads((folder / "series.json").read_text())
+    failed = content["runs"][-1]
+    failed["reason"] = reason
+    (folder / "series.json").write_text(json.dumps(content))
+    (results.root / failed["run"] / "derived" / file).unlink()
+    found = verdict(folder)
+
+    assert (found.verdict, found.predictions[0].status) == ("reproduced", "true")
+    cell = found.cells["keepalive-on"]
+    assert (cell.planned, cell.used, list(cell.not_used)) == (5, 4, [failed["run"]])
+    assert told in cell.not_used[failed["run"]]
+    assert [run.used for run in compare_series(folder).groups[1].runs] == [True] * 4 + [False]
+
+
+def test_what_rests_on_runs_whose_analysis_failed_alone_is_unknown(results: Results) -> None:
+    folder = results.series({"keepalive-off": latencies(*SLOW), "keepalive-on": latencies(*FAST)}, {"o": ON_IS_FASTER})
+    for figures in results.root.glob("queue/*-keepalive-on-*/derived/figures.json"):
+        figures.unlink()
+    found = verdict(folder)
+
+    assert found.verdict == "inconclusive"
+    assert found.predictions[0].why == "no run of keepalive_on is evidence"
+    assert (found.cells["keepalive-on"].verdict, found.cells["keepalive-on"].used) == ("inconclusive", 0)
 
 
 def test_a_run_that_failed_its_own_prediction_decides_the_series(results: Results) -> None:

@@ -60,6 +60,14 @@ def page_of(results: Results, comparison: Any) -> str:  # noqa: ANN401  a Compar
     return (results.root / "comparison.html").read_text()
 
 
+@pytest.mark.parametrize("kind", ["arms", "matrix", "search"])
+def test_a_series_of_which_no_run_is_complete_has_a_page_without_comparisons(results: Results, kind: str) -> None:
+    comparison = compare_series(results.series({"off": [], "on": []}, kind=kind))
+
+    assert (comparison.groups, comparison.pairs) == ([], [])
+    assert "missing" in page_of(results, comparison)
+
+
 def hostile_page(results: Results) -> str:
     figures = {f"kernel.backend.TcpExt.{HOSTILE}": 3}
     a = results.run({f"kernel.backend.TcpExt.{HOSTILE}": 900}, {"load.path": HOSTILE})
