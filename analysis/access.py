@@ -9,13 +9,16 @@ from analysis import bulk
 if TYPE_CHECKING:
     from pathlib import Path
 
+# Which lines are records.
+WHOLE_LINE = bulk.whole("time_ms", "status")
+
 # One row for each line; see analysis.bulk. The file has neither header nor end.
-_ACCESS = """
-    SELECT if(time_ms IS NOT NULL AND status IS NOT NULL, 0, 4) AS line, 0 AS announced, time_ms, status,
+_ACCESS = f"""
+    SELECT if({WHOLE_LINE}, 0, 4) AS line, 0 AS announced, time_ms, status,
            time_ms - if(request_time BETWEEN 0 AND 1e9, (1000 * request_time)::BIGINT, 0) AS begin_ms
       FROM read_json($path, format = 'newline_delimited', ignore_errors = true,
-                     columns = {time_ms: 'BIGINT', status: 'BIGINT', request_time: 'DOUBLE'})
-"""
+                     columns = {{time_ms: 'BIGINT', status: 'BIGINT', request_time: 'DOUBLE'}})
+"""  # noqa: S608  names of our own
 
 
 def read(path: Path) -> bulk.Log:

@@ -25,6 +25,15 @@ _TAIL_BYTES = 1 << 16
 
 _NOTHING: Integers = np.empty(0, dtype=np.int64)
 
+# 2^53 µs are 285 years, and a thousand times as much still fits into 64 bits.
+_INTEGER_MAX = 1 << 53
+
+
+def whole(*fields: str) -> str:
+    """SQL that says of a line whether all these fields are there, as integers that can be."""
+    within = f"lambda field: field BETWEEN 0 AND {_INTEGER_MAX}"
+    return f"list_count(list_filter([{', '.join(fields)}], {within})) = {len(fields)}"
+
 
 class Line(IntEnum):
     """What a query says each line is, in its column `line`."""

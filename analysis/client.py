@@ -56,7 +56,6 @@ class Client:
         requests: columns vu, latency_us (connect + duration), ok and answered (0 or 1), error_code.
         dials: columns duration_us, failure (0, or 1 + the index in ERROR_KINDS).
         events: what users reported, from events.jsonl.
-        live: the last record of live.jsonl, None if there is none.
         dropped_iterations: iterations that k6 could not begin; None if it left no account of itself.
         interrupted_iterations: iterations that k6 ended before their end; None if it does not say.
         log_errors: lines of level error and above in k6.log; None if there is no log.
@@ -65,7 +64,6 @@ class Client:
     requests: Log
     dials: Log
     events: Events
-    live: Record | None
     dropped_iterations: int | None
     interrupted_iterations: int | None
     log_errors: int | None
@@ -80,7 +78,6 @@ def read(folder: Path) -> Client:
         requests=bulk.read(folder / "requests.jsonl", _REQUESTS, ("vu", "latency_us", "ok", "answered", "error_code")),
         dials=read_dials(folder / "dials.jsonl"),
         events=_read_events(folder / "events.jsonl"),
-        live=live,
         dropped_iterations=_dropped_iterations(folder / "summary.json", live),
         interrupted_iterations=integer(live, "interrupted_iterations") if live else None,
         log_errors=_log_errors(folder / "k6.log"),
@@ -110,12 +107,27 @@ def _read_events(path: Path) -> Events:
     return events
 
 
-# Both queries give one row for each line, in the file's order: what it is (analysis.bulk.Line), how many records the
-# end line announces, and the columns of the records. A line is a record only if all its fields are there with values
-# that can be (2^53 µs are 285 years), and corrupt if it is nothing else.
-
 # k6 counts the statuses from 200 to 399 as success, and so does its http_req_failed.
-_REQUESTS = """
+SUCCEEDED = "error_code = 0 AND status BETWEEN 200 AND 399"
+
+# Which lines are records: those that have what the tables of all observers are joined and told by.
+_REQUEST = (
+    "id", "vu", "time_us", "end_us", "blocked_us", "connecting_us", "tls_us", "sending_us", "waiting_us",
+    "receiving_us", "duration_us", "status", "error_code",
+)  # fmt: skip
+_DIAL = ("id", "time_us", "duration_us")
+WHOLE_REQUEST = f"kind IS NULL AND {bulk.whole(*_REQUEST)}"
+WHOLE_DIAL = f"kind = 'dial' AND {bulk.whole(*_DIAL)}"
+WHOLE_CLOSE = f"kind = 'close' AND {bulk.whole('id', 'time_us', 'bytes_sent', 'bytes_received')}"
+
+
+def _integers(*names: str) -> str:
+    return ", ".join(f"{name}: 'BIGINT'" for name in names)
+
+
+# Both queries give one row for each line, in the file's order: what it is (analysis.bulk.Line), how many records the
+# end line announces, and the columns of the records. A line is corrupt if it is nothing else.
+_REQUESTS = f"""
     SELECT CASE WHEN whole THEN 0
                 WHEN kind = 'header' THEN if(schema = 'connlab.requests/1', 1, 3)
                 WHEN kind = 'end' AND requests IS NOT NULL THEN 2
@@ -123,18 +135,14 @@ _REQUESTS = """
            requests AS announced,
            vu, error_code,
            CASE WHEN whole THEN connecting_us + tls_us + duration_us END AS latency_us,
-           (error_code = 0 AND status BETWEEN 200 AND 399)::BIGINT AS ok,
+           ({SUCCEEDED})::BIGINT AS ok,
            (status > 0)::BIGINT AS answered
-      FROM (SELECT *, kind IS NULL AND list_count(list_filter(
-                      [id, vu, time_us, connecting_us, tls_us, duration_us, status, error_code],
-                      lambda field: field BETWEEN 0 AND 1::BIGINT << 53)) = 8 AS whole
-              FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {
-                   kind: 'VARCHAR', schema: 'VARCHAR', id: 'BIGINT', vu: 'BIGINT', time_us: 'BIGINT',
-                   connecting_us: 'BIGINT', tls_us: 'BIGINT', duration_us: 'BIGINT', status: 'BIGINT',
-                   error_code: 'BIGINT', requests: 'BIGINT'}))
-"""
+      FROM (SELECT *, {WHOLE_REQUEST} AS whole
+              FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{
+                   kind: 'VARCHAR', schema: 'VARCHAR', {_integers(*_REQUEST, "requests")}}}))
+"""  # noqa: S608  names of our own
 
-_DIALS = """
+_DIALS = f"""
     SELECT CASE WHEN whole THEN 0
                 WHEN kind = 'header' THEN if(schema = 'connlab.dials/1', 1, 3)
                 WHEN kind = 'end' AND dials IS NOT NULL THEN 2
@@ -144,12 +152,11 @@ _DIALS = """
            duration_us,
            CASE WHEN error IS NULL AND error_kind IS NULL THEN 0
                 ELSE coalesce(list_position($kinds, error_kind), len($kinds))::BIGINT END AS failure
-      FROM (SELECT *, kind = 'dial' AND list_count(list_filter(
-                      [id, time_us, duration_us], lambda field: field BETWEEN 0 AND 1::BIGINT << 53)) = 3 AS whole
-              FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {
-                   kind: 'VARCHAR', schema: 'VARCHAR', id: 'BIGINT', time_us: 'BIGINT', duration_us: 'BIGINT',
-                   error: 'VARCHAR', error_kind: 'VARCHAR', dials: 'BIGINT'}))
-"""
+      FROM (SELECT *, {WHOLE_DIAL} AS whole
+              FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{
+                   kind: 'VARCHAR', schema: 'VARCHAR', error: 'VARCHAR', error_kind: 'VARCHAR',
+                   {_integers(*_DIAL, "dials")}}}))
+"""  # noqa: S608  names of our own
 
 
 def _dropped_iterations(summary: Path, live: Record | None) -> int | None:

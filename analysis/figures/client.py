@@ -68,7 +68,7 @@ def _answered(run: Run, found: Mapping[str, str]) -> Value:
 
 # From the beginning of the first request to the end of the last, over all instances.
 _RATE = """
-    SELECT count(*) FILTER (error_code = 0 AND status BETWEEN 200 AND 399) AS ok,
+    SELECT count(*) FILTER (succeeded(error_code, status)) AS ok,
            max(end_us) - min(time_us) AS lasted_us
       FROM requests
 """

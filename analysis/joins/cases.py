@@ -55,11 +55,10 @@ def _connection(prefix: str) -> str:
     ])  # fmt: skip
 
 
-# k6 counts the statuses from 200 to 399 as success.
 _CASES = f"""
     CREATE TABLE cases AS
     SELECT requests.*, requests.end_us - requests.time_us AS total_us,
-           CASE WHEN requests.error_code <> 0 OR requests.status NOT BETWEEN 200 AND 399 THEN 'failed'
+           CASE WHEN NOT succeeded(requests.error_code, requests.status) THEN 'failed'
                 WHEN requests.end_us - requests.time_us > $slow_us THEN 'slow'
                 ELSE 'ok' END AS outcome,
            {_columns("dials", "dial", _DIAL)}, dial_links.how AS flow_how,

@@ -16,6 +16,8 @@ from uuid import uuid4
 import duckdb
 import numpy as np
 
+from analysis.access import WHOLE_LINE
+from analysis.client import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
 from analysis.jsonl import integer
 from analysis.manifest import TRAFFIC_PORT
 
@@ -73,24 +75,16 @@ FLOWS = {
     "sequence_exact": "BOOLEAN",
 }  # fmt: skip
 
-# Which lines are whole records: as analysis.client and analysis.access count them.
-_WHOLE_REQUEST = """kind IS NULL AND list_count(list_filter(
-    [id, vu, time_us, connecting_us, tls_us, duration_us, status, error_code],
-    lambda field: field BETWEEN 0 AND 1::BIGINT << 53)) = 8"""
-_WHOLE_DIAL = """kind = 'dial' AND list_count(list_filter(
-    [id, time_us, duration_us], lambda field: field BETWEEN 0 AND 1::BIGINT << 53)) = 3"""
-_WHOLE_CLOSE = "kind = 'close' AND id IS NOT NULL AND time_us IS NOT NULL"
-_WHOLE_ACCESS = "time_ms IS NOT NULL AND status IS NOT NULL"
-
 # Table → the fields of its records, and the condition that holds for a line that is one.
 _RECORDS = {
-    "requests": (_REQUESTS, _WHOLE_REQUEST),
-    "dials": (_DIALS, _WHOLE_DIAL),
-    "closes": (_CLOSES, _WHOLE_CLOSE),
-    "access": (_ACCESS, _WHOLE_ACCESS),
+    "requests": (_REQUESTS, WHOLE_REQUEST),
+    "dials": (_DIALS, WHOLE_DIAL),
+    "closes": (_CLOSES, WHOLE_CLOSE),
+    "access": (_ACCESS, WHOLE_LINE),
 }
 
-_MACROS = """
+_MACROS = f"""
+    CREATE MACRO succeeded(error_code, status) AS {SUCCEEDED};
     CREATE MACRO host_of(address) AS regexp_extract(address, '^\\[?(.*?)\\]?:\\d+$', 1);
     CREATE MACRO port_of(address) AS try_cast(regexp_extract(address, ':(\\d+)$', 1) AS BIGINT);
     CREATE MACRO seconds_of(tries) AS
@@ -98,7 +92,10 @@ _MACROS = """
 """
 
 # 2025/11/21 07:26:40 [error] 7#7: *12 connect() failed (111: Connection refused) while connecting to upstream, …
-_ERROR_LINE = re.compile(rb"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d) \[(\w+)\] \d+#\d+: (?:\*(\d+) )?(.*)", re.ASCII)
+# A number of more than 15 digits is none of a connection, and may not fit into 64 bits.
+_ERROR_LINE = re.compile(
+    rb"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d) \[(\w+)\] \d+#\d+: (?:\*(\d{1,15}) )?(.*)", re.ASCII
+)
 _ERROR_LEVELS = (b"error", b"crit", b"alert", b"emerg")
 # Only a warning, but nginx closes connections of clients for it: once a second it says so, without naming them.
 _REUSES = b"worker_connections are not enough, reusing connections"

@@ -224,6 +224,19 @@ def test_a_run_without_any_request_has_nothing_to_explain(story: Story) -> None:
         story.explain(lambda raw: explain.worst(raw, 5))
 
 
+def test_a_line_without_a_time_of_the_request_is_no_record_of_one(story: Story) -> None:
+    del story.run.clients["k6-1"].requests[0]["end_us"]
+
+    assert story.refused("1") == "there is no request k6-1/1; its ids go from 2 to 103, the nearest is k6-1/2"
+
+
+def test_a_close_without_its_bytes_is_no_record_of_one(story: Story) -> None:
+    assert "closes the connection; 120 bytes sent" in story.served(1).text()
+    del story.run.clients["k6-1"].dials[-1]["bytes_sent"]
+
+    assert "closes the connection;" not in story.text()
+
+
 def test_without_a_capture_the_story_is_told_without_the_wire_and_says_so(story: Story) -> None:
     story.run.set_knobs(capture__mode="off")
     del story.run.captures["backend-1"], story.run.lines["backend-1/capture.json"]

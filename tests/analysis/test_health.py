@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analysis import analyse
-from tests.analysis.support import EPOCH_US, Record, RunFolder, make_capture, make_request
+from tests.analysis.support import EPOCH_US, Record, RunFolder, make_access, make_capture, make_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -430,6 +430,10 @@ def test_a_proxy_captures_for_both_its_hops_and_logs_each_request(proxied_run: R
     [
         (lambda run: run.manifest["exits"].update(nginx=137), "nginx ended with exit code 137"),
         (lambda run: run.lines["nginx/access.jsonl"].append({"time_ms": "?"}), "access.jsonl: 1 corrupt lines"),
+        (
+            lambda run: run.lines["nginx/access.jsonl"].append(make_access(54, 200) | {"time_ms": 2**63 - 1}),
+            "access.jsonl: 1 corrupt lines",
+        ),
         (lambda run: run.lines.pop("nginx/access.jsonl"), "access.jsonl: missing"),
         (
             lambda run: run.lines.update({"nginx/access.jsonl": []}),
@@ -463,6 +467,16 @@ def test_an_error_log_that_is_missing_is_not_one_without_errors(proxied_run: Run
 
     assert [each.status for each in verdict.predictions] == ["unknown", "unknown", "true"]
     assert "error.log: missing" in (verdict.predictions[0].why or "")
+
+
+@pytest.mark.parametrize("serial", [f"{2**63}", f"{2**64 - 1}", "9" * 5_000])
+def test_an_error_whose_connection_has_no_possible_number_is_counted(proxied_run: RunFolder, serial: str) -> None:
+    proxied_run.predict("access.nginx.errors.111 == 1")
+    proxied_run.texts["nginx/error.log"] = (
+        f"2025/11/21 07:27:00 [error] 7#7: *{serial} connect() failed (111: Connection refused)\n"
+    )
+
+    assert [each.status for each in analyse(proxied_run.write()).predictions] == ["true"]
 
 
 @pytest.mark.parametrize(

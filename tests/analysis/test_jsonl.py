@@ -96,14 +96,13 @@ def test_a_header_of_another_version_is_none(schema: str) -> None:
 def oracle(content: bytes) -> tuple[int, int]:
     """Records and corrupt lines of requests.jsonl, counted in Python."""
     records = corrupt = 0
-    required = ("id", "vu", "time_us", "connecting_us", "tls_us", "duration_us", "status", "error_code")
     for line in content.split(b"\n"):
         record = parse(line)
         if not line.strip():
             continue
         if record is not None and record.get("kind") is not None:
             corrupt += record["kind"] not in ("header", "end", "close")
-        elif record is not None and all(0 <= (record.get(key) or 0) <= 2**53 and key in record for key in required):
+        elif record is not None and all(0 <= (record.get(key) or 0) <= 2**53 and key in record for key in RECORD):
             records += 1
         else:
             corrupt += 1
@@ -121,10 +120,21 @@ def damaged(record: Record) -> st.SearchStrategy[bytes]:
     return st.one_of(st.just(line), cuts, bytes_)
 
 
-RECORD: Record = dict.fromkeys(("id", "vu", "time_us", "connecting_us", "tls_us", "duration_us", "error_code"), 7)
+RECORD: Record = {
+    "id": 7, "vu": 7, "time_us": 7, "end_us": 7, "blocked_us": 7, "connecting_us": 7, "tls_us": 7, "sending_us": 7,
+    "waiting_us": 7, "receiving_us": 7, "duration_us": 7, "status": 200, "error_code": 7,
+}  # fmt: skip
 
 
-@given(st.lists(damaged({**RECORD, "status": 200}), max_size=6))
+@pytest.mark.parametrize("field", RECORD)
+def test_a_request_that_lacks_a_number_is_corrupt(field: str) -> None:
+    lines = [{**make_request(1, 5.0), field: None}, make_request(2, 7.0)]
+    requests = read_requests(HEADER + jsonl(lines).encode()).requests
+
+    assert (requests.count, requests.damage.bad_lines) == (1, 1)
+
+
+@given(st.lists(damaged(RECORD), max_size=6))
 def test_duckdb_and_python_agree_on_which_lines_are_records(lines: list[bytes]) -> None:
     content = HEADER + b"\n".join(lines) + b"\n"
     # DuckDB lets a comma before the closing brace pass; nothing is lost by it.
