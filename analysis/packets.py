@@ -8,7 +8,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from ipaddress import ip_address
@@ -99,15 +99,25 @@ class Extract:
 def extract(path: Path, connections: Sequence[Connection]) -> Extract:
     """Read the packets of some connections; it never raises."""
     found: list[list[Packet]] = [[] for _ in connections]
-    problem = None
+    problem = _problem(path, lambda content: _read(content, _keys(connections), connections, found))
+    return Extract(tuple(map(tuple, found)), problem)
+
+
+def refusal(path: Path) -> str | None:
+    """Why not even the first packet of a capture can be read, None if it can or there is none; it never raises."""
+    return _problem(path, lambda content: next(_records(content), None))
+
+
+def _problem(path: Path, read: Callable[[mmap.mmap], object]) -> str | None:
+    """What keeps a capture from being read, None if nothing does."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            _read(content, _keys(connections), connections, found)
+            read(content)
     except OSError as error:
-        problem = why_unreadable(error)
+        return why_unreadable(error)
     except ValueError as error:  # what is no capture, and mmap's answer to an empty file
-        problem = str(error)
-    return Extract(tuple(map(tuple, found)), problem)
+        return str(error)
+    return None
 
 
 def _keys(connections: Sequence[Connection]) -> dict[bytes, list[tuple[int, bool]]]:

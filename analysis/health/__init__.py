@@ -50,7 +50,7 @@ def examine(raw: RawRun) -> Health:
         ),
         *(servers.examine_errors(instance, raw.raw(instance) / "error.log") for instance in raw.access),
         *(
-            servers.examine_capture(instance, capture, raw.reductions[instance])
+            servers.examine_capture(instance, capture, raw.reductions[instance], raw.raw(instance) / "capture.pcap")
             for instance, capture in raw.captures.items()
         ),
     ]

@@ -62,9 +62,12 @@ def build(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         aborting = [raw.manifest.sysctls.get(row[7], {}).get(_ABORT_ON_OVERFLOW) == "1" for row in rows]
         admissions = [
             (observer, row[0], each.entered_us, each.dropped_min, each.dropped_max, each.aborted)
-            for row, each in zip(rows, map(admission, found, aborting), strict=True)
+            for row, packets, each in zip(rows, found, map(admission, found, aborting), strict=True)
+            # `flows` has seen packets of each: a capture of which none can be read here says nothing.
+            if packets
         ]
-        database.executemany("INSERT INTO admissions VALUES (?, ?, ?, ?, ?, ?)", admissions)
+        if admissions:
+            database.executemany("INSERT INTO admissions VALUES (?, ?, ?, ?, ?, ?)", admissions)
 
 
 _ABORT_ON_OVERFLOW = "net.ipv4.tcp_abort_on_overflow"

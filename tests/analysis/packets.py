@@ -11,6 +11,8 @@ from tests.analysis.support import ANSWERED, MEASURE_S, SERVED_MS, SYNS_S, USERS
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 
 _ETHERNET = bytes(12) + b"\x08\x00"
+# https://www.tcpdump.org/linktypes.html
+LINK_ETHERNET, LINK_RAW_IP = 1, 101
 _SNAPLEN = 128
 
 
@@ -19,10 +21,12 @@ class Capture:
     """Packets with their times, in any order; `content()` is the file."""
 
     packets: list[tuple[int, bytes]] = field(default_factory=list)
+    link: int = LINK_ETHERNET
 
     def content(self) -> bytes:
-        header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, _SNAPLEN, 1)
-        return header + b"".join(_record(time_us, frame) for time_us, frame in sorted(self.packets))
+        header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, _SNAPLEN, self.link)
+        start = len(_ETHERNET) if self.link == LINK_RAW_IP else 0
+        return header + b"".join(_record(time_us, frame[start:]) for time_us, frame in sorted(self.packets))
 
     def tcp(
         self, second: float, source: str, target: str, flags: int, *, seq: int, ack: int = 0, data: int = 0

@@ -11,10 +11,12 @@ import duckdb
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis import analyse
+from analysis import analyse, health, joins, manifest
 from analysis.ledger.__main__ import markdown
+from analysis.rawrun import RawRun
 from analysis.schema import schema
-from tests.analysis.packets import ACK, FIN, RST, SYN, Capture, Connection, make_packets
+from analysis.window import Window
+from tests.analysis.packets import ACK, FIN, LINK_RAW_IP, RST, SYN, Capture, Connection, make_packets
 from tests.analysis.support import MEASURE_S, OTHERS, USERS, RunFolder, at_us, make_access, make_capture
 
 Record = dict[str, Any]
@@ -236,6 +238,21 @@ def test_a_connection_whose_ack_and_data_came_at_once_may_count_twice(
     found, _ = account(run)
 
     assert holds(found)["accepted"] == status
+
+
+def test_a_capture_that_only_the_reduction_can_read_shows_no_connection_that_never_entered(run: RunFolder) -> None:
+    second, capture, connection = handshake_of_user_2(run)
+    # The SYN-ACK comes twice, so that the packets would have to tell when the connection came into the queue.
+    capture.tcp(second + 1, BACKEND, connection.client, SYN | ACK, seq=connection.isn + 5_000, ack=connection.isn + 1)
+    connection.ask(second + 1.001).answer(second + 22.0796)
+    capture.link = LINK_RAW_IP
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
+    raw = RawRun(run.write(), manifest.read(run.folder))
+    assert isinstance(raw.window, Window)
+    joined = joins.join(raw, health.examine(raw), raw.window)
+
+    assert joined.rows("SELECT count(*) AS candidates FROM candidates") == [{"candidates": 1}]
+    assert joined.rows("SELECT id FROM connections WHERE established AND NOT entered") == []
 
 
 def foreign() -> bytes:
