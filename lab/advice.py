@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
-
 from analysis.report import ReportError, advice, record
 from analysis.report.advice import Advice
 from lab import paths
@@ -23,10 +21,7 @@ def of_run(folder: Path) -> Advice:
         if run.ledger["requests"] is None:
             what = f"the ledger of {paths.shown(folder)} is empty: {'; '.join(run.ledger['lacks'])}"
             raise BadInput(Problem(what, way_on="advise on a run that came to its end"))
-        # Its tables are opened only here.
+        # Its tables are read only here.
         return advice.of_run(run)
     except ReportError as error:
         raise BadInput(Problem(str(error))) from None
-    except duckdb.Error:
-        what = f"a table in {paths.shown(folder / 'derived')} is damaged"
-        raise BadInput(Problem(what, way_on=f"derive it again: make analyse RUN={paths.shown(folder)}")) from None

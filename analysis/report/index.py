@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis import page
+from analysis.manifest import ManifestError, read_whole
 from analysis.output import write as write_file
 from analysis.report import causes, lessons, words
 from analysis.report.record import Row
@@ -59,7 +60,13 @@ def write(results: Path) -> Path:
         OSError: it cannot be written.
     """
     path = results / FILE
-    runs = sorted(_runs(results), key=lambda entry: (entry.started, entry.folder), reverse=True)
+    folders = [found.parent for found in results.glob("*/*/manifest.json") if not found.parent.is_symlink()]
+    manifests = {folder: _manifest(folder) for folder in folders}
+    runs = sorted(
+        (_entry(results, folder, manifest) for folder, manifest in manifests.items() if manifest is not None),
+        key=lambda entry: (entry.started, entry.folder),
+        reverse=True,
+    )
     comparisons = [
         Comparison(
             found.parent.parent.name if found.parent.name == "derived" else found.parent.name, _link(results, found)
@@ -70,6 +77,7 @@ def write(results: Path) -> Path:
     ]
     context = {
         "runs": runs,
+        "unread": sorted(_link(results, folder) for folder, manifest in manifests.items() if manifest is None),
         "comparisons": comparisons,
         "scenarios": sorted({entry.scenario for entry in runs}),
         "states": sorted({entry.state for entry in runs}),
@@ -83,13 +91,12 @@ def _link(results: Path, path: Path) -> str:
     return path.relative_to(results).as_posix()
 
 
-def _runs(results: Path) -> Iterator[Entry]:
-    for path in results.glob("*/*/manifest.json"):
-        if path.parent.is_symlink():
-            continue
-        manifest = _json(path)
-        if manifest.get("schema") == "connlab.manifest/1":
-            yield _entry(results, path.parent, manifest)
+def _manifest(folder: Path) -> Row | None:
+    """The content of a run's manifest.json; None if it is broken, or of another version."""
+    try:
+        return read_whole(folder)
+    except ManifestError:
+        return None
 
 
 def _json(path: Path) -> Row:

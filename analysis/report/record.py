@@ -75,10 +75,16 @@ class Record:
         return (self.folder / "derived" / f"{table}.parquet").is_file()
 
     def rows(self, query: str, **parameters: object) -> list[Row]:
-        """The rows that a query over the derived tables gives."""
-        found = self._database.execute(query, parameters)
-        names = [column[0] for column in found.description]
-        return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
+        """The rows that a query over the derived tables gives; raise ReportError if a table is damaged within."""
+        try:
+            found = self._database.execute(query, parameters)
+            names = [column[0] for column in found.description]
+            return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
+        except duckdb.Error:
+            where = self.folder / "derived"
+            raise ReportError(
+                f"a table in {where} is damaged; derive it again: make analyse RUN={self.folder}"
+            ) from None
 
     def columns(self, table: str) -> list[str]:
         """The columns of a derived table, none if there is no such table."""

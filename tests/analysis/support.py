@@ -167,6 +167,13 @@ class RunFolder:
         return self.folder / "raw" / name
 
 
+def damage_pages(path: Path) -> None:
+    """Overwrite the pages of a Parquet file, and leave the footer, by which it seems whole."""
+    content = path.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    path.write_bytes(content[:4] + b"\xff" * (footer - 4) + content[footer:])
+
+
 def jsonl(records: list[Record]) -> str:
     return "".join(json.dumps(record, separators=(",", ":")) + "\n" for record in records)
 

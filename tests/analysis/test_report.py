@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from html import unescape
+from html import escape, unescape
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -14,7 +14,7 @@ import pytest
 from analysis import analyse, report
 from analysis.ledger.causes import CAUSES
 from analysis.report import charts, conditions, ladders, lessons, page, queues, record, summary, timelines, words
-from tests.analysis.support import at_us, knob, make_samples, quiet_tick
+from tests.analysis.support import at_us, damage_pages, knob, make_samples, quiet_tick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +79,15 @@ def test_a_derived_table_that_was_cut_is_refused_with_the_way_on(run: RunFolder)
     path.write_bytes(path.read_bytes()[:-100])
 
     with pytest.raises(report.ReportError, match=r"requests\.parquet: damaged; derive it again: make analyse RUN="):
+        report.write(folder)
+
+
+def test_a_derived_table_that_is_damaged_within_is_refused_with_the_way_on(run: RunFolder) -> None:
+    folder = run.write()
+    analyse(folder)
+    damage_pages(folder / "derived" / "requests.parquet")
+
+    with pytest.raises(report.ReportError, match=r"derived is damaged; derive it again: make analyse RUN="):
         report.write(folder)
 
 
@@ -446,13 +455,21 @@ def test_the_index_lists_runs_that_cannot_be_read_any_further(run: RunFolder, tm
     shutil.copytree(folder, broken)
     (broken / "derived" / "verdict.json").write_text("{")
     (broken / "report.html").unlink()
-    (results / "queue" / "20251121T072642Z-default-r01").mkdir()
-    (results / "queue" / "20251121T072642Z-default-r01" / "manifest.json").write_text("no JSON")
+    unread = {
+        "20251121T072642Z-default-r01": "no JSON",
+        "20251121T072643Z-default-r01": '{"schema": "connlab.manifest/1"}',
+        "20251121T072644Z-<b>": '{"schema": "connlab.manifest/2"}',
+    }
+    for name, content in unread.items():
+        (results / "queue" / name).mkdir()
+        (results / "queue" / name / "manifest.json").write_text(content)
     (results / "queue" / "latest").symlink_to("20251121T072640Z-default-r01")
 
     content = report.write_index(results).read_text()
 
     assert "<p>2 runs of 1 scenario." in content
+    names = ", ".join(f"queue/{escape(name)}" for name in unread)
+    assert f"Not listed, because the manifest cannot be read: {names}." in content
     assert content.count("<tr data-scenario") == 2
     assert 'href="queue/20251121T072640Z-default-r01/report.html"' in content
     assert "not analysed" in content

@@ -11,6 +11,7 @@ import pytest
 from lab import paths, reports
 from lab.cli import main
 from lab.errors import ExitCode
+from tests.analysis.support import damage_pages
 from tests.analysis.whole import make_run
 
 RUN = "queue/20251121T072640Z-default-r01"
@@ -37,6 +38,14 @@ def test_a_run_that_was_not_analysed_is_analysed_first(folder: Path, capsys: pyt
     assert (folder / "derived" / "verdict.json").is_file()
     assert "100 of 103 requests failed" in (folder / "report.html").read_text()
     assert f'href="{RUN}/report.html"' in (paths.RESULTS / "index.html").read_text()
+
+
+def test_a_run_with_a_table_that_is_damaged_within_is_analysed_again(folder: Path) -> None:
+    reports.of_run(folder)
+    damage_pages(folder / "derived" / "requests.parquet")
+
+    assert call("report", RUN) == ExitCode.REPRODUCED
+    assert "100 of 103 requests failed" in (folder / "report.html").read_text()
 
 
 def test_an_analysis_ends_with_the_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
