@@ -1,8 +1,7 @@
 """derived/readings.parquet: what was read once a second, in a row for each value.
 
-Sockets by state, what processes used, the connections and threads of Tomcat, the
-proxy's connections: levels that have no
-place in timeline.parquet's steps of 100 ms. docs/data-format.md describes the names.
+Sockets by state, what processes used, the connections and threads of Tomcat, the proxy's connections: levels that have
+no place in timeline.parquet's steps of 100 ms. docs/data-format.md describes the names.
 """
 
 from __future__ import annotations
@@ -120,14 +119,17 @@ def _processor(before: Record, after: Record) -> Iterator[tuple[str, float]]:
             of_program[program] += max(cpu_ms - (used_ms.get(process.get("pid")) or 0), 0)
     for program, cpu_ms in of_program.items():
         yield f"cpu_percent.{program}", round(100_000 * cpu_ms / lasted_us, 2)
-    total_ms, idle_ms = (_host(after, key) - _host(before, key) for key in ("cpu_total_ms", "cpu_idle_ms"))
-    if total_ms > 0:
+    total_ms, idle_ms = (_grown(before, after, key) for key in ("cpu_total_ms", "cpu_idle_ms"))
+    if total_ms is not None and idle_ms is not None and total_ms > 0:
         yield "host.cpu_percent", round(100 * (1 - idle_ms / total_ms), 2)
 
 
-def _host(reading: Record, key: str) -> int:
-    host = reading.get("host")
-    return (integer(host, key) if isinstance(host, dict) else None) or 0
+def _grown(before: Record, after: Record, key: str) -> int | None:
+    """By how much a count of the machine's grew; None where a reading lacks it."""
+    first, last = (
+        integer(host, key) if isinstance(host := reading.get("host"), dict) else None for reading in (before, after)
+    )
+    return None if first is None or last is None else last - first
 
 
 def _scraped(

@@ -38,7 +38,8 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
     workload = raw.manifest.knobs.get("load.workload")
     if window is None or workload is None or workload.value != _WORKLOAD:
         return None
-    reductions = [raw.reductions[each] for each in raw.manifest.of_role(raw.manifest.path[1]) if each in raw.reductions]
+    servers = [each for role in raw.manifest.path[1:2] for each in raw.manifest.of_role(role)]
+    reductions = [raw.reductions[each] for each in servers if each in raw.reductions]
     paths = [str(each.rows) for each in reductions if each.rows is not None]
     if not paths:
         return None

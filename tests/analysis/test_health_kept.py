@@ -105,6 +105,12 @@ def test_other_workloads_may_close_theirs(run: RunFolder) -> None:
     assert examine(run) is None
 
 
+def test_without_a_path_nobody_is_known_to_have_kept_them(run: RunFolder) -> None:
+    run.set_knobs(load__workload="long_polling")
+    run.manifest["path"] = []
+    assert examine(run) is None
+
+
 def test_without_a_capture_nothing_is_known_of_it(run: RunFolder) -> None:
     run.set_knobs(load__workload="long_polling", capture__mode="off")
     run.captures.clear()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from analysis import analyse, readings
-from tests.analysis.support import DRAIN_END_S, MEASURE_S
+from tests.analysis.support import DRAIN_END_S, MEASURE_S, at_us
 
 if TYPE_CHECKING:
     from tests.analysis.support import RunFolder
@@ -45,6 +45,16 @@ def test_processor_time_by_program_and_of_the_machine(run: RunFolder) -> None:
         # One for each second of the window, and the two around it.
         assert len(found) >= DRAIN_END_S - MEASURE_S
         assert all(abs(value - percent) < 1 for value in found)
+
+
+def test_a_reading_that_lacks_the_machine_tells_nothing_of_it(run: RunFolder) -> None:
+    readings_ = [reading for reading in run.samples["backend-1"].slow if reading["kind"] == "processes"]
+    for reading in readings_:
+        # All of it was spent before the run.
+        reading["host"]["cpu_total_ms"] += 10**6
+    del next(reading for reading in readings_ if reading["time_us"] > at_us(30))["host"]
+
+    assert all(abs(value - 10) < 1 for value in values(run, "backend-1", "host.cpu_percent"))
 
 
 def test_what_the_servers_say_of_themselves(run: RunFolder, proxied_run: RunFolder) -> None:
