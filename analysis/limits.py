@@ -21,9 +21,6 @@ GAP_MS_MIN = 1_000
 # A hole in what is read once a second (sockets, processes, scrapes): two readings lost in a row are one too many.
 SECONDLY_GAP_MS = 3_000
 
-# Per-peer TIME_WAIT is read every five seconds and lasts sixty.
-TIME_WAIT_GAP_MS = 15_000
-
 # A step of the wall clock against the monotonic one, between two ticks. Slewing is at most 0.5 ms in a second;
 # preemption between the two readings of a tick stays well below this. Whatever joins the lab's phases, the samples
 # and the server's times by the wall clock is spoilt; durations are monotonic and are not.

@@ -12,6 +12,7 @@ from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run, total
 from analysis.figures.statistics import milliseconds, statistic
 from analysis.health import Evidence
+from analysis.ledger.ports import TIME_WAIT_MS
 from analysis.model.ladder import timer_lateness_ms
 from analysis.values import Kind, Unknown, Value, unknown
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 _SOURCE = "capture.pcap of one end"
 
-# The kernel keeps a socket in TIME_WAIT for TCP_TIMEWAIT_LEN (include/net/tcp.h), by a timer that may be late.
-_TIME_WAIT_MS = 60_000
 # A sampler that is ready to read may have to wait for a processor first.
 _TICK_SLACK_MS = 50
 
@@ -187,8 +186,9 @@ def _waiting(run: Run, joined: Joined, instance: str, bound: str) -> Value:
     if isinstance(span, Unknown):
         return span
     tick_us = samples.ticks[span.last].time_us
-    short_us = 1000 * (_TIME_WAIT_MS - _TICK_SLACK_MS)
-    long_us = 1000 * (_TIME_WAIT_MS + timer_lateness_ms(_TIME_WAIT_MS) + _TICK_SLACK_MS)
+    # By a timer of the kernel, which may be late.
+    short_us = 1000 * (TIME_WAIT_MS - _TICK_SLACK_MS)
+    long_us = 1000 * (TIME_WAIT_MS + timer_lateness_ms(TIME_WAIT_MS) + _TICK_SLACK_MS)
     overflows = _Overflows(samples, span.last)
     row = joined.rows(
         _TIME_WAIT,

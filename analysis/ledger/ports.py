@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from analysis.manifest import Manifest
 
-TIME_WAIT_US = 60_000_000
+# TCP_TIMEWAIT_LEN (include/net/tcp.h).
+TIME_WAIT_MS = 60_000
 
 RANGE = "net.ipv4.ip_local_port_range"
 
@@ -25,7 +26,7 @@ def build(database: duckdb.DuckDBPyConnection, manifest: Manifest) -> None:
         ports = ports_of(manifest.sysctl(instance, RANGE))
         if ports is not None:
             database.execute("INSERT INTO port_ranges VALUES (?, ?)", [instance, ports])
-    database.execute(_SHORTAGES, {"time_wait_us": TIME_WAIT_US})
+    database.execute(_SHORTAGES, {"time_wait_us": 1000 * TIME_WAIT_MS})
 
 
 def ports_of(text: str | None) -> int | None:

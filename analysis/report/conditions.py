@@ -9,7 +9,7 @@ from analysis.report.again import again
 from analysis.report.record import Record
 from analysis.words import spoken
 
-_STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
+STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
 
 
 def load(record: Record) -> list[tuple[str, str]]:
@@ -61,13 +61,10 @@ def times(record: Record) -> list[dict[str, Any]]:
         ("connecting, where that came about", "client.dial_ms"),
         ("connecting, where it did not", "client.dial_ms.failed"),
     ):
-        values = [record.figures.get(f"{figure}.{name}") for name in _STATISTICS]
+        values = [record.figures.get(f"{figure}.{name}") for name in STATISTICS]
         if any(value is not None for value in values):
             found.append({"title": title, "values": [_ms(value) for value in values]})
     return found
-
-
-STATISTICS = _STATISTICS
 
 
 def _ms(value: object) -> str:
