@@ -18,9 +18,9 @@ derived/requests.parquet has each request's `cause` and the `evidence` for it; o
 Most proofs are also of what did not come: an answer, a FIN. Where a capture is cut or unreadable, they prove nothing of
 the requests that it may lack packets of; those are `{UNEXPLAINED}`, unless what proves their cause was seen.
 
-Of a request that waited, the greatest part of its time that is proven is the cause, if the proven parts together are
-half of the whole or, of one that took longer than the bound, leave no more than that. Times in the evidence count from
-the beginning of the measurement.
+Of a request that waited, the greatest part of its time that is proven is the cause, if the proven parts together are at
+least half of its time, or leave no more of a slow request's time than the bound for slow ones. Times in the evidence
+count from the beginning of the measurement.
 
 | cause | what happened | what proves it |
 |---|---|---|
