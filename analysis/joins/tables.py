@@ -87,8 +87,9 @@ _MACROS = f"""
     CREATE MACRO succeeded(error_code, status) AS {SUCCEEDED};
     CREATE MACRO host_of(address) AS regexp_extract(address, '^\\[?(.*?)\\]?:\\d+$', 1);
     CREATE MACRO port_of(address) AS try_cast(regexp_extract(address, ':(\\d+)$', 1) AS BIGINT);
-    CREATE MACRO seconds_of(tries) AS
-        list_transform(string_split(tries, ', '), lambda each: try_cast(each AS DOUBLE));
+    CREATE MACRO seconds_of(tries) AS list_transform(
+        list_transform(string_split(tries, ', '), lambda each: try_cast(each AS DOUBLE)),
+        lambda seconds: if(seconds BETWEEN 0 AND 1e9, seconds, NULL));
 """
 
 # 2025/11/21 07:26:40 [error] 7#7: *12 connect() failed (111: Connection refused) while connecting to upstream, …
@@ -188,7 +189,7 @@ def _tell_processes_apart(
             if end.down_us is not None:
                 database.execute(
                     f"""UPDATE {table} SET connection = CASE
-                            WHEN {time_us} >= $down_us THEN connection + $apart
+                            WHEN {time_us} >= $down_us THEN try(connection + $apart)
                             WHEN {time_us} + $resolution_us <= $down_us THEN connection END
                          WHERE instance = $instance""",  # noqa: S608  names of our own
                     {

@@ -72,6 +72,18 @@ def test_a_proxy_that_was_killed_may_have_kept_lines_to_itself(
         assert value(proxied_run, "access.nginx.requests") == 4
 
 
+@pytest.mark.parametrize(
+    "impossible",
+    [{"upstream_connect_time": "1e300"}, {"upstream_response_time": "1e300"}, {"connection": 2**63 - 1}],
+)
+def test_a_line_with_an_impossible_value_is_a_line_all_the_same(proxied_run: RunFolder, impossible: Record) -> None:
+    act(proxied_run, "restart", "nginx", 30, 33, down_us=at_us(31), exit_code=0)
+    for line in proxied_run.lines["nginx/access.jsonl"]:
+        line |= impossible
+    assert value(proxied_run, "access.nginx.requests") == 4
+    assert value(proxied_run, "ledger.unexplained") == 0
+
+
 def test_connections_that_nginx_numbers_anew_are_told_apart(proxied: Scene) -> None:
     # Before it was started again nginx gave the number 9 to another client's connection.
     act(proxied.run, "restart", "nginx", BEGIN_S - 3, BEGIN_S - 1, down_us=at_us(BEGIN_S - 2), exit_code=0)
