@@ -79,7 +79,7 @@ def test_a_proxy_that_was_killed_may_have_kept_lines_to_itself(
 def test_a_line_with_an_impossible_value_is_a_line_all_the_same(proxied_run: RunFolder, impossible: Record) -> None:
     act(proxied_run, "restart", "nginx", 30, 33, down_us=at_us(31), exit_code=0)
     for line in proxied_run.lines["nginx/access.jsonl"]:
-        line |= impossible
+        line.update(impossible)
     assert value(proxied_run, "access.nginx.requests") == 4
     assert value(proxied_run, "ledger.unexplained") == 0
 
