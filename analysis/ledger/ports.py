@@ -37,7 +37,8 @@ def ports_of(text: str | None) -> int | None:
     return int(numbers[1]) - int(numbers[0]) + 1
 
 
-# A port is held until its connection is over, or until the next one takes it.
+# A port is held until its connection is over, or until the next one takes it. A dial looks for one at some moment
+# between its beginning and its end: the most that were held in that time are what it met.
 _SHORTAGES = """
     CREATE TABLE port_shortages AS
     WITH holds AS (
@@ -58,17 +59,22 @@ _SHORTAGES = """
         UNION ALL
         SELECT from_instance, server_address, server_port, last_time_us, 0, 1 FROM holds WHERE waits
     ), levels AS (
-        SELECT DISTINCT from_instance, server_address, server_port, time_us,
-               sum(held) OVER changes AS held, sum(waiting) OVER changes AS waiting
-          FROM changes
-        WINDOW changes AS (PARTITION BY from_instance, server_address, server_port ORDER BY time_us)
+        SELECT *, lead(time_us) OVER (PARTITION BY from_instance, server_address, server_port
+                                      ORDER BY time_us) AS until_us
+          FROM (SELECT DISTINCT from_instance, server_address, server_port, time_us,
+                       sum(held) OVER changes AS held, sum(waiting) OVER changes AS waiting
+                  FROM changes
+                WINDOW changes AS (PARTITION BY from_instance, server_address, server_port ORDER BY time_us))
     )
-    SELECT dials.instance, dials.id AS dial, levels.held, levels.waiting, port_ranges.ports
+    SELECT dials.instance, dials.id AS dial, max(levels.held) AS held, arg_max(levels.waiting, levels.held) AS waiting,
+           any_value(port_ranges.ports) AS ports
       FROM addressed_dials AS dials
            LEFT JOIN port_ranges ON port_ranges.instance = dials.instance
-           ASOF LEFT JOIN levels
+           LEFT JOIN levels
                 ON levels.from_instance = dials.instance AND levels.server_address = dials.remote_address
-               AND levels.server_port = dials.remote_port AND levels.time_us <= dials.time_us
+               AND levels.server_port = dials.remote_port AND levels.time_us <= dials.time_us + dials.duration_us
+               AND (levels.until_us > dials.time_us OR levels.until_us IS NULL)
      WHERE dials.error_kind = 'address-not-available'
+     GROUP BY ALL
      ORDER BY ALL
 """

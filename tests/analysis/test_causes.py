@@ -135,6 +135,17 @@ def test_ports_are_exhausted_only_if_all_of_the_range_are_held(scene: Scene, por
     assert cause == "unexplained" or evidence.endswith("; 2 of 2 ports were held, 1 in TIME_WAIT")
 
 
+@pytest.mark.parametrize(("taken_s", "cause"), [(0.0001, "ephemeral-ports-exhausted"), (0.01, "unexplained")])
+def test_the_last_port_may_be_taken_while_a_dial_begins(scene: Scene, taken_s: float, cause: str) -> None:
+    scene.run.manifest["sysctls"]["k6-1"]["net.ipv4.ip_local_port_range"] = "41001\t41002"
+    scene.dial(error_kind="address-not-available", local=None, lasted_s=0.0003)
+    scene.request(0.0005, connected=False)
+    scene.connection(client="172.18.0.3:41001").handshake(BEGIN_S - 2)
+    scene.connection(client="172.18.0.3:41002").handshake(BEGIN_S + taken_s)
+
+    assert scene.cause()[0] == cause
+
+
 def test_a_dial_without_an_answer_and_without_a_drop_is_a_connect_timeout(scene: Scene) -> None:
     scene.dial(error_kind="timeout", lasted_s=2)
     scene.request(2, connected=False)
