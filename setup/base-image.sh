@@ -44,7 +44,9 @@ debootstrap_trixie_slim() {
   # shellcheck disable=SC2154 # set just above, and needed when the trap runs
   trap 'rm -rf "$work"' EXIT
   quietly "making trixie's root file system" debootstrap --variant=minbase --include=ca-certificates trixie "$work/root" "$mirror"
-  rm -rf "$work"/root/var/cache/apt/archives/*.deb "$work"/root/usr/share/{doc,locale}/*
+  rm -rf "$work"/root/var/cache/apt/archives/*.deb "$work"/root/usr/share/locale/*
+  # As in Debian's own slim images: the licences stay.
+  find "$work/root/usr/share/doc" -type f ! -name copyright -delete
   tar -C "$work/root" -c . | docker import --change 'CMD ["bash"]' - "$trixie_slim" >/dev/null
   rm -rf "$work"
 }

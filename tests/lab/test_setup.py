@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -238,3 +239,41 @@ def test_what_the_set_up_installs_removes_nothing_and_waits_for_others(tmp_path:
         f"{waits} {install} one two/trixie",
         f"{waits} {install} three",
     ]
+
+
+# --- the base image ------------------------------------------------------------------------------------------
+
+DEBOOTSTRAP = """#!/usr/bin/env bash
+root=${@: -2:1}
+mkdir -p "$root"/usr/share/{doc/bash,locale/de} "$root/var/cache/apt/archives"
+touch "$root"/usr/share/{doc/bash/{copyright,README},locale/de/words} "$root/var/cache/apt/archives/bash.deb"
+ln -s bash "$root/usr/share/doc/libbash"
+"""
+
+APT_GET = """#!/bin/sh
+. /etc/os-release
+[ "$1" != indextargets ] || echo "Packages main Debian $VERSION_CODENAME|http://archive/"
+"""
+
+
+@pytest.mark.skipif(
+    platform.freedesktop_os_release()["ID"] != "debian", reason="debootstrap makes the base on Debian only"
+)
+def test_a_base_image_made_from_the_archive_keeps_the_packages_licences(
+    fake_docker: FakeDocker, tmp_path: Path
+) -> None:
+    programs = {"debootstrap": DEBOOTSTRAP, "apt-get": APT_GET, "id": "#!/bin/sh\necho 0\n"}
+    for name, text in programs.items():
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    fake_docker.says('"image inspect"*', exit_code=1)
+    fake_docker.says('"pull "*', exit_code=1)
+    fake_docker.says('"context show"', "default")
+    fake_docker.rules.append(f'"import "*) tar -t >{tmp_path}/root; exit ;;')
+    fake_docker.otherwise()
+    ended = subprocess.run(
+        [paths.SETUP / "base-image.sh"], capture_output=True, text=True, check=False, timeout=SECONDS
+    )
+    assert ended.returncode == 0, ended.stderr
+    files = {line for line in (tmp_path / "root").read_text().splitlines() if not line.endswith("/")}
+    assert files == {"./usr/share/doc/bash/copyright", "./usr/share/doc/libbash"}
