@@ -33,6 +33,11 @@ final class BackendContainer extends GenericContainer<BackendContainer> {
         waitingFor(Wait.forLogMessage(".*Started BackendApplication.*", 1).withStartupTimeout(Duration.ofSeconds(60)));
     }
 
+    /** With a folder for raw files. It names its mode: some releases of runc would take 0755, as the image has none. */
+    BackendContainer withRaw() {
+        return withTmpFs(Map.of("/tmp", "", "/raw", "mode=1777"));
+    }
+
     /** The server's own address on Docker's network. */
     String address() {
         return getContainerInfo()

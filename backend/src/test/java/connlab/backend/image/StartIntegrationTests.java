@@ -107,7 +107,7 @@ class StartIntegrationTests {
     @Test
     void theCollectorsLogJoinsTheRawFiles() throws IOException, InterruptedException {
         try (BackendContainer backend = new BackendContainer(Map.of())) {
-            backend.withTmpFs(Map.of("/tmp", "", "/raw", "")).start();
+            backend.withRaw().start();
 
             assertThat(backend.execInContainer("stat", "-c", "%a %U", "/raw/gc.log")
                             .getStdout()
@@ -120,7 +120,7 @@ class StartIntegrationTests {
     @Test
     void aServerStartedAgainLeavesTheFormerLogAsItIs() throws IOException, InterruptedException {
         try (BackendContainer backend = new BackendContainer(Map.of())) {
-            backend.withTmpFs(Map.of("/tmp", "", "/raw", "")).start();
+            backend.withRaw().start();
             String former = firstLine(backend, "/raw/gc.log");
 
             // Beside the first one, for a container that starts again has an empty /raw. Its port is taken, so it ends.
