@@ -1,4 +1,9 @@
-"""One run at a time on a machine: containers have fixed names, and two loads would spoil each other's figures."""
+"""One run at a time on a machine: containers have fixed names, and two loads would spoil each other's figures.
+
+The lock file lies in a folder that all users share. It is empty: anybody may lock it, nobody reads it, and the kernel
+says which process holds the lock. What that process does stands in a note in this checkout, where other users cannot
+write.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +11,33 @@ import contextlib
 import fcntl
 import json
 import os
-import tempfile
+import pwd
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lab import paths
 from lab.errors import LabError
+from lab.whole import write_whole
 
+_SHARED = Path("/run/lock")
+_FALLBACK = Path("/tmp")  # noqa: S108 # not TMPDIR, which may differ from user to user
+_NO_TRAP = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # no link is followed, no FIFO waited for
 _WAY_ON = "wait until it has ended, or end it with Ctrl-C or 'kill {pid}'"
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds the lock: process, what it does, since when, and the run's folder."""
+    """Who holds the lock, by its own note.
+
+    Attributes:
+        pid: the process.
+        what: what it does.
+        since: local time.
+        folder: the run's, below results/: `<scenario>/<run-id>`; None while there is none.
+    """
 
     pid: int
     what: str
@@ -28,10 +46,9 @@ class Holder:
 
 
 class Lock:
-    """The lock while it is held."""
+    """The lock while it is held; `dead` is the note of a holder of this checkout that did not come to its end."""
 
-    def __init__(self, descriptor: int, what: str, dead: Holder | None) -> None:
-        self._descriptor = descriptor
+    def __init__(self, what: str, dead: Holder | None) -> None:
         self._what = what
         self._part: str | None = None
         self._since = time.strftime("%Y-%m-%d %H:%M:%S")
@@ -43,35 +60,46 @@ class Lock:
         self.note()
 
     def note(self, run: str | None = None, folder: Path | None = None) -> None:
-        """Write into the file who holds it, for those who are refused, and for who cleans up after a death.
+        """Note who holds the lock, for those who are refused, and for who cleans up after a death.
 
         Args:
             run: which one is at work, where there is more than one.
-            folder: the run's.
+            folder: the run's, below results/.
         """
         parts = ", ".join(filter(None, (self._part, run)))
         what = f"{self._what}: {parts}" if parts else self._what
-        holder = Holder(os.getpid(), what, self._since, str(folder) if folder else None)
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, json.dumps(asdict(holder)).encode(), 0)
+        below = str(folder.relative_to(paths.RESULTS)) if folder else None
+        with contextlib.suppress(OSError):  # a checkout that cannot be written has no run to clear up after
+            note_file().parent.mkdir(exist_ok=True)
+            write_whole(note_file(), json.dumps(asdict(Holder(os.getpid(), what, self._since, below))))
 
     def clear(self) -> None:
         """Say that the holder has come to its end and left nothing behind."""
-        os.ftruncate(self._descriptor, 0)
+        with contextlib.suppress(OSError):
+            note_file().unlink()
 
 
 def lock_file() -> Path:
     """Give the file that every user of the machine locks."""
-    shared = Path("/run/lock")
-    folder = shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
-    return folder / "connlab.lock"
+    file = _SHARED / "connlab.lock"
+    return file if file.exists() or os.access(_SHARED, os.W_OK) else _FALLBACK / file.name
+
+
+def note_file() -> Path:
+    """Give the file in which this checkout's runs note what they do."""
+    return paths.ROOT / ".cache" / "running.json"
+
+
+def is_ours(status: os.stat_result) -> bool:
+    """Whether only this user or root could have written a file or a folder."""
+    return status.st_uid in {0, os.geteuid()} and not status.st_mode & stat.S_IWOTH
 
 
 @contextlib.contextmanager
 def machine_lock(what: str, file: Path | None = None, *, held: Lock | None = None) -> Iterator[Lock]:
     """Hold the machine's lock.
 
-    The kernel drops it with the process, however that ends. What a dead holder noted is in `Lock.dead`.
+    The kernel drops it with the process, however that ends.
 
     Args:
         what: what holds it, for those who are refused.
@@ -79,7 +107,7 @@ def machine_lock(what: str, file: Path | None = None, *, held: Lock | None = Non
         held: the lock that a longer command holds already, of which this is a part; it holds it still afterwards.
 
     Raises:
-        LabError: someone else holds it; the message says who.
+        LabError: someone else holds it, and the message says who; or the lock file is not one.
     """
     if held:
         held.begin(what)
@@ -90,8 +118,8 @@ def machine_lock(what: str, file: Path | None = None, *, held: Lock | None = Non
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise _refusal(_read(descriptor)) from None
-        lock = Lock(descriptor, what, _read(descriptor))
+            raise _refusal(descriptor) from None
+        lock = Lock(what, _noted())
         lock.note()
         yield lock
         lock.clear()
@@ -100,25 +128,85 @@ def machine_lock(what: str, file: Path | None = None, *, held: Lock | None = Non
 
 
 def _open(file: Path) -> int:
-    # Without O_CREAT first: the kernel's protected_regular refuses it, even to root, on another user's file.
-    for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT):
-        with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(file, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-            with contextlib.suppress(PermissionError):
-                os.fchmod(descriptor, 0o666)  # whatever the umask: other users' runs must see it
-            return descriptor
-    raise LabError(f"the lock file {file} cannot be made", way_on=f"see that {file.parent} is a writable folder")
-
-
-def _read(descriptor: int) -> Holder | None:
+    """Open the lock file for reading, which is enough to lock it, whoever owns it; where there is none, make it."""
     try:
-        return Holder(**json.loads(os.pread(descriptor, 4096, 0)))
-    except (ValueError, TypeError):
-        return None  # empty, or half-written by a process that died
+        try:
+            descriptor = os.open(file, _NO_TRAP)
+        except FileNotFoundError:
+            descriptor = _make(file)
+    except OSError as error:
+        way_on = f"see that {file.parent} is a writable folder and that {file.name} in it, if there, is a file that"
+        raise LabError(
+            f"the lock file {file} cannot be opened: {error.strerror}",
+            way_on=f"{way_on} all may read; its owner or root can remove it",
+        ) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise LabError(f"the lock file {file} is no regular file", way_on="its owner or root can remove it")
+    return descriptor
 
 
-def _refusal(holder: Holder | None) -> LabError:
-    if holder is None:
-        return LabError("another run of the lab is at work on this machine", way_on="wait until it has ended")
-    what = f"{holder.what} is at work on this machine since {holder.since} (process {holder.pid})"
-    return LabError(what, way_on=_WAY_ON.format(pid=holder.pid))
+def _make(file: Path) -> int:
+    with contextlib.suppress(FileExistsError):  # another process made it in between
+        descriptor = os.open(file, _NO_TRAP | os.O_CREAT | os.O_EXCL, 0o644)
+        os.fchmod(descriptor, 0o644)  # whatever the umask: other users must be able to lock it
+        return descriptor
+    return os.open(file, _NO_TRAP)
+
+
+def _noted() -> Holder | None:
+    """What a holder of this checkout noted; None where there is no note, or another user may have written it."""
+    try:
+        with os.fdopen(os.open(note_file(), _NO_TRAP)) as stream:
+            return Holder(**json.load(stream)) if is_ours(os.fstat(stream.fileno())) else None
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _refusal(descriptor: int) -> LabError:
+    pids, noted = _lockers(os.fstat(descriptor).st_ino), _noted()
+    if noted and noted.pid in pids:
+        what = f"{noted.what} is at work on this machine since {noted.since} (process {noted.pid})"
+        return LabError(what, way_on=_WAY_ON.format(pid=noted.pid))
+    other = "another run of the lab is at work on this machine"
+    if len(pids) != 1:
+        return LabError(other, way_on="wait until it has ended")
+    (pid,) = pids
+    return LabError(f"{other}{_process(pid)}", way_on=_WAY_ON.format(pid=pid))
+
+
+def _lockers(inode: int) -> set[int]:
+    """The processes that hold a lock by flock(2) on a file, by /proc/locks (see proc_locks(5))."""
+    try:
+        lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    except OSError:
+        return set()
+    # number, FLOCK, ADVISORY, WRITE, process, <device>:<inode>, …; of one that waits, "->" stands second.
+    return {int(line[4]) for line in lines if line[1] == "FLOCK" and line[5].endswith(f":{inode}")}
+
+
+def _process(pid: int) -> str:
+    """Say what the kernel knows of another user's or another checkout's process."""
+    folder = Path(f"/proc/{pid}")
+    try:
+        command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        uid = folder.stat().st_uid
+        # The name of the program, in brackets, may hold blanks; the 20th field after it is the start in ticks.
+        ticks = int((folder / "stat").read_text().rpartition(")")[2].split()[19])
+        began = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return f" (process {pid})"
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(began))
+    return f" since {since} (process {pid} of {_user(uid)}: {_printable(command)})"
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def _printable(text: str) -> str:
+    """Escape what would steer the terminal: another user chose these words."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

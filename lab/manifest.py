@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from lab.effective import Effective, Source
 from lab.scenario import Action, Claim, Published, Tolerance
 from lab.topology import Topology
+from lab.whole import write_whole
 
 FILE = "manifest.json"
 _RESERVE = ".manifest.reserve"
@@ -181,13 +181,8 @@ class Manifest(_Part):
         self.status, self.reason, self.ended = status, reason, utc_now()
 
     def save(self, folder: Path) -> None:
-        """Write the file so that a reader sees the old one or the new one, whole."""
-        temporary = folder / f".{FILE}.part"
-        with temporary.open("w") as stream:
-            stream.write(self.model_dump_json(by_alias=True, indent=2) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(folder / FILE)
+        """Write the file; a reader sees the old one or the new one, whole."""
+        write_whole(folder / FILE, self.model_dump_json(by_alias=True, indent=2) + "\n")
 
 
 def reserve(folder: Path) -> None:

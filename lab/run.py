@@ -13,7 +13,7 @@ from lab.effective import Effective
 from lab.errors import BadInput, Interruption, LabError
 from lab.gauges import Gauges
 from lab.live import Display
-from lab.lock import Lock, machine_lock
+from lab.lock import Lock, is_ours, machine_lock
 from lab.manifest import Guess
 from lab.session import Occasion, Session, open_session, point_latest
 from lab.signals import Interrupted, interruptible
@@ -66,14 +66,33 @@ def clear_up_after(lock: Lock) -> None:
     containers.remove_all()
     if lock.dead is None or lock.dead.folder is None:
         return
-    folder = Path(lock.dead.folder)
     with contextlib.suppress(OSError, ValueError):
+        folder = _own_folder(lock.dead.folder)
         left = manifest.load(folder)
-        left.finish(
-            "aborted", f"the lab's process {lock.dead.pid} ended without a word (killed, or the machine went down)"
-        )
-        manifest.release(folder)
-        left.save(folder)
+        if left.status == "running" and (left.scenario, left.run) == (folder.parent.name, folder.name):
+            why = f"the lab's process {lock.dead.pid} ended without a word (killed, or the machine went down)"
+            left.finish("aborted", why)
+            manifest.release(folder)
+            left.save(folder)
+
+
+def _own_folder(name: str) -> Path:
+    """Give the folder of a run of this checkout, if nobody else can have put anything in its place.
+
+    Args:
+        name: as `Holder.folder` has it.
+
+    Raises:
+        ValueError: it is none: it lies elsewhere, a link leads to it, or other users may write there.
+        OSError: it is not there.
+    """
+    results = paths.RESULTS.resolve()
+    file = results / name / manifest.FILE
+    scenario, run, _ = file.relative_to(results).parts
+    chain = (results, results / scenario, results / scenario / run, file)
+    if file.resolve() != file or not all(is_ours(one.lstat()) for one in chain):
+        raise ValueError(f"{file} is no manifest of this user's")
+    return file.parent
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +12,7 @@ from lab.knobs import Role
 from lab.manifest import Scalar
 from lab.manifest import Status as RunStatus
 from lab.scenario import Claim, Published
+from lab.whole import write_whole
 
 FILE = "series.json"
 Kind = Literal["arms", "matrix", "search"]
@@ -186,12 +186,7 @@ class Series(_Part):
 
     def save(self, folder: Path) -> None:
         """Write the file so that a reader sees the old one or the new one, whole, even after a power cut."""
-        temporary = folder / f".{FILE}.part"
-        with temporary.open("w") as stream:
-            stream.write(self.model_dump_json(by_alias=True, indent=2) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(folder / FILE)
+        write_whole(folder / FILE, self.model_dump_json(by_alias=True, indent=2) + "\n")
 
 
 def load(folder: Path) -> Series:

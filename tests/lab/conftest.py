@@ -46,7 +46,8 @@ def fake_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDocker:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let results and the machine's lock lie below a folder of the test's own."""
+    """Let results, the machine's lock and the note of its holder lie below a folder of the test's own."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr("lab.lock.lock_file", lambda: tmp_path / "connlab.lock")
+    monkeypatch.setattr("lab.lock.note_file", lambda: tmp_path / "cache" / "running.json")
     return tmp_path

@@ -1,16 +1,55 @@
+import contextlib
 import os
+import shutil
+import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from lab import paths
 from lab.errors import LabError
-from lab.lock import machine_lock
+from lab.lock import is_ours, machine_lock
+
+FLOCK = shutil.which("flock") or "flock"
+NOBODY = 65534
 
 
-def test_a_second_run_is_refused_and_told_who_holds_the_lock(tmp_path: Path) -> None:
-    file = tmp_path / "lock"
+@pytest.fixture
+def file(elsewhere: Path) -> Path:
+    return elsewhere / "connlab.lock"
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder in which every user of the machine can make files, as /run/lock."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o1777)
+        yield folder
+
+
+def refusal(file: Path) -> str:
+    with pytest.raises(LabError) as refused, machine_lock("another", file):
+        pass
+    return str(refused.value)
+
+
+@contextlib.contextmanager
+def another_process(file: Path, name: str = "holder", user: int | None = None) -> Iterator[int]:
+    """Let a process hold the lock; its pid."""
+    command = [FLOCK, "--no-fork", str(file), "sh", "-c", "echo held; read line", name]
+    with subprocess.Popen(command, user=user, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as held:
+        assert held.stdout is not None
+        assert held.stdout.readline() == "held\n"
+        yield held.pid
+        held.communicate("\n")
+
+
+def test_a_second_run_is_refused_and_told_who_holds_the_lock(file: Path) -> None:
     with (
         machine_lock("the run of one", file),
         pytest.raises(LabError, match=rf"the run of one is at work .* \(process {os.getpid()}\)"),
@@ -19,49 +58,138 @@ def test_a_second_run_is_refused_and_told_who_holds_the_lock(tmp_path: Path) -> 
         pass
 
 
-def test_who_is_refused_hears_what_holds_the_lock_and_which_part_of_it_is_at_work(tmp_path: Path) -> None:
-    def refusal() -> str:
-        with pytest.raises(LabError) as refused, machine_lock("another", tmp_path / "lock"):
-            pass
-        return str(refused.value)
-
-    with machine_lock("the recording of runs", tmp_path / "lock") as lock:
-        assert refusal().startswith("the recording of runs is at work")
+def test_who_is_refused_hears_what_holds_the_lock_and_which_part_of_it_is_at_work(file: Path) -> None:
+    folder = paths.RESULTS / "one" / "run"
+    with machine_lock("the recording of runs", file) as lock:
+        assert refusal(file).startswith("the recording of runs is at work")
         with machine_lock("the series of one", held=lock):
-            lock.note("kept r03", tmp_path / "folder")
-            assert refusal().startswith("the recording of runs: the series of one, kept r03 is at work")
+            lock.note("kept r03", folder)
+            assert refusal(file).startswith("the recording of runs: the series of one, kept r03 is at work")
         with machine_lock("the run of two", held=lock):
-            lock.note(folder=tmp_path / "folder")
-            assert refusal().startswith("the recording of runs: the run of two is at work")
-    with machine_lock("the series of one", tmp_path / "lock") as lock:
-        lock.note("kept r03", tmp_path / "folder")
-        assert refusal().startswith("the series of one: kept r03 is at work")
+            lock.note(folder=folder)
+            assert refusal(file).startswith("the recording of runs: the run of two is at work")
+    with machine_lock("the series of one", file) as lock:
+        lock.note("kept r03", folder)
+        assert refusal(file).startswith("the series of one: kept r03 is at work")
 
 
-def test_who_comes_to_an_end_leaves_nothing_to_clear_up(tmp_path: Path) -> None:
-    with machine_lock("the run of one", tmp_path / "lock") as lock:
-        lock.note(folder=tmp_path / "folder")
-    with machine_lock("the run of two", tmp_path / "lock") as lock:
+def test_a_holder_of_another_checkout_is_named_by_its_process(file: Path) -> None:
+    with another_process(file) as pid:
+        assert f"(process {pid} of " in refusal(file)
+        assert f"'kill {pid}'" in refusal(file)
+
+
+def test_the_note_of_a_dead_holder_is_not_taken_for_that_of_another(file: Path) -> None:
+    with pytest.raises(ValueError, match="died"), machine_lock("the run of one", file):
+        raise ValueError("died")
+    with another_process(file):
+        assert refusal(file).startswith("another run of the lab is at work on this machine since ")
+
+
+def test_the_words_of_another_process_steer_no_terminal(file: Path) -> None:
+    with another_process(file, "a\x1b[2Jb\nc\u202ed"):
+        told = refusal(file)
+    assert r"a\x1b[2Jb\nc\u202ed" in told
+    assert "\x1b" not in told
+
+
+def test_who_comes_to_an_end_leaves_nothing_to_clear_up(file: Path) -> None:
+    with machine_lock("the run of one", file) as lock:
+        lock.note(folder=paths.RESULTS / "one" / "run")
+    with machine_lock("the run of two", file) as lock:
         assert lock.dead is None
 
 
-def test_who_was_killed_leaves_word_of_the_run_s_folder(tmp_path: Path) -> None:
-    file = tmp_path / "lock"
+def test_who_was_killed_leaves_word_of_the_run_s_folder(elsewhere: Path, file: Path) -> None:
     program = f"""
 import os, signal
 from pathlib import Path
-from lab.lock import machine_lock
-with machine_lock("the run of one", Path({str(file)!r})) as lock:
-    lock.note(folder=Path("/results/one/run"))
+from lab import lock, paths
+elsewhere = Path({str(elsewhere)!r})
+paths.RESULTS = elsewhere / "results"
+lock.note_file = lambda: elsewhere / "cache" / "running.json"
+with lock.machine_lock("the run of one", Path({str(file)!r})) as held:
+    held.note(folder=paths.RESULTS / "one" / "run")
     os.kill(os.getpid(), signal.SIGKILL)
 """
     subprocess.run([sys.executable, "-c", program], check=False)
     with machine_lock("the run of two", file) as lock:
         assert lock.dead is not None
-        assert lock.dead.folder == "/results/one/run"
+        assert lock.dead.folder == "one/run"
 
 
-def test_a_file_that_a_dying_process_half_wrote_is_no_obstacle(tmp_path: Path) -> None:
-    (tmp_path / "lock").write_text('{"pid": 1')
-    with machine_lock("the run of one", tmp_path / "lock") as lock:
+def test_a_note_that_a_dying_process_half_wrote_is_no_obstacle(elsewhere: Path, file: Path) -> None:
+    (elsewhere / "cache").mkdir()
+    (elsewhere / "cache" / "running.json").write_text('{"pid": 1')
+    with machine_lock("the run of one", file) as lock:
         assert lock.dead is None
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_only_its_owner_can_write_the_lock_file_and_all_can_lock_it(file: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with machine_lock("the run of one", file):
+            pass
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+
+
+def test_what_stands_in_the_lock_file_is_neither_read_nor_changed(file: Path) -> None:
+    said = '{"pid": 1, "what": "x", "since": "y", "folder": "/etc"}'
+    file.write_text(said)
+    file.chmod(0o666)
+    with machine_lock("the run of one", file) as lock:
+        assert lock.dead is None
+    assert file.read_text() == said
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda file: file.symlink_to(file.with_name("target")), "cannot be opened"),
+        (os.mkfifo, "is no regular file"),
+        (Path.mkdir, "is no regular file"),
+    ],
+)
+def test_what_is_no_file_in_its_place_is_told(file: Path, make: Callable[[Path], None], why: str) -> None:
+    make(file)
+    assert why in refusal(file)
+    assert "way on: " in refusal(file)
+    assert not file.with_name("target").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+@pytest.mark.parametrize("mode", [0o644, 0o666])
+def test_another_user_s_lock_file_is_locked_all_the_same(shared: Path, elsewhere: Path, mode: int) -> None:
+    assert elsewhere.is_dir()
+    file = shared / "connlab.lock"
+    file.touch()
+    file.chmod(mode)
+    os.chown(file, NOBODY, NOBODY)
+    with another_process(file, user=NOBODY) as pid:
+        assert f"process {pid} of " in refusal(file)
+    with machine_lock("the run of one", file):
+        again = subprocess.run([FLOCK, "--nonblock", file, "true"], check=False, user=NOBODY)
+        assert again.returncode == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+def test_root_s_lock_file_holds_another_user_off_and_is_not_his_to_change(shared: Path, elsewhere: Path) -> None:
+    assert elsewhere.is_dir()
+    file = shared / "connlab.lock"
+    with machine_lock("the run of one", file):
+        again = subprocess.run([FLOCK, "--nonblock", file, "true"], check=False, user=NOBODY)
+        assert again.returncode == 1
+    written = subprocess.run(["sh", "-c", f"echo x >>{file}"], check=False, user=NOBODY, capture_output=True)
+    assert written.returncode != 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+def test_a_file_of_another_user_is_not_ours(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert is_ours(file.stat())
+    os.chown(file, NOBODY, NOBODY)
+    assert not is_ours(file.stat())

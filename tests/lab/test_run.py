@@ -1,6 +1,7 @@
 """The ways in which a run fails: nothing stays running, the manifest says why, and there is no traceback."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,7 @@ def test_what_cannot_be_removed_after_a_run_is_told_and_noted_for_the_next(
         start()
     assert "could not be removed" in manifest_of(elsewhere)["reason"]
     (folder,) = elsewhere.glob("results/one/*-r01")
-    assert json.loads((elsewhere / "connlab.lock").read_bytes())["folder"] == str(folder)
+    assert json.loads((elsewhere / "cache" / "running.json").read_bytes())["folder"] == f"one/{folder.name}"
 
 
 def test_a_run_that_breaks_off_has_its_report_all_the_same(
@@ -163,6 +164,109 @@ def test_a_run_that_was_killed_is_told_so_by_the_next(
     left = json.loads(first.read_bytes())
     assert left["status"] == "aborted"
     assert "ended without a word" in left["reason"]
+
+
+@pytest.fixture
+def left(start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The manifest of a run whose process was killed."""
+    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
+    with monkeypatch.context() as killed:
+        killed.setattr("lab.run.record", interrupt)
+        with pytest.raises(Interruption):
+            start()
+    (file,) = elsewhere.glob("results/one/*/manifest.json")
+    return file
+
+
+def elsewhere_by_path(left: Path, note: Path) -> Path:
+    """A folder outside results/, named by its whole path."""
+    outside = shutil.move(left.parent, note.parent / left.parent.name)
+    return renamed(note, str(outside))
+
+
+def elsewhere_by_dots(left: Path, note: Path) -> Path:
+    outside = shutil.move(left.parent, note.parent / left.parent.name)
+    return renamed(note, f"one/../../cache/{Path(outside).name}")
+
+
+def elsewhere_by_a_link(left: Path, note: Path) -> Path:
+    outside = Path(shutil.move(left.parent, note.parent / left.parent.name))
+    left.parent.symlink_to(outside)
+    return outside / "manifest.json"
+
+
+def elsewhere_by_a_link_in_place_of_the_scenario(left: Path, note: Path) -> Path:
+    outside = Path(shutil.move(left.parent.parent, note.parent / "one"))
+    left.parent.parent.symlink_to(outside)
+    return outside / left.parent.name / "manifest.json"
+
+
+def by_a_linked_manifest(left: Path, note: Path) -> Path:
+    outside = Path(shutil.move(left, note.parent / "manifest.json"))
+    left.symlink_to(outside)
+    return outside
+
+
+def of_another_name(left: Path, note: Path) -> Path:
+    other = Path(shutil.move(left.parent, left.parent.with_name("other")))
+    return renamed(note, f"one/{other.name}")
+
+
+def where_all_may_write(left: Path, _: Path) -> Path:
+    left.parent.chmod(0o777)
+    return left
+
+
+def by_a_note_that_all_may_write(left: Path, note: Path) -> Path:
+    note.chmod(0o666)
+    return left
+
+
+def by_the_lock_file(left: Path, note: Path) -> Path:
+    """The words of another user, who can write into a lock file that an earlier version made."""
+    note.unlink()
+    outside = Path(shutil.move(left.parent, note.parent / left.parent.name))
+    said = {"pid": 1, "what": "the run of one", "since": "2026-01-31 12:00:00", "folder": str(outside)}
+    (note.parent.parent / "connlab.lock").write_text(json.dumps(said))
+    return outside / "manifest.json"
+
+
+def renamed(note: Path, folder: str) -> Path:
+    """Let the note name another folder, and give the manifest there."""
+    note.write_text(json.dumps(json.loads(note.read_text()) | {"folder": folder}))
+    return note.parent.parent / "results" / folder / "manifest.json"
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        elsewhere_by_path,
+        elsewhere_by_dots,
+        elsewhere_by_a_link,
+        elsewhere_by_a_link_in_place_of_the_scenario,
+        by_a_linked_manifest,
+        of_another_name,
+        where_all_may_write,
+        by_a_note_that_all_may_write,
+        by_the_lock_file,
+    ],
+)
+def test_the_manifest_of_a_killed_run_is_written_in_its_own_place_only(
+    start: Callable[..., Path], elsewhere: Path, left: Path, where: Callable[[Path, Path], Path]
+) -> None:
+    file = where(left, elsewhere / "cache" / "running.json")
+    before = file.read_bytes()
+    with pytest.raises(LabError):
+        start()
+    assert file.read_bytes() == before
+
+
+def test_a_run_that_had_come_to_its_end_keeps_its_manifest(start: Callable[..., Path], left: Path) -> None:
+    left.write_text(left.read_text().replace('"status": "running"', '"status":   "complete"'))
+    before = left.read_bytes()
+    with pytest.raises(LabError):
+        start()
+    assert left.read_bytes() == before
 
 
 @pytest.mark.parametrize("moment", ["lab.run.clear_up_after", "lab.facts.host", "lab.manifest.reserve"])
