@@ -1,5 +1,6 @@
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,28 @@ def test_a_container_gets_every_knob_of_its_role_as_text() -> None:
     assert load["CONNLAB_CONNECT_TIMEOUT"] == "1000ms"
     assert "CONNLAB_INSTANCES" not in {**backend, **load}
     assert len(backend) == len(Backend.model_fields) - 1
+
+
+# Where each program has its own list of the knobs that it reads.
+READ_IN = {
+    "backend": ("backend/image/knobs.env",),
+    "nginx": ("nginx/tests/knobs.env",),
+    "gateway": ("gateway/internal/config/*.go",),
+    "load": ("k6/lib/*.js", "k6/workloads/*.js", "k6/connlab-k6", "k6/dial/*.go", "k6/module/*.go"),
+}
+
+
+@pytest.mark.parametrize("group", READ_IN)
+def test_each_knob_is_read_by_its_program(group: str) -> None:
+    text = "".join(file.read_text() for pattern in READ_IN[group] for file in paths.ROOT.glob(pattern))
+    # The workloads name a knob as a field of their own: `half_open: count(0)`.
+    read = {
+        name.upper()
+        for names in re.findall(r"CONNLAB_(\w+)|\b(\w+)(?:: \w+\(|,$)", text, re.MULTILINE)
+        for name in names
+    }
+    asked = {name.removeprefix("CONNLAB_") for name in environment(Knobs(), group)}
+    assert asked - read == set()
 
 
 def test_sysctls_stand_beside_the_knobs() -> None:

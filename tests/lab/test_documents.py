@@ -1,9 +1,12 @@
-"""The documents keep up with the tree: their links lead somewhere."""
+"""The documents keep up with the tree: their links lead somewhere, and the paths and commands that they name exist."""
 
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+
+from lab.effective import slugs
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
@@ -13,9 +16,40 @@ DOCUMENTS = sorted(
     if not document.is_relative_to(ROOT / "results") and not document.relative_to(ROOT).parts[0].startswith(".")
 )
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
+PATH = re.compile(r"`([\w.-]+/[\w.<>*/-]*)`")
+COMMAND = re.compile(r"(?:`|^\$ )make ([a-z][a-z0-9-]*)", re.MULTILINE)
+# A name in k6's scripts, and no path.
+MODULE = "k6/x/connlab"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT)))
+def name(document: Path) -> str:
+    return str(document.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
 def test_its_links_lead_somewhere(document: Path) -> None:
     links = {link for link in LINK.findall(document.read_text()) if "://" not in link}
     assert sorted(link for link in links if not (document.parent / link).exists()) == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_the_paths_that_it_names_exist(document: Path) -> None:
+    """Only those that begin with a room of the repository: `raw/` and `derived/` lie in a run's folder."""
+    rooms = {entry.name for entry in ROOT.iterdir() if not entry.name.startswith(".")} - {"results"}
+    named = {path for path in PATH.findall(document.read_text()) if path.partition("/")[0] in rooms} - {MODULE}
+    assert sorted(path for path in named if not any(ROOT.glob(re.sub(r"<[^>]*>", "*", path)))) == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_the_commands_that_it_names_are_targets(document: Path) -> None:
+    targets = re.findall(r"^([a-z][a-z0-9%-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    patterns = [target.replace("%", "*") for target in targets]
+    named = set(COMMAND.findall(document.read_text()))
+    assert sorted(command for command in named if not any(fnmatch(command, pattern) for pattern in patterns)) == []
+
+
+@pytest.mark.parametrize("slug", slugs())
+def test_a_scenario_is_a_lesson_with_its_answers_apart(slug: str) -> None:
+    folder = ROOT / "scenarios" / slug
+    assert {"scenario.yaml", "README.md", "ANSWERS.md"} <= {file.name for file in folder.iterdir()}
+    assert "](ANSWERS.md)" in (folder / "README.md").read_text()
