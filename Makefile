@@ -5,7 +5,6 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 connlab := .venv/bin/connlab
-docker_socket := --volume /var/run/docker.sock:/var/run/docker.sock
 
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
@@ -25,7 +24,7 @@ not_dry = [[ -z "$${DRY:-}" ]]
 
 .PHONY: help
 help: ## this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9%-]+:.*## / {sub("%", "<part>", $$1); printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # --- running --------------------------------------------------------------------------------------------------
 
@@ -99,52 +98,16 @@ python:
 
 # --- tests ----------------------------------------------------------------------------------------------------
 
-.PHONY: test test-python test-notebook test-pages test-shell test-compose test-collector test-gateway test-k6 test-nginx test-backend test-integration test-e2e
-test: setup-test ## every check and test, from formatters to real runs
-	@$(MAKE) test-shell test-python test-notebook test-pages test-compose test-collector test-gateway test-k6 test-nginx test-backend test-integration test-e2e
+# setup/loop/parts.py is the list of the parts, and has what each runs.
+.PHONY: test parts
+test: ## every check and test, from formatters to real runs, with the time of each part; goes on where one fails
+	@SECONDS=0; setup/ready.sh test; .venv/bin/python -m setup.loop test --setup-seconds=$$SECONDS
 
-test-shell: ## shellcheck on every script
-	@docker run --rm --volume "$$PWD:/repo:ro" --workdir /repo connlab/node setup/check-shell.sh
+test-%: ## one part of it alone
+	@.venv/bin/python -m setup.loop test '$*'
 
-test-python: ## ruff, mypy, import-linter and pytest on lab and analysis
-	@.venv/bin/ruff format --check .
-	@.venv/bin/ruff check .
-	@.venv/bin/mypy
-	@.venv/bin/lint-imports
-	@.venv/bin/pytest --numprocesses auto tests/lab tests/analysis
-
-test-notebook: ## the notebook, headless, over runs of every kind
-	@setup/python.sh notebook
-	@.venv/bin/pytest tests/notebook
-
-test-pages: ## the reports, the index and comparisons in headless Chromium
-	@.venv/bin/python -m tests.pages.make .cache/pages
-	@CONNLAB_DOCKER_ARGUMENTS="--env CONNLAB_PAGES=/repo/.cache/pages" setup/check.sh pages tests/pages
-
-test-compose: ## the merged Compose file of every scenario and arm
-	@$(connlab) check-compose
-
-test-collector: ## the collector's and flows' checks, on real network namespaces
-	@CONNLAB_DOCKER_ARGUMENTS="--privileged --env CONNLAB_PRIVILEGED=1" setup/check.sh go-check collector
-
-test-gateway: ## the gateway's checks, on real connections
-	@setup/check.sh go-check gateway
-
-test-k6: ## k6's extension and workloads
-	@setup/check.sh go-check k6 ./check go
-	@setup/check.sh node k6 ./check js
-
-test-nginx: ## nginx -t on every variant
-	@nginx/check-variants
-
-test-backend: ## the backend's unit tests, format and lints
-	@setup/check.sh java backend
-
-test-integration: ## the backend's real image, its kernel settings and a real OkHttp client
-	@CONNLAB_DOCKER_ARGUMENTS="$(docker_socket)" setup/check.sh java backend ./check-integration
-
-test-e2e: ## real runs through the commands a user types
-	@.venv/bin/pytest tests/e2e
+parts: python ## the parts of `make test`
+	@.venv/bin/python -m setup.loop list
 
 # --- the lab's own speed --------------------------------------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""`make test`, `make check` and `make fmt`: what each part of the repository runs, and how the parts are run."""
