@@ -9,7 +9,7 @@ connlab := .venv/bin/connlab
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET PRESET ARM RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS
+export SCENARIO SET PRESET ARM RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
@@ -108,6 +108,10 @@ test-%: ## one part of it alone
 
 parts: python ## the parts of `make test`
 	@.venv/bin/python -m setup.loop list
+
+.PHONY: test-bare
+test-bare: ## [RELEASE=bookworm|trixie]: the README's two commands on a bare Debian 12 and 13, as root; not part of test
+	@setup/bare.sh $${RELEASE:+"$$RELEASE"}
 
 # --- the lab's own speed --------------------------------------------------------------------------------------
 

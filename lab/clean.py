@@ -9,9 +9,10 @@ from lab.docker import DockerFailed, docker
 from lab.topology import PROJECT
 
 _COMPOSE_LABEL = f"com.docker.compose.project={PROJECT}"
-_RUN_LABELS = (_COMPOSE_LABEL, "connlab.run", "connlab.check")
+_CHECK_LABEL = "connlab.check"
+_RUN_LABELS = (_COMPOSE_LABEL, "connlab.run", _CHECK_LABEL)
 # Set by the builds; an image that a newer build replaced has lost its name and keeps these.
-_IMAGE_LABELS = ("connlab.source", "connlab.base")
+_IMAGE_LABELS = ("connlab.source", "connlab.base", _CHECK_LABEL)
 # What Docker makes without a label: the checks' cache (setup/check.sh), and the base as it was pulled or imported.
 _CACHE = f"{PROJECT}-cache"
 _TRIXIE_SLIM = f"{PROJECT}/trixie-slim"
@@ -35,7 +36,7 @@ def clean() -> Cleaned:
     _remove(cleaned, "containers", ("rm", "--force", "--volumes"), containers)
     networks = _listed("network", "ls", template="{{.Name}}", labels=(_COMPOSE_LABEL,))
     _remove(cleaned, "networks", ("network", "rm"), networks)
-    volumes = _listed("volume", "ls", template="{{.Name}}", labels=(_COMPOSE_LABEL,))
+    volumes = _listed("volume", "ls", template="{{.Name}}", labels=(_COMPOSE_LABEL, _CHECK_LABEL))
     cache = [name for name in docker("volume", "ls", "--format", "{{.Name}}").split() if name == _CACHE]
     _remove(cleaned, "volumes", ("volume", "rm"), volumes + cache)
     _remove(cleaned, "images", ("rmi", "--no-prune"), _image_names())

@@ -9,17 +9,31 @@ die() {
   exit 4
 }
 
-# Runs a long command with its output in a log; prints the seconds it takes, and the log's end when it fails.
-# A signal ends it with all that it has started: it has a process group of its own, for one in the background would
-# ignore Ctrl-C and work on.
+# quietly WHAT COMMAND…: runs a long command with its output in a log; shows the log's end and stops when it fails.
 quietly() {
-  local what=$1 log child
+  local what=$1 log
   shift
   log=$(mktemp "${TMPDIR:-/tmp}/connlab-setup.XXXXXX")
+  watched "$what" "$log" "$@"
+  if ((watched_code)); then
+    tail -n 40 "$log" >&2
+    die "$what failed; the whole log is in $log"
+  fi
+  rm -f "$log"
+}
+
+# watched WHAT LOG COMMAND…: runs a long command with its output appended to LOG, and says how far it is and how long it
+# took. The command's exit code is in watched_code: bash would ignore `set -e` in a COMMAND whose code is asked for.
+# A signal ends it with all that it has started: it has a process group of its own, for one in the background would
+# ignore Ctrl-C and work on.
+watched() {
+  local what=$1 log=$2 child
+  shift 2
   say "$what …"
   local began=$SECONDS shown=0
+  watched_code=0
   set -m
-  "$@" >"$log" 2>&1 </dev/null &
+  "$@" >>"$log" 2>&1 </dev/null &
   child=$!
   set +m
   trap 'kill -- "-$child" || true; wait "$child" || true; die "$what: interrupted; the log is in $log"' INT TERM HUP
@@ -30,14 +44,9 @@ quietly() {
       say "$what … ${shown} s: $(tail -n 1 "$log" | tr -d '\r' | cut -c1-100)"
     fi
   done
-  if wait "$child"; then
-    trap - INT TERM HUP
-    say "$what: done in $((SECONDS - began)) s"
-    rm -f "$log"
-  else
-    tail -n 40 "$log" >&2
-    die "$what failed; the whole log is in $log"
-  fi
+  wait "$child" || watched_code=$?
+  trap - INT TERM HUP
+  ((watched_code)) || say "$what: done in $((SECONDS - began)) s"
 }
 
 on_debian() { [[ -r /etc/os-release ]] && (. /etc/os-release && [[ ${ID:-} == debian ]]); }
@@ -62,17 +71,26 @@ apt_install() {
   quietly "installing $*" apt install -y --no-remove --no-install-recommends "$@"
 }
 
-# The archive that this machine's own apt reads: the set-up names no mirror of its own. It stands in apt's lists, so
-# `apt_update` comes first.
+# The archive with LABEL (Debian, Debian-Security) and CODENAME that this machine's own apt reads, if it reads one. It
+# stands in apt's lists, so `apt_update` comes first.
+apt_archive() {
+  local archive
+  # shellcheck disable=SC2016 # the $(…) are apt's own placeholders
+  archive=$(apt-get indextargets --format '$(CREATED_BY) $(COMPONENT) $(LABEL) $(CODENAME)|$(REPO_URI)' 2>/dev/null |
+    sed -n "s/^Packages main $1 $2|//p" | head -n 1)
+  printf '%s\n' "${archive%/}"
+}
+
+debian_codename() { . /etc/os-release && printf '%s' "${VERSION_CODENAME:-}"; }
+
+# Debian's archive for this machine's release: the set-up names no mirror of its own.
 debian_mirror() {
   local codename mirror
-  codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
-  # shellcheck disable=SC2016 # the $(…) are apt's own placeholders
-  mirror=$(apt-get indextargets --format '$(CREATED_BY) $(COMPONENT) $(LABEL) $(CODENAME)|$(REPO_URI)' 2>/dev/null |
-    sed -n "s/^Packages main Debian $codename|//p" | head -n 1)
+  codename=$(debian_codename)
+  mirror=$(apt_archive Debian "$codename")
   [[ -n $mirror ]] || die "no Debian archive for '$codename' stands in this machine's apt sources" \
     "way on: add one to /etc/apt/sources.list.d and run the command again"
-  printf '%s\n' "${mirror%/}"
+  printf '%s\n' "$mirror"
 }
 
 # With the engine's own builder, which knows the lab's images: one that the user has chosen may live in a container.
