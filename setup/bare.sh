@@ -3,6 +3,7 @@
 #   bare.sh [bookworm|trixie …]    all of them, if none is named
 # A machine is a container: the root file system that debootstrap makes, with what the README asks for and nothing else,
 # and with an engine of its own. The host's images, caches and Python environment are out of its reach.
+# CONNLAB_DOCKER_ARGUMENTS adds arguments to `docker run`: `--cpuset-cpus 0,1 --memory 8g` makes a smaller machine.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=setup/lib.sh
@@ -67,7 +68,8 @@ hand_over() {
 in_machine() { docker exec --interactive "$machine" "$@"; }
 
 start_machine() {
-  local passed=() name
+  local passed name
+  read -ra passed <<<"${CONNLAB_DOCKER_ARGUMENTS:-}"
   for name in $(compgen -e | grep -xiE "$variables" || true); do passed+=(--env "$name"); done
   # An engine's file systems cannot lie on those of another engine's containers: they need a volume.
   docker volume create --label "$label" "$machine"
