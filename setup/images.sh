@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Sees to it that the lab's images stand and are built from the sources that lie here.
-#   images.sh [image …]    all that a run needs, or the named ones: go go-check java node pages collector backend nginx gateway k6 flows
+#   images.sh              all that a run needs
+#   images.sh all          all that `make test` needs
+#   images.sh image …      these: go go-check java node pages collector backend nginx gateway k6 flows
 # `flows` is no image: the collector's build exports that program to .cache/bin, for the analysis to run without Docker.
 # An image bears the fingerprint of its sources as a label; where that agrees nothing is built.
 set -euo pipefail
@@ -8,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=setup/lib.sh
 source setup/lib.sh
 
-readonly toolchains=(go go-check java node pages) needed=(collector flows backend nginx gateway k6)
+readonly toolchains=(go go-check java node pages) needed=(collector flows k6 gateway backend nginx)
 
 # The files that git knows or would know, so that build output does not make an image stale.
 files_of() { git ls-files --cached --others --exclude-standard -- "$@" 2>/dev/null || find "$@" -type f; }
@@ -75,9 +77,28 @@ export_flows() {
   printf '%s\n' "$wanted" >"$stamp"
 }
 
-if (($# == 0)); then
-  set -- "${needed[@]}"
-fi
+in_turn() {
+  local image
+  for image in "$@"; do
+    ensure "$image"
+  done
+}
+
+case ${1:-} in
+  '') set -- "${needed[@]}" ;;
+  all) set -- "${needed[@]}" "${toolchains[@]}" ;;
+esac
+# What Go compiles keeps the processors busy; the others mostly wait for downloads and for packages to unpack. So the two
+# kinds are built beside each other. They share no image but the base.
+compiled=() others=()
 for image in "$@"; do
-  ensure "$image"
+  case $image in
+    go | go-check | collector | gateway | k6 | flows) compiled+=("$image") ;;
+    *) others+=("$image") ;;
+  esac
 done
+in_turn "${others[@]}" &
+beside=$!
+trap 'kill "$beside" 2>/dev/null || true; wait "$beside" || true' EXIT
+in_turn "${compiled[@]}"
+wait "$beside"

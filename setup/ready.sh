@@ -5,14 +5,18 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-if [[ ${1:-} == test ]]; then
-  ./python.sh dev
-else
+if [[ ${1:-} != test ]]; then
   ./python.sh
+  ./engine.sh
+  ./base-image.sh
+  exec ./images.sh
 fi
+
+# The packages of Python come while the images are built; the steps before need apt, as python.sh may.
 ./engine.sh
 ./base-image.sh
-./images.sh
-if [[ ${1:-} == test ]]; then
-  ./images.sh go-check java node pages
-fi
+./images.sh all &
+images=$!
+trap 'kill "$images" 2>/dev/null || true; wait "$images" || true' EXIT
+./python.sh dev
+wait "$images"
