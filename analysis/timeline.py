@@ -1,13 +1,14 @@
 """Lays samples over the window: the two ticks that enclose it, and the holes between readings.
 
-docs/data-format.md defines the window; analysis.window says why its edges are where they are.
+docs/data-format.md defines the window; analysis.window says why its edges are where they are. Readings stay in the
+order of their file, which is that of the monotonic clock. A wall clock that is set back passes an edge more than once:
+the outermost passage counts, so that nothing of the window is left out.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from analysis.values import Unknown, unknown
@@ -28,15 +29,12 @@ class Span:
 
 
 def enclose(ticks: Sequence[Tick], window: Window, gap_ms: float) -> Span | Unknown:
-    """Return the ticks that enclose the window; unknown if there are none, or a hole above `gap_ms` lies at an edge.
-
-    The order of the ticks is that of the file: the wall clock may have been set back in between.
-    """
-    first = next((index for index in reversed(range(len(ticks))) if ticks[index].time_us <= window.start_us), None)
-    if first is None:
+    """Return the ticks that enclose the window; unknown if there are none, or a hole above `gap_ms` lies at an edge."""
+    times_us = [tick.time_us for tick in ticks]
+    first, last = _up_to(times_us, window.start_us) - 1, _before(times_us, window.end_us)
+    if first < 0:
         return unknown("they begin after the measurement did" if ticks else "there are none")
-    last = next((index for index in range(first, len(ticks)) if ticks[index].time_us >= window.end_us), None)
-    if last is None:
+    if last == len(ticks):
         return unknown("they end before the window does")
     for before, edge in ((first, "start"), (max(last - 1, first), "end")):
         hole_ms = hole_between_ms(ticks, before, min(before + 1, last))
@@ -62,14 +60,49 @@ def longest_step_ms(samples: Samples, span: Span) -> float:
     return max((abs(after - before) / 1000 for before, after in pairwise(offsets)), default=0.0)
 
 
+def step_in_doubt_ms(ticks: Sequence[Tick], window: Window, limit_ms: float) -> float:
+    """How far the wall clock was set at most, above a limit, where that leaves open which ticks enclose the window.
+
+    A step does not if all ticks before it are earlier than the window by both clocks, or all from it on are later: by
+    the wall clock, widened by the time between the two ticks, in which an edge of the window may lie unseen.
+    """
+    if not ticks:
+        return 0.0
+    latest_us = list(accumulate((tick.time_us for tick in ticks), max))
+    earliest_us = list(accumulate((tick.time_us for tick in reversed(ticks)), min))[::-1]
+    longest_ms = 0.0
+    for at, (before, after) in enumerate(pairwise(ticks), start=1):
+        apart_us = after.mono_us - before.mono_us
+        step_ms = abs(after.time_us - before.time_us - apart_us) / 1000
+        outside = latest_us[at - 1] + apart_us < window.start_us or earliest_us[at] - apart_us > window.end_us
+        if step_ms > limit_ms and not outside:
+            longest_ms = max(longest_ms, step_ms)
+    return longest_ms
+
+
 def within(times_us: Sequence[int], start_us: int, end_us: int) -> range:
     """The readings of a series from the last at or before the start to the last at or before the end."""
-    return range(max(bisect_right(times_us, start_us) - 1, 0), bisect_right(times_us, end_us))
+    return range(max(_up_to(times_us, start_us) - 1, 0), _before(times_us, end_us + 1))
 
 
 def around(times_us: Sequence[int], start_us: int, end_us: int) -> range:
     """The readings from the last at or before the start to the first at or after the end, as far as there are any."""
-    return range(max(bisect_right(times_us, start_us) - 1, 0), min(bisect_left(times_us, end_us) + 1, len(times_us)))
+    return range(max(_up_to(times_us, start_us) - 1, 0), min(_before(times_us, end_us) + 1, len(times_us)))
+
+
+def inside(times_us: Sequence[int], start_us: int, end_us: int) -> range:
+    """The readings from the first at or after the start to the last before the end."""
+    return range(_up_to(times_us, start_us - 1), _before(times_us, end_us))
+
+
+def _up_to(times_us: Sequence[int], edge_us: int) -> int:
+    """How many readings there are before the first that is later than an edge."""
+    return next((index for index, time_us in enumerate(times_us) if time_us > edge_us), len(times_us))
+
+
+def _before(times_us: Sequence[int], edge_us: int) -> int:
+    """How many readings there are up to the last that is earlier than an edge."""
+    return next((index for index in range(len(times_us), 0, -1) if times_us[index - 1] < edge_us), 0)
 
 
 def longest_silence_ms(times_us: Sequence[int], start_us: int, end_us: int) -> float:

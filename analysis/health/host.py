@@ -52,13 +52,15 @@ def examine(raw: RawRun, window: Window | None) -> Report:
 def _examine_stall(report: Report, instance: str, samples: Samples, window: Window) -> None:
     """A hole in the ticks beside k6: what kept the sampler from running kept k6 from it, too."""
     ticks = samples.ticks
+    times_us = [tick.time_us for tick in ticks]
     if not ticks or ticks[0].time_us > window.start_us or ticks[-1].time_us < window.load_end_us:
         report.add(f"no ticks beside {instance} say whether it was kept waiting, all through the load", Evidence.LOAD)
     under_load = (
         # By the monotonic clock: a wall clock that was set is no hole.
         (after.mono_us - before.mono_us) / 1000
-        for before, after in pairwise(ticks)
-        if after.time_us >= window.start_us and before.time_us <= window.load_end_us
+        for before, after in pairwise(
+            ticks[index] for index in timeline.around(times_us, window.start_us, window.load_end_us)
+        )
     )
     stall_ms, limit_ms = max(under_load, default=0.0), limits.gap_ms(samples.rate_hz)
     if stall_ms > limit_ms:
@@ -118,8 +120,9 @@ def _late_percent(raw: RawRun, window: Window) -> float | None:
 
 
 def _late_percent_of(samples: Samples, window: Window) -> float | None:
-    ticks = [tick for tick in samples.ticks if window.start_us <= tick.time_us < window.load_end_us]
-    if not ticks:
+    times_us = [tick.time_us for tick in samples.ticks]
+    under_load = timeline.inside(times_us, window.start_us, window.load_end_us)
+    if not under_load:
         return None
-    late = sum(tick.late_us > 500_000 / samples.rate_hz for tick in ticks)
-    return round(100 * late / len(ticks), 2)
+    late = sum(samples.ticks[index].late_us > 500_000 / samples.rate_hz for index in under_load)
+    return round(100 * late / len(under_load), 2)

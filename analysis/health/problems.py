@@ -81,9 +81,13 @@ _SPOILT_BY = {
         f" of a spike's requests less than {limits.ARRIVALS_PERCENT_MIN:g} % begun; processors idle for less than"
         f" {limits.HOST_IDLE_PERCENT_MIN:g} % of the load while k6 took more than {limits.K6_CPU_SHARE_PERCENT_MAX:g} %"
         f" of them; more than {limits.LATE_TICKS_PERCENT_MAX:g} % of the ticks beside k6 late by half a period, or a"
-        f" hole in them of more than {limits.GAP_PERIODS} periods (and {limits.GAP_MS_MIN} ms), or none to its end"
+        f" hole in them of more than {limits.GAP_PERIODS} periods (and {limits.GAP_MS_MIN} ms), or none to its end;"
+        " a clock that was set so that these ticks are in doubt"
     ),
-    Evidence.CLOCK: f"a step of more than {limits.CLOCK_STEP_MS} ms against the monotonic clock",
+    Evidence.CLOCK: (
+        f"a step of more than {limits.CLOCK_STEP_MS} ms against the monotonic clock: in the window, or where it leaves"
+        " open which ticks enclose that"
+    ),
     Evidence.SCRAPES: _HOLE,
     Evidence.ACCESS: "a missing file; a corrupt line; the proxy's end by an exit code other than 0",
     Evidence.ERRORS: "a missing or unreadable file",
