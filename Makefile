@@ -99,14 +99,24 @@ python:
 # --- tests ----------------------------------------------------------------------------------------------------
 
 # setup/loop/parts.py is the list of the parts, and has what each runs.
-.PHONY: test parts
+.PHONY: test check fmt parts
+check: ## what is quick of it: format, lint, types and unit tests, of what has changed since it passed
+	@SECONDS=0; setup/ready.sh check; .venv/bin/python -m setup.loop check --setup-seconds=$$SECONDS
+
+fmt: ## mends what the formatters and linters can mend
+	@setup/ready.sh check; .venv/bin/python -m setup.loop fmt
+
 test: ## every check and test, from formatters to real runs, with the time of each part; goes on where one fails
 	@SECONDS=0; setup/ready.sh test; .venv/bin/python -m setup.loop test --setup-seconds=$$SECONDS
 
-test-%: ## one part of it alone
+test-%: ## every check and test of one part; `make parts` lists them
 	@.venv/bin/python -m setup.loop test '$*'
+check-%:
+	@.venv/bin/python -m setup.loop check '$*'
+fmt-%:
+	@.venv/bin/python -m setup.loop fmt '$*'
 
-parts: python ## the parts of `make test`
+parts: python ## the parts of `make test`, `make check` and `make fmt`
 	@.venv/bin/python -m setup.loop list
 
 .PHONY: test-bare

@@ -1,22 +1,27 @@
 #!/usr/bin/env bash
 # Everything that a run needs, made ready; silent and quick where it is.
 #   ready.sh        for `make run`
-#   ready.sh test   for `make test`: the test tools and the toolchains too
+#   ready.sh check  for `make check`: the test tools, the toolchains and flows
+#   ready.sh test   for `make test`: all of both
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-if [[ ${1:-} != test ]]; then
-  ./python.sh
-  ./engine.sh
-  ./base-image.sh
-  exec ./images.sh
-fi
+case ${1:-} in
+  check) images=(flows go-check java node) ;;
+  test) images=(all) ;;
+  *)
+    ./python.sh
+    ./engine.sh
+    ./base-image.sh
+    exec ./images.sh
+    ;;
+esac
 
 # The packages of Python come while the images are built; the steps before need apt, as python.sh may.
 ./engine.sh
 ./base-image.sh
-./images.sh all &
-images=$!
-trap 'kill "$images" 2>/dev/null || true; wait "$images" || true' EXIT
+./images.sh "${images[@]}" &
+building=$!
+trap 'kill "$building" 2>/dev/null || true; wait "$building" || true' EXIT
 ./python.sh dev
-wait "$images"
+wait "$building"

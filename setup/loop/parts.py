@@ -13,28 +13,56 @@ class Part:
 
     name: str
     says: str
-    test: str = ""
+    test: str
     """Every check and test."""
     alone: bool = False
     """Whether `test` makes a load or measures time, so that nothing may run beside it."""
+    check: str = ""
+    """What is quick of `test`: format, lint, types and unit tests."""
+    reads: tuple[str, ...] = ()
+    """Files and folders that `check` reads, beside `setup` and `schemas`; `.` is the whole work tree."""
+    image: str = ""
+    """The image that `check` runs in."""
+    fmt: str = ""
+    """What mends format and lint in the work tree."""
 
+
+_PYTHON = (
+    ".venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy && .venv/bin/lint-imports"
+    " && .venv/bin/pytest --numprocesses auto tests/lab tests/analysis"
+)
+_SHELL = "docker run --rm --volume $PWD:/repo:ro --workdir /repo connlab/node setup/check-shell.sh"
+_BACKEND = "setup/check.sh java backend"
+_WORKLOADS = "setup/check.sh node k6 ./check js"
+_PAGES = "CONNLAB_READS=analysis/page/static setup/check.sh"
+_PRETTIER = "bash -ec '/repo/setup/node-modules.sh; npm run --silent format'"
 
 PARTS = (
     Part(
         "python",
         "lab and analysis: ruff, mypy, import-linter, pytest",
-        test=".venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy && .venv/bin/lint-imports"
-        " && .venv/bin/pytest --numprocesses auto tests/lab tests/analysis",
+        test=_PYTHON,
+        check=_PYTHON,
+        # Which packages, and which `flows`: git ignores both.
+        reads=(".", ".venv/connlab.stamp", ".cache/bin/flows.source"),
+        fmt=".venv/bin/ruff check --fix-only . && .venv/bin/ruff format .",
     ),
     Part(
         "shell",
         "every script: shellcheck",
-        test="docker run --rm --volume $PWD:/repo:ro --workdir /repo connlab/node setup/check-shell.sh",
+        test=_SHELL,
+        check=_SHELL,
+        reads=(".",),
+        image="node",
     ),
     Part(
         "backend",
         "the server's format, compiler warnings and unit tests",
-        test="setup/check.sh java backend",
+        test=_BACKEND,
+        check=_BACKEND,
+        reads=("backend",),
+        image="java",
+        fmt="setup/check.sh --mend java backend mvn --batch-mode --quiet spotless:apply",
     ),
     Part(
         "nginx",
@@ -50,7 +78,21 @@ PARTS = (
         "pages",
         "the reports, the index and comparisons in headless Chromium",
         test=".venv/bin/python -m tests.pages.make .cache/pages"
-        " && CONNLAB_DOCKER_ARGUMENTS='--env CONNLAB_PAGES=/repo/.cache/pages' setup/check.sh pages tests/pages",
+        " && CONNLAB_DOCKER_ARGUMENTS='--env CONNLAB_PAGES=/repo/.cache/pages'"
+        " CONNLAB_READS='analysis/page/static .cache/pages' setup/check.sh pages tests/pages",
+        check=f"{_PAGES} node tests/pages ./check static",
+        reads=("tests/pages", "analysis/page/static"),
+        image="node",
+        fmt=f"{_PAGES} --mend node tests/pages {_PRETTIER}",
+    ),
+    Part(
+        "workloads",
+        "k6's workloads: prettier, tsc, unit tests",
+        test=_WORKLOADS,
+        check=_WORKLOADS,
+        reads=("k6",),
+        image="node",
+        fmt=f"setup/check.sh --mend node k6 {_PRETTIER}",
     ),
     Part(
         "compose",
@@ -62,18 +104,30 @@ PARTS = (
         "the collector and flows, on real network namespaces",
         test="CONNLAB_DOCKER_ARGUMENTS='--privileged --env CONNLAB_PRIVILEGED=1' setup/check.sh go-check collector",
         alone=True,
+        check="setup/check.sh go-check collector",
+        reads=("collector",),
+        image="go-check",
+        fmt="setup/check.sh --mend go-check collector gofmt -w -s .",
     ),
     Part(
         "gateway",
         "the gateway, on real connections",
         test="setup/check.sh go-check gateway",
         alone=True,
+        check="setup/check.sh go-check gateway",
+        reads=("gateway",),
+        image="go-check",
+        fmt="setup/check.sh --mend go-check gateway gofmt -w -s .",
     ),
     Part(
         "k6",
-        "k6's extension and workloads, on a real k6",
-        test="setup/check.sh go-check k6 ./check go && setup/check.sh node k6 ./check js",
+        "k6's extension and entry point, on a real k6",
+        test="setup/check.sh go-check k6 ./check go",
         alone=True,
+        check="setup/check.sh go-check k6 ./check go quick",
+        reads=("k6",),
+        image="go-check",
+        fmt="setup/check.sh --mend go-check k6 gofmt -w -s .",
     ),
     Part(
         "integration",

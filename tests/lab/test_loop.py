@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lab import paths
-from setup.loop import __main__ as command_line
+from setup.loop import __main__ as loop_main
 from setup.loop import runner
 from setup.loop.parts import PARTS, Part
 from setup.loop.runner import Job, Outcome
@@ -83,7 +84,7 @@ except runner.Interrupted as interrupted:
 def test_a_part_that_does_not_exist_is_refused_with_those_that_do() -> None:
     refused = loop("test", "pyton")
     assert (refused.returncode, refused.stderr) == (2, "")
-    assert refused.stdout == f"no part 'pyton'; the parts: {' '.join(part.name for part in PARTS)}\n"
+    assert refused.stdout == f"no part 'pyton'; the parts of test: {' '.join(part.name for part in PARTS)}\n"
 
 
 def test_the_parts_are_listed_once_each() -> None:
@@ -91,18 +92,41 @@ def test_the_parts_are_listed_once_each() -> None:
     assert len({part.name for part in PARTS}) == len(PARTS)
 
 
-def test_the_table_has_each_part_s_time_and_the_failed_ones(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+CommandLine = Callable[..., tuple[int, list[str]]]
+
+
+@pytest.fixture
+def command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CommandLine:
+    """Call `python -m setup.loop …` for other parts, in a work tree of git's with an image `tools`."""
+    tree = tmp_path / "tree"
+    for file in ("setup/check.sh", "schemas/a.json", "one/a", "two/a", "docs/a"):
+        (tree / file).parent.mkdir(parents=True, exist_ok=True)
+        (tree / file).write_text("first")
+    (tree / ".gitignore").write_text("ignored\n/.cache/\n")
+    subprocess.run(["git", "init", "--quiet", str(tree)], check=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "docker").write_text(f"#!/bin/sh\ncat {tmp_path}/images\n")
+    (tmp_path / "bin" / "docker").chmod(0o755)
+    (tmp_path / "images").write_text("connlab/tools sha256:1\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.setattr(loop_main, "ROOT", tree)
+    monkeypatch.chdir(tree)
+
+    def call(parts: list[Part], *arguments: str) -> tuple[int, list[str]]:
+        monkeypatch.setattr(loop_main, "PARTS", parts)
+        monkeypatch.setattr(sys, "argv", ["setup.loop", *arguments])
+        return loop_main.main(), capfd.readouterr().out.splitlines()
+
+    return call
+
+
+def test_the_table_has_each_part_s_time_and_the_failed_ones(command_line: CommandLine) -> None:
     commands = {"x": "echo I am x; sleep 0.3; exit 7", "y": "echo I am y", "z": "echo I am z; exit 1"}
     parts = [Part(name, "", command, alone=name == "z") for name, command in commands.items()]
-    monkeypatch.setattr(command_line, "PARTS", parts)
-    monkeypatch.setattr(sys, "argv", ["setup.loop", "test", "--setup-seconds=5"])
-    monkeypatch.chdir(paths.ROOT)
-    assert command_line.main() == 1
-    said = capfd.readouterr().out
-    assert all(f"I am {name}\n" in said for name in commands)
-    head, *table = [line.split() for line in said.splitlines()[-6:]]
+    code, said = command_line(parts, "test", "--setup-seconds=5")
+    assert code == 1
+    assert all(f"I am {name}" in said for name in commands)
+    head, *table = [line.split() for line in said[-6:]]
     assert head == ["part", "seconds"]
     assert [[row[0], *row[2:]] for row in table] == [
         ["set-up"],
@@ -112,3 +136,105 @@ def test_the_table_has_each_part_s_time_and_the_failed_ones(
         ["total", "FAILED:", "x", "z"],
     ]
     assert float(table[-1][1]) >= 5.3
+
+
+def test_a_check_says_a_line_for_each_part_and_ends_with_the_output_of_those_that_fail(
+    command_line: CommandLine,
+) -> None:
+    parts = [
+        Part(name, "", "", check=f"echo I am {name}; exit {code}") for name, code in (("x", 1), ("y", 0), ("z", 2))
+    ]
+    code, said = command_line(parts, "check")
+    assert code == 1
+    assert sorted([line.split()[0], line.split()[2]] for line in said[:3]) == [
+        ["x", "FAILED"],
+        ["y", "passed"],
+        ["z", "FAILED"],
+    ]
+    assert said[3:-1] == ["", "=== x", "I am x", "", "", "=== z", "I am z", ""]
+    assert said[-1].split()[2:] == ["FAILED:", "x", "z"]
+
+
+@pytest.fixture
+def checked(command_line: CommandLine) -> Callable[[], list[str]]:
+    """Check two parts, of which one has a container; what is returned are the names of those that were run."""
+    parts = [
+        Part("one", "", "", check="true", reads=("one", "ignored"), image="tools"),
+        Part("all", "", "", check="! grep -r bad one", reads=(".",)),
+    ]
+
+    def check() -> list[str]:
+        _, said = command_line(parts, "check")
+        return sorted(line.split()[0] for line in said if line.split()[2:] in (["passed"], ["FAILED"]))
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("change", "runs"),
+    [
+        ("true", []),
+        ("touch one/a", []),
+        ("echo more >one/a", ["all", "one"]),
+        ("echo new >one/new", ["all", "one"]),
+        ("rm one/a", ["all", "one"]),
+        ("chmod +x one/a", ["all", "one"]),
+        ("ln -sf /nowhere one/a", ["all", "one"]),
+        ("echo new >ignored", ["one"]),
+        ("echo more >two/a", ["all"]),
+        ("echo more >docs/a", ["all"]),
+        ("echo more >setup/check.sh", ["all", "one"]),
+        ("echo more >schemas/a.json", ["all", "one"]),
+        ("echo connlab/tools sha256:2 >../images", ["one"]),
+        ("echo connlab/other sha256:1 >../images", ["one"]),
+        ("rm -r .git", ["all", "one"]),
+    ],
+)
+def test_a_part_is_checked_again_when_something_that_it_reads_has_changed(
+    checked: Callable[[], list[str]], change: str, runs: list[str]
+) -> None:
+    assert checked() == ["all", "one"]
+    subprocess.run(["bash", "-ec", change], check=True)
+    assert checked() == runs
+
+
+def test_a_part_that_failed_is_checked_again(checked: Callable[[], list[str]]) -> None:
+    Path("one/a").write_text("bad")
+    assert checked() == ["all", "one"]
+    assert checked() == ["all"]
+    Path("one/a").write_text("first")
+    assert checked() == ["all", "one"]
+    assert checked() == []
+
+
+def test_a_file_that_changes_during_a_check_has_not_been_checked(command_line: CommandLine) -> None:
+    parts = [Part("x", "", "", check="echo >>one/a", reads=("one",))]
+    for _ in range(2):
+        assert command_line(parts, "check")[1][0].endswith("passed")
+
+
+def test_what_has_passed_its_check_needs_no_mending(command_line: CommandLine) -> None:
+    parts = [Part("x", "", "", check="grep -q good one/a", reads=("one",), fmt="echo good >one/a; echo >>mended")]
+    for _ in range(2):
+        assert command_line(parts, "fmt")[1][0].endswith("passed")
+    assert command_line(parts, "check")[1][0].endswith("passed")
+    assert command_line(parts, "fmt")[1][0].endswith("unchanged since it passed")
+    assert Path("mended").read_text() == "\n\n"
+
+
+def test_another_command_is_another_check(command_line: CommandLine) -> None:
+    for command in ("true", ": other"):
+        part = Part("x", "", "", check=command, reads=("one",))
+        assert command_line([part], "check")[1][0].endswith("passed")
+        assert command_line([part], "check")[1][0].endswith("unchanged since it passed")
+
+
+def test_each_check_reads_its_room_and_runs_in_its_image() -> None:
+    for part in PARTS:
+        _, containers, rest = part.check.partition("setup/check.sh ")
+        if containers:
+            image, room, *_ = rest.split()
+            assert part.image == image
+            assert room in part.reads
+        folders = part.check.partition("CONNLAB_READS=")[2].split()[:1]
+        assert set(folders) <= set(part.reads), part.name
