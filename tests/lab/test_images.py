@@ -1,4 +1,4 @@
-"""The set-up of the images, in a copy and with a `docker` that only pretends: what is built beside what, and its end."""
+"""The set-up of the images, in a copy and with a `docker` that only pretends: what is built beside what; its end."""
 
 from __future__ import annotations
 
