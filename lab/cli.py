@@ -380,18 +380,19 @@ def notebook(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Open a notebook over a run's files, with SQL and charts; it lies in the run's folder and is yours to change."""
+    """Open a notebook over a run's files, with SQL and charts: a new copy of the lab's own, and yours to change."""
     from lab import notebook as notebooks  # noqa: PLC0415
     from lab import paths, reports, verdicts  # noqa: PLC0415
 
-    found = notebooks.beside(verdicts.find_run(run) if run else reports.newest())
+    folder = verdicts.find_run(run) if run else reports.newest()
+    found = notebooks.copy_for(folder)
     notebooks.install()
     if as_json:
-        _print_json({"notebook": str(found), "command": notebooks.command(found)})
+        _print_json({"notebook": str(found), "command": notebooks.command(found, folder)})
     else:
-        _print_lines([f"{paths.shown(found)}; Ctrl-C ends it"])
+        _print_lines([f"{paths.shown(found)}, over {paths.shown(folder)}; Ctrl-C ends it"])
         sys.stdout.flush()
-        notebooks.open_(found)
+        notebooks.open_(found, folder)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""A run in a notebook: SQL and charts over its derived files. `make notebook RUN=…` puts a copy beside the run."""
+"""A run in a notebook: SQL and charts over its derived files. `make notebook RUN=…` opens a copy of this over a run."""
 
 import marimo
 
@@ -7,6 +7,7 @@ app = marimo.App(width="medium", app_title="connlab: a run")
 
 @app.cell
 def _():
+    import html
     import json
     from pathlib import Path
 
@@ -14,9 +15,10 @@ def _():
     import duckdb
     import marimo as mo
 
-    # This copy lies in the run's folder: it is yours to change, and docs/data-format.md says what each column means.
-    folder = Path(mo.notebook_dir())
-    return alt, duckdb, folder, json, mo
+    # This copy is yours to change: docs/data-format.md says what each column means. It reads the folder of the run that
+    # the command names, and executes nothing there.
+    folder = Path(mo.cli_args()["run"])
+    return alt, duckdb, folder, html, json, mo
 
 
 @app.cell
@@ -47,12 +49,16 @@ def _(duckdb, folder, json):
 
 
 @app.cell
-def _(manifest, mo, verdict):
+def _(html, manifest, mo, verdict):
     signs = {"true": "✓", "false": "✗", "unknown": "?"}
     mo.vstack(
         [
-            mo.md(f"# {manifest.get('title') or manifest['scenario']}"),
-            mo.md(f"`{manifest['scenario']}/{manifest['run']}`, {manifest['status']}. **{verdict['verdict']}**"),
+            # The run's own words are text, whoever wrote them.
+            mo.Html(f"<h1>{html.escape(manifest.get('title') or manifest['scenario'])}</h1>"),
+            mo.Html(
+                f"<p><code>{html.escape(manifest['scenario'])}/{html.escape(manifest['run'])}</code>,"
+                f" {html.escape(manifest['status'])}. <b>{html.escape(verdict['verdict'])}</b></p>"
+            ),
             mo.ui.table(
                 [
                     {

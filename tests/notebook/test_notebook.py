@@ -24,14 +24,19 @@ from tests.pages.make import aborted, failing, hostile, without_captures
 PROGRAMS = paths.ROOT / ".venv-notebook" / "bin"
 
 
-def beside(folder: Path, change: Callable[[RunFolder], None]) -> Path:
-    """A run with its derived files, and its notebook."""
+@pytest.fixture(autouse=True)
+def _copies_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook, "_COPIES", tmp_path / "copies")
+
+
+def over(folder: Path, change: Callable[[RunFolder], None]) -> Path:
+    """A run with its derived files, and a notebook for it."""
     run = make_run(folder)
     change(run)
     run.write()
     analyse(folder)
     report.write(folder)
-    return notebook.beside(folder)
+    return notebook.copy_for(folder)
 
 
 def run(*command: str, cwd: Path) -> str:
@@ -42,15 +47,22 @@ def run(*command: str, cwd: Path) -> str:
 
 @pytest.mark.parametrize("change", [aborted, without_captures, hostile])
 def test_every_cell_runs_as_a_script(tmp_path: Path, change: Callable[[RunFolder], None]) -> None:
-    found = beside(tmp_path / "a run's", change)
-    run(str(PROGRAMS / "python"), str(found), cwd=tmp_path)
+    folder = tmp_path / "a run's"
+    found = over(folder, change)
+    run(str(PROGRAMS / "python"), str(found), *notebook.over(folder), cwd=tmp_path)
+
+
+def exported(found: Path, folder: Path) -> str:
+    """What marimo shows of a notebook over a run."""
+    page = found.with_suffix(".html")
+    options = ["--no-include-code", "-o", str(page)]
+    run(str(PROGRAMS / "marimo"), "export", "html", *options, str(found), *notebook.over(folder), cwd=found.parent)
+    return page.read_text()
 
 
 def test_its_cells_show_the_run(tmp_path: Path) -> None:
-    found = beside(tmp_path / "run", failing)
-    page = tmp_path / "notebook.html"
-    run(str(PROGRAMS / "marimo"), "export", "html", "--no-include-code", str(found), "-o", str(page), cwd=tmp_path)
-    shown = html.unescape(page.read_text())
+    found = over(tmp_path / "run", failing)
+    shown = html.unescape(exported(found, tmp_path / "run"))
     for text in ("reproduced", "accept-queue-drop", "kernel.backend.TcpExt.ListenOverflows", "Accept queues against"):
         assert text in shown
     assert re.search(r"MarimoException|Traceback|BinderException", shown) is None
@@ -66,7 +78,7 @@ def test_a_kept_connection_is_no_second_one_in_the_mean_of_connecting(tmp_path: 
         for dial, duration_us in zip(client.dials, (3_000, 1_000), strict=False):
             dial["duration_us"] = duration_us
 
-    found = beside(tmp_path / "run", change)
+    found = over(tmp_path / "run", change)
     (query,) = re.findall(r'"""\s*(SELECT outcome, cause,.*?)"""', found.read_text(), re.DOTALL)
     with duckdb.connect() as database:
         database.read_parquet(str(tmp_path / "run" / "derived" / "requests.parquet")).create_view("requests")
@@ -76,18 +88,74 @@ def test_a_kept_connection_is_no_second_one_in_the_mean_of_connecting(tmp_path: 
     assert [(row["requests"], row["connecting_ms_mean"]) for row in shown] == [(3, 2.0)]
 
 
-def test_the_users_own_changes_stay(tmp_path: Path) -> None:
-    found = beside(tmp_path / "run", failing)
+PLANTED = """import pathlib
+pathlib.Path({mark!r}).touch()
+"""
+SETTINGS = """[tool.marimo.runtime]
+pythonpath = ["."]
+dotenv = [".env"]
+"""
+
+
+def test_nothing_in_a_run_s_folder_is_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, mark = tmp_path / "run", tmp_path / "executed"
+    run = make_run(folder)
+    failing(run)
+    run.write()
+    modules = ("notebook", "run", "altair", "duckdb", "sitecustomize", "usercustomize", "json", "marimo/__init__")
+    for name in modules:
+        planted = folder / f"{name}.py"
+        planted.parent.mkdir(exist_ok=True)
+        planted.write_text(PLANTED.format(mark=str(mark)))
+    (folder / "pyproject.toml").write_text(SETTINGS)
+    (folder / ".marimo.toml").write_text(SETTINGS.replace("tool.marimo.", ""))
+    monkeypatch.chdir(folder)
+
+    opened: list[list[str]] = []
+    monkeypatch.setattr("os.execv", lambda _, arguments: opened.append(arguments))
+    monkeypatch.setenv("PYTHONSAFEPATH", "")
+    found = notebook.copy_for(folder)
+    notebook.open_(found, folder)
+
+    # What marimo would open is the lab's own, in a folder with nothing else in it, which it works in.
+    (command,) = opened
+    assert str(found) in command
+    assert found.read_bytes() == (paths.ROOT / "notebook" / "run.py").read_bytes()
+    assert Path.cwd() == found.parent
+    assert list(found.parent.iterdir()) == [found]
+    assert folder not in found.parents
+    assert "accept-queue-drop" in html.unescape(exported(found, folder))
+    assert not mark.exists()
+    assert (folder / "notebook.py").read_text() == PLANTED.format(mark=str(mark))
+
+
+def test_the_words_of_a_run_are_no_markup(tmp_path: Path) -> None:
+    def change(run: RunFolder) -> None:
+        failing(run)
+        run.manifest["title"] = "<img src=x onerror=planted()>"
+
+    folder = tmp_path / "run"
+    page = exported(over(folder, change), folder)
+    # It holds what the cells show as JSON in a script.
+    shown = re.sub(r"\\u00([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), page)
+    assert "&lt;img src=x" in shown
+    assert "<img src=x" not in shown
+
+
+def test_each_notebook_is_a_copy_of_its_own(tmp_path: Path) -> None:
+    found = over(tmp_path / "run", failing)
     found.write_text("# mine\n")
-    assert notebook.beside(tmp_path / "run").read_text() == "# mine\n"
+    assert notebook.copy_for(tmp_path / "run") != found
+    assert found.read_text() == "# mine\n"
 
 
 def test_it_opens_on_this_machine_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    command = notebook.command(tmp_path / "notebook.py")
-    assert command[1:] == ["edit", "--skip-update-check", "--headless", str(tmp_path / "notebook.py")]
+    command = notebook.command(tmp_path / "notebook.py", tmp_path)
+    options = ["edit", "--skip-update-check", "--headless"]
+    assert command[1:] == [*options, str(tmp_path / "notebook.py"), "--", "--run", str(tmp_path)]
     assert "default: 127.0.0.1" in run(command[0], "edit", "--help", cwd=tmp_path)
 
 
