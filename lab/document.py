@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.composer import ComposerError
+from ruamel.yaml.composer import Composer, ComposerError
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from lab.errors import BadInput, Problem
 
 Location = tuple[str | int, ...]
+
+# Documents that a process keeps: more than the lab has, and the texts of all of them are small.
+_KEPT = 512
 
 # Far deeper than any scenario; it keeps a hostile or cyclic file from exhausting the stack.
 _DEPTH_MAX = 32
@@ -28,6 +32,8 @@ class Document:
     Attributes:
         file: the name under which messages cite it.
         lines: the line (from 1) of each key and list item.
+
+    It is shared by all that read the same text: nobody changes it.
     """
 
     file: str
@@ -42,6 +48,7 @@ class Document:
         return f"{self.file}:1"
 
 
+@lru_cache(maxsize=_KEPT)
 def parse(data: bytes, file: str) -> Document:
     """Parse one YAML document.
 
@@ -50,11 +57,15 @@ def parse(data: bytes, file: str) -> Document:
     """
     try:
         text = data.decode()
-        _refuse_tags(text, file)
-        loaded = YAML(typ="rt", pure=True).load(text)
+        yaml = YAML(typ="rt", pure=True)
+        yaml.Composer = _Composer
+        loaded = yaml.load(text)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise BadInput(Problem("the file is no UTF-8 text", f"{file}:{line}")) from None
+    except _Tagged as error:
+        what = f"a tag ('{error.tag}') has no place here"
+        raise BadInput(Problem(what, f"{file}:{error.line}", "leave it out, or put the value in quotes")) from None
     except DuplicateKeyError as error:
         raise BadInput(Problem(_duplicate(error), _place(error, file))) from None
     except ComposerError as error:
@@ -70,16 +81,21 @@ def parse(data: bytes, file: str) -> Document:
     return Document(file, reader.plain(loaded), reader.lines)
 
 
-def _refuse_tags(text: str, file: str) -> None:
-    """Refuse `!tags`: nothing in the lab's files is of another kind than it looks."""
-    for event in YAML(typ="rt", pure=True).parse(text):
+class _Tagged(Exception):
+    def __init__(self, tag: str, line: int) -> None:
+        self.tag = tag
+        self.line = line
+
+
+class _Composer(Composer):
+    """Refuses `!tags`: nothing in the lab's files is of another kind than it looks."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401 # the library's own
+        event = self.parser.peek_event()
         tag = getattr(event, "tag", None)
         if tag is not None:
-            shown = str(tag).replace("tag:yaml.org,2002:", "!!")
-            what = f"a tag ('{shown}') has no place here"
-            raise BadInput(
-                Problem(what, f"{file}:{event.start_mark.line + 1}", "leave it out, or put the value in quotes")
-            )
+            raise _Tagged(str(tag).replace("tag:yaml.org,2002:", "!!"), event.start_mark.line + 1)
+        return super().compose_node(parent, index)
 
 
 def _broken(error: MarkedYAMLError) -> str:

@@ -18,7 +18,7 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from analysis import words
 from analysis.compare import statistics
@@ -363,6 +363,6 @@ def _needed(estimate: _Estimate, size: int, arms: int) -> int | None:
     """How many runs of each arm would tell the difference from none with the probability POWER: normal samples."""
     if estimate.point == 0:
         return None
-    reach = float(stats.norm.ppf((1 + statistics.CONFIDENCE) / 2) + stats.norm.ppf(statistics.POWER))
+    reach = float(special.ndtri((1 + statistics.CONFIDENCE) / 2) + special.ndtri(statistics.POWER))
     needed = math.ceil(size * estimate.variance * (reach / estimate.point) ** 2)
     return min(max(needed, _fewest(arms)), statistics.REPETITIONS_MAX)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -129,6 +129,9 @@ def resamples(n: int, stream: int) -> npt.NDArray[np.int64]:
 
 
 def _bootstrap(samples: tuple[Floats, ...]) -> Floats:
+    # It takes longer to load than everything else that a list of scenarios needs.
+    from scipy import stats  # noqa: PLC0415
+
     elements = sum(sample.size for sample in samples)
     result = stats.bootstrap(
         samples,

@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.document import parse
+from lab.effective import resolve
 from lab.errors import BadInput
+from tests.lab.support import MINIMAL, Write
 
 
 def test_each_value_knows_its_line() -> None:
@@ -56,6 +58,17 @@ def test_broken_files_are_refused_with_their_line(data: bytes, message: str) -> 
     with pytest.raises(BadInput) as refused:
         parse(data, "f")
     assert str(refused.value).startswith(message)
+
+
+def test_a_text_is_read_once_and_what_is_set_over_it_leaves_it_as_it_was(write_scenario: Write) -> None:
+    folder = write_scenario()
+    first = resolve("one", ["load.users=9"], folder)
+    second = resolve("one", (), folder)
+    assert first.document is second.document
+    assert (first.values["load.users"], second.values["load.users"]) == (9, 3)
+
+    write_scenario(MINIMAL.replace("users: 3", "users: 4"))
+    assert resolve("one", (), folder).values["load.users"] == 4
 
 
 @given(st.binary() | st.text(alphabet="ab:-[]{}&*<!#'\"|> \n\t0.").map(str.encode))
