@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
+import tempfile
 from pathlib import Path
 
 from lab import parallel
-from lab.docker import docker
+from lab.docker import docker, save
 from lab.errors import LabError
 from lab.topology import PROJECT, Topology, collector_of, container_of
 
@@ -60,35 +60,20 @@ def keep_logs(topology: Topology, raw: Path) -> None:
 
 
 def _keep_log(name: str, file: Path) -> None:
-    with file.open("wb") as stream, contextlib.suppress(subprocess.TimeoutExpired):
-        command = ["docker", "logs", name]
-        subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            timeout=_LOG_TIMEOUT_S,
-            check=False,
-            process_group=0,
-        )
+    # Half a log is better than a run that ends for it.
+    with file.open("wb") as stream, contextlib.suppress(LabError):
+        save(stream, "logs", name, timeout_s=_LOG_TIMEOUT_S)
 
 
 def last_words(service: str, lines: int = 10) -> str:
     """Give the end of what a container said, indented; empty if it said nothing."""
-    command = ["docker", "logs", "--tail", str(lines), container_of(service)]
-    try:
-        said = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=10,
-            check=False,
-            process_group=0,
-        )
-    except (subprocess.TimeoutExpired, OSError):
-        return ""
-    text = said.stdout.decode(errors="replace").strip() if said.returncode == 0 else ""
+    with tempfile.TemporaryFile() as said:
+        try:
+            exit_code = save(said, "logs", "--tail", str(lines), container_of(service), timeout_s=10)
+        except (LabError, OSError):
+            return ""
+        said.seek(0)
+        text = said.read().decode(errors="replace").strip() if exit_code == 0 else ""
     return "".join(f"\n  {line}" for line in text.splitlines())
 
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import shutil
 import threading
 from types import TracebackType
 from typing import Self
 
-from lab.docker import popen
+from lab.docker import follow
 from lab.errors import LabError
 from lab.topology import RUN_LABEL, container_of
-
-
-def _dying_with_us() -> list[str]:
-    """Give the command before a command that ends it together with this process, even if that is killed."""
-    found = shutil.which("setpriv")
-    return [found, "--pdeathsig", "KILL", "--"] if found else []
 
 
 class Watch:
@@ -29,7 +21,7 @@ class Watch:
         self._expected: dict[str, int | None] = {}
         filters = ("type=container", "event=die", "event=oom", f"label={RUN_LABEL}={run_id}")
         arguments = [part for one in filters for part in ("--filter", one)]
-        self._process = popen([*_dying_with_us(), "docker", "events", "--format", "json", *arguments])
+        self._events = follow("events", "--format", "json", *arguments)
         self._reader = threading.Thread(target=self._read, name="docker-events", daemon=True)
 
     def __enter__(self) -> Self:
@@ -39,21 +31,12 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
-        self._process.wait()
+        self._events.end()
         self._reader.join(timeout=1)
-        for stream in (self._process.stdout, self._process.stderr):
-            if stream:
-                stream.close()
 
     def _read(self) -> None:
-        stream = self._process.stdout
-        if stream is None:
-            return
-        # The stream is closed under the reader when the run ends.
-        with contextlib.suppress(ValueError):
-            for line in stream:
-                self.take(line)
+        for line in self._events:
+            self.take(line)
 
     def take(self, line: str) -> None:
         """Take in one event, as the engine writes it."""
@@ -71,7 +54,7 @@ class Watch:
     @property
     def is_told(self) -> bool:
         """Whether the engine goes on telling; if not, nobody would see a container end."""
-        return self._process.poll() is None or self._reader.is_alive()
+        return self._events.goes_on or self._reader.is_alive()
 
     def check(self) -> None:
         """Raise LabError if the engine has stopped telling its events."""

@@ -8,6 +8,7 @@ import pytest
 
 from lab import paths
 from lab.effective import Effective, resolve
+from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, FakeDocker, Make, Write
 
 
@@ -36,7 +37,15 @@ def effective(write_scenario: Write) -> Make:
 
 
 @pytest.fixture
-def fake_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDocker:
+def fake_docker(monkeypatch: pytest.MonkeyPatch) -> InMemoryDocker:
+    """Let an engine in memory stand behind the lab's door to Docker."""
+    made = InMemoryDocker()
+    monkeypatch.setattr("lab.docker.client", made)
+    return made
+
+
+@pytest.fixture
+def docker_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDocker:
     """Put a fake `docker` before everything else on PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()

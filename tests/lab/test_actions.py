@@ -9,7 +9,8 @@ from lab.actions import Actions
 from lab.errors import BadInput, LabError
 from lab.session import Session, open_session
 from lab.watch import Watch
-from tests.lab.support import MINIMAL, FakeDocker, Make, yaml_with
+from tests.lab.engine import InMemoryDocker
+from tests.lab.support import MINIMAL, Make, yaml_with
 from tests.lab.test_watch import event, until
 
 PROXIED = yaml_with(
@@ -28,11 +29,11 @@ def session_of(make: Make, *actions: str) -> Session:
 
 
 @pytest.fixture
-def watch(fake_docker: FakeDocker, elsewhere: Path) -> Watch:
+def watch(fake_docker: InMemoryDocker, elsewhere: Path) -> Watch:
     assert elsewhere.is_dir()
-    fake_docker.says('"version "*', "26.1.5")
-    fake_docker.says('"compose version "*', "2.26.1")
-    fake_docker.stays('"events "*')
+    fake_docker.says("version *", "26.1.5")
+    fake_docker.says("compose version *", "2.26.1")
+    fake_docker.stays("events *")
     return Watch("run-1")
 
 
@@ -40,12 +41,12 @@ def await_begun(session: Session) -> None:
     until(lambda: session.manifest.actions[0].start_us is not None)
 
 
-def of_containers(docker: FakeDocker) -> list[str]:
+def of_containers(docker: InMemoryDocker) -> list[str]:
     return [call for call in docker.calls if call.startswith(("pause", "unpause", "stop", "start", "exec"))]
 
 
 def test_a_pause_lasts_as_long_as_it_should_and_is_written_down(
-    effective: Make, watch: Watch, fake_docker: FakeDocker
+    effective: Make, watch: Watch, fake_docker: InMemoryDocker
 ) -> None:
     session = session_of(effective, "at: 100ms, do: pause, instance: nginx, for: 200ms")
     with watch, Actions(session, watch) as actions:
@@ -63,7 +64,7 @@ def test_a_pause_lasts_as_long_as_it_should_and_is_written_down(
 
 
 def test_a_restart_s_end_is_no_crash_and_the_server_is_waited_for(
-    effective: Make, watch: Watch, fake_docker: FakeDocker
+    effective: Make, watch: Watch, fake_docker: InMemoryDocker
 ) -> None:
     session = session_of(effective, "at: 0s, do: restart, instance: nginx, for: 50ms")
     with watch, Actions(session, watch) as actions:
@@ -87,9 +88,9 @@ def test_a_restart_s_end_is_no_crash_and_the_server_is_waited_for(
 
 
 def test_an_action_that_fails_ends_the_run_with_what_was_tried(
-    effective: Make, watch: Watch, fake_docker: FakeDocker
+    effective: Make, watch: Watch, fake_docker: InMemoryDocker
 ) -> None:
-    fake_docker.says('"pause "*', stderr="cgroups: cannot freeze", exit_code=1)
+    fake_docker.says("pause *", stderr="cgroups: cannot freeze", exit_code=1)
     session = session_of(effective, "at: 0s, do: pause, instance: nginx, for: 1s")
     with watch, Actions(session, watch) as actions:
         await_begun(session)
@@ -105,7 +106,7 @@ def test_an_action_that_the_load_did_not_wait_for_spoils_the_run(effective: Make
 
 
 def test_whatever_was_paused_goes_on_when_the_measurement_breaks_off(
-    effective: Make, watch: Watch, fake_docker: FakeDocker
+    effective: Make, watch: Watch, fake_docker: InMemoryDocker
 ) -> None:
     session = session_of(effective, "at: 0s, do: pause, instance: nginx, for: 60s")
     with watch, Actions(session, watch):

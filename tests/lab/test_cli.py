@@ -9,7 +9,8 @@ import pytest
 
 from lab import effective, paths
 from lab.cli import main
-from tests.lab.support import MINIMAL, FakeDocker, Write, yaml_with
+from tests.lab.engine import InMemoryDocker
+from tests.lab.support import MINIMAL, Write, yaml_with
 from tests.lab.test_series_arms import ARMS, COMPARED
 
 Run = Callable[..., tuple[int, str, str]]
@@ -154,7 +155,7 @@ def test_a_sysctl_that_this_kernel_lacks_is_refused_before_a_run(connlab: Run, a
 
 
 @pytest.mark.usefixtures("fake_docker")
-def test_a_check_says_nothing_and_runs_nothing(connlab: Run, fake_docker: FakeDocker) -> None:
+def test_a_check_says_nothing_and_runs_nothing(connlab: Run, fake_docker: InMemoryDocker) -> None:
     for command in (["run", "accept-queue-overflow"], ["matrix", "burst-places"], ["matrix", ""]):
         assert connlab(*command, "--check") == (0, "", "")
     assert connlab("run", "accept-queue-overflow", "--new", "--check")[0] == 2
@@ -179,7 +180,7 @@ def test_the_schema_is_printed(connlab: Run) -> None:
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_a_failed_engine_is_the_machine_s_failure(connlab: Run, fake_docker: FakeDocker) -> None:
+def test_a_failed_engine_is_the_machine_s_failure(connlab: Run, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("*", stderr="Cannot connect to the Docker daemon", exit_code=1)
     code, out, err = connlab("clean")
     assert (code, out) == (4, "")
@@ -266,7 +267,7 @@ def test_a_run_is_found_by_its_scenario(connlab: Run, recorded: Path, name: str)
 
 
 def test_check_compose_says_of_which_scenarios(
-    connlab: Run, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+    connlab: Run, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(effective, "slugs", lambda *_: ["accept-queue-healthy", "keep-alive-paths"])
     assert connlab("check-compose") == (

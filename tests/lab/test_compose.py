@@ -13,7 +13,8 @@ from lab.docker import DockerFailed
 from lab.effective import resolve
 from lab.series import arms
 from lab.topology import topology_of
-from tests.lab.support import MINIMAL, FakeDocker, Make, Write, yaml_with
+from tests.lab.engine import InMemoryDocker
+from tests.lab.support import MINIMAL, Make, Write, yaml_with
 from tests.lab.test_series_arms import ARMS
 
 THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
@@ -145,8 +146,8 @@ def test_compose_checks_each_different_file_of_scenarios_and_their_arms_once(
     }
 
 
-def test_what_compose_refuses_of_one_is_told(write_scenario: Write, fake_docker: FakeDocker) -> None:
-    fake_docker.says('"compose "*"2-one-proxied.yaml"*', stderr="services.nginx is not valid", exit_code=15)
+def test_what_compose_refuses_of_one_is_told(write_scenario: Write, fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("compose *2-one-proxied.yaml*", stderr="services.nginx is not valid", exit_code=15)
     folder = write_scenario(MINIMAL + ARMS)
     with pytest.raises(DockerFailed, match=r"services\.nginx is not valid"):
         compose_check.check(arms.variants(resolve("one", folder=folder), folder=folder))

@@ -2,21 +2,22 @@
 
 from lab import containers
 from lab.topology import topology_of
-from tests.lab.support import MINIMAL, FakeDocker, Make
+from tests.lab.engine import InMemoryDocker
+from tests.lab.support import MINIMAL, Make
 
 
-def test_what_never_ran_has_no_exit_code(effective: Make, fake_docker: FakeDocker) -> None:
-    fake_docker.says('"ps "*', "connlab-k6-1\nconnlab-backend-1\n")
+def test_what_never_ran_has_no_exit_code(effective: Make, fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("ps *", "connlab-k6-1\nconnlab-backend-1\n")
     lines = ("/connlab-k6-1 0 0001-01-01T00:00:00Z", "/connlab-backend-1 143 2026-01-31T12:00:00.5Z")
-    fake_docker.says('"inspect "*', "\n".join(lines))
+    fake_docker.says("inspect *", "\n".join(lines))
     assert containers.exit_codes(topology_of(effective())) == {"k6-1": None, "backend-1": 143}
 
 
-def test_roles_end_along_the_path_and_then_their_collectors(effective: Make, fake_docker: FakeDocker) -> None:
+def test_roles_end_along_the_path_and_then_their_collectors(effective: Make, fake_docker: InMemoryDocker) -> None:
     text = MINIMAL.replace("[k6, backend]", "[k6, nginx, backend]")
     topology = topology_of(effective("backend.instances=2", text=text))
     services = [*topology.all, *map("collector-{}".format, topology.all)]
-    fake_docker.says('"ps "*', "\n".join(f"connlab-{service}" for service in services) + "\n")
+    fake_docker.says("ps *", "\n".join(f"connlab-{service}" for service in services) + "\n")
     containers.stop(topology, 15)
     assert [call for call in fake_docker.calls if call.startswith("stop ")] == [
         "stop --time 15 connlab-k6-1",

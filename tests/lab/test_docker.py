@@ -3,39 +3,56 @@ from pathlib import Path
 
 import pytest
 
-from lab.docker import DockerFailed, docker
+from lab.docker import DockerFailed, docker, follow, save
 from lab.errors import LabError
 from tests.lab.support import FakeDocker
 
 
-def test_it_gives_what_docker_printed(fake_docker: FakeDocker) -> None:
-    fake_docker.says('"version "*', "26.1.5\n")
+def test_it_gives_what_docker_printed(docker_program: FakeDocker) -> None:
+    docker_program.says('"version "*', "26.1.5\n")
     assert docker("version", "--format", "{{.Server.Version}}") == "26.1.5\n"
 
 
-def test_arguments_reach_docker_as_they_are(fake_docker: FakeDocker) -> None:
+def test_arguments_reach_docker_as_they_are(docker_program: FakeDocker) -> None:
     docker("exec", "a b", "$(reboot)", "; ls")
-    assert fake_docker.calls == ["exec a b $(reboot) ; ls"]
+    assert docker_program.calls == ["exec a b $(reboot) ; ls"]
 
 
-def test_a_failure_says_what_docker_said_and_the_way_on(fake_docker: FakeDocker) -> None:
-    fake_docker.says("*", stderr="Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", exit_code=1)
+def test_a_failure_says_what_docker_said_and_the_way_on(docker_program: FakeDocker) -> None:
+    docker_program.says("*", stderr="Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", exit_code=1)
     with pytest.raises(DockerFailed, match=r"(?s)exit code 1:\n  Cannot connect.*way on: start the Docker Engine"):
         docker("ps")
 
 
-def test_a_full_disk_has_its_own_way_on(fake_docker: FakeDocker) -> None:
-    fake_docker.says("*", stderr="write /x: no space left on device", exit_code=1)
+def test_a_full_disk_has_its_own_way_on(docker_program: FakeDocker) -> None:
+    docker_program.says("*", stderr="write /x: no space left on device", exit_code=1)
     with pytest.raises(DockerFailed, match="way on: free space on the disk"):
         docker("compose", "up")
 
 
-def test_one_that_does_not_answer_is_ended(fake_docker: FakeDocker) -> None:
-    fake_docker.says("*", seconds=30)
+def test_one_that_does_not_answer_is_ended(docker_program: FakeDocker) -> None:
+    docker_program.says("*", seconds=30)
     began = time.monotonic()
     with pytest.raises(LabError, match=r"'docker ps …' did not end within 0.2 s"):
         docker("ps", timeout_s=0.2)
     assert time.monotonic() - began < 5
+
+
+def test_all_that_a_command_says_reaches_a_file_in_order(docker_program: FakeDocker, tmp_path: Path) -> None:
+    docker_program.says('"logs "*', "out\n", stderr="error\n", exit_code=3)
+    with (tmp_path / "log").open("wb") as log:
+        assert save(log, "logs", "one", timeout_s=60) == 3
+    assert (tmp_path / "log").read_text() == "out\nerror\n"
+
+
+def test_what_is_followed_tells_each_line_and_goes_on_until_it_is_ended(docker_program: FakeDocker) -> None:
+    docker_program.stays('"events "*', "one\ntwo\n")
+    told = follow("events", "--format", "json")
+    lines = iter(told)
+    assert (next(lines), next(lines), told.goes_on) == ("one\n", "two\n", True)
+    told.end()
+    assert (list(lines), told.goes_on) == ([], False)
+    assert docker_program.calls == ["events --format json"]
 
 
 def test_without_docker_the_way_on_is_the_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,10 @@ from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.everything import Ended
 from lab.lock import machine_lock
 from lab.outcome import Outcome
+from tests.lab.engine import InMemoryDocker
 from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
 from tests.lab.series_support import write
-from tests.lab.support import IMAGES, MINIMAL, FakeDocker, Make, Write
+from tests.lab.support import IMAGES, MINIMAL, Make, Write
 from tests.lab.test_series_arms import ARMS, COMPARED
 
 Ending = Outcome | BaseException
@@ -79,11 +80,11 @@ def test_failures_in_a_row_end_it_and_refusals_do_not(
 
 
 def test_no_other_run_comes_between_two_scenarios(
-    elsewhere: Path, write_scenario: Write, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+    elsewhere: Path, write_scenario: Write, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake_docker.says('"version "*', "26.1.5")
-    fake_docker.says('"image ls "*', IMAGES)
-    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
+    fake_docker.says("version *", "26.1.5")
+    fake_docker.says("image ls *", IMAGES)
+    fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     write_scenario(MINIMAL + COMPARED + ARMS, slug="arms")
     monkeypatch.setattr(paths, "SCENARIOS", write_scenario(slug="one"))
 

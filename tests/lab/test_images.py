@@ -20,7 +20,7 @@ ROOMS = ("collector", "backend", "nginx", "gateway", "k6")
 
 
 @pytest.fixture
-def tree(tmp_path: Path, fake_docker: FakeDocker) -> Path:
+def tree(tmp_path: Path, docker_program: FakeDocker) -> Path:
     """A tree with the set-up and rooms that are empty; its Python and its engine are there."""
     folder = tmp_path / "tree"
     shutil.copytree(paths.SETUP, folder / "setup", ignore=shutil.ignore_patterns("__pycache__"))
@@ -30,7 +30,7 @@ def tree(tmp_path: Path, fake_docker: FakeDocker) -> Path:
     for script in ("python.sh", "engine.sh", "base-image.sh"):
         (folder / "setup" / script).write_text("#!/bin/sh\n")
     (folder / ".cache" / "bin").mkdir(parents=True)
-    fake_docker.says('"context show"', "default")
+    docker_program.says('"context show"', "default")
     return folder
 
 
@@ -38,10 +38,10 @@ def builds(image: str) -> str:
     return f'"buildx build "*"--tag connlab/{image} "*'
 
 
-def stays(fake_docker: FakeDocker, image: str, mark: Path) -> None:
+def stays(docker_program: FakeDocker, image: str, mark: Path) -> None:
     """Let this build write its process's number into a file and go on until it is killed."""
-    fake_docker.rules.append(f"{builds(image)}) echo $$ >{mark}.part; mv {mark}.part {mark}; exec sleep infinity ;;")
-    fake_docker.otherwise()
+    docker_program.rules.append(f"{builds(image)}) echo $$ >{mark}.part; mv {mark}.part {mark}; exec sleep infinity ;;")
+    docker_program.otherwise()
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -56,30 +56,30 @@ def is_gone(mark: Path) -> bool:
 
 
 def test_what_go_compiles_and_the_others_are_built_beside_each_other(
-    tree: Path, tmp_path: Path, fake_docker: FakeDocker
+    tree: Path, tmp_path: Path, docker_program: FakeDocker
 ) -> None:
     begun, awaited = tmp_path / "begun", "until [[ -e {} ]]; do sleep 0.05; done; exit"
     for one, other in (("k6", "java"), ("java", "k6")):
         wait = awaited.format(f"{begun}.{other}")
-        fake_docker.rules.append(f"{builds(one)}) touch {begun}.{one}; {wait} ;;")
-    fake_docker.otherwise()
+        docker_program.rules.append(f"{builds(one)}) touch {begun}.{one}; {wait} ;;")
+    docker_program.otherwise()
     subprocess.run([tree / "setup" / "images.sh"], check=True, capture_output=True, timeout=SECONDS)
-    built = [call.split("--tag ")[1].split()[0] for call in fake_docker.calls if "--tag" in call]
+    built = [call.split("--tag ")[1].split()[0] for call in docker_program.calls if "--tag" in call]
     assert sorted(built) == sorted(f"connlab/{image}" for image in (*ROOMS, "go", "java"))
     assert (tree / ".cache" / "bin" / "flows.source").exists()
 
 
 @pytest.mark.parametrize(("failing", "other"), [("k6", "nginx"), ("nginx", "gateway")])
 def test_a_build_that_fails_fails_the_set_up_and_leaves_nothing_at_work(
-    tree: Path, tmp_path: Path, fake_docker: FakeDocker, failing: str, other: str
+    tree: Path, tmp_path: Path, docker_program: FakeDocker, failing: str, other: str
 ) -> None:
     mark = tmp_path / "mark"
     if failing == "k6":
-        stays(fake_docker, other, mark)
+        stays(docker_program, other, mark)
     else:
         mark.touch()
-    fake_docker.rules.append(f"{builds(failing)}) until [[ -e {mark} ]]; do sleep 0.05; done; exit 1 ;;")
-    fake_docker.otherwise()
+    docker_program.rules.append(f"{builds(failing)}) until [[ -e {mark} ]]; do sleep 0.05; done; exit 1 ;;")
+    docker_program.otherwise()
     ended = subprocess.run(
         [tree / "setup" / "images.sh", failing, other], capture_output=True, text=True, check=False, timeout=SECONDS
     )
@@ -90,10 +90,12 @@ def test_a_build_that_fails_fails_the_set_up_and_leaves_nothing_at_work(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_all_builds(tree: Path, tmp_path: Path, fake_docker: FakeDocker, number: signal.Signals) -> None:
+def test_a_signal_ends_all_builds(
+    tree: Path, tmp_path: Path, docker_program: FakeDocker, number: signal.Signals
+) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    stays(fake_docker, "go", one)
-    stays(fake_docker, "java", two)
+    stays(docker_program, "go", one)
+    stays(docker_program, "java", two)
     command = ["env", "--default-signal=INT,TERM,HUP", str(tree / "setup" / "ready.sh"), "test"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         wait_until(lambda: one.exists() and two.exists())

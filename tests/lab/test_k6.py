@@ -5,25 +5,25 @@ import pytest
 from lab import k6
 from lab.errors import LabError
 from lab.watch import Watch
-from tests.lab.support import FakeDocker
+from tests.lab.engine import InMemoryDocker
 
 
 def status(number: int, *, paused: bool) -> str:
     return json.dumps({"data": {"type": "status", "attributes": {"status": number, "paused": paused}}})
 
 
-def test_it_waits_until_every_instance_stands_paused(fake_docker: FakeDocker) -> None:
-    fake_docker.says('"exec "*', status(4, paused=True))
+def test_it_waits_until_every_instance_stands_paused(fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("exec *", status(4, paused=True))
     with Watch("run-1") as watch:
         k6.wait_ready(["k6-1", "k6-2"], watch)
     assert sum(call.startswith("exec connlab-collector-k6-") for call in fake_docker.calls) == 2
 
 
-def test_an_instance_that_ended_is_named_with_its_last_words(fake_docker: FakeDocker) -> None:
+def test_an_instance_that_ended_is_named_with_its_last_words(fake_docker: InMemoryDocker) -> None:
     died = {"Action": "die", "Actor": {"Attributes": {"name": "connlab-k6-1", "exitCode": "107"}}}
-    fake_docker.says('"events "*', json.dumps(died) + "\n")
-    fake_docker.says('"exec "*', exit_code=1)
-    fake_docker.says('"logs "*', "CONNLAB_USERS must be set\n")
+    fake_docker.says("events *", json.dumps(died) + "\n")
+    fake_docker.says("exec *", exit_code=1)
+    fake_docker.says("logs *", "CONNLAB_USERS must be set\n")
     with (
         Watch("run-1") as watch,
         pytest.raises(LabError, match=r"k6-1 ended with exit code 107 before its load:\n  CONNLAB_USERS"),
@@ -31,8 +31,8 @@ def test_an_instance_that_ended_is_named_with_its_last_words(fake_docker: FakeDo
         k6.wait_ready(["k6-1"], watch)
 
 
-def test_all_instances_are_let_go(fake_docker: FakeDocker) -> None:
-    fake_docker.says('"exec "*', status(5, paused=False))
+def test_all_instances_are_let_go(fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("exec *", status(5, paused=False))
     k6.resume(["k6-1", "k6-2"])
     assert {call.split(" collector ")[0] for call in fake_docker.calls} == {
         "exec connlab-collector-k6-1",
@@ -42,7 +42,7 @@ def test_all_instances_are_let_go(fake_docker: FakeDocker) -> None:
 
 
 @pytest.mark.parametrize("answer", [status(4, paused=True), "{}", "null"])
-def test_one_that_does_not_go_is_an_error(fake_docker: FakeDocker, answer: str) -> None:
-    fake_docker.says('"exec "*', answer)
+def test_one_that_does_not_go_is_an_error(fake_docker: InMemoryDocker, answer: str) -> None:
+    fake_docker.says("exec *", answer)
     with pytest.raises(LabError):
         k6.resume(["k6-1"])

@@ -14,7 +14,8 @@ from lab.errors import LabError
 from lab.live import Display
 from lab.session import Session, open_session
 from lab.watch import Watch
-from tests.lab.support import MINIMAL, FakeDocker, Make, yaml_with
+from tests.lab.engine import InMemoryDocker
+from tests.lab.support import MINIMAL, Make, yaml_with
 from tests.lab.test_watch import event
 
 Phase = Callable[[Session, Watch, Display], str | None]
@@ -30,10 +31,10 @@ GOES = json.dumps({"data": {"attributes": {"paused": False}}})
 
 
 @pytest.fixture
-def opened(effective: Make, elsewhere: Path, fake_docker: FakeDocker) -> Callable[..., Session]:
+def opened(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Callable[..., Session]:
     assert elsewhere.is_dir()
-    fake_docker.says('"version "*', "26.1.5")
-    fake_docker.says('"compose version "*', "2.26.1")
+    fake_docker.says("version *", "26.1.5")
+    fake_docker.says("compose version *", "2.26.1")
 
     def make(*overrides: str, text: str = MINIMAL) -> Session:
         return open_session(effective(*overrides, text=text), ["connlab", "run", "one"])
@@ -79,15 +80,15 @@ def test_a_sampler_that_is_gone_is_not_waited_for_forever(session: Session, monk
 
 
 @pytest.fixture
-def underway(opened: Callable[..., Session], fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch) -> Underway:
+def underway(opened: Callable[..., Session], fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch) -> Underway:
     """Go through a phase of a run in which services end, each with its exit code."""
     monkeypatch.setattr(measure, "_END_MARGIN_S", 0)
-    fake_docker.says('"exec "*', GOES)
-    fake_docker.says('"logs "*', "last words\n")
+    fake_docker.says("exec *", GOES)
+    fake_docker.says("logs *", "last words\n")
 
     def go(phase: Phase, *overrides: str, text: str = LONG, ends: Mapping[str, int] | None = None) -> str | None:
         told = (event("die", name=f"connlab-{service}", exitCode=str(code)) for service, code in (ends or {}).items())
-        fake_docker.stays('"events "*', "".join(f"{one}\n" for one in told))
+        fake_docker.stays("events *", "".join(f"{one}\n" for one in told))
         session = opened(*overrides, text=text)
         session.manifest.begin("measure")
         with Watch(session.manifest.run) as watch:
@@ -112,8 +113,10 @@ def test_a_full_disk_ends_the_run(underway: Underway, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("phase", [measure.load, measure.drain])
-def test_an_engine_that_stops_telling_ends_the_run(underway: Underway, fake_docker: FakeDocker, phase: Phase) -> None:
-    fake_docker.says('"events "*')
+def test_an_engine_that_stops_telling_ends_the_run(
+    underway: Underway, fake_docker: InMemoryDocker, phase: Phase
+) -> None:
+    fake_docker.says("events *")
     with pytest.raises(LabError, match="stopped telling its events"):
         underway(phase)
 
@@ -133,15 +136,17 @@ def test_how_the_clients_ended_tells_whether_the_load_went_well(
     assert underway(measure.load, "load.instances=2", ends={"k6-1": first, "k6-2": second}) == fault
 
 
-def test_a_load_that_does_not_end_is_stopped_and_spoils_the_run(underway: Underway, fake_docker: FakeDocker) -> None:
+def test_a_load_that_does_not_end_is_stopped_and_spoils_the_run(
+    underway: Underway, fake_docker: InMemoryDocker
+) -> None:
     settings = ("load.instances=2", "load.max_duration=1s")
     fault = underway(measure.load, *settings, text=MINIMAL, ends={"k6-1": 0})
     assert fault == "k6 did not come to an end within 1 s and was stopped"
     assert "stop --time 15 connlab-k6-1 connlab-k6-2" in fake_docker.calls
 
 
-def test_an_action_that_fails_ends_the_load(underway: Underway, fake_docker: FakeDocker) -> None:
-    fake_docker.says('"pause "*', stderr="cgroups: cannot freeze", exit_code=1)
+def test_an_action_that_fails_ends_the_load(underway: Underway, fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("pause *", stderr="cgroups: cannot freeze", exit_code=1)
     with pytest.raises(LabError, match=r"(?s)could not pause backend-1 \(0 s after the start\): .*cannot freeze"):
         underway(measure.load, text=LONG + "actions: [{at: 0s, do: pause, instance: backend-1, for: 1s}]\n")
 
@@ -179,7 +184,7 @@ def test_the_last_servers_of_the_path_are_warmed_up_one_request_at_a_time(
     assert asked == dict.fromkeys(("backend-1", "backend-2"), "http://127.0.0.1:8080/api/delay\n" * 3)
 
 
-def test_a_warm_up_that_fails_ends_the_run(opened: Callable[..., Session], fake_docker: FakeDocker) -> None:
-    fake_docker.says('"exec "*', stderr="connection refused", exit_code=123)
+def test_a_warm_up_that_fails_ends_the_run(opened: Callable[..., Session], fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("exec *", stderr="connection refused", exit_code=123)
     with pytest.raises(LabError, match="connection refused"):
         measure.warm_up(opened(text=MINIMAL + "warmup: {requests: 1}\n"))

@@ -12,7 +12,8 @@ from lab.cli import main
 from lab.effective import Effective, resolve
 from lab.errors import BadInput
 from lab.series import arms
-from tests.lab.support import MINIMAL, FakeDocker, Write
+from tests.lab.engine import InMemoryDocker
+from tests.lab.support import MINIMAL, Write
 
 PRESETS = """\
 presets:
@@ -110,7 +111,9 @@ def test_a_setting_that_no_arm_would_take_is_refused(write_scenario: Write) -> N
         preset_of(write_scenario, None, text=text)
 
 
-def test_the_manifest_tells_which_was_in_force(write_scenario: Write, elsewhere: Path, fake_docker: FakeDocker) -> None:
+def test_the_manifest_tells_which_was_in_force(
+    write_scenario: Write, elsewhere: Path, fake_docker: InMemoryDocker
+) -> None:
     fake_docker.says("*", "1\n")
     opened = session.open_session(preset_of(write_scenario, "published"), [])
     kept = manifest.load(opened.folder)

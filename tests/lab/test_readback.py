@@ -11,7 +11,8 @@ import pytest
 from lab.errors import LabError
 from lab.readback import read_back
 from lab.session import Session, open_session
-from tests.lab.support import MINIMAL, FakeDocker, Make, yaml_with
+from tests.lab.engine import InMemoryDocker
+from tests.lab.support import MINIMAL, Make, yaml_with
 
 SYSCTLS = {"net.core.somaxconn": "4096", "net.ipv4.tcp_syn_retries": "6"}
 SETTINGS = {
@@ -72,10 +73,10 @@ def namespace(*, limit: int = 1, sysctls: dict[str, str] | None = None) -> str:
 
 
 @pytest.fixture
-def opened(effective: Make, fake_docker: FakeDocker, elsewhere: Path) -> Callable[..., Session]:
+def opened(effective: Make, fake_docker: InMemoryDocker, elsewhere: Path) -> Callable[..., Session]:
     assert elsewhere.is_dir()
-    fake_docker.says('"version "*', "26.1.5")
-    fake_docker.says('"compose version "*', "2.26.1")
+    fake_docker.says("version *", "26.1.5")
+    fake_docker.says("compose version *", "2.26.1")
 
     def make(*overrides: str, text: str = MINIMAL) -> Session:
         return open_session(effective(*overrides, text=text), ["connlab"])
@@ -93,23 +94,23 @@ def back(session: Session) -> None:
 
 
 def test_a_sysctl_that_a_prediction_names_is_read_back_too(
-    opened: Callable[..., Session], fake_docker: FakeDocker
+    opened: Callable[..., Session], fake_docker: InMemoryDocker
 ) -> None:
     text = yaml_with(
         MINIMAL, {"client.requests.ok == load.users": "sysctl.backend.exists.net.ipv4.tcp_tw_recycle == 0"}
     )
     session = opened(text=text)
-    fake_docker.says('*" inspect "*', namespace())
-    fake_docker.says('*" http "*', json.dumps({"settings": SETTINGS}))
+    fake_docker.says("* inspect *", namespace())
+    fake_docker.says("* http *", json.dumps({"settings": SETTINGS}))
     back(session)
     asked = [call for call in fake_docker.calls if " inspect " in call]
     assert asked
     assert all("--sysctl net.ipv4.tcp_tw_recycle" in call for call in asked)
 
 
-def test_what_took_is_recorded(session: Session, fake_docker: FakeDocker) -> None:
-    fake_docker.says('*" inspect "*', namespace())
-    fake_docker.says('*" http "*', json.dumps({"settings": SETTINGS}))
+def test_what_took_is_recorded(session: Session, fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("* inspect *", namespace())
+    fake_docker.says("* http *", json.dumps({"settings": SETTINGS}))
     back(session)
     record = session.manifest
     assert record.knobs["backend.accept_count"].read_back == 1
@@ -146,10 +147,10 @@ def test_what_took_is_recorded(session: Session, fake_docker: FakeDocker) -> Non
     ],
 )
 def test_what_did_not_take_stops_the_run(
-    session: Session, fake_docker: FakeDocker, inspected: str, settings: dict[str, object], message: str
+    session: Session, fake_docker: InMemoryDocker, inspected: str, settings: dict[str, object], message: str
 ) -> None:
-    fake_docker.says('*" inspect "*', inspected)
-    fake_docker.says('*" http "*', json.dumps({"settings": settings}))
+    fake_docker.says("* inspect *", inspected)
+    fake_docker.says("* http *", json.dumps({"settings": settings}))
     with pytest.raises(LabError, match="settings did not take") as stopped:
         back(session)
     assert message in str(stopped.value)
@@ -166,24 +167,24 @@ def test_what_did_not_take_stops_the_run(
     ],
 )
 def test_somaxconn_cuts_the_backlog(
-    opened: Callable[..., Session], fake_docker: FakeDocker, limit: int, ending: AbstractContextManager[object]
+    opened: Callable[..., Session], fake_docker: InMemoryDocker, limit: int, ending: AbstractContextManager[object]
 ) -> None:
     capped = opened("backend.accept_count=50")
-    fake_docker.says('*" inspect "*', namespace(limit=limit, sysctls={**SYSCTLS, "net.core.somaxconn": "7"}))
-    fake_docker.says('*" http "*', json.dumps({"settings": {**SETTINGS, "acceptCount": 50}}))
+    fake_docker.says("* inspect *", namespace(limit=limit, sysctls={**SYSCTLS, "net.core.somaxconn": "7"}))
+    fake_docker.says("* http *", json.dumps({"settings": {**SETTINGS, "acceptCount": 50}}))
     with ending:
         back(capped)
 
 
 @pytest.fixture
-def proxied(opened: Callable[..., Session], fake_docker: FakeDocker) -> Callable[..., Session]:
+def proxied(opened: Callable[..., Session], fake_docker: InMemoryDocker) -> Callable[..., Session]:
     """Read a run through nginx back; nginx printed this configuration, and none if it is None."""
 
     def go(*overrides: str, printed: str | None = NGINX_CONF) -> Session:
         through = opened(*overrides, text=yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"}))
-        fake_docker.says('*"-nginx collector inspect "*', namespace(limit=511))
-        fake_docker.says('*" inspect "*', namespace())
-        fake_docker.says('*" http "*', json.dumps({"settings": SETTINGS}))
+        fake_docker.says("*-nginx collector inspect *", namespace(limit=511))
+        fake_docker.says("* inspect *", namespace())
+        fake_docker.says("* http *", json.dumps({"settings": SETTINGS}))
         if printed is not None:
             (through.raw / "nginx" / "nginx.conf").write_text(printed)
         back(through)
@@ -226,27 +227,27 @@ def test_what_did_not_take_at_nginx_stops_the_run(
         proxied(*overrides, printed=printed)
 
 
-def test_virtual_threads_have_no_pool_to_read_back(opened: Callable[..., Session], fake_docker: FakeDocker) -> None:
-    fake_docker.says('*" inspect "*', namespace())
+def test_virtual_threads_have_no_pool_to_read_back(opened: Callable[..., Session], fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("* inspect *", namespace())
     without_pool = {**SETTINGS, "virtualThreads": True, "maxThreads": None, "minSpareThreads": None}
-    fake_docker.says('*" http "*', json.dumps({"settings": without_pool}))
+    fake_docker.says("* http *", json.dumps({"settings": without_pool}))
     virtual = opened("backend.virtual_threads=true")
     back(virtual)
     assert virtual.manifest.knobs["backend.virtual_threads"].read_back is True
     assert virtual.manifest.knobs["backend.threads_max"].read_back is None
 
 
-def test_a_server_that_tells_nothing_stops_the_run(session: Session, fake_docker: FakeDocker) -> None:
-    fake_docker.says('*" inspect "*', namespace())
-    fake_docker.says('*" http "*', '{"settings": {}}')
+def test_a_server_that_tells_nothing_stops_the_run(session: Session, fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("* inspect *", namespace())
+    fake_docker.says("* http *", '{"settings": {}}')
     with pytest.raises(LabError, match="does not tell its settings: 'acceptCount' is missing"):
         back(session)
 
 
-def test_the_gateway_tells_its_settings_too(opened: Callable[..., Session], fake_docker: FakeDocker) -> None:
-    fake_docker.says('*" inspect "*', namespace())
-    fake_docker.says('*" http "*/actuator/*', json.dumps({"settings": SETTINGS}))
-    fake_docker.says('*" http "*/gateway', json.dumps({"settings": GATEWAY_SETTINGS}))
+def test_the_gateway_tells_its_settings_too(opened: Callable[..., Session], fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("* inspect *", namespace())
+    fake_docker.says("* http */actuator/*", json.dumps({"settings": SETTINGS}))
+    fake_docker.says("* http */gateway", json.dumps({"settings": GATEWAY_SETTINGS}))
     text = yaml_with(MINIMAL, {"[k6, backend]": "[k6, gateway, backend]"})
     proxied = opened("gateway.max_idle_conns_per_host=200", text=text)
     with pytest.raises(LabError) as stopped:
@@ -256,7 +257,7 @@ def test_the_gateway_tells_its_settings_too(opened: Callable[..., Session], fake
     assert proxied.manifest.knobs["gateway.idle_conn_timeout"].read_back == 90_000
 
 
-def test_a_garbled_answer_stops_the_run(session: Session, fake_docker: FakeDocker) -> None:
-    fake_docker.says('*" inspect "*', "Segmentation fault")
+def test_a_garbled_answer_stops_the_run(session: Session, fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("* inspect *", "Segmentation fault")
     with pytest.raises(LabError, match="answered no JSON: 'Segmentation fault'"):
         back(session)

@@ -17,15 +17,16 @@ from lab.run import run
 from lab.series import matrices
 from lab.series.command import run_plan
 from tests.lab import series_support
-from tests.lab.support import IMAGES, FakeDocker, Make
+from tests.lab.engine import InMemoryDocker
+from tests.lab.support import IMAGES, Make
 
 
 @pytest.fixture
-def start(effective: Make, elsewhere: Path, fake_docker: FakeDocker) -> Callable[..., Path]:
+def start(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Callable[..., Path]:
     """Run the minimal scenario with results elsewhere."""
-    fake_docker.says('"version "*', "26.1.5")
-    fake_docker.says('"compose version "*', "2.26.1")
-    fake_docker.says('"image ls "*', IMAGES)
+    fake_docker.says("version *", "26.1.5")
+    fake_docker.says("compose version *", "2.26.1")
+    fake_docker.says("image ls *", IMAGES)
     assert elsewhere.is_dir()
 
     def go(*overrides: str) -> Path:
@@ -45,11 +46,11 @@ def manifest_of(elsewhere: Path) -> dict[str, Any]:
 
 
 def test_compose_s_failure_aborts_the_run_and_all_is_removed(
-    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker
+    start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker
 ) -> None:
-    fake_docker.says('"compose "*" up "*', stderr="no space left on device", exit_code=1)
-    fake_docker.says('"ps "*', "connlab-backend-1\n")
-    fake_docker.says('"network ls "*', "connlab_lab\n")
+    fake_docker.says("compose * up *", stderr="no space left on device", exit_code=1)
+    fake_docker.says("ps *", "connlab-backend-1\n")
+    fake_docker.says("network ls *", "connlab_lab\n")
     with pytest.raises(LabError, match=r"(?s)the run was aborted: .*no space left on device.*stays in"):
         start()
     manifest = manifest_of(elsewhere)
@@ -62,21 +63,21 @@ def test_compose_s_failure_aborts_the_run_and_all_is_removed(
 
 
 def test_a_container_that_ends_at_its_start_is_named_with_its_last_words(
-    start: Callable[..., Path], fake_docker: FakeDocker
+    start: Callable[..., Path], fake_docker: InMemoryDocker
 ) -> None:
     died = {"Action": "die", "Actor": {"Attributes": {"name": "connlab-backend-1", "exitCode": "2"}}}
-    fake_docker.says('"events "*', json.dumps(died) + "\n", seconds=0)
-    fake_docker.says('"compose "*" up "*', stderr="container connlab-backend-1 exited (2)", exit_code=1, seconds=0.3)
-    fake_docker.says('"logs --tail "*', "backend: CONNLAB_HEAP_MB is missing\n")
+    fake_docker.says("events *", json.dumps(died) + "\n")
+    fake_docker.says("compose * up *", stderr="container connlab-backend-1 exited (2)", exit_code=1, once_told=True)
+    fake_docker.says("logs --tail *", "backend: CONNLAB_HEAP_MB is missing\n")
     with pytest.raises(
         LabError, match=r"(?s)backend-1 ended with exit code 2 during its start:\n  backend: CONNLAB_HEAP_MB"
     ):
         start()
 
 
-def test_a_sysctl_that_the_kernel_refuses_is_bad_input(start: Callable[..., Path], fake_docker: FakeDocker) -> None:
+def test_a_sysctl_that_the_kernel_refuses_is_bad_input(start: Callable[..., Path], fake_docker: InMemoryDocker) -> None:
     said = "runc: write sysctl key: open /proc/sys/net/ipv4/tcp_syncookies: invalid argument: unknown"
-    fake_docker.says('"compose "*" up "*', stderr=said, exit_code=1)
+    fake_docker.says("compose * up *", stderr=said, exit_code=1)
     with pytest.raises(
         BadInput, match=r"--set kernel.k6.net.ipv4.tcp_syncookies=1: the kernel refuses net.ipv4.tcp_syncookies"
     ):
@@ -84,9 +85,9 @@ def test_a_sysctl_that_the_kernel_refuses_is_bad_input(start: Callable[..., Path
 
 
 def test_without_an_engine_nothing_is_begun(
-    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker
+    start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker
 ) -> None:
-    fake_docker.rules.clear()
+    fake_docker.forget()
     fake_docker.says("*", stderr="Cannot connect to the Docker daemon", exit_code=1)
     with pytest.raises(LabError, match="way on: start the Docker Engine"):
         start()
@@ -110,11 +111,11 @@ def test_results_that_cannot_be_written_are_an_error_of_the_machine(
 
 
 def test_what_cannot_be_removed_after_a_run_is_told_and_noted_for_the_next(
-    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker
+    start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker
 ) -> None:
-    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
-    fake_docker.says('"network ls "*', "connlab_lab", after=" up ")
-    fake_docker.says('"network rm "*', stderr="has active endpoints", exit_code=1)
+    fake_docker.says("compose * up *", stderr="broken", exit_code=1)
+    fake_docker.says("network ls *", "connlab_lab", after=" up ")
+    fake_docker.says("network rm *", stderr="has active endpoints", exit_code=1)
     told = r"(?s)the run was aborted: .*broken.*its containers could not be removed: .*has active endpoints.*make clean"
     with pytest.raises(LabError, match=told):
         start()
@@ -124,9 +125,9 @@ def test_what_cannot_be_removed_after_a_run_is_told_and_noted_for_the_next(
 
 
 def test_a_run_that_breaks_off_has_its_report_all_the_same(
-    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker
+    start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker
 ) -> None:
-    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
+    fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     with pytest.raises(LabError, match=r"stays in \S+\nits report: \S+/report.html"):
         start()
     (page,) = elsewhere.glob("results/one/*/report.html")
@@ -135,21 +136,21 @@ def test_a_run_that_breaks_off_has_its_report_all_the_same(
 
 
 def test_an_analysis_that_fails_hides_not_why_the_run_broke_off(
-    start: Callable[..., Path], fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+    start: Callable[..., Path], fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: Path) -> None:
         raise ValueError("half a file\nand more")
 
     monkeypatch.setattr("lab.reports.derive", fail)
-    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
+    fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     with pytest.raises(LabError, match=r"(?s)the run was aborted: .*broken.*\nthere is no report of it: half a file$"):
         start()
 
 
 def test_a_run_that_was_killed_is_told_so_by_the_next(
-    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+    start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
+    fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     # As if the process had been killed before it could clear up.
     with monkeypatch.context() as killed:
         killed.setattr("lab.run._abandon", lambda _: "left")
@@ -167,9 +168,11 @@ def test_a_run_that_was_killed_is_told_so_by_the_next(
 
 
 @pytest.fixture
-def left(start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch) -> Path:
+def left(
+    start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """The manifest of a run whose process was killed."""
-    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
+    fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     with monkeypatch.context() as killed:
         killed.setattr("lab.run.record", interrupt)
         with pytest.raises(Interruption):
@@ -279,7 +282,7 @@ def test_an_interruption_before_the_run_is_at_work_needs_no_traceback(
 
 
 def test_an_interruption_before_the_first_place_of_a_series_needs_no_traceback(
-    elsewhere: Path, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+    elsewhere: Path, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert fake_docker.calls == []
     plan = matrices.plan("grid", folder=series_support.write(elsewhere))
@@ -289,9 +292,9 @@ def test_an_interruption_before_the_first_place_of_a_series_needs_no_traceback(
 
 
 def test_a_run_that_was_killed_as_it_was_opened_is_told_so_by_the_next(
-    start: Callable[..., Path], elsewhere: Path, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+    start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake_docker.says('"compose "*" up "*', stderr="broken", exit_code=1)
+    fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     with monkeypatch.context() as killed:
         killed.setattr("lab.run.record", interrupt)
         with pytest.raises(Interruption):

@@ -10,7 +10,8 @@ from rich.console import Console
 from lab import manifest, measure
 from lab.errors import LabError
 from lab.run import run
-from tests.lab.support import IMAGES, MINIMAL, FakeDocker, Make
+from tests.lab.engine import InMemoryDocker
+from tests.lab.support import IMAGES, MINIMAL, Make
 from tests.lab.test_k6 import status
 from tests.lab.test_readback import SETTINGS, namespace
 from tests.lab.test_watch import event
@@ -18,7 +19,7 @@ from tests.lab.test_watch import event
 
 @pytest.fixture
 def ended(
-    effective: Make, elsewhere: Path, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+    effective: Make, elsewhere: Path, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Path]:
     """Run the minimal scenario; its client ends with this exit code, or Compose with that one."""
     assert elsewhere.is_dir()
@@ -26,19 +27,19 @@ def ended(
     resolved = effective(text=MINIMAL + "drain: 0s\n")
 
     def go(client: int, *, compose: int = 0) -> Path:
-        fake_docker.rules.clear()
-        fake_docker.says('"version "*', "26.1.5")
-        fake_docker.says('"compose version "*', "2.26.1")
-        fake_docker.says('"image ls "*', IMAGES)
-        fake_docker.says('"compose "*" up "*', exit_code=compose)
-        fake_docker.says('*" inspect "*', namespace())
-        fake_docker.says('*"/actuator/tomcat"', json.dumps({"settings": SETTINGS}))
-        fake_docker.says('*" PATCH "*', status(5, paused=False))
-        fake_docker.says('*"/v1/status"', status(4, paused=True))
-        fake_docker.stays('"events "*', event("die", name="connlab-k6-1", exitCode=str(client)) + "\n")
-        fake_docker.says('"ps "*', "connlab-k6-1\n")
-        fake_docker.says('"inspect "*', f"/connlab-k6-1 {client} 2026-01-31T12:00:00Z\n")
-        fake_docker.says('"logs --tail "*', "last words\n")
+        fake_docker.forget()
+        fake_docker.says("version *", "26.1.5")
+        fake_docker.says("compose version *", "2.26.1")
+        fake_docker.says("image ls *", IMAGES)
+        fake_docker.says("compose * up *", exit_code=compose)
+        fake_docker.says("* inspect *", namespace())
+        fake_docker.says("*/actuator/tomcat", json.dumps({"settings": SETTINGS}))
+        fake_docker.says("* PATCH *", status(5, paused=False))
+        fake_docker.says("*/v1/status", status(4, paused=True))
+        fake_docker.stays("events *", event("die", name="connlab-k6-1", exitCode=str(client)) + "\n")
+        fake_docker.says("ps *", "connlab-k6-1\n")
+        fake_docker.says("inspect *", f"/connlab-k6-1 {client} 2026-01-31T12:00:00Z\n")
+        fake_docker.says("logs --tail *", "last words\n")
         return run(resolved, ["connlab", "run", "one"], Console(quiet=True))
 
     return go
@@ -49,7 +50,7 @@ def ended(
     [(0, "complete", None), (99, "complete", None), (107, "failed", "k6-1 ended with exit code 107:\n  last words")],
 )
 def test_how_its_load_ended_says_how_it_ended(
-    ended: Callable[..., Path], fake_docker: FakeDocker, client: int, state: str, reason: str | None
+    ended: Callable[..., Path], fake_docker: InMemoryDocker, client: int, state: str, reason: str | None
 ) -> None:
     left = manifest.load(ended(client))
     assert (left.status, left.reason) == (state, reason)

@@ -23,8 +23,9 @@ from lab.series.order import order
 from lab.series.plan import Plan
 from lab.series.record import Series
 from tests.lab import series_support
+from tests.lab.engine import InMemoryDocker
 from tests.lab.series_support import MACHINE, MATRIX, MOMENTS, FakeRunner, engine
-from tests.lab.support import IMAGES, FakeDocker
+from tests.lab.support import IMAGES
 
 CELLS = [f"accept-count-{count}-users-{users}" for count in (1, 2) for users in (3, 4)]
 FIRST = order(CELLS, 2, 1)[0][0]
@@ -181,10 +182,10 @@ def test_an_image_that_changed_is_named(plan: Plan) -> None:
     ]
 
 
-def test_of_the_machine_the_fingerprint_has_what_a_comparison_wants_alike(fake_docker: FakeDocker) -> None:
-    fake_docker.says('"version "*', "26.1.5")
-    fake_docker.says('"compose version "*', "2.26.1")
-    fake_docker.says('"image ls "*', IMAGES)
+def test_of_the_machine_the_fingerprint_has_what_a_comparison_wants_alike(fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("version *", "26.1.5")
+    fake_docker.says("compose version *", "2.26.1")
+    fake_docker.says("image ls *", IMAGES)
     taken = fingerprint.now("p", ["k6"])
     assert taken.kernel == platform.release()
     assert set(taken.machine) == {"host.distribution", "host.cpus", "host.docker", "host.compose", "lab.version"}

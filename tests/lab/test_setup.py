@@ -192,12 +192,12 @@ def test_a_debian_of_trixie_or_newer_is_told_by_its_number(number: str, newer: i
     ("version", "code"), [("24.0.9", 4), ("20.10.24+dfsg1", 4), ("4.9.3", 4), ("25.0.0", 0), ("26.1.5+dfsg1", 0)]
 )
 def test_an_engine_that_is_too_old_is_refused(
-    fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch, version: str, code: int
+    docker_program: FakeDocker, monkeypatch: pytest.MonkeyPatch, version: str, code: int
 ) -> None:
     monkeypatch.delenv("DOCKER_HOST", raising=False)
-    fake_docker.says('"compose version "*', "2.26.1")
-    fake_docker.says('"version "*', version)
-    fake_docker.says('"context show"', "default")
+    docker_program.says('"compose version "*', "2.26.1")
+    docker_program.says('"version "*', version)
+    docker_program.says('"context show"', "default")
     ended = subprocess.run([paths.SETUP / "engine.sh"], capture_output=True, text=True, check=False, timeout=SECONDS)
     assert ended.returncode == code
     if code:
@@ -207,7 +207,7 @@ def test_an_engine_that_is_too_old_is_refused(
 
 @pytest.mark.parametrize(("buildx", "code"), [(0, 0), (1, 4)])
 def test_an_engine_at_rest_is_started_and_nothing_is_installed_beside_it(
-    fake_docker: FakeDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buildx: int, code: int
+    docker_program: FakeDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buildx: int, code: int
 ) -> None:
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     monkeypatch.setenv("CONNLAB_DOCKERD_LOG", str(tmp_path / "dockerd.log"))
@@ -216,11 +216,11 @@ def test_an_engine_at_rest_is_started_and_nothing_is_installed_beside_it(
     for name, does in {**programs, "id": "echo 0"}.items():
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{does}\n")
         (tmp_path / "bin" / name).chmod(0o755)
-    fake_docker.says('"compose version "*', "2.26.1")
-    fake_docker.says('"context show"', "default")
-    fake_docker.says('"buildx version"', exit_code=buildx)
-    fake_docker.rules.append(f'"version "*) [[ -e {started} ]] && printf 26.1.5; exit ;;')
-    fake_docker.otherwise()
+    docker_program.says('"compose version "*', "2.26.1")
+    docker_program.says('"context show"', "default")
+    docker_program.says('"buildx version"', exit_code=buildx)
+    docker_program.rules.append(f'"version "*) [[ -e {started} ]] && printf 26.1.5; exit ;;')
+    docker_program.otherwise()
     ended = subprocess.run([paths.SETUP / "engine.sh"], capture_output=True, text=True, check=False, timeout=SECONDS)
     assert ended.returncode == code
     assert started.exists()
@@ -260,17 +260,17 @@ APT_GET = """#!/bin/sh
     platform.freedesktop_os_release()["ID"] != "debian", reason="debootstrap makes the base on Debian only"
 )
 def test_a_base_image_made_from_the_archive_keeps_the_packages_licences(
-    fake_docker: FakeDocker, tmp_path: Path
+    docker_program: FakeDocker, tmp_path: Path
 ) -> None:
     programs = {"debootstrap": DEBOOTSTRAP, "apt-get": APT_GET, "id": "#!/bin/sh\necho 0\n"}
     for name, text in programs.items():
         (tmp_path / "bin" / name).write_text(text)
         (tmp_path / "bin" / name).chmod(0o755)
-    fake_docker.says('"image inspect"*', exit_code=1)
-    fake_docker.says('"pull "*', exit_code=1)
-    fake_docker.says('"context show"', "default")
-    fake_docker.rules.append(f'"import "*) tar -t >{tmp_path}/root; exit ;;')
-    fake_docker.otherwise()
+    docker_program.says('"image inspect"*', exit_code=1)
+    docker_program.says('"pull "*', exit_code=1)
+    docker_program.says('"context show"', "default")
+    docker_program.rules.append(f'"import "*) tar -t >{tmp_path}/root; exit ;;')
+    docker_program.otherwise()
     ended = subprocess.run(
         [paths.SETUP / "base-image.sh"], capture_output=True, text=True, check=False, timeout=SECONDS
     )

@@ -7,7 +7,7 @@ import pytest
 
 from lab import subnets
 from lab.errors import LabError
-from tests.lab.support import FakeDocker
+from tests.lab.engine import InMemoryDocker
 
 HEADER = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
 DEFAULT = "eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
@@ -22,31 +22,31 @@ def routes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_the_first_one_is_taken_where_nothing_is_in_the_way(routes: Path, fake_docker: FakeDocker) -> None:
+def test_the_first_one_is_taken_where_nothing_is_in_the_way(routes: Path, fake_docker: InMemoryDocker) -> None:
     assert routes.is_file()
     assert fake_docker.calls == []
     assert subnets.free() == subnets.FIRST == IPv4Network("198.18.0.0/24")
 
 
-def test_routes_and_networks_are_passed_by(routes: Path, fake_docker: FakeDocker) -> None:
+def test_routes_and_networks_are_passed_by(routes: Path, fake_docker: InMemoryDocker) -> None:
     # 198.18.0.0/23, as the kernel prints it.
     routes.write_text(HEADER + DEFAULT + "br-1\t000012C6\t00000000\t0001\t0\t0\t0\t00FEFFFF\t0\t0\t0\n")
-    fake_docker.says('"network ls "*', "one\ntwo\n")
+    fake_docker.says("network ls *", "one\ntwo\n")
     six = '{"Subnet":"fd00::/64"}'
-    fake_docker.says('"network inspect "*', f'[{{"Subnet":"198.18.2.0/24","Gateway":"198.18.2.1"}},{six}]\nnull\n')
+    fake_docker.says("network inspect *", f'[{{"Subnet":"198.18.2.0/24","Gateway":"198.18.2.1"}},{six}]\nnull\n')
     assert subnets.free() == IPv4Network("198.18.3.0/24")
 
 
-def test_where_none_is_free_the_way_on_is_told(routes: Path, fake_docker: FakeDocker) -> None:
+def test_where_none_is_free_the_way_on_is_told(routes: Path, fake_docker: InMemoryDocker) -> None:
     assert routes.is_file()
-    fake_docker.says('"network ls "*', "one\n")
-    fake_docker.says('"network inspect "*', '[{"Subnet":"198.0.0.0/8"}]\n')
+    fake_docker.says("network ls *", "one\n")
+    fake_docker.says("network inspect *", '[{"Subnet":"198.0.0.0/8"}]\n')
     with pytest.raises(LabError, match=r"no subnet of 198.18.0.0/15 is free.*\n.*docker network prune"):
         subnets.free()
 
 
 def test_elsewhere_than_on_linux_the_engine_alone_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_docker: FakeDocker
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_docker: InMemoryDocker
 ) -> None:
     monkeypatch.setattr(subnets, "_ROUTES", tmp_path / "nothing")
     assert subnets.free() == subnets.FIRST

@@ -9,6 +9,7 @@ import pytest
 
 from lab.errors import LabError
 from lab.watch import Watch
+from tests.lab.engine import InMemoryDocker
 from tests.lab.support import FakeDocker
 
 
@@ -23,12 +24,12 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def watch(fake_docker: FakeDocker) -> Watch:
-    fake_docker.says('"events "*', event("die", name="connlab-nginx", exitCode="1") + "\n")
+def watch(fake_docker: InMemoryDocker) -> Watch:
+    fake_docker.says("events *", event("die", name="connlab-nginx", exitCode="1") + "\n")
     return Watch("run-1")
 
 
-def test_the_end_of_a_container_is_seen(watch: Watch, fake_docker: FakeDocker) -> None:
+def test_the_end_of_a_container_is_seen(watch: Watch, fake_docker: InMemoryDocker) -> None:
     with watch:
         until(lambda: watch.ended("nginx") is not None)
     assert watch.ended("nginx") == "nginx ended with exit code 1"
@@ -55,9 +56,9 @@ def test_what_is_no_event_is_passed_over(watch: Watch, line: str) -> None:
         watch.take(line)
 
 
-def test_what_listens_to_the_engine_ends_with_a_lab_that_is_killed(fake_docker: FakeDocker) -> None:
-    fake_docker.stays('"events "*')
-    told = "from lab.watch import Watch; watch = Watch('run-1'); print(watch._process.pid, flush=True)"
+def test_what_listens_to_the_engine_ends_with_a_lab_that_is_killed(docker_program: FakeDocker) -> None:
+    docker_program.stays('"events "*')
+    told = "from lab.watch import Watch; watch = Watch('run-1'); print(watch._events.pid, flush=True)"
     program = f"{told}; import time; time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as lab:
         assert lab.stdout
