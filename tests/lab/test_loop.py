@@ -238,3 +238,44 @@ def test_each_check_reads_its_room_and_runs_in_its_image() -> None:
             assert room in part.reads
         folders = part.check.partition("CONNLAB_READS=")[2].split()[:1]
         assert set(folders) <= set(part.reads), part.name
+
+
+# --- a room's command on a copy ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def on_copy(tmp_path: Path) -> Callable[..., int]:
+    """Run a command in a copy of the room `a/room`, which has the files `one` and `two`."""
+    room = tmp_path / "repo" / "a" / "room"
+    (room / "node_modules").mkdir(parents=True)
+    for name in ("one", "two", "node_modules/large"):
+        (room / name).write_text("first")
+
+    def call(access: str, command: str) -> int:
+        environment = {"CONNLAB_REPO": str(tmp_path / "repo"), "CONNLAB_COPY": str(tmp_path / "copy")}
+        return subprocess.run(
+            [paths.SETUP / "on-copy.sh", access, "a/room", "bash", "-ec", command],
+            env=os.environ | environment,
+            check=False,
+            timeout=SECONDS,
+        ).returncode
+
+    return call
+
+
+def test_a_check_changes_its_copy_alone(on_copy: Callable[..., int], tmp_path: Path) -> None:
+    assert on_copy("ro", "[[ ! -e node_modules && $(<one) == first ]]; echo changed >one; exit 7") == 7
+    assert (tmp_path / "repo/a/room/one").read_text() == "first"
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_what_a_command_mends_is_written_into_the_file_that_lies_there(
+    on_copy: Callable[..., int], tmp_path: Path, code: int
+) -> None:
+    one, two = (tmp_path / "repo/a/room" / name for name in ("one", "two"))
+    one.chmod(0o640)
+    before = one.stat()
+    assert on_copy("rw", f"echo mended >new; mv new one; touch made two; echo elsewhere >{two}; exit {code}") == code
+    assert (one.read_text(), two.read_text()) == ("mended\n", "elsewhere\n")
+    assert (one.stat().st_ino, one.stat().st_mode) == (before.st_ino, before.st_mode)
+    assert not (tmp_path / "repo/a/room/made").exists()
