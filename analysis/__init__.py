@@ -14,7 +14,7 @@ from analysis.figures import file as figures_file
 from analysis.flows import FlowsError
 from analysis.ledger import document, records
 from analysis.manifest import ManifestError
-from analysis.output import write
+from analysis.output import make_folder, write
 from analysis.rawrun import RawRun
 from analysis.verdict import Verdict
 
@@ -44,6 +44,7 @@ def analyse(run_dir: Path) -> Verdict:
     run = Run(raw)
     account = document.of_run(run)
     found = verdict.of_run(run, account)
+    make_folder(run_dir / document.FILE.parent)
     write(run_dir / document.FILE, account.to_json())
     records.write(run, run_dir / document.FILE.parent)
     readings.write(run, run_dir)

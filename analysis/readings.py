@@ -17,6 +17,7 @@ import numpy as np
 
 from analysis import timeline
 from analysis.jsonl import Record, integer, records
+from analysis.output import replacing
 from analysis.values import Unknown
 
 if TYPE_CHECKING:
@@ -60,17 +61,15 @@ def write(run: Run, folder: Path) -> None:
     if isinstance(window, Unknown):
         return
     rows = sorted(_rows(run.raw, window))
-    partial = path.with_name(path.name + ".partial")
     columns = zip(("time_us", "instance", "name", "value"), zip(*rows, strict=True) if rows else ([],) * 4, strict=True)
     types = {"time_us": "int64", "value": "float64"}
-    with duckdb.connect() as database:
+    with duckdb.connect() as database, replacing(path) as partial:
         database.register(
             "incoming", {name: np.array(values, dtype=types.get(name, "object")) for name, values in columns}
         )
         target = str(partial).replace("'", "''")
         query = "SELECT time_us, instance::VARCHAR AS instance, name::VARCHAR AS name, value FROM incoming"
         database.execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
-    partial.replace(path)
 
 
 def _rows(raw: RawRun, window: Window) -> Iterator[_Row]:

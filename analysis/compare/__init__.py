@@ -12,7 +12,7 @@ from analysis.compare import series as series_file
 from analysis.compare.document import Comparison
 from analysis.compare.errors import CompareError
 from analysis.compare.verdict import SeriesVerdict
-from analysis.output import write
+from analysis.output import make_folder, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,5 +75,6 @@ def series_verdict(folder: Path) -> SeriesVerdict:
         OSError: the verdict cannot be written.
     """
     found = verdict.of_series(series_file.read(folder))
+    make_folder((folder / verdict.FILE).parent)
     write(folder / verdict.FILE, found.to_json())
     return found

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.manifest import TRAFFIC_PORT
+from analysis.output import replacing
 from analysis.values import Unknown
 
 if TYPE_CHECKING:
@@ -73,10 +74,9 @@ def write(run: Run, folder: Path) -> None:
 
 
 def _copy(database: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
-    partial = path.with_suffix(".parquet.partial")
-    target = str(partial).replace("'", "''")
-    database.execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
-    partial.replace(path)
+    with replacing(path) as partial:
+        target = str(partial).replace("'", "''")
+        database.execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
 
 
 def _timeline(run: Run, database: duckdb.DuckDBPyConnection, window: Window) -> None:
