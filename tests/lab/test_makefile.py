@@ -27,9 +27,10 @@ Make = Callable[..., tuple[int, list[list[str]]]]
 def make(tmp_path: Path) -> Make:
     """Run the Makefile in a folder where every program that it starts writes down its arguments instead."""
     log = tmp_path / "calls"
-    recorder = f"""#!/usr/bin/env bash
+    # Not by bash, which takes twice as long to start: there are some two thousand calls.
+    recorder = f"""#!/bin/sh
 printf '%s\\0' "${{0##*/}}" "$@" >>{log}; printf '\\n\\0' >>{log}
-[[ " $* " != *" refused "* ]] || exit 2
+case " $* " in *" refused "*) exit 2 ;; esac
 """
     shutil.copy(paths.ROOT / "Makefile", tmp_path)
     programs = [".venv/bin/connlab", *(f".venv/bin/{one}" for one in ("python", "ruff", "mypy", "lint-imports"))]

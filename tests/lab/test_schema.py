@@ -4,34 +4,31 @@ import json
 
 import jsonschema
 import pytest
-from ruamel.yaml import YAML
 
-from lab import paths
+from lab import document, paths
 from lab.effective import slugs
 from lab.schema import schemas
 from tests.lab.support import MINIMAL, yaml_with
 
-
-def load(text: str | bytes) -> object:
-    content: object = YAML(typ="safe", pure=True).load(text)
-    return content
+SCHEMAS = schemas()
+SCENARIO = jsonschema.Draft202012Validator(SCHEMAS["scenario.schema.json"])
 
 
-@pytest.mark.parametrize("name", sorted(schemas()))
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_the_file_is_current(name: str) -> None:
     current = json.loads((paths.SCHEMAS / name).read_bytes())
-    assert current == schemas()[name], "run: .venv/bin/python -m lab.schema"
+    assert current == SCHEMAS[name], "run: .venv/bin/python -m lab.schema"
 
 
-@pytest.mark.parametrize("name", sorted(schemas()))
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_the_file_is_a_schema(name: str) -> None:
-    jsonschema.Draft202012Validator.check_schema(schemas()[name])
+    jsonschema.Draft202012Validator.check_schema(SCHEMAS[name])
 
 
 @pytest.mark.parametrize("slug", slugs())
 def test_every_scenario_keeps_to_its_schema(slug: str) -> None:
-    scenario = load((paths.SCENARIOS / slug / "scenario.yaml").read_bytes())
-    jsonschema.validate(scenario, schemas()["scenario.schema.json"])
+    file = paths.SCENARIOS / slug / "scenario.yaml"
+    SCENARIO.validate(document.parse(file.read_bytes(), paths.shown(file)).content)
 
 
 @pytest.mark.parametrize(
@@ -45,11 +42,11 @@ def test_every_scenario_keeps_to_its_schema(slug: str) -> None:
     ],
 )
 def test_an_editor_sees_what_the_lab_would_refuse(replacements: dict[str, str]) -> None:
-    scenario = load(yaml_with(MINIMAL, replacements))
+    scenario = document.parse(yaml_with(MINIMAL, replacements).encode(), "one").content
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(scenario, schemas()["scenario.schema.json"])
+        SCENARIO.validate(scenario)
 
 
 def test_defaults_of_durations_have_their_unit() -> None:
-    load_schema = schemas()["scenario.schema.json"]["$defs"]["Load"]["properties"]
+    load_schema = SCHEMAS["scenario.schema.json"]["$defs"]["Load"]["properties"]
     assert load_schema["connect_timeout"]["default"] == "30s"
