@@ -8,6 +8,7 @@ import pytest
 
 from lab import paths
 from lab.effective import Effective, resolve
+from lab.manifest import Git
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, FakeDocker, Make, Write
 
@@ -55,8 +56,12 @@ def docker_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDocke
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let results, the machine's lock and the note of its holder lie below a folder of the test's own."""
+    """Let results, the machine's lock and the note of its holder lie below a folder of the test's own.
+
+    Nor is git asked about the checkout, which each session would do with two processes.
+    """
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr("lab.lock.lock_file", lambda: tmp_path / "connlab.lock")
     monkeypatch.setattr("lab.lock.note_file", lambda: tmp_path / "cache" / "running.json")
+    monkeypatch.setattr("lab.facts.git_state", lambda: Git(commit="c" * 40, dirty=False))
     return tmp_path
