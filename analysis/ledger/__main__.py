@@ -11,16 +11,17 @@ _INTRODUCTION = f"""\
 
 <!-- Made by `python -m analysis.ledger > docs/causes.md`; change the list in analysis/ledger/causes.py instead. -->
 
-The ledger gives each request that failed, or was slower than the scenario's bound, one cause of this list: the first
-whose proof is on record. What has none is `{UNEXPLAINED}`, printed first and counted against the scenario's tolerance.
-derived/requests.parquet has each request's `cause` and the `evidence` for it; of an unexplained one, what is missing.
+The ledger gives a cause to each request that failed, or was slower than the scenario's bound: the first of this list
+whose proof is on record. A request without one is `{UNEXPLAINED}`; the ledger prints these first and counts them
+against the scenario's tolerance. derived/requests.parquet has each request's `cause` and the `evidence` for it, or what
+is missing.
 
-Most proofs are also of what did not come: an answer, a FIN. Where a capture is cut or unreadable, they prove nothing of
-the requests that it may lack packets of; those are `{UNEXPLAINED}`, unless what proves their cause was seen.
+Most proofs include what did not come: an answer, a FIN. A capture that is cut or unreadable cannot prove that. Requests
+whose packets it may lack are `{UNEXPLAINED}`, unless the capture shows all that proves their cause.
 
-Of a request that waited, the greatest part of its time that is proven is the cause, if the proven parts together are at
-least half of its time, or leave no more of a slow request's time than the bound for slow ones. Times in the evidence
-count from the beginning of the measurement.
+The cause of a request that waited is its longest proven wait, if the proven waits together cover at least half of its
+time. For a slow request it is also enough if the rest of its time is within the bound for slow ones. Times in the
+evidence count from the beginning of the measurement.
 
 | cause | what happened | what proves it |
 |---|---|---|

@@ -196,7 +196,8 @@ CAUSES = (
     ),
     Cause(
         "accept-queue-drop",
-        "The server's accept queue was full each time the client, or the proxy, knocked.",
+        "The server's accept queue was full for each SYN of the client, or of the proxy; or for the last ACK of its"
+        " handshake and all its data.",
         "The dial timed out, or its request did; none of its SYNs was answered;"
         " and around each of them the server's kernel counted at"
         " least as many `TcpExt.ListenOverflows` as SYNs got lost there. Or the SYN was answered, and the server"
@@ -224,7 +225,7 @@ CAUSES = (
     ),
     Cause(
         "syn-queue-drop",
-        "The server's queue of half-open connections was full each time the client, or the proxy, knocked.",
+        "The server's queue of half-open connections was full each time the client, or the proxy, sent a SYN.",
         "The dial timed out, or its request did; none of its SYNs was answered;"
         " and around each of them the server's kernel counted at"
         " least as many `TcpExt.TCPReqQFullDrop` as SYNs got lost there. At a proxy: the same of its connection.",

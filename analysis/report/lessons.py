@@ -49,7 +49,7 @@ _SILENCE = (
 LESSONS: dict[str, Lesson] = {
     "accept-queue-drop": Lesson(
         "accept queue full",
-        "{server} had no place for another connection: its accept queue was full each time {client} knocked",
+        "{server} had no place for another connection: its accept queue was full each time {client} tried",
         _BEFORE,
         (_QUEUE, _SILENCE),
         _PLACES,
@@ -61,17 +61,17 @@ LESSONS: dict[str, Lesson] = {
         (
             _QUEUE,
             (
-                "The kernel asks for room twice: when the SYN comes, and when the handshake's last packet does. Many"
-                " who knock in the same moment may all find room the first time, and only some of them the second. The"
-                " setting tcp_abort_on_overflow tells the kernel to break the others off with a reset (RST); without"
-                " it, the kernel stays silent and they try again."
+                "The kernel asks for room twice: when the SYN comes, and when the handshake's last packet does. Clients"
+                " that send their SYNs at the same moment may all find room the first time, and only some of them the"
+                " second. The setting tcp_abort_on_overflow tells the kernel to break the others off with a reset"
+                " (RST); without it, the kernel stays silent and they try again."
             ),
         ),
         {**_PLACES, "kernel.{server}.net.ipv4.tcp_abort_on_overflow": "whether the kernel resets or stays silent"},
     ),
     "syn-queue-drop": Lesson(
         "SYN queue full",
-        "{server} had no place for another half-open connection: its SYN queue was full each time {client} knocked",
+        "{server} had no place for another half-open connection: its SYN queue was full each time {client} sent a SYN",
         _BEFORE,
         (
             (
@@ -93,7 +93,7 @@ LESSONS: dict[str, Lesson] = {
     ),
     "waited-for-syn-retry": Lesson(
         "served after a lost SYN",
-        "the first knock of {client} at {server} got lost, and only a later one was answered",
+        "the first SYN of {client} to {server} got lost, and only a later one was answered",
         _BEFORE,
         (
             _QUEUE,

@@ -111,7 +111,7 @@ def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(run: RunFol
 
     assert found.sentence == (
         "100 of 103 requests failed, because the backend had no place for another connection: its accept queue was"
-        " full each time the client knocked."
+        " full each time the client tried."
     )
     assert found.what[:2] == ["Of 103 requests, 100 failed, and 3 were answered.", "100 failed: accept queue full."]
     assert found.where == [
