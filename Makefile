@@ -112,8 +112,10 @@ test: ## every check and test, from formatters to real runs, with the time of ea
 test-%: ## every check and test of one part; `make parts` lists them
 	@.venv/bin/python -m setup.loop test '$*'
 check-%:
+	@setup/ready.sh check
 	@.venv/bin/python -m setup.loop check '$*'
 fmt-%:
+	@setup/ready.sh check
 	@.venv/bin/python -m setup.loop fmt '$*'
 
 parts: python ## the parts of `make test`, `make check` and `make fmt`

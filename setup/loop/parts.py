@@ -32,6 +32,7 @@ _PYTHON = (
     " && .venv/bin/pytest --numprocesses auto tests/lab tests/analysis"
 )
 _SHELL = "docker run --rm --volume $PWD:/repo:ro --workdir /repo connlab/node setup/check-shell.sh"
+_NGINX = "nginx/check-variants"
 _BACKEND = "setup/check.sh java backend"
 _WORKLOADS = "setup/check.sh node k6 ./check js"
 _PAGES = "CONNLAB_READS=analysis/page/static setup/check.sh"
@@ -67,7 +68,10 @@ PARTS = (
     Part(
         "nginx",
         "nginx -t on every variant, and real requests",
-        test="nginx/check-variants",
+        test=_NGINX,
+        check=_NGINX,
+        reads=("nginx",),
+        image="nginx",
     ),
     Part(
         "notebook",
