@@ -70,6 +70,23 @@ def _stderr() -> Console:
     return _console(stderr=True)
 
 
+def _print_version(asked: bool) -> None:  # noqa: FBT001 # typer's own form
+    if asked:
+        from lab.facts import lab_version  # noqa: PLC0415
+
+        _print_lines([f"connlab {lab_version().version}"])
+        raise typer.Exit
+
+
+@app.callback()
+def _every_command(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None: ...
+
+
 @app.command()
 def run(
     scenario: ScenariosArgument,

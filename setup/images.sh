@@ -18,7 +18,7 @@ files_of() { git ls-files --cached --others --exclude-standard -- "$@" 2>/dev/nu
 fingerprint() {
   local base=$1
   shift
-  { printf '%s\n' "$base"; files_of "$@" | LC_ALL=C sort | while IFS= read -r file; do
+  { printf '%s\n' "$base" "$version"; files_of "$@" | LC_ALL=C sort | while IFS= read -r file; do
     if [[ -f $file ]]; then sha256sum "$file"; fi
   done; } | sha256sum | cut -c1-16
 }
@@ -29,7 +29,7 @@ build() {
   local image=$1 context=$2 wanted=$3
   shift 3
   [[ $(label_of "$image") == "$wanted" ]] && return
-  local arguments=(--load --provenance=false --label "connlab.source=$wanted" --tag "connlab/$image")
+  local arguments=(--load --provenance=false --label "connlab.source=$wanted" --label "org.opencontainers.image.version=$version" --tag "connlab/$image")
   # A mirror of the user's own reaches the builds the way it reaches the user's tools.
   [[ -n ${GOPROXY:-} ]] && arguments+=(--build-arg "GOPROXY=$GOPROXY")
   [[ -f ${HOME:-/root}/.m2/settings.xml && -r ${HOME:-/root}/.m2/settings.xml ]] && arguments+=(--secret "id=maven-settings,src=${HOME:-/root}/.m2/settings.xml")
@@ -37,6 +37,8 @@ build() {
 }
 
 base=$(docker image inspect --format '{{.Id}}' connlab/base)
+version=$(sed -n 's/^version = "\(.*\)".*/\1/p' pyproject.toml)
+readonly version
 declare -A built=()
 
 ensure() {

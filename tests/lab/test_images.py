@@ -24,6 +24,7 @@ def tree(tmp_path: Path, docker_program: FakeDocker) -> Path:
     """A tree with the set-up and rooms that are empty; its Python and its engine are there."""
     folder = tmp_path / "tree"
     shutil.copytree(paths.SETUP, folder / "setup", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(paths.ROOT / "pyproject.toml", folder)
     for room in ROOMS:
         (folder / room).mkdir()
         (folder / room / "source").touch()

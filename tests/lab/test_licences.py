@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,10 @@ def test_notice_repeats_the_notice_of_what_is_vendored() -> None:
     notice = (paths.ROOT / "NOTICE").read_text()
     for file in paths.ROOT.glob("analysis/*/vendor/*.NOTICE"):
         assert [line for line in file.read_text().splitlines() if line not in notice] == []
+
+
+@pytest.mark.parametrize("dockerfile", sorted(paths.ROOT.glob("*/Dockerfile")), ids=lambda file: file.parent.name)
+def test_a_role_s_image_says_under_which_licences_it_is(dockerfile: Path) -> None:
+    [said] = re.findall(r'(?m)^LABEL org\.opencontainers\.image\.licenses="(.*)"$', dockerfile.read_text())
+    links_k6 = dockerfile.parent.name == "k6"
+    assert said == "AGPL-3.0-only" if links_k6 else said.startswith("Apache-2.0 AND ")
