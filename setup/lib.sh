@@ -38,7 +38,7 @@ watched() {
   set +m
   trap 'kill -- "-$child" || true; wait "$child" || true; die "$what: interrupted; the log is in $log"' INT TERM HUP
   while kill -0 "$child" 2>/dev/null; do
-    sleep 1
+    sleep 0.2
     if ((SECONDS - began >= shown + 15)); then
       shown=$((SECONDS - began))
       say "$what … ${shown} s: $(tail -n 1 "$log" | tr -d '\r' | cut -c1-100)"

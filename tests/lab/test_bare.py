@@ -1,0 +1,135 @@
+"""The README's commands on bare machines, with a `docker` that only pretends: what a machine gets, and what is left."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from lab import paths
+from tests.lab.support import FakeDocker
+
+pytestmark = pytest.mark.skipif(
+    platform.freedesktop_os_release()["ID"] != "debian", reason="debootstrap makes bare machines on Debian only"
+)
+SECONDS = 60
+APT_GET = """#!/bin/sh
+. /etc/os-release
+[ "$1" != indextargets ] || echo "Packages main Debian $VERSION_CODENAME|http://archive/"
+"""
+PROGRAMS = {
+    "debootstrap": '#!/usr/bin/env bash\nmkdir -p "${@: -2:1}"\n',
+    "apt-get": APT_GET,
+    "apt-config": "#!/bin/sh\necho 'Acquire::http::Proxy \"http://proxy\";'\n",
+    "id": "#!/bin/sh\necho 0\n",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with the set-up alone, an engine that answers, and machines that start."""
+    folder = tmp_path / "tree"
+    shutil.copytree(paths.SETUP, folder / "setup", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "setup" / "engine.sh").write_text("#!/bin/sh\n")
+    git = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b")
+    for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "all"]):
+        subprocess.run([*git, *command], check=True, timeout=SECONDS)
+    for name, text in PROGRAMS.items():
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    fake_docker.rules.append(f'"exec "*"/etc/apt/apt.conf.d/"*) cat >{tmp_path}/apt.conf; exit ;;')
+    fake_docker.rules.append('"exec --interactive "* | "import "*) cat >/dev/null; exit ;;')
+    fake_docker.says('"logs "*', "ready\n")
+    monkeypatch.setenv("GOPROXY", "http://modules")
+    monkeypatch.delenv("CONNLAB_DOCKER_ARGUMENTS", raising=False)
+    return folder
+
+
+def removals(fake_docker: FakeDocker) -> list[str]:
+    """The machines whose container and volume were removed, without the number of the process."""
+    calls = fake_docker.calls
+    names = [call.split()[-1] for call in calls if call.startswith("rm --force --volumes ")]
+    assert all(f"volume rm {name}" in calls for name in names)
+    return [name.rpartition("-")[0] for name in names]
+
+
+@pytest.mark.parametrize(
+    ("run", "test", "code"), [(0, 0, 0), (1, 0, 1), (0, 1, 1)], ids=["all pass", "the first fails", "the second fails"]
+)
+def test_both_commands_run_on_each_release_and_both_must_pass(
+    tree: Path, fake_docker: FakeDocker, run: int, test: int, code: int
+) -> None:
+    fake_docker.says('"exec "*"make run "*', "connlab set-up: building k6: done in 9 s\n", exit_code=run)
+    fake_docker.says('"exec "*" make test"', "=== k6: passed after 12.5 s\n", exit_code=test)
+    ended = subprocess.run([tree / "setup" / "bare.sh"], capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert ended.returncode == code, ended.stderr
+    said = [line.split() for line in ended.stdout.splitlines()]
+    for release in ("bookworm", "trixie"):
+        told = {" ".join(words[2:]) for words in said if words and words[0] == release}
+        first = "ok" if run == 0 else "failed (1)"
+        second = "ok" if test == 0 else "failed (1)"
+        steps = {"ok root file system", "ok machine", "ok clone"}
+        assert told == steps | {f"{first} make run SCENARIO=accept-queue-overflow", f"{second} make test"}
+        assert "=== k6: passed" in (tree / ".cache" / "test-bare" / f"{release}.log").read_text()
+    assert said.count(["9", "building", "k6"]) == said.count(["12", "passed", "k6"]) == 2
+    assert set(removals(fake_docker)) == {"connlab-bare-bookworm", "connlab-bare-trixie"}
+
+
+def test_a_machine_has_an_engine_s_volume_a_label_and_the_user_s_settings(
+    tree: Path, tmp_path: Path, fake_docker: FakeDocker
+) -> None:
+    subprocess.run([tree / "setup" / "bare.sh", "trixie"], check=True, capture_output=True, timeout=SECONDS)
+    started = next(call for call in fake_docker.calls if call.startswith("run "))
+    for part in (
+        "--privileged",
+        "--cgroupns private",
+        "--label connlab.check=bare",
+        ":/var/lib/docker ",
+        "--env GOPROXY ",
+    ):
+        assert part in started
+    assert any(call.startswith("volume create --label connlab.check=bare ") for call in fake_docker.calls)
+    assert (tmp_path / "apt.conf").read_text() == 'Acquire::http::Proxy "http://proxy";\n'
+    assert not any(word in " ".join(fake_docker.calls) for word in ("docker.sock", str(tree), "bookworm "))
+
+
+def test_a_machine_that_does_not_start_ends_its_release_alone(tree: Path, fake_docker: FakeDocker) -> None:
+    fake_docker.says('"run "*"bare-bookworm"*', exit_code=125)
+    ended = subprocess.run([tree / "setup" / "bare.sh"], capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert ended.returncode == 1
+    assert "failed (125) machine" in ended.stdout.replace("  ", " ")
+    made = [call for call in fake_docker.calls if " make " in call and call.startswith("exec ")]
+    assert [call.split()[3].rpartition("-")[0] for call in made] == ["connlab-bare-trixie"] * 2
+    assert "connlab-bare-bookworm" in removals(fake_docker)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_machine(tree: Path, fake_docker: FakeDocker, number: signal.Signals) -> None:
+    fake_docker.stays('"exec "*"make run "*')
+    command = ["env", "--default-signal=INT,TERM,HUP", str(tree / "setup" / "bare.sh"), "bookworm"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        end = time.monotonic() + SECONDS
+        while not any("make run" in call for call in fake_docker.calls):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        os.killpg(process.pid, number)
+        process.communicate(timeout=SECONDS)
+    assert process.returncode == 4
+    assert "connlab-bare-bookworm" in removals(fake_docker)
+    assert not any("make test" in call for call in fake_docker.calls)
+
+
+def test_a_release_that_nobody_knows_is_refused(tree: Path, fake_docker: FakeDocker) -> None:
+    ended = subprocess.run(
+        [tree / "setup" / "bare.sh", "buster"], capture_output=True, text=True, check=False, timeout=SECONDS
+    )
+    assert ended.returncode == 4
+    assert "there is no release 'buster'" in ended.stderr
+    assert "way on: RELEASE=bookworm" in ended.stderr
+    assert fake_docker.calls == []
