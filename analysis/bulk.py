@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
+from analysis.database import over_files
 from analysis.jsonl import Damage, parse, why_unreadable
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def read(path: Path, query: str, columns: tuple[str, ...], **parameters: object)
     """
     try:
         cut = _is_cut(path)
-        with duckdb.connect() as database:
+        with over_files() as database:
             found = database.execute(query, {"path": str(path), **parameters}).fetchnumpy()
     except (OSError, duckdb.Error) as error:
         missing = why_unreadable(error) if isinstance(error, OSError) else str(error).splitlines()[0]

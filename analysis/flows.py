@@ -16,6 +16,8 @@ from typing import Any
 
 import duckdb
 
+from analysis.database import over_files
+
 SCHEMA = "connlab.flows/1"
 
 _ENVIRONMENT = "CONNLAB_FLOWS"
@@ -116,7 +118,7 @@ def _last_line(stderr: str, code: int) -> str:
 
 def _read(rows: Path) -> Reduction:
     try:
-        with duckdb.connect() as database:
+        with over_files() as database:
             pairs = database.execute(
                 "SELECT key, value FROM parquet_kv_metadata($path)", {"path": str(rows)}
             ).fetchall()

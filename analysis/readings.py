@@ -12,10 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 
 from analysis import timeline
+from analysis.database import over_files
 from analysis.jsonl import Record, integer, records
 from analysis.output import replacing
 from analysis.values import Unknown
@@ -63,7 +63,7 @@ def write(run: Run, folder: Path) -> None:
     rows = sorted(_rows(run.raw, window))
     columns = zip(("time_us", "instance", "name", "value"), zip(*rows, strict=True) if rows else ([],) * 4, strict=True)
     types = {"time_us": "int64", "value": "float64"}
-    with duckdb.connect() as database, replacing(path) as partial:
+    with over_files() as database, replacing(path) as partial:
         database.register(
             "incoming", {name: np.array(values, dtype=types.get(name, "object")) for name, values in columns}
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from analysis.database import over_files
 from analysis.explain.account import Cause
 from analysis.explain.words import printable
 
@@ -25,7 +26,7 @@ def read(folder: Path) -> dict[Key, Cause] | None:
         folder: the run's.
     """
     try:
-        with duckdb.connect() as database:
+        with over_files() as database:
             found = database.execute(_CAUSES, {"path": str(folder / FILE)}).fetchall()
     except duckdb.Error:
         return None

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import duckdb
-
+from analysis.database import over_files
 from analysis.health.problems import Evidence, Report
 from analysis.values import is_number
 
@@ -77,7 +76,7 @@ def _together(path: Path, start_us: int, addresses: list[str]) -> tuple[str, str
         start_us: from when on, Unix epoch.
         addresses: those of the server, as far as it is one.
     """
-    with duckdb.connect() as database:
+    with over_files() as database:
         parameters = {"path": str(path), "start_us": start_us, "addresses": addresses}
         row = database.execute(_TOGETHER, parameters).fetchone()
     return (f"{row[0]}:{row[1]}", f"{row[2]}:{row[3]}") if row else None

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import duckdb
-
+from analysis.database import over_files
 from analysis.health.problems import Evidence, Report
 from analysis.words import counted
 
@@ -56,7 +55,7 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
 
 
 def _given_up(path: str, start_us: int, clients: list[str]) -> int:
-    with duckdb.connect() as database:
+    with over_files() as database:
         parameters = {"path": path, "start_us": start_us, "clients": clients}
         (count,) = database.execute(_GIVEN_UP, parameters).fetchall()[0]
     return int(count)

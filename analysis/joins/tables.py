@@ -7,22 +7,21 @@ health of the instruments says so.
 from __future__ import annotations
 
 import re
-import tempfile
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import duckdb
 import numpy as np
 
 from analysis.access import WHOLE_LINE
 from analysis.client import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
+from analysis.database import in_memory
 from analysis.jsonl import integer
 from analysis.manifest import TRAFFIC_PORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from analysis.bulk import Integers
     from analysis.jsonl import Record
@@ -104,13 +103,7 @@ _REUSES = b"worker_connections are not enough, reusing connections"
 
 def load(raw: RawRun) -> duckdb.DuckDBPyConnection:
     """Return a database with the tables of a run; it never raises for what the run's files hold or lack."""
-    database = duckdb.connect()
-    # What does not fit into memory goes to the machine's place for that, not into the user's folder, and is bounded.
-    spill = Path(tempfile.gettempdir()) / f"connlab-duckdb-{uuid4()}"
-    database.execute("SET temp_directory = $spill", {"spill": str(spill)})
-    database.execute("SET max_temp_directory_size = '4GB'")
-    # One thread, so that rows come in the same order each time.
-    database.execute("SET threads = 1; SET TimeZone = 'UTC'")
+    database = in_memory()
     database.execute(_MACROS)
     _load_instances(database, raw)
     _load_clients(database, raw)

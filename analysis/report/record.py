@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from analysis import derived, manifest
+from analysis.database import in_memory
 from analysis.derived import DerivedError
 
 Row = dict[str, Any]
@@ -92,8 +93,7 @@ class Record:
 
     @cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
-        database = duckdb.connect()
-        database.execute("SET threads = 1; SET TimeZone = 'UTC'")
+        database = in_memory()
         for table in filter(self.has, _TABLES):
             path = str(self.folder / "derived" / f"{table}.parquet").replace("'", "''")
             try:

@@ -1,0 +1,55 @@
+"""DuckDB within this process. It is started once: a start takes longer than most queries over a run.
+
+- `over_files()`: for queries over files, on all processors;
+- `in_memory()`: a database of its own, on one processor, so that rows come in the same order each time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import duckdb
+
+# A file that was written again is read again.
+_ANEW: dict[str, Any] = {"enable_external_file_cache": False}
+
+_numbers = count(1)
+
+
+def over_files() -> duckdb.DuckDBPyConnection:
+    """Give a connection for queries over files; what it registers is its own. Close it."""
+    return _over_files().cursor()
+
+
+def in_memory() -> duckdb.DuckDBPyConnection:
+    """Give a connection to a new and empty database, which lasts as long as this object; times are UTC."""
+    name = f"run_{next(_numbers)}"
+    connection = _in_memory().cursor()
+    connection.execute(f"ATTACH ':memory:' AS {name}; USE {name}; SET TimeZone = 'UTC'")
+    weakref.finalize(connection, _detach, name).atexit = False
+    return connection
+
+
+def _detach(name: str) -> None:
+    with _in_memory().cursor() as connection:
+        connection.execute(f"DETACH {name}")
+
+
+@cache
+def _over_files() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config=_ANEW)
+
+
+@cache
+def _in_memory() -> duckdb.DuckDBPyConnection:
+    # What does not fit into memory goes to the machine's place for that, not into the user's folder, and is bounded.
+    spill = Path(tempfile.gettempdir()) / f"connlab-duckdb-{uuid4()}"
+    return duckdb.connect(
+        config={**_ANEW, "threads": 1, "temp_directory": str(spill), "max_temp_directory_size": "4GB"}
+    )

@@ -1,0 +1,55 @@
+"""The databases of one process: one engine, and nothing that one user leaves to the next."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+import duckdb
+import numpy as np
+import pytest
+
+from analysis.database import in_memory, over_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def databases() -> set[str]:
+    with in_memory() as database:
+        return {name for (name,) in database.execute("SELECT database_name FROM duckdb_databases()").fetchall()}
+
+
+def test_each_database_has_tables_macros_and_registered_columns_of_its_own() -> None:
+    first, second = in_memory(), in_memory()
+    first.execute("CREATE TABLE requests (id BIGINT); CREATE MACRO twice(number) AS 2 * number")
+    first.register("incoming", {"id": np.array([1])})
+
+    for query in ("SELECT * FROM requests", "SELECT twice(1)", "SELECT * FROM incoming"):
+        first.execute(query)
+        with pytest.raises(duckdb.CatalogException):
+            second.execute(query)
+
+
+def test_a_database_that_nobody_holds_any_more_is_gone() -> None:
+    database = in_memory()
+    ((name,),) = database.execute("SELECT current_database()").fetchall()
+    assert name in databases()
+
+    del database
+    gc.collect()
+    assert name not in databases()
+
+
+def test_rows_come_in_one_order_and_times_are_utc() -> None:
+    with in_memory() as database:
+        query = "SELECT current_setting('threads'), current_setting('TimeZone')"
+        assert database.execute(query).fetchall() == [(1, "UTC")]
+
+
+def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "numbers.parquet"
+    for number in (1, 2):
+        with over_files() as database:
+            database.execute(f"COPY (SELECT {number} AS number) TO '{path}'")
+            assert database.execute(f"SELECT number FROM '{path}'").fetchall() == [(number,)]  # noqa: S608  our own
