@@ -32,7 +32,7 @@ PROGRAMS = {
 
 
 @pytest.fixture
-def tree(tmp_path: Path, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatch) -> Path:
+def tree(tmp_path: Path, docker_program: FakeDocker, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with the set-up alone, an engine that answers, and machines that start."""
     folder = tmp_path / "tree"
     shutil.copytree(paths.SETUP, folder / "setup", ignore=shutil.ignore_patterns("__pycache__"))
@@ -43,17 +43,17 @@ def tree(tmp_path: Path, fake_docker: FakeDocker, monkeypatch: pytest.MonkeyPatc
     for name, text in PROGRAMS.items():
         (tmp_path / "bin" / name).write_text(text)
         (tmp_path / "bin" / name).chmod(0o755)
-    fake_docker.rules.append(f'"exec "*"/etc/apt/apt.conf.d/"*) cat >{tmp_path}/apt.conf; exit ;;')
-    fake_docker.rules.append('"exec --interactive "* | "import "*) cat >/dev/null; exit ;;')
-    fake_docker.says('"logs "*', "ready\n")
+    docker_program.rules.append(f'"exec "*"/etc/apt/apt.conf.d/"*) cat >{tmp_path}/apt.conf; exit ;;')
+    docker_program.rules.append('"exec --interactive "* | "import "*) cat >/dev/null; exit ;;')
+    docker_program.says('"logs "*', "ready\n")
     monkeypatch.setenv("GOPROXY", "http://modules")
     monkeypatch.delenv("CONNLAB_DOCKER_ARGUMENTS", raising=False)
     return folder
 
 
-def removals(fake_docker: FakeDocker) -> list[str]:
+def removals(docker_program: FakeDocker) -> list[str]:
     """The machines whose container and volume were removed, without the number of the process."""
-    calls = fake_docker.calls
+    calls = docker_program.calls
     names = [call.split()[-1] for call in calls if call.startswith("rm --force --volumes ")]
     assert all(f"volume rm {name}" in calls for name in names)
     return [name.rpartition("-")[0] for name in names]
@@ -63,10 +63,10 @@ def removals(fake_docker: FakeDocker) -> list[str]:
     ("run", "test", "code"), [(0, 0, 0), (1, 0, 1), (0, 1, 1)], ids=["all pass", "the first fails", "the second fails"]
 )
 def test_both_commands_run_on_each_release_and_both_must_pass(
-    tree: Path, fake_docker: FakeDocker, run: int, test: int, code: int
+    tree: Path, docker_program: FakeDocker, run: int, test: int, code: int
 ) -> None:
-    fake_docker.says('"exec "*"make run "*', "connlab set-up: building k6: done in 9 s\n", exit_code=run)
-    fake_docker.says('"exec "*" make test"', "=== k6: passed after 12.5 s\n", exit_code=test)
+    docker_program.says('"exec "*"make run "*', "connlab set-up: building k6: done in 9 s\n", exit_code=run)
+    docker_program.says('"exec "*" make test"', "=== k6: passed after 12.5 s\n", exit_code=test)
     ended = subprocess.run([tree / "setup" / "bare.sh"], capture_output=True, text=True, check=False, timeout=SECONDS)
     assert ended.returncode == code, ended.stderr
     said = [line.split() for line in ended.stdout.splitlines()]
@@ -78,14 +78,14 @@ def test_both_commands_run_on_each_release_and_both_must_pass(
         assert told == steps | {f"{first} make run SCENARIO=accept-queue-overflow", f"{second} make test"}
         assert "=== k6: passed" in (tree / ".cache" / "test-bare" / f"{release}.log").read_text()
     assert said.count(["9", "building", "k6"]) == said.count(["12", "passed", "k6"]) == 2
-    assert set(removals(fake_docker)) == {"connlab-bare-bookworm", "connlab-bare-trixie"}
+    assert set(removals(docker_program)) == {"connlab-bare-bookworm", "connlab-bare-trixie"}
 
 
 def test_a_machine_has_an_engine_s_volume_a_label_and_the_user_s_settings(
-    tree: Path, tmp_path: Path, fake_docker: FakeDocker
+    tree: Path, tmp_path: Path, docker_program: FakeDocker
 ) -> None:
     subprocess.run([tree / "setup" / "bare.sh", "trixie"], check=True, capture_output=True, timeout=SECONDS)
-    started = next(call for call in fake_docker.calls if call.startswith("run "))
+    started = next(call for call in docker_program.calls if call.startswith("run "))
     for part in (
         "--privileged",
         "--cgroupns private",
@@ -94,42 +94,42 @@ def test_a_machine_has_an_engine_s_volume_a_label_and_the_user_s_settings(
         "--env GOPROXY ",
     ):
         assert part in started
-    assert any(call.startswith("volume create --label connlab.check=bare ") for call in fake_docker.calls)
+    assert any(call.startswith("volume create --label connlab.check=bare ") for call in docker_program.calls)
     assert (tmp_path / "apt.conf").read_text() == 'Acquire::http::Proxy "http://proxy";\n'
-    assert not any(word in " ".join(fake_docker.calls) for word in ("docker.sock", str(tree), "bookworm "))
+    assert not any(word in " ".join(docker_program.calls) for word in ("docker.sock", str(tree), "bookworm "))
 
 
-def test_a_machine_that_does_not_start_ends_its_release_alone(tree: Path, fake_docker: FakeDocker) -> None:
-    fake_docker.says('"run "*"bare-bookworm"*', exit_code=125)
+def test_a_machine_that_does_not_start_ends_its_release_alone(tree: Path, docker_program: FakeDocker) -> None:
+    docker_program.says('"run "*"bare-bookworm"*', exit_code=125)
     ended = subprocess.run([tree / "setup" / "bare.sh"], capture_output=True, text=True, check=False, timeout=SECONDS)
     assert ended.returncode == 1
     assert "failed (125) machine" in ended.stdout.replace("  ", " ")
-    made = [call for call in fake_docker.calls if " make " in call and call.startswith("exec ")]
+    made = [call for call in docker_program.calls if " make " in call and call.startswith("exec ")]
     assert [call.split()[3].rpartition("-")[0] for call in made] == ["connlab-bare-trixie"] * 2
-    assert "connlab-bare-bookworm" in removals(fake_docker)
+    assert "connlab-bare-bookworm" in removals(docker_program)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_leaves_no_machine(tree: Path, fake_docker: FakeDocker, number: signal.Signals) -> None:
-    fake_docker.stays('"exec "*"make run "*')
+def test_a_signal_leaves_no_machine(tree: Path, docker_program: FakeDocker, number: signal.Signals) -> None:
+    docker_program.stays('"exec "*"make run "*')
     command = ["env", "--default-signal=INT,TERM,HUP", str(tree / "setup" / "bare.sh"), "bookworm"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         end = time.monotonic() + SECONDS
-        while not any("make run" in call for call in fake_docker.calls):
+        while not any("make run" in call for call in docker_program.calls):
             assert time.monotonic() < end
             time.sleep(0.05)
         os.killpg(process.pid, number)
         process.communicate(timeout=SECONDS)
     assert process.returncode == 4
-    assert "connlab-bare-bookworm" in removals(fake_docker)
-    assert not any("make test" in call for call in fake_docker.calls)
+    assert "connlab-bare-bookworm" in removals(docker_program)
+    assert not any("make test" in call for call in docker_program.calls)
 
 
-def test_a_release_that_nobody_knows_is_refused(tree: Path, fake_docker: FakeDocker) -> None:
+def test_a_release_that_nobody_knows_is_refused(tree: Path, docker_program: FakeDocker) -> None:
     ended = subprocess.run(
         [tree / "setup" / "bare.sh", "buster"], capture_output=True, text=True, check=False, timeout=SECONDS
     )
     assert ended.returncode == 4
     assert "there is no release 'buster'" in ended.stderr
     assert "way on: RELEASE=bookworm" in ended.stderr
-    assert fake_docker.calls == []
+    assert docker_program.calls == []
