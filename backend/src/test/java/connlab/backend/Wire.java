@@ -22,7 +22,8 @@ import java.util.Map;
  */
 public final class Wire implements AutoCloseable {
 
-    private static final Duration PATIENCE = Duration.ofSeconds(20);
+    /** So long only a hang lasts, on a busy machine too. */
+    private static final Duration PATIENCE = Duration.ofMinutes(5);
 
     private final Socket socket;
     private final InputStream input;

@@ -24,13 +24,16 @@ final class BackendContainer extends GenericContainer<BackendContainer> {
 
     static final int TRAFFIC_PORT = 8080;
 
+    /** For whatever a test waits for: so long only a hang lasts, on a busy machine too. */
+    static final Duration PATIENCE = Duration.ofMinutes(5);
+
     BackendContainer(Map<String, String> knobs) {
         super("connlab/backend");
         knobsOfTheExample().forEach(this::withEnv);
         knobs.forEach(this::withEnv);
         withTmpFs(Map.of("/tmp", ""));
         withCreateContainerCmdModifier(BackendContainer::harden);
-        waitingFor(Wait.forLogMessage(".*Started BackendApplication.*", 1).withStartupTimeout(Duration.ofSeconds(60)));
+        waitingFor(Wait.forLogMessage(".*Started BackendApplication.*", 1).withStartupTimeout(PATIENCE));
     }
 
     /** With a folder for raw files. It names its mode: some releases of runc would take 0755, as the image has none. */

@@ -49,6 +49,15 @@ final class Neighbour implements AutoCloseable {
         return result.getStdout().strip();
     }
 
+    /** What the server says of itself on its management port, as JSON. */
+    String tomcat() throws IOException, InterruptedException {
+        return bash("""
+                exec 3<>/dev/tcp/127.0.0.1/8081
+                printf 'GET /actuator/tomcat HTTP/1.0\\r\\n\\r\\n' >&3
+                sed '1,/^\\r$/d' <&3
+                """);
+    }
+
     @Override
     public void close() {
         container.stop();

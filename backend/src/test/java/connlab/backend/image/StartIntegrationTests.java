@@ -1,10 +1,12 @@
 package connlab.backend.image;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
 import static org.awaitility.Awaitility.await;
 
 import com.github.dockerjava.api.DockerClient;
 import com.github.dockerjava.api.command.InspectContainerResponse.ContainerState;
+import com.jayway.jsonpath.JsonPath;
 import connlab.backend.Wire;
 import java.io.IOException;
 import java.time.Duration;
@@ -18,6 +20,11 @@ import org.testcontainers.utility.DockerStatus;
 
 /** How the real image starts, refuses to, and ends. */
 class StartIntegrationTests {
+
+    /** The kernel's own constant, less what passes between the old server's close and its restart. */
+    private static final Duration TIME_WAIT = Duration.ofSeconds(50);
+
+    private static final int PATIENCE_S = Math.toIntExact(BackendContainer.PATIENCE.toSeconds());
 
     @ParameterizedTest
     @CsvSource(delimiter = '|', textBlock = """
@@ -53,26 +60,39 @@ class StartIntegrationTests {
     }
 
     @Test
-    void sigtermEndsTheServerWithinTwoSecondsAndLetsShortRequestsFinish() throws IOException {
+    void sigtermEndsTheServerAndCutsOffWhatLastsLongerThanASecond() throws IOException, InterruptedException {
         try (BackendContainer backend = new BackendContainer(Map.of())) {
             backend.start();
-            try (Wire idle = new Wire(backend.address(), BackendContainer.TRAFFIC_PORT);
-                    Wire brief = new Wire(backend.address(), BackendContainer.TRAFFIC_PORT);
+            try (Neighbour neighbour = new Neighbour(backend);
+                    Wire idle = new Wire(backend.address(), BackendContainer.TRAFFIC_PORT);
                     Wire endless = new Wire(backend.address(), BackendContainer.TRAFFIC_PORT)) {
                 idle.get("/api/delay");
                 endless.send("GET /api/delay?ms=600000 HTTP/1.1\r\nHost: test\r\n\r\n");
-                brief.send("GET /api/delay?ms=500 HTTP/1.1\r\nHost: test\r\n\r\n");
-                long startNs = System.nanoTime();
-                backend.getDockerClient()
-                        .stopContainerCmd(backend.getContainerId())
-                        .exec();
+                awaitARequestUnderWay(neighbour);
+                stop(backend);
 
-                assertThat(Duration.ofNanos(System.nanoTime() - startNs)).isLessThan(Duration.ofSeconds(2));
-                // 128 + 15: the JVM's own end by the signal, and not the kill that follows a deaf process.
-                assertThat(backend.getCurrentContainerInfo().getState().getExitCodeLong())
-                        .isEqualTo(143);
+                assertEndedByTheSignal(backend);
+                assertThat(backend.getLogs()).contains("still running after timeout of 1000ms");
+                assertThat(idle.isClosedWithin(BackendContainer.PATIENCE)).isTrue();
+                assertThat(endless.isClosedWithin(BackendContainer.PATIENCE)).isTrue();
+            }
+        }
+    }
+
+    @Test
+    void sigtermLetsRequestsFinish() throws IOException, InterruptedException {
+        // Long enough for the request to be seen under way, and a grace that is longer still, on a busy machine too.
+        try (BackendContainer backend =
+                new BackendContainer(Map.of("SPRING_LIFECYCLE_TIMEOUTPERSHUTDOWNPHASE", "2m"))) {
+            backend.start();
+            try (Neighbour neighbour = new Neighbour(backend);
+                    Wire brief = new Wire(backend.address(), BackendContainer.TRAFFIC_PORT)) {
+                brief.send("GET /api/delay?ms=10000 HTTP/1.1\r\nHost: test\r\n\r\n");
+                awaitARequestUnderWay(neighbour);
+                stop(backend);
+
+                assertEndedByTheSignal(backend);
                 assertThat(brief.receive().status()).isEqualTo(200);
-                assertThat(idle.isClosedWithin(Duration.ofMillis(100))).isTrue();
             }
         }
     }
@@ -90,17 +110,21 @@ class StartIntegrationTests {
                     cat <&3
                     """;
             assertThat(holder.bash(request)).startsWith("HTTP/1.1 200");
+            long restartNs = System.nanoTime();
             backend.getDockerClient()
                     .restartContainerCmd(backend.getContainerId())
+                    .withTimeout(PATIENCE_S)
                     .exec();
 
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(BackendContainer.PATIENCE)
                     .ignoreExceptions()
                     .untilAsserted(() -> assertThat(holder.bash(request)).startsWith("HTTP/1.1 200"));
+            String timeWait = holder.bash("ss --no-header -tan state time-wait 'sport = :8080'");
+            assumeThat(Duration.ofNanos(System.nanoTime() - restartNs))
+                    .as("a busy machine may need longer for the start than TIME_WAIT lasts")
+                    .isLessThan(TIME_WAIT);
             // The old server's, which closed first, and one more for the request just made.
-            assertThat(holder.bash("ss --no-header -tan state time-wait 'sport = :8080'")
-                            .lines())
-                    .hasSizeGreaterThanOrEqualTo(2);
+            assertThat(timeWait.lines()).hasSizeGreaterThanOrEqualTo(2);
         }
     }
 
@@ -155,6 +179,26 @@ class StartIntegrationTests {
                 assertThat(seen.lines()).hasSize(1);
             }
         }
+    }
+
+    private static void awaitARequestUnderWay(Neighbour neighbour) {
+        await().atMost(BackendContainer.PATIENCE)
+                .untilAsserted(() -> assertThat(JsonPath.<Integer>read(neighbour.tomcat(), "$.threads.busy"))
+                        .isEqualTo(1));
+    }
+
+    /** Sends SIGTERM, and SIGKILL only to a server that hangs. */
+    private static void stop(BackendContainer backend) {
+        backend.getDockerClient()
+                .stopContainerCmd(backend.getContainerId())
+                .withTimeout(PATIENCE_S)
+                .exec();
+    }
+
+    /** 128 + 15: the JVM's own end by the signal, and not the kill that follows a deaf process. */
+    private static void assertEndedByTheSignal(BackendContainer backend) {
+        assertThat(backend.getCurrentContainerInfo().getState().getExitCodeLong())
+                .isEqualTo(143);
     }
 
     private static String firstLine(BackendContainer backend, String file) throws IOException, InterruptedException {

@@ -6,6 +6,7 @@ import static org.awaitility.Awaitility.await;
 import connlab.backend.BackendTest;
 import connlab.backend.Wire;
 import java.io.IOException;
+import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.test.web.server.LocalManagementPort;
@@ -21,13 +22,16 @@ import org.springframework.test.context.TestPropertySource;
             "CONNLAB_MAX_CONNECTIONS=3",
             "CONNLAB_THREADS_MAX=5",
             "CONNLAB_THREADS_MIN_SPARE=2",
-            "CONNLAB_KEEP_ALIVE_TIMEOUT=12345ms",
+            "CONNLAB_KEEP_ALIVE_TIMEOUT=612345ms",
             "CONNLAB_MAX_KEEP_ALIVE_REQUESTS=9",
             "CONNLAB_CONNECTION_TIMEOUT=23456ms",
         })
 // The counts begin at zero.
 @DirtiesContext(classMode = DirtiesContext.ClassMode.AFTER_EACH_TEST_METHOD)
 class TomcatEndpointTests {
+
+    /** So long only a hang lasts, on a busy machine too. */
+    private static final Duration PATIENCE = Duration.ofMinutes(5);
 
     @LocalServerPort
     private int port;
@@ -49,7 +53,7 @@ class TomcatEndpointTests {
                         "maxConnections", 3,
                         "maxThreads", 5,
                         "minSpareThreads", 2,
-                        "keepAliveTimeoutMs", 12345,
+                        "keepAliveTimeoutMs", 612345,
                         "maxKeepAliveRequests", 9,
                         "connectionTimeoutMs", 23456,
                         "virtualThreads", false));
@@ -62,8 +66,8 @@ class TomcatEndpointTests {
         try (Wire idle = new Wire(port);
                 Wire busy = new Wire(port)) {
             idle.get("/api/delay");
-            busy.send("GET /api/delay?ms=5000 HTTP/1.1\r\nHost: test\r\n\r\n");
-            await().untilAsserted(() -> {
+            busy.send("GET /api/delay?ms=600000 HTTP/1.1\r\nHost: test\r\n\r\n");
+            await().atMost(PATIENCE).untilAsserted(() -> {
                 Wire.Response report = report();
                 assertThat(report.<Map<String, Object>>json("$.connections"))
                         .isEqualTo(Map.of("current", 2, "keepAlive", 1));
@@ -79,7 +83,7 @@ class TomcatEndpointTests {
             wire.get("/no/such/path");
         }
 
-        await().untilAsserted(() -> {
+        await().atMost(PATIENCE).untilAsserted(() -> {
             Wire.Response report = report();
             assertThat(report.<Integer>json("$.requests.count")).isEqualTo(2);
             assertThat(report.<Integer>json("$.requests.errors")).isEqualTo(1);

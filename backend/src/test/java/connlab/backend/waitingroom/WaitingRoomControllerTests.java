@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import connlab.backend.BackendTest;
 import connlab.backend.Wire;
 import java.io.IOException;
+import java.time.Duration;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -16,7 +17,12 @@ import org.springframework.test.context.TestPropertySource;
 
 @BackendTest
 @TestPropertySource(
-        properties = {"CONNLAB_ADMISSION_PER_SECOND=0.001", "CONNLAB_POLLING_PERIOD=2500ms", "CONNLAB_MAX_TOKENS=3"})
+        properties = {
+            "CONNLAB_ADMISSION_PER_SECOND=0.001",
+            "CONNLAB_POLLING_PERIOD=2500ms",
+            "CONNLAB_TOKEN_TIMEOUT=600000ms",
+            "CONNLAB_MAX_TOKENS=3"
+        })
 // Each test finds an empty room.
 @DirtiesContext(classMode = DirtiesContext.ClassMode.AFTER_EACH_TEST_METHOD)
 class WaitingRoomControllerTests {
@@ -72,6 +78,7 @@ class WaitingRoomControllerTests {
 
     @Test
     void aFullRoomSendsTheUserAwayAndSaysForHowLong() throws IOException {
+        long startNs = System.nanoTime();
         for (int user = 0; user < 3; user++) {
             assertThat(wire.post("/api/wait", "").status()).isEqualTo(200);
         }
@@ -79,6 +86,8 @@ class WaitingRoomControllerTests {
         Wire.Response response = wire.post("/api/wait", "");
         assertThat(response.status()).isEqualTo(503);
         assertThat(response.headers()).containsEntry("content-type", "application/problem+json");
-        assertThat(Integer.parseInt(response.headers().get("retry-after"))).isBetween(25, 30);
+        // Until the oldest token times out.
+        long passed = Duration.ofNanos(System.nanoTime() - startNs).toSeconds() + 1;
+        assertThat(Long.parseLong(response.headers().get("retry-after"))).isBetween(600 - passed, 600L);
     }
 }
