@@ -21,6 +21,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 	"golang.org/x/sys/unix"
 
+	"connlab/collector/internal/eventually"
 	"connlab/collector/internal/netns"
 	"connlab/collector/internal/schematest"
 )
@@ -66,11 +67,11 @@ func TestTheCaptureHoldsTheKnownPackets(t *testing.T) {
 func TestTheFilesSizeIsBounded(t *testing.T) {
 	server := listen(t, netns.Address, "8080")
 	const bytesMax = 20_000
-	report, _ := captureWhile(t, Headers, bytesMax, func(string) {
+	report, _ := captureWhile(t, Headers, bytesMax, func(path string) {
 		for range 300 {
 			exchange(t, server)
 		}
-		time.Sleep(1500 * time.Millisecond)
+		waitForReport(t, path)
 	})
 	if !report.Truncated || report.Reason == nil || !strings.Contains(*report.Reason, "size limit of 20000 bytes") {
 		t.Errorf("report %+v", report)
@@ -83,7 +84,7 @@ func TestTheFilesSizeIsBounded(t *testing.T) {
 func TestACaptureThatDiesIsTold(t *testing.T) {
 	report, _ := captureWhile(t, Headers, 1<<30, func(path string) {
 		killTcpdump(t, path)
-		time.Sleep(200 * time.Millisecond)
+		waitForReport(t, path)
 	})
 	if report.Reason == nil || !strings.Contains(*report.Reason, "ended by itself (signal: killed)") || report.Captured != nil {
 		t.Errorf("report %+v", report)
@@ -131,11 +132,11 @@ func TestAFullDiskIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Unmount(disk, 0) }()
-	report, packets := captureInto(t, disk, Headers, 1<<30, func(string) {
+	report, packets := captureInto(t, disk, Headers, 1<<30, func(path string) {
 		for range 20 {
 			exchange(t, server)
 		}
-		time.Sleep(settle) // some of these packets are in the file now
+		eventually.Written(t, path, 1024) // so there are some of these packets
 		_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 2<<20), 0o600)
 		for range 100 { // about 90 kB
 			exchange(t, server)
@@ -145,6 +146,12 @@ func TestAFullDiskIsTold(t *testing.T) {
 	if report.Reason == nil || !strings.Contains(*report.Reason, want) || len(packets) == 0 {
 		t.Errorf("report %+v, want %q", report, want)
 	}
+}
+
+// waitForReport waits until a capture has ended by itself: its report is then filled.
+func waitForReport(t *testing.T, packets string) {
+	t.Helper()
+	eventually.Written(t, filepath.Join(filepath.Dir(packets), "capture.json"), 1)
 }
 
 // killTcpdump kills the process that writes to path.
@@ -196,7 +203,7 @@ func captureInto(t *testing.T, folder string, mode Mode, bytesMax int64, work fu
 	}()
 	select {
 	case <-listening:
-	case <-time.After(10 * time.Second):
+	case <-time.After(eventually.Patience):
 		t.Fatal("tcpdump does not listen")
 	}
 	work(config.PacketsPath)

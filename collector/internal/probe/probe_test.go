@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"connlab/collector/internal/eventually"
 	"connlab/collector/internal/netns"
 	"connlab/collector/internal/sockdiag"
 )
@@ -36,7 +37,7 @@ func TestNoSocketIsLeftBehind(t *testing.T) {
 			server := httptest.NewServer(test.handler)
 			defer server.Close()
 			for range 20 {
-				client := NewClient(time.Second)
+				client := NewClient(eventually.Patience)
 				if status, body, err := Do(client, get(t, server.URL)); err != nil || status != 200 || string(body) != "up" {
 					t.Fatalf("%d %q %v", status, body, err)
 				}
@@ -80,12 +81,14 @@ func TestARoleThatAcceptsNobodyIsAskedOnceUntilItDoes(t *testing.T) {
 	defer func() { _ = listening.Close() }()
 	client := NewClientWhile(listening, 50*time.Millisecond)
 	defer client.CloseIdleConnections()
-	for range 3 {
-		_, _, err = Do(client, get(t, address))
+	askUntilNobodyAccepts := func() {
+		eventually.Holds(t, "nobody accepts", func() bool {
+			_, _, err := Do(client, get(t, address))
+			return err != nil && strings.Contains(err.Error(), "nobody accepts connections on ")
+		})
 	}
-	if err == nil || !strings.Contains(err.Error(), "nobody accepts connections on ") {
-		t.Errorf("error %v", err)
-	}
+	askUntilNobodyAccepts()
+	askUntilNobodyAccepts()
 	listeners, err := listening.diag.Listeners(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +123,7 @@ func TestAnAnswerWithoutEndIsRefused(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	client := NewClient(10 * time.Second)
+	client := NewClient(eventually.Patience)
 	defer client.CloseIdleConnections()
 	if _, _, err := Do(client, get(t, server.URL)); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("error %v", err)
@@ -144,9 +147,9 @@ func noSocketsOn(t *testing.T, server net.Addr) {
 		t.Fatal(err)
 	}
 	defer func() { _ = diag.Close() }()
-	var left []string
-	for range 20 {
-		left = nil
+	// The server's goroutines take a moment to see the RST.
+	eventually.Holds(t, "no socket is left behind", func() bool {
+		var left []string
 		if err := diag.Sockets(sockdiag.Connections|sockdiag.TimeWaiting, func(s sockdiag.Socket) {
 			if s.Local.String() == server.String() || s.Peer.String() == server.String() {
 				left = append(left, fmt.Sprint(s))
@@ -154,10 +157,6 @@ func noSocketsOn(t *testing.T, server net.Addr) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if left == nil {
-			return
-		}
-		time.Sleep(10 * time.Millisecond) // the server's goroutines take a moment to see the RST
-	}
-	t.Errorf("left behind: %v", left)
+		return left == nil
+	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"connlab/collector/internal/eventually"
 	"connlab/collector/internal/netns"
 	"connlab/collector/internal/schematest"
 )
@@ -46,11 +47,19 @@ type record struct {
 func TestAnOverflowOfTheAcceptQueueIsSeenByEachInstrument(t *testing.T) {
 	netns.Require(t)
 	port := listenWithoutAccepting(t, 1)
-	records := recordWhile(t, func() {
-		// The queue takes backlog + 1 connections; of all others each SYN is dropped.
-		for i := range 5 {
-			conn, err := net.DialTimeout("tcp4", fmt.Sprintf("127.0.0.1:%d", port), 300*time.Millisecond)
-			if (err == nil) != (i < 2) {
+	const served, turnedAway = 2, 3
+	synsMax := int64(turnedAway)
+	records := recordWhile(t, func(string) {
+		// The queue takes backlog + 1 connections; of all others each SYN is dropped. One gives up before its kernel sends
+		// a second SYN after a second, but on a machine that is too busy for that.
+		for i := range served + turnedAway {
+			began, timeout := time.Now(), eventually.Patience
+			if i >= served {
+				timeout = 300 * time.Millisecond
+			}
+			conn, err := net.DialTimeout("tcp4", fmt.Sprintf("127.0.0.1:%d", port), timeout)
+			synsMax += int64(time.Since(began) / time.Second)
+			if (err == nil) != (i < served) {
 				t.Errorf("connection %d: %v", i, err)
 			}
 			if err == nil {
@@ -60,7 +69,7 @@ func TestAnOverflowOfTheAcceptQueueIsSeenByEachInstrument(t *testing.T) {
 	})
 	counters := map[string]int64{}
 	var first map[string]int64
-	depth, drops := 0, 0
+	depth, drops := 0, int64(0)
 	for _, r := range records {
 		if r.Kind != "tick" {
 			continue
@@ -76,16 +85,16 @@ func TestAnOverflowOfTheAcceptQueueIsSeenByEachInstrument(t *testing.T) {
 				if l.Limit != 1 || l.Address != "127.0.0.1" {
 					t.Errorf("listener %+v, want one on 127.0.0.1 with the limit 1", l)
 				}
-				depth, drops = max(depth, l.Depth), max(drops, l.Drops)
+				depth, drops = max(depth, l.Depth), max(drops, int64(l.Drops))
 			}
 		}
 	}
-	if depth != 2 || drops != 3 {
-		t.Errorf("the listener's depth was %d and its drops %d, want 2 and 3", depth, drops)
+	if depth != served || drops < turnedAway || drops > synsMax {
+		t.Errorf("the listener's depth was %d and its drops %d, want %d and %d to %d", depth, drops, served, turnedAway, synsMax)
 	}
 	for _, name := range []string{"TcpExt.ListenOverflows", "TcpExt.ListenDrops"} {
-		if got := counters[name] - first[name]; got != 3 {
-			t.Errorf("%s grew by %d, want 3", name, got)
+		if got := counters[name] - first[name]; got != drops {
+			t.Errorf("%s grew by %d, and the listener's drops by %d", name, got, drops)
 		}
 	}
 }
@@ -108,7 +117,7 @@ func TestTimeWaitIsCountedOnTheSideThatHasIt(t *testing.T) {
 		}
 		return client, server
 	}
-	records := recordWhile(t, func() {
+	records := recordWhile(t, func(string) {
 		for i := range 8 {
 			first, second := connect() // the client closes first
 			if i < 3 {
@@ -146,7 +155,7 @@ func TestTimeWaitIsCountedOnTheSideThatHasIt(t *testing.T) {
 
 func TestTheRecordBeginsAndEndsInGoodOrder(t *testing.T) {
 	netns.Require(t)
-	records := recordWhile(t, func() { time.Sleep(500 * time.Millisecond) })
+	records := recordWhile(t, func(path string) { eventually.Has(t, path, `"kind":"tick"`, 10) })
 	first, last := records[0], records[len(records)-1]
 	if first.Kind != "header" || last.Kind != "end" || last.Reason != "signal" {
 		t.Errorf("from %q to %q (%s)", first.Kind, last.Kind, last.Reason)
@@ -230,8 +239,8 @@ func open(t *testing.T, path string, rateHz int) *Sampler {
 	return sampler
 }
 
-// recordWhile samples at 50 Hz while work is done, and returns all lines.
-func recordWhile(t *testing.T, work func()) []record {
+// recordWhile samples at 50 Hz into the file at path while work is done, and returns all lines.
+func recordWhile(t *testing.T, work func(path string)) []record {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "samples.jsonl")
 	sampler := open(t, path, 50)
@@ -239,7 +248,7 @@ func recordWhile(t *testing.T, work func()) []record {
 	started, ended := make(chan struct{}), make(chan error)
 	go func() { ended <- sampler.Run(ctx, func() { close(started) }) }()
 	<-started
-	work()
+	work(path)
 	cancel(ErrStopped)
 	if err := <-ended; err != nil {
 		t.Fatal(err)

@@ -10,9 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
+	"connlab/collector/internal/eventually"
 	"connlab/collector/internal/probe"
 	"connlab/collector/internal/schematest"
 )
@@ -57,30 +58,31 @@ func TestAFailedScrapeIsALineThatSaysWhy(t *testing.T) {
 }
 
 func TestScrapesGoOverOneConnectionUntilTheEnd(t *testing.T) {
-	peers := map[string]bool{}
-	asked := make(chan struct{}, 10)
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
-		peers[request.RemoteAddr] = true
-		asked <- struct{}{}
-	}))
+	var opened, asked atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
 	defer server.Close()
 	path := filepath.Join(t.TempDir(), "tomcat.jsonl")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- Run(ctx, server.URL, path) }()
-	<-asked
-	<-asked
-	time.Sleep(100 * time.Millisecond)
+	eventually.Has(t, path, "\n", 2)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if len(peers) != 1 {
-		t.Errorf("%d connections", len(peers))
+	// A scrape that timed out, as one may on a busy machine, gives its connection up. The end may cut one off.
+	timedOut, lines := eventually.Count(path, `"error":`), eventually.Count(path, "\n")
+	if int(opened.Load()) > 1+timedOut {
+		t.Errorf("%d connections, and %d scrapes timed out", opened.Load(), timedOut)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil || strings.Count(string(text), "\n") != 2 {
-		t.Errorf("%s (%v)", text, err)
+	if all := int(asked.Load()); lines < 2 || timedOut == 0 && lines != all && lines != all-1 {
+		t.Errorf("%d lines of %d scrapes", lines, all)
 	}
 }
 
@@ -90,10 +92,10 @@ func TestNobodyConnectsWhileNothingListens(t *testing.T) {
 	address := server.URL
 	server.Close()
 	path := filepath.Join(t.TempDir(), "tomcat.jsonl")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- Run(ctx, address, path) }()
-	time.Sleep(200 * time.Millisecond)
+	eventually.Has(t, path, "nobody accepts connections on ", 1)
 	listener, err := net.Listen("tcp", strings.TrimPrefix(address, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -104,20 +106,19 @@ func TestNobodyConnectsWhileNothingListens(t *testing.T) {
 	back.Start()
 	defer back.Close()
 	<-asked
-	time.Sleep(100 * time.Millisecond)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(text), "nobody accepts connections on ") || strings.Contains(string(text), "refused") {
+	if err != nil || strings.Contains(string(text), "refused") {
 		t.Errorf("%s (%v)", text, err)
 	}
 }
 
 func askOnce(t *testing.T, address string) string {
 	t.Helper()
-	client := probe.NewClient(time.Second)
+	client := probe.NewClient(eventually.Patience)
 	defer client.CloseIdleConnections()
 	text, err := ask(t.Context(), client, address)
 	if err != nil {

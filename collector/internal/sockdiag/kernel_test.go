@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"time"
 
+	"connlab/collector/internal/eventually"
 	"connlab/collector/internal/netns"
 )
 
@@ -63,7 +63,6 @@ func TestTheKernelFiltersByState(t *testing.T) {
 		t.Fatal("the connection is still open")
 	}
 	_ = second.Close()
-	time.Sleep(50 * time.Millisecond)
 
 	conn := dial(t)
 	count := func(states StateSet) map[string]int {
@@ -82,6 +81,7 @@ func TestTheKernelFiltersByState(t *testing.T) {
 		}
 		return counts
 	}
+	eventually.Holds(t, "TIME_WAIT", func() bool { return len(count(TimeWaiting)) > 0 })
 	if got := count(Connections); len(got) != 2 || got["ESTABLISHED server"] != 1 || got["ESTABLISHED client"] != 1 {
 		t.Errorf("connections: %v", got)
 	}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestAFaultIsTheCollectorsOnlyOnAQuietMachine(t *testing.T) {
+	whole := measurement{percent: 0.5, ticks: 220, elapsed: 22 * time.Second, timeWait: 28_000}
+	few, late, dear := whole, whole, whole
+	few.timeWait, late.ticks, dear.percent = 27_997, 200, 1.5
+	for name, test := range map[string]struct {
+		seen  measurement
+		fault bool
+	}{
+		"whole": {whole, false}, "sockets that are gone": {few, true}, "ticks that are missing": {late, true}, "a high cost": {dear, true},
+	} {
+		for _, idle := range []float64{0.1, 0.95} {
+			seen := test.seen
+			seen.idleShare = idle
+			err := seen.judge(28_000, 1)
+			if (err != nil) != test.fault || errors.Is(err, errBusy) != (test.fault && idle < idleShareMin) {
+				t.Errorf("%s, idle for %v: %v", name, idle, err)
+			}
+		}
+	}
+}
+
+func TestTheMachinesClockGoesOn(t *testing.T) {
+	all, idle, err := machineClock()
+	if err != nil || all <= 0 || idle < 0 || idle > all {
+		t.Errorf("%v of %v, %v", idle, all, err)
+	}
+}
