@@ -12,7 +12,7 @@ from lab.session import Session
 from lab.topology import collector_of
 from lab.watch import Watch
 
-_WAIT_S = 90
+_WAIT_S = 300
 _SYSCTL_FILE = re.compile(r"/proc/sys/(?P<path>net/[a-z0-9_/-]+): (?P<why>[a-z ]+)")
 
 

@@ -138,7 +138,7 @@ def main(folder: Path, moment: str) -> None:
     def at(reached: str) -> None:
         if reached == moment and len(runner.ran) == _KILLED_IN:
             (folder / "reached").write_text(str(os.getpid()))
-            time.sleep(60)
+            time.sleep(600)
 
     runner = FakeRunner(at=at)
     made = engine(matrices.plan("grid", folder=folder / "scenarios"), runner)

@@ -51,7 +51,7 @@ case " $* " in *" refused "*) exit 2 ;; esac
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,
         )
         calls = log.read_text().split("\n\0") if log.exists() else []
         return ended.returncode, [call.split("\0")[:-1] for call in calls if call]

@@ -18,8 +18,9 @@ def event(action: str, **attributes: str) -> str:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not holds() and time.monotonic() < deadline:
+    deadline = time.monotonic() + 300
+    while not holds():
+        assert time.monotonic() < deadline
         time.sleep(0.01)
 
 

@@ -40,7 +40,7 @@ def over(folder: Path, change: Callable[[RunFolder], None]) -> Path:
 
 
 def run(*command: str, cwd: Path) -> str:
-    ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
+    ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=900)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
