@@ -22,6 +22,9 @@ import (
 	"connlab/k6/record"
 )
 
+// patience is so long that only a hang lasts longer, on a busy machine too.
+const patience = 5 * time.Minute
+
 type line struct {
 	Kind      string
 	ID, VU    uint64
@@ -114,7 +117,7 @@ func answerWith(listener net.Listener, text string) {
 func TestAConnectionCountsItsBytesAndTellsWhoClosedFirst(t *testing.T) {
 	log, listener := newRecorded(t), listen(t, "tcp", "127.0.0.1:0")
 	go answerWith(listener, "hi")
-	conn, err := log.dialer(time.Second).DialContext(t.Context(), "tcp", listener.Addr().String())
+	conn, err := log.dialer(patience).DialContext(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +146,7 @@ func TestAConnectionCountsItsBytesAndTellsWhoClosedFirst(t *testing.T) {
 
 func TestAConnectionThatTheClientClosesHasNoError(t *testing.T) {
 	log, listener := newRecorded(t), listen(t, "tcp6", "[::1]:0")
-	conn, err := log.dialer(time.Second).DialContext(t.Context(), "tcp", listener.Addr().String())
+	conn, err := log.dialer(patience).DialContext(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +164,7 @@ func TestAConnectionThatTheClientClosesHasNoError(t *testing.T) {
 
 func TestTheEndCutsDialsShortAndClosesConnections(t *testing.T) {
 	log, listener := newRecorded(t), listen(t, "tcp", "127.0.0.1:0")
-	dialer := log.dialer(time.Second)
+	dialer := log.dialer(patience)
 	if _, err := dialer.DialContext(t.Context(), "tcp", listener.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +194,7 @@ func TestTheEndCutsDialsShortAndClosesConnections(t *testing.T) {
 
 func TestANameThatDoesNotResolveHasNoAddresses(t *testing.T) {
 	log := newRecorded(t)
-	if _, err := log.dialer(time.Second).DialContext(t.Context(), "tcp", "nowhere:80"); err == nil {
+	if _, err := log.dialer(patience).DialContext(t.Context(), "tcp", "nowhere:80"); err == nil {
 		t.Fatal("it resolved")
 	}
 	if lines := log.lines(); len(lines) != 1 || lines[0].Remote != nil || lines[0].Local != nil || lines[0].Error == nil {
@@ -202,14 +205,14 @@ func TestANameThatDoesNotResolveHasNoAddresses(t *testing.T) {
 func TestAVUWithAnotherDialerIsRefused(t *testing.T) {
 	log := newRecorded(t)
 	state := vuState()
-	if err := log.Install(state, time.Second); err != nil {
+	if err := log.Install(state, patience); err != nil {
 		t.Fatal(err)
 	}
-	if err := log.Install(state, time.Second); err == nil {
+	if err := log.Install(state, patience); err == nil {
 		t.Error("a dialer that is not k6's own was taken")
 	}
 	state.Dialer = netext.NewDialer(net.Dialer{}, nil)
-	if err := log.Install(state, time.Second); err == nil {
+	if err := log.Install(state, patience); err == nil {
 		t.Error("a transport that is not k6's own was taken")
 	}
 	log.lines()

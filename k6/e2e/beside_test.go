@@ -53,11 +53,16 @@ func slowClients(t *testing.T, method string) {
 	for _, request := range record.requests {
 		names[request.Name]++
 		lasts := time.Duration(request.DurationUS) * time.Microsecond
-		if isSlow := request.Name == "slow"; request.Status != 200 || isSlow != (lasts > 700*time.Millisecond) {
+		if request.Status != 200 || request.Name == "slow" && lasts < 750*time.Millisecond {
 			t.Errorf("%+v", request)
 		}
-		if request.Name == "delay" && request.TimeUS < record.dials[0].TimeUS+900_000 {
-			t.Errorf("an ordinary user came before the slow ones had their places: %+v", request)
+		if request.Name != "delay" {
+			continue
+		}
+		for _, slow := range record.requests {
+			if slow.Name == "slow" && request.TimeUS < slow.TimeUS {
+				t.Errorf("an ordinary user came before the slow ones: %+v, %+v", request, slow)
+			}
 		}
 	}
 	if names["slow"] != 2 || names["delay"] != 3 || !record.ended {
@@ -66,8 +71,8 @@ func slowClients(t *testing.T, method string) {
 	mu.Lock()
 	defer mu.Unlock()
 	for _, took := range slow {
-		if took < 750*time.Millisecond || took > 1500*time.Millisecond {
-			t.Errorf("a header of 9 lines took %v, not 800 ms", took)
+		if took < 750*time.Millisecond {
+			t.Errorf("a header of 9 lines took %v, less than 800 ms", took)
 		}
 	}
 	if len(slow) != 2 {
@@ -116,7 +121,7 @@ func TestHalfOpenConnectionsAreNeverAccepted(t *testing.T) {
 			continue
 		}
 		halfOpen++
-		if *dial.ErrorKind != "half-open" || dial.DurationUS < 2_400_000 || dial.DurationUS > 4_000_000 {
+		if *dial.ErrorKind != "half-open" || dial.DurationUS < 2_400_000 {
 			t.Errorf("%+v (%s)", dial, *dial.ErrorKind)
 		}
 	}

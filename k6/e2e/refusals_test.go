@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -95,15 +96,10 @@ func TestAKilledRunLosesLessThanASecond(t *testing.T) {
 
 func waitForLines(t *testing.T, r *run, file string, wanted int) {
 	t.Helper()
-	for range 400 {
+	r.eventually(t, fmt.Sprintf("%s has %d lines", file, wanted), func() bool {
 		content, _ := os.ReadFile(filepath.Join(r.raw, file))
-		if strings.Count(string(content), "\n") >= wanted {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	_ = r.command.Process.Kill()
-	t.Fatalf("%s did not reach %d lines:\n%s", file, wanted, &r.stderr)
+		return strings.Count(string(content), "\n") >= wanted
+	})
 }
 
 // How the lab starts all instances at once: README.md states the same path, value and body.
@@ -112,12 +108,7 @@ func TestAPausedK6TellsWhenItIsReadyAndStartsWhenTold(t *testing.T) {
 	address := freeAddress(t)
 	r := start(t, "users", knobs(newBackend(t, 0).URL), "--paused", "--address", address)
 	url := "http://" + address + "/v1/status"
-	for try := 0; status(t, url) != 4; try++ {
-		if try > 400 {
-			t.Fatalf("never ready:\n%s", &r.stderr)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	r.eventually(t, "k6 is ready", func() bool { return status(t, url) == 4 })
 	time.Sleep(200 * time.Millisecond)
 	if content, _ := os.ReadFile(filepath.Join(r.raw, "dials.jsonl")); strings.Count(string(content), "\n") != 1 {
 		t.Errorf("k6 dialled while it was paused:\n%s", content)

@@ -81,6 +81,17 @@ func (r *run) wait(t *testing.T) *run {
 	return r
 }
 
+// eventually waits for what k6 is about to do: so long that only a hang lasts longer, on a busy machine too.
+func (r *run) eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Minute); !condition(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			_ = r.command.Process.Kill()
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
 // completed is a run that k6 itself must have ended in order.
 func completed(t *testing.T, script string, knobs map[string]string, args ...string) *run {
 	t.Helper()
@@ -102,4 +113,8 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func micros(us int64) time.Time { return time.UnixMicro(us) }
+// begun is when the record began, which is before the load did.
+func (r *run) begun(t *testing.T) int64 {
+	t.Helper()
+	return lines[dialLine](t, r.raw, "dials")[0].TimeUS
+}

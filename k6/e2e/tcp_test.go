@@ -114,7 +114,7 @@ func checkOneEach(t *testing.T, record record, requests int) {
 func TestAServerThatDoesNotCloseFailsTheRequestThatAskedItTo(t *testing.T) {
 	t.Parallel()
 	target, _ := answerPeers(t, answers["of a known length"], time.Minute)
-	record := completed(t, "tcp", with(knobs(target), "USERS", "1", "CLOSES_FIRST", "server", "REQUEST_TIMEOUT", "300ms")).record(t)
+	record := completed(t, "tcp", with(knobs(target), "USERS", "1", "CLOSES_FIRST", "server", "REQUEST_TIMEOUT", "2000ms")).record(t)
 	if len(record.requests) != 1 || record.requests[0].ErrorCode != 1050 || record.closes[0].Error != nil {
 		t.Errorf("%+v, %+v", record.requests, record.closes)
 	}
