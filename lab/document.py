@@ -10,7 +10,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.composer import Composer, ComposerError
+from ruamel.yaml.composer import Composer, ComposerError, MaxDepthExceededError
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
@@ -23,6 +23,7 @@ _KEPT = 512
 
 # Far deeper than any scenario; it keeps a hostile or cyclic file from exhausting the stack.
 _DEPTH_MAX = 32
+_TOO_DEEP = "nested too deeply"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ def parse(data: bytes, file: str) -> Document:
         text = data.decode()
         yaml = YAML(typ="rt", pure=True)
         yaml.Composer = _Composer
+        yaml.max_depth = _DEPTH_MAX + 1  # the whole has depth 1 there, and 0 here
         loaded = yaml.load(text)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
@@ -68,6 +70,8 @@ def parse(data: bytes, file: str) -> Document:
         raise BadInput(Problem(what, f"{file}:{error.line}", "leave it out, or put the value in quotes")) from None
     except DuplicateKeyError as error:
         raise BadInput(Problem(_duplicate(error), _place(error, file))) from None
+    except MaxDepthExceededError as error:
+        raise BadInput(Problem(_TOO_DEEP, _place(error, file))) from None
     except ComposerError as error:
         # The library's sentence goes on from its own context.
         several = "another document" in str(error.problem)
@@ -129,7 +133,8 @@ class _Reader:
 
     def plain(self, node: Any, location: Location = ()) -> object:  # noqa: ANN401 # YAML holds anything
         if len(location) > _DEPTH_MAX:
-            raise BadInput(Problem("nested too deeply", f"{self.file}:{max(self.lines.values(), default=1)}"))
+            # By aliases alone: what is written out is refused before.
+            raise BadInput(Problem(_TOO_DEEP, f"{self.file}:{max(self.lines.values(), default=1)}"))
         if isinstance(node, CommentedMap):
             return {str(key): self._item(node, key, (*location, str(key)), node.lc.key) for key in node}
         if isinstance(node, CommentedSeq):

@@ -38,9 +38,15 @@ def write(folder: Path) -> Path:
         page = report.write(folder)
     except report.ReportError as error:
         raise LabError(str(error)) from None
+    _write_index(folder)
+    return page
+
+
+def _write_index(folder: Path) -> None:
+    from analysis import report  # noqa: PLC0415 # as above
+
     if paths.RESULTS in folder.parents:
         report.write_index(paths.RESULTS)
-    return page
 
 
 def of_run(folder: Path) -> Path:
@@ -53,10 +59,12 @@ def of_run(folder: Path) -> Path:
     from analysis import report  # noqa: PLC0415 # as above
 
     try:
-        report.write(folder)
+        page = report.write(folder)
     except report.ReportError:
         verdicts.derive(folder)
-    return write(folder)
+        return write(folder)
+    _write_index(folder)
+    return page
 
 
 def newest() -> Path:

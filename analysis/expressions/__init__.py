@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from analysis.expressions.parser import parse_tree
 from analysis.expressions.tokens import ExpressionError
@@ -73,6 +74,7 @@ def respelled(text: str, column: int, exists: Callable[[str], bool]) -> str | No
     return f"{found.group()} is written {written}: a - would subtract" if found and exists(written) else None
 
 
+@lru_cache(maxsize=1024)
 def parse(text: str) -> Expression:
     """Return the expression that a text spells; raise ExpressionError with the column of what is wrong."""
     return Expression(text, parse_tree(text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -172,6 +172,8 @@ def scope(path: Sequence[str], knobs: Mapping[str, object]) -> Scope:
     return Scope(path, knobs, kernel_counters())
 
 
+# The same few names stand in every prediction, and each is looked for in all patterns.
+@lru_cache(maxsize=4096)
 def find(name: str) -> tuple[Figure, dict[str, str]] | None:
     """The figure that a name is of, with its parameters; the first of those it could be."""
     for figure in FIGURES:

@@ -29,7 +29,8 @@ class Part:
 
 _PYTHON = (
     ".venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy && .venv/bin/lint-imports"
-    " && .venv/bin/pytest --numprocesses auto tests/lab tests/analysis"
+    # Else each process compiles every module again, where the environment forbids Python to keep what it compiled.
+    " && PYTHONDONTWRITEBYTECODE= .venv/bin/pytest --numprocesses auto tests/lab tests/analysis"
 )
 _SHELL = "docker run --rm --volume $PWD:/repo:ro --workdir /repo connlab/node setup/check-shell.sh"
 _NGINX = "nginx/check-variants"

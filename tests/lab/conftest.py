@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
-from lab import paths
+from lab import paths, verdicts
 from lab.effective import Effective, resolve
 from lab.manifest import Git
+from tests.analysis.whole import make_run
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, FakeDocker, Make, Write
+
+# A busy machine is no failure of the code.
+settings.register_profile("connlab", deadline=None)
+settings.load_profile("connlab")
+
+
+@pytest.fixture(scope="session")
+def _derived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("derived")
+    verdicts.derive(make_run(folder).write())
+    return folder
+
+
+@pytest.fixture
+def derived_run(_derived: Path) -> Callable[[Path], Path]:
+    """Put a run, with all that is derived from it, into a folder; it is derived once, and copied."""
+
+    def put(folder: Path) -> Path:
+        shutil.copytree(_derived, folder)
+        return folder
+
+    return put
 
 
 @pytest.fixture

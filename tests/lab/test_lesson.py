@@ -187,12 +187,11 @@ def test_the_run_keeps_what_was_expected_and_its_end_shows_it(
 
 
 def test_the_end_of_a_series_shows_each_arm_by_its_middle_run_and_which_had_less(
-    elsewhere: Path, capsys: pytest.CaptureFixture[str]
+    elsewhere: Path, derived_run: Callable[[Path], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     places = []
     for number in (1, 2):
-        run = make_run(elsewhere / "results" / "one" / f"r{number}")
-        verdicts.derive(run.write())
+        derived_run(elsewhere / "results" / "one" / f"r{number}")
         places.append(Run(cell="few", repetition=number, status="complete", run=f"one/r{number}"))
     places.append(Run(cell="few", repetition=3))
     guess = Guess(prediction="p", figure="client.requests.failed", asks="How many fail?", unit="count", value=10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,12 @@ def folder(elsewhere: Path) -> Path:
     return make_run(found).write()
 
 
+@pytest.fixture
+def derived(elsewhere: Path, derived_run: Callable[[Path], Path]) -> Path:
+    """The same with all that is derived from it."""
+    return derived_run(elsewhere / "results" / RUN)
+
+
 def test_a_run_that_was_not_analysed_is_analysed_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("report", RUN) == ExitCode.REPRODUCED
 
@@ -40,12 +47,11 @@ def test_a_run_that_was_not_analysed_is_analysed_first(folder: Path, capsys: pyt
     assert f'href="{RUN}/report.html"' in (paths.RESULTS / "index.html").read_text()
 
 
-def test_a_run_with_a_table_that_is_damaged_within_is_analysed_again(folder: Path) -> None:
-    reports.of_run(folder)
-    damage_pages(folder / "derived" / "requests.parquet")
+def test_a_run_with_a_table_that_is_damaged_within_is_analysed_again(derived: Path) -> None:
+    damage_pages(derived / "derived" / "requests.parquet")
 
     assert call("report", RUN) == ExitCode.REPRODUCED
-    assert "100 of 103 requests failed" in (folder / "report.html").read_text()
+    assert "100 of 103 requests failed" in (derived / "report.html").read_text()
 
 
 def test_an_analysis_ends_with_the_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,8 +92,8 @@ def test_a_run_without_captures_needs_no_program_that_reads_them(folder: Path, m
     assert call("analyse", RUN) == ExitCode.INCONCLUSIVE
 
 
-def test_a_run_elsewhere_leaves_the_index_alone(folder: Path, tmp_path: Path) -> None:
-    copy = folder.rename(tmp_path / "copy")
+def test_a_run_elsewhere_leaves_the_index_alone(derived: Path, tmp_path: Path) -> None:
+    copy = derived.rename(tmp_path / "copy")
     reports.of_run(copy)
 
     assert (copy / "report.html").is_file()
@@ -95,7 +101,7 @@ def test_a_run_elsewhere_leaves_the_index_alone(folder: Path, tmp_path: Path) ->
 
 
 def test_the_newest_run_is_opened(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    derived: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened: list[str] = []
     monkeypatch.setenv("DISPLAY", ":0")
@@ -107,19 +113,19 @@ def test_the_newest_run_is_opened(
     monkeypatch.setattr(webbrowser, "open", open_page)
 
     assert call("open") == ExitCode.REPRODUCED
-    assert opened == [(folder / "report.html").as_uri()]
+    assert opened == [(derived / "report.html").as_uri()]
     assert "no browser" not in capsys.readouterr().out
 
 
 def test_without_a_screen_the_page_is_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    derived: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setattr("sys.platform", "linux")
 
     assert call("open", "--json") == ExitCode.REPRODUCED
-    assert json.loads(capsys.readouterr().out) == {"report": str(folder / "report.html"), "opened": False}
+    assert json.loads(capsys.readouterr().out) == {"report": str(derived / "report.html"), "opened": False}
 
 
 def test_where_there_is_no_run_there_is_a_way_on(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,20 +14,17 @@ from lab.cli import main
 from lab.errors import ExitCode
 from lab.series import record
 from lab.series.record import Run
-from tests.analysis.whole import make_run
 
 SERIES = "20251121T072600Z-arms-queue"
 RUN = "20251121T072640Z-few-r01"
 
 
 @pytest.fixture
-def folder(elsewhere: Path) -> Path:
+def folder(elsewhere: Path, derived_run: Callable[[Path], Path]) -> Path:
     """A run of an arm, without its series."""
-    found = elsewhere / "results" / "queue" / RUN
-    found.mkdir(parents=True)
-    run = make_run(found)
-    run.manifest |= {"scenario": "queue", "run": RUN, "series": SERIES, "cell": "few"}
-    run.write()
+    found = derived_run(elsewhere / "results" / "queue" / RUN)
+    of_arm = {"scenario": "queue", "run": RUN, "series": SERIES, "cell": "few"}
+    (found / "manifest.json").write_text(json.dumps(json.loads((found / "manifest.json").read_bytes()) | of_arm))
     return found
 
 
@@ -57,13 +55,13 @@ def test_what_is_no_arm_is_told_by_its_name_alone(folder: Path, series: str | No
 
 
 @pytest.mark.parametrize("command", [["advise", "queue/" + RUN], ["estimate", "--run", "queue/" + RUN]])
-def test_the_run_stands_first(folder: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+@pytest.mark.usefixtures("folder")
+def test_the_run_stands_first(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
     def said(*arguments: str) -> str:
         with pytest.raises(SystemExit) as end:
             main(arguments)
         assert (end.value.code or 0) == ExitCode.REPRODUCED
         return capsys.readouterr().out
 
-    said("analyse", str(folder))
     assert said(*command).startswith(f"queue/{RUN}\nthe arm 'few' of {SERIES}\n")
     assert json.loads(said(*command, "--json"))["run"] == f"queue/{RUN}"
