@@ -37,6 +37,8 @@ _NGINX = "nginx/check-variants"
 _BACKEND = "setup/check.sh java backend"
 _WORKLOADS = "setup/check.sh node k6 ./check js"
 _PAGES = "CONNLAB_READS=analysis/page/static setup/check.sh"
+# One of its tests compares the document of the columns with the code.
+_COLLECTOR = "CONNLAB_READS=docs/flows.md setup/check.sh go-check collector"
 _PRETTIER = "bash -ec '/repo/setup/node-modules.sh; npm run --silent format'"
 
 PARTS = (
@@ -107,10 +109,10 @@ PARTS = (
     Part(
         "collector",
         "the collector and flows, on real network namespaces",
-        test="CONNLAB_DOCKER_ARGUMENTS='--privileged --env CONNLAB_PRIVILEGED=1' setup/check.sh go-check collector",
+        test="CONNLAB_DOCKER_ARGUMENTS='--privileged --env CONNLAB_PRIVILEGED=1' " + _COLLECTOR,
         alone=True,
-        check="setup/check.sh go-check collector",
-        reads=("collector",),
+        check=_COLLECTOR,
+        reads=("collector", "docs/flows.md"),
         image="go-check",
         fmt="setup/check.sh --mend go-check collector gofmt -w -s .",
     ),
