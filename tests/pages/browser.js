@@ -7,6 +7,9 @@ export const PAGES = process.env.CONNLAB_PAGES;
 export const SCREENSHOTS = process.env.CONNLAB_SCREENSHOTS;
 const CHROMIUM = process.env.CONNLAB_CHROMIUM ?? "/usr/bin/chromium";
 
+// So long only a hang lasts, on a busy machine too.
+const PATIENCE_MS = 300_000;
+
 if (!PAGES) throw new Error("CONNLAB_PAGES names no folder of pages; way on: make test-pages");
 
 export const report = (run) => join(PAGES, "accept-queue-overflow", run, "report.html");
@@ -14,11 +17,12 @@ export const index = join(PAGES, "index.html");
 export const comparison = (name) => join(PAGES, "comparisons", name, "comparison.html");
 
 // Chromium's own sandbox needs privileges that the container does not have.
-export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"], timeout: PATIENCE_MS });
 
 /** Open a page; `seen` has what it said, did wrong, and asked for. */
 export async function open(browser, file, { width = 1280, height = 900, scheme = "light" } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const seen = { messages: [], errors: [], requests: [] };
   page.on("console", (message) => seen.messages.push(`${message.type()}: ${message.text()}`));
