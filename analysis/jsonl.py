@@ -84,7 +84,7 @@ class JsonLines:
 def parse(line: bytes) -> Record | None:
     """The JSON object on a line, None if there is none; NaN and infinities are no JSON."""
     try:
-        record = json.loads(line, parse_constant=_refuse)
+        record = _DECODER.decode(line.decode(json.detect_encoding(line), "surrogatepass"))
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
@@ -92,6 +92,10 @@ def parse(line: bytes) -> Record | None:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
+
+
+# As json.loads, which would make a decoder for each line.
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def why_unreadable(error: OSError) -> str:

@@ -63,7 +63,7 @@ def _answered(run: Run, found: Mapping[str, str]) -> Value:
         return joined
     low, high = status_bounds(found["status"])
     count = "SELECT count(*) AS value FROM requests WHERE status BETWEEN $low AND $high"
-    return run.resting_on(run.k6, _REQUESTS, lambda _: int(joined.rows(count, low=low, high=high)[0]["value"]))
+    return run.resting_on(run.k6, _REQUESTS, lambda _: int(joined.row(count, low=low, high=high)["value"]))
 
 
 # From the beginning of the first request to the end of the last, over all instances.
@@ -81,7 +81,7 @@ def _rate(run: Run, _: Mapping[str, str]) -> Value:
         return joined
 
     def rate(_: Window) -> Value:
-        row = joined.rows(_RATE)[0]
+        row = joined.row(_RATE)
         ok, lasted_us = int(row["ok"]), row["lasted_us"]
         return round(1e6 * ok / lasted_us, 3) if lasted_us else unknown("no time passed between first and last request")
 

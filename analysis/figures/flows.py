@@ -110,11 +110,15 @@ def _of_connections(value: Callable[[Run, Joined, list[str], Mapping[str, str]],
     return compute
 
 
-def _count(name: str) -> Compute:
-    sql = f"SELECT ({_COUNTS[name][1]})::BIGINT AS value FROM connections WHERE {_OF_SERVER}"  # noqa: S608  names of our own
+_ALL_COUNTS = f"""
+    SELECT {", ".join(f'({sql})::BIGINT AS "{name}"' for name, (_, sql) in _COUNTS.items())}
+      FROM connections WHERE {_OF_SERVER}
+"""  # noqa: S608  names of our own
 
+
+def _count(name: str) -> Compute:
     def count(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
-        return total(joined.rows(sql, instance=each)[0]["value"] for each in servers)
+        return total(joined.row(_ALL_COUNTS, instance=each)[name] for each in servers)
 
     return _of_connections(count)
 
@@ -190,7 +194,7 @@ def _waiting(run: Run, joined: Joined, instance: str, bound: str) -> Value:
     short_us = 1000 * (TIME_WAIT_MS - _TICK_SLACK_MS)
     long_us = 1000 * (TIME_WAIT_MS + timer_lateness_ms(TIME_WAIT_MS) + _TICK_SLACK_MS)
     overflows = _Overflows(samples, span.last)
-    row = joined.rows(
+    row = joined.row(
         _TIME_WAIT,
         instance=instance,
         tick_us=tick_us,
@@ -198,7 +202,7 @@ def _waiting(run: Run, joined: Joined, instance: str, bound: str) -> Value:
         short_us=short_us,
         long_us=long_us,
         overflow_us=overflows.begin_us(tick_us - long_us),
-    )[0]
+    )
     if bound == "least":
         return max(int(row["least"]) - overflows.since(tick_us - long_us), 0)
     return int(row["most"]) - max(overflows.since(tick_us - short_us) - int(row["gone"]), 0)

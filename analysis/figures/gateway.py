@@ -60,7 +60,7 @@ def _joined(sql: str, evidence: dict[Evidence, str]) -> Compute:
         kind = found.get("kind", "").replace("_", "-")
 
         def count(window: Window) -> Value:
-            return int(joined.rows(sql, from_us=window.start_us, to_us=window.end_us, kind=kind)[0]["value"])
+            return int(joined.row(sql, from_us=window.start_us, to_us=window.end_us, kind=kind)["value"])
 
         return run.resting_on(run.instances(_ROLE), evidence, count)
 

@@ -22,28 +22,27 @@ _OF_CLIENT = {Evidence.REQUESTS: "k6", Evidence.DIALS: "k6", Evidence.CLOCK: ""}
 _OF_SERVERS = {Evidence.COUNTERS: "sampler", Evidence.TICKS: "sampler"}
 
 
-def _counted(sql: str, *, proven: bool) -> Compute:
-    """A count of requests; where it is of causes, and there is anything to explain, all evidence must be sound."""
+def _by_cause(run: Run, found: Mapping[str, str]) -> Value:
+    """The requests of a cause; where there is anything to explain, all evidence must be sound."""
+    joined = run.joined
+    if isinstance(joined, Unknown):
+        return joined
+    causes = joined.row("SELECT histogram(cause) AS counts FROM attributed")["counts"] or {}
+    count = causes.get(found.get("cause", UNEXPLAINED).replace("_", "-"), 0)
+    if not causes:
+        return run.resting_on(run.k6, _REQUESTS, lambda _: count)
+    return spoilt_evidence(run, joined) or run.resting_on(run.k6, _OF_CLIENT, lambda _: count)
 
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
+
+def _with_outcome(outcome: str) -> Compute:
+    def compute(run: Run, _found: Mapping[str, str]) -> Value:
         joined = run.joined
         if isinstance(joined, Unknown):
             return joined
-        cause = found.get("cause", UNEXPLAINED).replace("_", "-")
-
-        def count(_window: object) -> Value:
-            return int(joined.rows(sql, cause=cause)[0]["value"])
-
-        if not proven or not _to_explain(joined):
-            return run.resting_on(run.k6, _REQUESTS, count)
-        spoilt = spoilt_evidence(run, joined)
-        return spoilt or run.resting_on(run.k6, _OF_CLIENT, count)
+        outcomes = joined.row("SELECT histogram(outcome) AS counts FROM cases")["counts"] or {}
+        return run.resting_on(run.k6, _REQUESTS, lambda _: outcomes.get(outcome, 0))
 
     return compute
-
-
-def _to_explain(joined: Joined) -> int:
-    return int(joined.rows("SELECT count(*) AS value FROM attributed")[0]["value"])
 
 
 # The window may begin just after the first tick that there is, and a SYN needs one before it.
@@ -70,7 +69,7 @@ def spoilt_evidence(run: Run, joined: Joined) -> Unknown | None:
             logs = {Evidence.ACCESS: "access", Evidence.ERRORS: "errors"}
             found.append(run.resting_on(servers, logs, lambda _: True))
         missing += [each for each in found if isinstance(each, Unknown)]
-    unsampled = joined.rows(_UNSAMPLED)[0]["value"]
+    unsampled = joined.row(_UNSAMPLED)["value"]
     if unsampled:
         missing.append(unknown(f"there are no samples around the SYNs of {unsampled} connections"))
     return merge(*missing) if missing else None
@@ -91,10 +90,6 @@ def _identities(status: str) -> Compute:
     return compute
 
 
-def _outcomes(outcome: str) -> Compute:
-    return _counted(f"SELECT count(*) AS value FROM cases WHERE outcome = '{outcome}' AND $cause <> ''", proven=False)  # noqa: S608  a name of our own
-
-
 _WITHOUT_PORT = """
     SELECT count(*) AS failed, count(*) FILTER (held >= ports) AS short
       FROM port_shortages JOIN instances USING (instance) WHERE role = $role
@@ -106,7 +101,7 @@ def _without_port(role: str, evidence: dict[Evidence, str]) -> Compute:
         joined, instances = run.joined, run.instances(role)
         if isinstance(joined, Unknown):
             return joined
-        found = joined.rows(_WITHOUT_PORT, role=role)[0]
+        found = joined.row(_WITHOUT_PORT, role=role)
         if not found["failed"]:
             return run.resting_on(instances, evidence, lambda _: 0)
         return spoilt_evidence(run, joined) or run.resting_on(
@@ -115,8 +110,6 @@ def _without_port(role: str, evidence: dict[Evidence, str]) -> Compute:
 
     return compute
 
-
-_BY_CAUSE = "SELECT count(*) AS value FROM attributed WHERE cause = $cause"
 
 _IDENTITY_MEANINGS = {
     "holding": ("true", "Identities that hold: both observers counted the same."),
@@ -133,16 +126,18 @@ FIGURES: tuple[Figure, ...] = (
     _figure(
         "ledger.unexplained",
         "Requests that failed, or were slower than the scenario's bound, and whose cause nothing proves.",
-        _counted(_BY_CAUSE, proven=True),
+        _by_cause,
     ),
     _figure(
         "ledger.cause.<cause>",
         "Requests that failed or were slow for this cause; [causes.md](causes.md) lists them.",
-        _counted(_BY_CAUSE, proven=True),
+        _by_cause,
     ),
-    _figure("ledger.requests.failed", "Requests that failed.", _outcomes("failed")),
+    _figure("ledger.requests.failed", "Requests that failed.", _with_outcome("failed")),
     _figure(
-        "ledger.requests.slow", "Requests that succeeded, and took longer than the scenario's bound.", _outcomes("slow")
+        "ledger.requests.slow",
+        "Requests that succeeded, and took longer than the scenario's bound.",
+        _with_outcome("slow"),
     ),
     _figure(
         "ledger.dials_without_port",

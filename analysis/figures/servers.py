@@ -157,7 +157,7 @@ def _in_window(table: str, condition: str, evidence: dict[Evidence, str] = _ACCE
 
         def count(window: Window) -> Value:
             from_us = window.start_us // resolution_us * resolution_us
-            return int(joined.rows(sql, from_us=from_us, to_us=window.end_us, code=found.get("code", ""))[0]["value"])
+            return int(joined.row(sql, from_us=from_us, to_us=window.end_us, code=found.get("code", ""))["value"])
 
         return run.resting_on(list(run.raw.access), evidence, count)
 

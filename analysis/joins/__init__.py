@@ -12,7 +12,7 @@ docs/data-format.md says how each join is made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from analysis.joins import cases, connections, hops, links, tables
@@ -41,12 +41,20 @@ class Joined:
 
     hops: tuple[Hop, ...]
     database: duckdb.DuckDBPyConnection
+    _known: dict[tuple[object, ...], Row] = field(default_factory=dict, init=False, repr=False)
 
     def rows(self, query: str, **parameters: object) -> list[Row]:
         """The rows that a query gives, each as a mapping from column to value."""
         found = self.database.execute(query, parameters)
         names = [column[0] for column in found.description]
         return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
+
+    def row(self, query: str, **parameters: object) -> Row:
+        """The one row that a query gives, as of counts; a query that comes again is not made again."""
+        key = (query, *parameters.items())
+        if key not in self._known:
+            (self._known[key],) = self.rows(query, **parameters)
+        return self._known[key]
 
 
 def join(raw: RawRun, health: Health, window: Window) -> Joined:
@@ -85,13 +93,7 @@ def story(joined: Joined, instance: str, request: int) -> Story | None:
     if not found:
         return None
     case = found[0]
-    line = {"instance": case["line_instance"], "line": case["line_line"]}
-    tries = joined.rows(
-        """SELECT tries.*, try_links.observer, try_links.flow, try_links.how
-             FROM tries LEFT JOIN try_links USING (instance, line, try)
-            WHERE instance = $instance AND line = $line ORDER BY try""",
-        **line,
-    )
+    line, tries, errors = _at_the_proxy(joined, case)
     keys = [
         (None, case["flow_observer"], case["flow_id"]),
         *((each, each["observer"], each["flow"]) for each in tries),
@@ -104,17 +106,33 @@ def story(joined: Joined, instance: str, request: int) -> Story | None:
             if observer is not None
             for flow in _of_connection(joined, observer, id_)
         ],
-        line=next(iter(joined.rows("SELECT * FROM access WHERE instance = $instance AND line = $line", **line)), None),
+        line=line,
         tries=tries,
-        errors=joined.rows(
-            """SELECT * FROM errors WHERE instance = $instance AND connection = $connection
-                  AND time_us BETWEEN $start_us - 1000000 AND $end_us ORDER BY line""",
-            instance=case["line_instance"],
-            connection=case["line_connection"],
-            start_us=case["time_us"],
-            end_us=case["end_us"],
-        ),
+        errors=errors,
     )
+
+
+def _at_the_proxy(joined: Joined, case: Row) -> tuple[Row | None, list[Row], list[Row]]:
+    """The proxy's access line of a request, the servers that it tried, and what its error log says."""
+    if case["line_line"] is None:
+        return None, [], []
+    key = {"instance": case["line_instance"], "line": case["line_line"]}
+    line = joined.row("SELECT * FROM access WHERE instance = $instance AND line = $line", **key)
+    tries = joined.rows(
+        """SELECT tries.*, try_links.observer, try_links.flow, try_links.how
+             FROM tries LEFT JOIN try_links USING (instance, line, try)
+            WHERE instance = $instance AND line = $line ORDER BY try""",
+        **key,
+    )
+    errors = joined.rows(
+        """SELECT * FROM errors WHERE instance = $instance AND connection = $connection
+              AND time_us BETWEEN $start_us - 1000000 AND $end_us ORDER BY line""",
+        instance=case["line_instance"],
+        connection=case["line_connection"],
+        start_us=case["time_us"],
+        end_us=case["end_us"],
+    )
+    return line, tries, errors
 
 
 def _of_connection(joined: Joined, observer: str, flow: int) -> list[Row]:

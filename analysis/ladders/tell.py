@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from analysis.explain import servers, views, wire
 from analysis.explain.words import printable, shown
@@ -16,6 +18,7 @@ from analysis.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from analysis.bulk import Integers
     from analysis.explain.carried import Carrier
     from analysis.joins import Joined, Row, Story
     from analysis.ladders.choose import Choice
@@ -42,6 +45,7 @@ class Teller:
 
     joined: Joined
     manifest: Manifest
+    _ticks_of: dict[str, dict[str, Integers]] = field(default_factory=dict, init=False)
 
     @cached_property
     def _hosts(self) -> dict[str, str]:
@@ -119,26 +123,30 @@ class Teller:
                 )
 
     def _queue(self, server: str, time_us: int) -> Queue | None:
-        rows = [
-            self.joined.rows(
-                f"""SELECT depth, queue_limit, overflows FROM ticks
-                    WHERE instance = $server AND listeners > 0 AND time_us {edge} ORDER BY n {order} LIMIT 1""",  # noqa: S608  texts of our own
-                server=server,
-                time_us=time_us,
-                slack_us=TICK_SLACK_US,
-            )
-            for edge, order in (("<= $time_us - $slack_us", "DESC"), (">= $time_us + $slack_us", "ASC"))
-        ]
-        if not rows[0] or not rows[1]:
+        ticks = self._ticks(server)
+        before = np.flatnonzero(ticks["time_us"] <= time_us - TICK_SLACK_US)
+        after = np.flatnonzero(ticks["time_us"] >= time_us + TICK_SLACK_US)
+        if not before.size or not after.size:
             return None
-        before, after = rows[0][0], rows[1][0]
+        last, next_ = before[-1], after[0]
         return Queue(
             server=server,
-            depth_before=before["depth"],
-            depth_after=after["depth"],
-            limit=after["queue_limit"],
-            overflows=after["overflows"] - before["overflows"],
+            depth_before=int(ticks["depth"][last]),
+            depth_after=int(ticks["depth"][next_]),
+            limit=int(ticks["queue_limit"][next_]),
+            overflows=int(ticks["overflows"][next_] - ticks["overflows"][last]),
         )
+
+    def _ticks(self, server: str) -> dict[str, Integers]:
+        """The accept queue of a server at each tick, in their order."""
+        if server not in self._ticks_of:
+            found = self.joined.database.execute(
+                """SELECT time_us, depth, queue_limit, overflows FROM ticks
+                    WHERE instance = $server AND listeners > 0 ORDER BY n""",
+                {"server": server},
+            ).fetchnumpy()
+            self._ticks_of[server] = {name: np.asarray(values, dtype=np.int64) for name, values in found.items()}
+        return self._ticks_of[server]
 
     def _events(self, story: Story) -> Iterator[Step]:
         case, client = story.case, story.case["instance"]
