@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, connlab, latest, left_behind, start, wait_until
+from .conftest import HANG_S, ROOT, connlab, latest, left_behind, start, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -27,14 +27,14 @@ def test_a_second_run_is_refused_and_an_interrupted_one_keeps_what_it_recorded()
     known, newest = folders("accept-queue-overflow"), latest("accept-queue-overflow")
     first = start("run", "accept-queue-overflow")
     try:
-        wait_until(lambda: load_has_begun(known), 60, "the first dial")
+        wait_until(lambda: load_has_begun(known), "the first dial")
         second = connlab("run", "accept-queue-healthy")
         assert second.returncode == 4
         assert str(first.pid) in second.stdout + second.stderr, "it names the run that holds the machine"
         assert "Traceback" not in second.stderr
     finally:
         os.killpg(first.pid, signal.SIGINT)
-        output, _ = first.communicate(timeout=90)
+        output, _ = first.communicate(timeout=HANG_S)
     assert "Traceback" not in output
     assert first.returncode == 4
     assert left_behind() == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from .conftest import ROOT, Run, connlab, latest, left_behind
+from .conftest import ROOT, RUNS_MAX, Run, assert_spoiled_only_by_the_machine, left_behind
 
 pytestmark = pytest.mark.e2e
 
@@ -70,18 +70,21 @@ def assert_follows_schemas(run: Run) -> None:
 
 
 def assert_reproduced(run: Run) -> None:
+    """The run's verdict; on a machine that was too busy for one, what holds all the same."""
+    assert left_behind() == []
+    if run.busy:
+        assert_spoiled_only_by_the_machine(run)
+        pytest.skip(f"inconclusive in {RUNS_MAX} runs on this busy machine: {run.busy}")
     assert run.verdict["verdict"] == "reproduced", run.output
     assert run.exit_code == 0
     assert run.manifest["status"] == "complete"
-    assert left_behind() == []
 
 
-def test_the_lab_pauses_a_server_under_load() -> None:
-    ended = connlab("run", "nginx-backlog", "--arm=small-backlog")
-    paused = Run(ended.returncode, ended.stdout + ended.stderr, latest("nginx-backlog"))
-    assert_reproduced(paused)
+def test_the_lab_pauses_a_server_under_load(run: Callable[..., Run]) -> None:
+    paused = run("nginx-backlog", arm="small-backlog")
     (action,) = paused.manifest["actions"]
-    assert 2_000_000 <= action["end_us"] - action["start_us"] < 3_000_000
+    assert action["end_us"] - action["start_us"] >= 2_000_000
+    assert_reproduced(paused)
 
 
 @pytest.fixture(scope="module")

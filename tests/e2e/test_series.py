@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from .conftest import ROOT, connlab, left_behind, start, wait_until
+from .conftest import (
+    HANG_S,
+    ROOT,
+    Run,
+    assert_spoiled_only_by_the_machine,
+    connlab,
+    left_behind,
+    start,
+    wait_until,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -80,17 +89,17 @@ def test_a_matrix_survives_a_kill_and_draws_the_border_where_the_model_does(matr
 
     killed = start("matrix", matrix, "--new")
     try:
-        wait_until(lambda: is_at_work(NAME, 2), 120, "two complete runs")
+        wait_until(lambda: is_at_work(NAME, 2), "two complete runs")
     finally:
         os.kill(killed.pid, signal.SIGKILL)
-        killed.communicate(timeout=30)
+        killed.communicate(timeout=HANG_S)
     folder, survived = latest(), complete()
     assert survived >= 2
     assert series()["status"] == "running"
 
     resumed = start("matrix", matrix)
-    output, _ = resumed.communicate(timeout=300)
-    assert resumed.returncode == 0, output
+    output, _ = resumed.communicate(timeout=HANG_S)
+    assert resumed.returncode in {0, 3}, output
     assert f"{survived} of 8 runs are complete" in output
     assert latest() == folder, "the same command goes on with the same series"
     assert left_behind() == []
@@ -99,15 +108,22 @@ def test_a_matrix_survives_a_kill_and_draws_the_border_where_the_model_does(matr
     assert found["status"] == "complete"
     assert sum(len(place["lost"]) for place in found["runs"]) <= 1
     Draft202012Validator(json.loads((ROOT / "schemas/series.schema.json").read_text())).validate(found)
+    busy = None
     for place in found["runs"]:
-        run = ROOT / "results" / place["run"]
-        manifest = json.loads((run / "manifest.json").read_text())
+        run = Run(3, output, ROOT / "results" / place["run"])
+        manifest = run.manifest
         assert (manifest["series"], manifest["cell"]) == (found["series"], place["cell"])
+        if run.verdict["verdict"] == "inconclusive":
+            assert_spoiled_only_by_the_machine(run)
+            busy = run.busy
+            continue
         knobs = {name: knob["value"] for name, knob in manifest["knobs"].items()}
         places = PLACES[knobs["backend.accept_count"], knobs["backend.max_connections"]]
-        verdict = json.loads((run / "derived/verdict.json").read_text())
-        measured = verdict["predictions"][0]["measured"]
+        measured = run.measured()
         assert measured["client.users.failed"] == max(knobs["load.users"] - places, 0), place["cell"]
+    assert resumed.returncode == (3 if busy else 0), output
+    if busy:
+        pytest.skip(f"a run is inconclusive on this busy machine: {busy}")
     assert json.loads((folder / "derived/verdict.json").read_text())["verdict"] == "reproduced"
 
 
