@@ -39,7 +39,7 @@ def analyse(run_dir: Path) -> Verdict:
         OSError: derived/ cannot be written.
     """
     raw = RawRun(run_dir, manifest.read(run_dir))
-    if any((run_dir / "raw").glob("*/capture.pcap")):
+    if any(capture.packets for capture in raw.captures.values()):
         flows.require()
     run = Run(raw)
     account = document.of_run(run)

@@ -15,9 +15,11 @@ import numpy.typing as npt
 
 from analysis.database import over_files
 from analysis.jsonl import Damage, parse, why_unreadable
+from analysis.rawfiles import descriptor_path, open_raw
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import BinaryIO
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -79,9 +81,9 @@ def read(path: Path, query: str, columns: tuple[str, ...], **parameters: object)
         parameters: further parameters of the query.
     """
     try:
-        cut = _is_cut(path)
-        with over_files() as database:
-            found = database.execute(query, {"path": str(path), **parameters}).fetchnumpy()
+        with open_raw(path) as file, over_files() as database:
+            cut = _is_cut(file)
+            found = database.execute(query, {"path": descriptor_path(file), **parameters}).fetchnumpy()
     except (OSError, duckdb.Error) as error:
         missing = why_unreadable(error) if isinstance(error, OSError) else str(error).splitlines()[0]
         return Log(Damage(missing=missing), header=False, announced=None, columns=dict.fromkeys(columns, _NOTHING))
@@ -96,11 +98,10 @@ def read(path: Path, query: str, columns: tuple[str, ...], **parameters: object)
     )
 
 
-def _is_cut(path: Path) -> bool:
+def _is_cut(file: BinaryIO) -> bool:
     """Whether the last line broke off: it has no line feed and is no record."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(size - _TAIL_BYTES, 0))
-        tail = file.read()
+    size = file.seek(0, 2)
+    file.seek(max(size - _TAIL_BYTES, 0))
+    tail = file.read()
     last = tail[tail.rfind(b"\n") + 1 :]
     return bool(last.strip()) and parse(last) is None

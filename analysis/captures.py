@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.jsonl import Record, integer, parse
+from analysis.rawfiles import open_raw
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +22,7 @@ class Capture:
     """How one capture went.
 
     Attributes:
-        packets: whether there is a pcap file.
+        packets: whether there is a pcap file, or something else under its name.
         report: capture.json, None if it is missing, broken or of another version: the capture did not end in order.
     """
 
@@ -45,14 +47,15 @@ class Capture:
 
 
 def read(folder: Path) -> Capture:
-    """Return what an instance's folder says of its capture; it never raises."""
+    """Return what a collector's folder says of its capture; it never raises."""
     try:
-        report = parse((folder / "capture.json").read_bytes())
+        with open_raw(folder / "capture.json") as file:
+            report = parse(file.read())
     except OSError:
         report = None
     if report is not None and report.get("schema") != SCHEMA:
         report = None
-    return Capture(packets=(folder / "capture.pcap").is_file(), report=report)
+    return Capture(packets=os.path.lexists(folder / "capture.pcap"), report=report)
 
 
 def whole_until_us(capture: Capture, reduction: Reduction) -> int | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis import bulk
 from analysis.jsonl import Damage, JsonLines, Record, integer, kind_of
+from analysis.rawfiles import open_raw
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +71,7 @@ class Client:
 
 
 def read(folder: Path) -> Client:
-    """Return what raw/<instance>/ of a k6 instance holds; it never raises."""
+    """Return what the folder that a k6 instance wrote to holds; it never raises."""
     live = None
     for _, record in JsonLines(folder / "live.jsonl"):
         live = record or live
@@ -162,7 +163,8 @@ _DIALS = f"""
 def _dropped_iterations(summary: Path, live: Record | None) -> int | None:
     """What k6 says at its end, or failing that said last; k6 leaves the metric out when it is zero."""
     try:
-        document: Any = json.loads(summary.read_bytes())
+        with open_raw(summary) as file:
+            document: Any = json.load(file)
         metrics = document["metrics"]
         return int(metrics["dropped_iterations"]["values"]["count"]) if "dropped_iterations" in metrics else 0
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
@@ -171,7 +173,7 @@ def _dropped_iterations(summary: Path, live: Record | None) -> int | None:
 
 def _log_errors(path: Path) -> int | None:
     try:
-        with path.open("rb") as file:
+        with open_raw(path) as file:
             return sum(1 for line in file if _LOG_ERROR.search(line))
     except OSError:
         return None

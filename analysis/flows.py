@@ -12,17 +12,21 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import duckdb
 
 from analysis.database import over_files
+from analysis.jsonl import why_unreadable
+from analysis.rawfiles import descriptor_path, open_raw
 
 SCHEMA = "connlab.flows/1"
 
 _ENVIRONMENT = "CONNLAB_FLOWS"
 _EXPORTED = Path(__file__).resolve().parents[1] / ".cache" / "bin" / "flows"
 _WAY_ON = f"way on: `make setup` makes it, or {_ENVIRONMENT} names one"
+
+_CAPTURE = "capture.pcap"
 
 _ALL_READ = 0
 _PART_READ = 3
@@ -70,32 +74,42 @@ def require() -> None:
     """
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        (scratch / "capture.pcap").write_bytes(_EMPTY_CAPTURE)
+        (scratch / _CAPTURE).write_bytes(_EMPTY_CAPTURE)
         losses = reduce(scratch, scratch / "flows.parquet").losses
     if losses:
         raise FlowsError("; ".join(losses))
 
 
 def reduce(folder: Path, out: Path) -> Reduction:
-    """Reduce capture.pcap of an instance's folder; it never raises.
+    """Reduce capture.pcap of a collector's folder; it never raises.
 
     Args:
-        folder: the instance's raw files.
+        folder: the collector's raw files.
         out: the Parquet file to write.
     """
-    if not (folder / "capture.pcap").is_file():
-        return Reduction(None, None, ())
-    program = _program()
-    if isinstance(program, str):
-        return Reduction(None, None, (program,))
-    # A path from where the capture lies, so that messages are the same wherever a run is analysed.
-    command = [str(program), "--out", str(out.resolve()), "capture.pcap"]
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+        capture = open_raw(folder / _CAPTURE)
+    except FileNotFoundError:
+        return Reduction(None, None, ())
+    except OSError as error:
+        return Reduction(None, None, (f"{_CAPTURE}: {why_unreadable(error)}",))
+    with capture:
+        program = _program()
+        return Reduction(None, None, (program,)) if isinstance(program, str) else _reduce(program, capture, out)
+
+
+def _reduce(program: Path, capture: BinaryIO, out: Path) -> Reduction:
+    name = descriptor_path(capture)
+    command = [str(program), "--out", str(out), name]
+    try:
+        done = subprocess.run(
+            command, pass_fds=(capture.fileno(),), capture_output=True, text=True, errors="replace", check=False
+        )
     except OSError as error:
         return Reduction(None, None, (f"{program}: {error.strerror}",))
     if done.returncode not in (_ALL_READ, _PART_READ) or not out.is_file():
-        return Reduction(None, None, (_last_line(done.stderr, done.returncode),))
+        # Messages are the same wherever a run is analysed.
+        return Reduction(None, None, (_last_line(done.stderr, done.returncode).replace(name, _CAPTURE),))
     return _read(out)
 
 
@@ -139,7 +153,7 @@ def _losses(summary: dict[str, Any]) -> list[str]:
     packets = summary["packets"]
     return [
         *(
-            f"capture.pcap is unreadable from byte {each['byte']} on ({each['why']}); {packets} packets were read"
+            f"{_CAPTURE} is unreadable from byte {each['byte']} on ({each['why']}); {packets} packets were read"
             for each in summary["unreadable"]
         ),
         *(f"{summary[key]} of {packets} packets {why}" for key, why in _SKIPPED.items() if summary[key]),

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, BinaryIO, NoReturn, TypeAlias
+
+from analysis.rawfiles import open_raw
 
 Record: TypeAlias = dict[str, Any]
 
@@ -58,12 +60,12 @@ class JsonLines:
     def __iter__(self) -> Iterator[tuple[int, Record | None]]:
         """Yield each line's number, from 1, and its record, None where it is none; blank lines are passed over."""
         try:
-            with self.path.open("rb") as file:
+            with open_raw(self.path) as file:
                 yield from self._lines(file)
         except OSError as error:
             self.damage.missing = why_unreadable(error)
 
-    def _lines(self, file: Any) -> Iterator[tuple[int, Record | None]]:  # noqa: ANN401  BufferedReader, which has no public generic
+    def _lines(self, file: BinaryIO) -> Iterator[tuple[int, Record | None]]:
         number = 0
         while line := file.readline(LINE_BYTES_MAX):
             number += 1

@@ -88,6 +88,13 @@ class Host(_Part):
     cpus: Annotated[int, Field(gt=0)] | None = None
 
 
+class Removed(_Part):
+    """A raw file that was no plain file when its container had ended; the lab removed it."""
+
+    file: str
+    was: str
+
+
 class Tolerance(_Part):
     """What a run may leave open; None where the manifest does not say."""
 
@@ -111,6 +118,7 @@ class Manifest(_Part):
     phases: list[Phase] = []
     actions: list[Action] = []
     exits: dict[str, int | None] = {}
+    removed: list[Removed] = []
     slow_ms: Annotated[int, Field(gt=0)] | None = None
     tolerance: Tolerance = Tolerance()
     predictions: list[Prediction] = []

@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from analysis.jsonl import why_unreadable
+from analysis.rawfiles import open_raw
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,7 +112,7 @@ def refusal(path: Path) -> str | None:
 def _problem(path: Path, read: Callable[[mmap.mmap], object]) -> str | None:
     """What keeps a capture from being read, None if nothing does."""
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with open_raw(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             read(content)
     except OSError as error:
         return why_unreadable(error)

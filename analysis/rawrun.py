@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis import access, captures, client, flows, samples, scrapes, window
+from analysis.rawfiles import Places, places
 
 if TYPE_CHECKING:
     from analysis.bulk import Log
@@ -42,41 +43,44 @@ class RawRun:
     @cached_property
     def samples(self) -> dict[str, Samples]:
         """What the collector of each instance sampled."""
-        return {instance: samples.read(self.raw(instance) / "samples.jsonl") for instance in self.instances}
+        return {instance: samples.read(self.places.collector(instance, "samples.jsonl")) for instance in self.instances}
 
     @cached_property
     def clients(self) -> dict[str, Client]:
         """What each k6 instance recorded."""
-        return {instance: client.read(self.raw(instance)) for instance in self.manifest.of_role("k6")}
+        return {instance: client.read(self.places.role(instance)) for instance in self.manifest.of_role("k6")}
 
     @cached_property
     def tomcat(self) -> dict[str, Scrape]:
         """What was scraped from each backend's connector."""
         backends = self.manifest.of_role("backend")
-        return {instance: scrapes.read(self.raw(instance) / "tomcat.jsonl") for instance in backends}
+        return {instance: scrapes.read(self.places.collector(instance, "tomcat.jsonl")) for instance in backends}
 
     @cached_property
     def stub_status(self) -> dict[str, Scrape]:
         """What was scraped from each nginx."""
         proxies = self.manifest.of_role("nginx")
-        return {instance: scrapes.read(self.raw(instance) / "stub_status.jsonl", body=str) for instance in proxies}
+        return {
+            instance: scrapes.read(self.places.collector(instance, "stub_status.jsonl"), body=str)
+            for instance in proxies
+        }
 
     @cached_property
     def gateway(self) -> dict[str, Scrape]:
         """What was scraped from the gateway."""
         gateways = self.manifest.of_role("gateway")
-        return {instance: scrapes.read(self.raw(instance) / "gateway.jsonl") for instance in gateways}
+        return {instance: scrapes.read(self.places.collector(instance, "gateway.jsonl")) for instance in gateways}
 
     @cached_property
     def gateway_dials(self) -> dict[str, Log]:
         """The gateway's dials to the backends."""
         gateways = self.manifest.of_role("gateway")
-        return {instance: client.read_dials(self.raw(instance) / "dials.jsonl") for instance in gateways}
+        return {instance: client.read_dials(self.places.role(instance, "dials.jsonl")) for instance in gateways}
 
     @cached_property
     def access(self) -> dict[str, Log]:
         """The access log of the proxy."""
-        return {instance: access.read(self.raw(instance) / "access.jsonl") for instance in self.manifest.proxies}
+        return {instance: access.read(self.places.role(instance, "access.jsonl")) for instance in self.manifest.proxies}
 
     @cached_property
     def captures(self) -> dict[str, Capture]:
@@ -84,7 +88,7 @@ class RawRun:
         knobs = self.manifest.knobs
         modes = [knobs[name].value if name in knobs else None for name in ("capture.mode", "capture.client")]
         due = [each for role in captures.expected(self.manifest.path, *modes) for each in self.manifest.of_role(role)]
-        found = {instance: captures.read(self.raw(instance)) for instance in self.instances}
+        found = {instance: captures.read(self.places.collector(instance)) for instance in self.instances}
         return {
             instance: capture
             for instance, capture in found.items()
@@ -97,7 +101,8 @@ class RawRun:
         folder = Path(tempfile.mkdtemp(prefix="connlab-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return {
-            instance: flows.reduce(self.raw(instance), folder / f"{instance}.parquet") for instance in self.captures
+            instance: flows.reduce(self.places.collector(instance), folder / f"{instance}.parquet")
+            for instance in self.captures
         }
 
     @property
@@ -105,6 +110,7 @@ class RawRun:
         """Every instance of every role, in the manifest's order."""
         return [instance for role in self.manifest.instances.values() for instance in role]
 
-    def raw(self, instance: str) -> Path:
-        """The folder of an instance's raw files."""
-        return self.folder / "raw" / instance
+    @cached_property
+    def places(self) -> Places:
+        """Where the raw files lie."""
+        return places(self.folder)

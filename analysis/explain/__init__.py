@@ -67,7 +67,7 @@ def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> E
     stories = [story for key in keys if (story := joins.story(joined, *key)) is not None]
     nexts = [carried.next_us(joined, story.case) for story in stories]
     carriers = [carried.of_story(story, next_us) for story, next_us in zip(stories, nexts, strict=True)]
-    unread = list(carried.read(raw.folder, [each for of_story in carriers for each in of_story]))
+    unread = list(carried.read(raw.places, [each for of_story in carriers for each in of_story]))
     known = causes.read(raw.folder)
     accounts = [
         narrator.tell(
@@ -122,4 +122,4 @@ def _problems(raw: RawRun, checked: Health) -> Iterator[str]:
             yield f"{problem.instrument}: {problem.message}"
     for instance, reduction in raw.reductions.items():
         for loss in reduction.losses:
-            yield f"raw/{instance}: {loss}"
+            yield f"{raw.places.shown(raw.places.collector(instance))}: {loss}"

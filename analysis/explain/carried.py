@@ -12,10 +12,10 @@ from analysis.slack import CLOCK_SLACK_US
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from analysis.joins import Joined, Row, Story
     from analysis.packets import Connection, Packet
+    from analysis.rawfiles import Places
 
 # How much later than its log says a proxy may close the connection of a try.
 _CLOSE_SLACK_US = 50_000
@@ -90,22 +90,22 @@ def next_us(joined: Joined, case: Row) -> int | None:
     return None if time_us is None else int(time_us)
 
 
-def read(folder: Path, carriers: Iterable[Carrier]) -> Iterator[str]:
+def read(places: Places, carriers: Iterable[Carrier]) -> Iterator[str]:
     """Read the packets of all carriers, each capture once; yield what is wrong with a capture.
 
     Args:
-        folder: the run's.
+        places: of the run's raw files.
         carriers: of any number of requests.
     """
     of_observer: dict[str, list[Carrier]] = defaultdict(list)
     for carrier in carriers:
         of_observer[carrier.observer].append(carrier)
     for observer, found in of_observer.items():
-        extract = packets.extract(folder / wire.file_of(observer), [carrier.connection for carrier in found])
+        extract = packets.extract(places.collector(observer, "capture.pcap"), [carrier.connection for carrier in found])
         for carrier, of_carrier in zip(found, extract.packets, strict=True):
             carrier.packets = of_carrier if carrier.is_first_hop else _first_exchange(of_carrier)
         if extract.problem is not None:
-            yield f"{wire.file_of(observer)}: {extract.problem}; what comes before it is told"
+            yield f"{wire.file_of(places, observer)}: {extract.problem}; what comes before it is told"
 
 
 def _first_exchange(found: tuple[Packet, ...]) -> tuple[Packet, ...]:

@@ -12,22 +12,25 @@ if TYPE_CHECKING:
 
     from analysis.explain.account import Note
     from analysis.joins import Row
+    from analysis.rawfiles import Places
 
 
-def tell(case: Row, close: Row | None, dial_notes: tuple[Note, ...]) -> Iterator[Event]:
+def tell(case: Row, close: Row | None, dial_notes: tuple[Note, ...], places: Places) -> Iterator[Event]:
     """Tell a request as its client saw it.
 
     Args:
         case: its row of analysis.joins.cases.
         close: when and how its connection ended; None if that is not recorded, or came after another request.
         dial_notes: what else was seen as the dial began.
+        places: of the run's raw files.
     """
     observer = case["instance"]
-    requests = f"raw/{observer}/requests.jsonl", f"id {case['id']}"
+    requests = places.shown(places.role(observer, "requests.jsonl")), f"id {case['id']}"
+    dials = places.shown(places.role(observer, "dials.jsonl")), f"id {case['dial']}"
     who = f"user {case['vu']}, iteration {case['iteration']}"
     yield Event(case["time_us"], observer, f"begins {shown(case['name'])} ({who})", *requests)
     if case["dial_time_us"] is not None:
-        yield from _dial(case, dial_notes)
+        yield from _dial(case, dials, dial_notes)
     if case["duration_us"] > 0:
         # Two clocks read one after the other: it is connected before it sends.
         connected_us = (case["dial_time_us"] or 0) + (case["dial_duration_us"] or 0)
@@ -40,16 +43,11 @@ def tell(case: Row, close: Row | None, dial_notes: tuple[Note, ...]) -> Iterator
     if close is not None:
         how = f" ({shown(close['error'])})" if close["error"] else ""
         text = f"closes the connection{how}; {close['bytes_sent']:,} bytes sent, {close['bytes_received']:,} received"
-        yield Event(close["time_us"], observer, text, *_dial_source(case))
+        yield Event(close["time_us"], observer, text, *dials)
 
 
-def _dial_source(case: Row) -> tuple[str, str]:
-    return f"raw/{case['instance']}/dials.jsonl", f"id {case['dial']}"
-
-
-def _dial(case: Row, notes: tuple[Note, ...]) -> Iterator[Event]:
+def _dial(case: Row, source: tuple[str, str], notes: tuple[Note, ...]) -> Iterator[Event]:
     observer, began_us, took = case["instance"], case["dial_time_us"], ms(case["dial_duration_us"])
-    source = _dial_source(case)
     if case["reused"]:
         text = f"takes the connection of dial {case['dial']}, begun {ms(case['time_us'] - began_us)} ago"
         yield Event(case["time_us"] + case["blocked_us"], observer, text, *source)

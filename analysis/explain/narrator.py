@@ -61,11 +61,11 @@ class Narrator:
         dial_notes = () if first_hop else self._server_notes(self.hosts.get(remote), case["dial_time_us"])
         accepted = self._acceptances(story)
         events: list[Event] = [
-            *client.tell(case, close, dial_notes),
+            *client.tell(case, close, dial_notes, self.raw.places),
             *(self._accepts(case, prefix, each) for prefix, each in accepted.items()),
             *(event for carrier in carriers for event in self._packets(carrier)),
             *self._handler(case, carriers, accepted),
-            *proxy.tell(story, _asked_us(case, first_hop), self.name, self._try_notes),
+            *proxy.tell(story, _asked_us(case, first_hop), self.name, self._try_notes, self.raw.places),
             *actions.tell(case, self.raw.manifest.actions, self._servers(case)),
         ]
         return Account(
@@ -96,7 +96,7 @@ class Narrator:
             # One capture's notes are enough, and Tomcat's state changes little from SYN to SYN.
             return () if carrier.is_repeated else self._server_notes(server, time_us, with_tomcat=syn == 1)
 
-        told = wire.tell(carrier.packets, *self._ends(carrier), carrier.observer, notes)
+        told = wire.tell(carrier.packets, self._ends(carrier), carrier.observer, self._file(carrier), notes)
         return wire.shorten(told)
 
     def _try_notes(self, each: Row) -> tuple[Note, ...]:
@@ -111,8 +111,8 @@ class Narrator:
             filter(
                 None,
                 [
-                    queues.accept_queue(self.raw.samples.get(server), server, time_us),
-                    queues.tomcat(self.raw.tomcat.get(server), server, time_us) if with_tomcat else None,
+                    queues.accept_queue(self.raw, server, time_us),
+                    queues.tomcat(self.raw, server, time_us) if with_tomcat else None,
                 ],
             )
         )
@@ -131,8 +131,9 @@ class Narrator:
     def _accepts(self, case: Row, prefix: str, accepted: Acceptance) -> Event:
         server = case[f"{prefix}_to_instance"]
         at_us = accepted.earliest_us if accepted.latest_us is None else accepted.latest_us
-        tomcat = queues.tomcat(self.raw.tomcat.get(server), server, at_us)
-        return servers.tell_acceptance(accepted, server, case["end_us"], (tomcat,) if tomcat else ())
+        tomcat = queues.tomcat(self.raw, server, at_us)
+        samples = queues.samples_file(self.raw, server)
+        return servers.tell_acceptance(accepted, server, case["end_us"], samples, (tomcat,) if tomcat else ())
 
     def _handler(self, case: Row, carriers: list[Carrier], accepted: dict[str, Acceptance]) -> Iterator[Event]:
         """How long the backend took."""
@@ -140,7 +141,7 @@ class Narrator:
             server = case[f"{prefix}_to_instance"]
             carrier = next((each for each in carriers if self._is_of(each, case, prefix)), None)
             if carrier is not None and server in self.raw.manifest.of_role(_BACKEND):
-                file = wire.file_of(carrier.observer)
+                file = self._file(carrier)
                 yield from servers.tell_handler(carrier.packets, accepted.get(prefix), case, server, file)
 
     @staticmethod
@@ -150,9 +151,12 @@ class Narrator:
     def _ends(self, carrier: Carrier) -> tuple[str, str]:
         return self.name(*carrier.connection.client), self.name(*carrier.connection.server)
 
+    def _file(self, carrier: Carrier) -> str:
+        return wire.file_of(self.raw.places, carrier.observer)
+
     def _view(self, carrier: Carrier) -> View:
         name = " → ".join(self._ends(carrier))
-        return views.of_connection(name, carrier.connection, carrier.packets, wire.file_of(carrier.observer))
+        return views.of_connection(name, carrier.connection, carrier.packets, self._file(carrier))
 
     def _missing(self, story: Story, carriers: list[Carrier]) -> Iterator[str]:
         case = story.case
@@ -165,7 +169,7 @@ class Narrator:
             yield "its packets: none of the connections in the captures is certainly its own"
         for carrier in carriers:
             if not carrier.packets:
-                yield f"its packets: {wire.file_of(carrier.observer)} has nothing of that time on its connection"
+                yield f"its packets: {self._file(carrier)} has nothing of that time on its connection"
         proxy = next((role for role in self.raw.manifest.path if role in PROXIES), None)
         if proxy is None:
             return

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from analysis.explain.account import Note
     from analysis.joins import Row, Story
+    from analysis.rawfiles import Places
 
 MILLISECOND_US = 1_000
 _SECOND_US = 1_000_000
@@ -22,6 +23,7 @@ def tell(
     asked_us: int,
     name: Callable[[str | None, int | None], str],
     notes: Callable[[Row], tuple[Note, ...]],
+    places: Places,
 ) -> Iterator[Event]:
     """Tell a request as the proxy saw it; nothing if its access log has no line of it.
 
@@ -31,11 +33,13 @@ def tell(
             that they may seem to be before what they follow.
         name: gives an address and a port the name of whose they are.
         notes: what else was seen as it turned to a server.
+        places: of the run's raw files.
     """
     line = story.line
     if line is None:
         return
-    observer, file = line["instance"], f"raw/{line['instance']}/access.jsonl"
+    observer = line["instance"]
+    file, error_log = (places.shown(places.role(observer, name)) for name in ("access.jsonl", "error.log"))
 
     last_us = asked_us
 
@@ -51,9 +55,8 @@ def tell(
         for error in [each for each in untold if each["time_us"] <= time_us]:
             untold.remove(error)
             text = f"error log: {shown(error['text'])}"
-            source = f"raw/{observer}/error.log", f"line {error['line']}"
             at_us = min(time_us, error["time_us"] + _SECOND_US)
-            yield Event(at_us, observer, text, *source, resolution_us=_SECOND_US)
+            yield Event(at_us, observer, text, error_log, f"line {error['line']}", resolution_us=_SECOND_US)
 
     took_ms = round(1000 * (line["request_time"] or 0))
     end_us = 1000 * line["time_ms"]

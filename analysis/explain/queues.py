@@ -13,20 +13,26 @@ from analysis.samples import TICK_SLACK_US
 
 if TYPE_CHECKING:
     from analysis.jsonl import Record
+    from analysis.rawrun import RawRun
     from analysis.samples import Samples
-    from analysis.scrapes import Scrape
 
 _OVERFLOWS, _DROPS = "TcpExt.ListenOverflows", "TcpExt.ListenDrops"
 
 
-def accept_queue(samples: Samples | None, server: str, time_us: int) -> Note | None:
+def samples_file(raw: RawRun, server: str) -> str:
+    """The file of a server's samples, below the run's folder."""
+    return raw.places.shown(raw.places.collector(server, "samples.jsonl"))
+
+
+def accept_queue(raw: RawRun, server: str, time_us: int) -> Note | None:
     """The accept queue before and after a moment, and what was counted between; None if there are no such samples.
 
     Args:
-        samples: the server's, None if there are none.
-        server: its name.
+        raw: the run.
+        server: the server's name.
         time_us: the moment, Unix epoch.
     """
+    samples = raw.samples.get(server)
     if samples is None:
         return None
     times_us = [tick.time_us for tick in samples.ticks]
@@ -44,7 +50,7 @@ def accept_queue(samples: Samples | None, server: str, time_us: int) -> Note | N
         else f"held {depths[0]} {before_ms:.0f} ms before, {depths[1]} {after_ms:.0f} ms after"
     )
     text = f"accept queue of {server} {held}; in between, {_steps(samples, before, after)}"
-    return Note(text, f"raw/{server}/samples.jsonl", "the ticks around each moment")
+    return Note(text, samples_file(raw, server), "the ticks around each moment")
 
 
 def _depth(samples: Samples, tick: int) -> str | None:
@@ -75,8 +81,9 @@ def _step(samples: Samples, name: str, before: int, after: int) -> str | None:
     return "+0" if last == first else f"+{last - first} ({first} → {last})"
 
 
-def tomcat(scrape: Scrape | None, server: str, time_us: int) -> Note | None:
+def tomcat(raw: RawRun, server: str, time_us: int) -> Note | None:
     """Tomcat's connections and threads at the scrape nearest to a moment; None if there is none."""
+    scrape = raw.tomcat.get(server)
     if scrape is None or not scrape.times_us:
         return None
     at = min(range(len(scrape.times_us)), key=lambda index: abs(scrape.times_us[index] - time_us))
@@ -92,7 +99,8 @@ def tomcat(scrape: Scrape | None, server: str, time_us: int) -> Note | None:
         return None
     when = f"{ms(abs(since_us))} {'before' if since_us < 0 else 'after'}"
     text = f"Tomcat of {server}, read {when}: {', '.join(found)}"
-    return Note(text, f"raw/{server}/tomcat.jsonl", "the reading nearest to each moment")
+    file = raw.places.shown(raw.places.collector(server, "tomcat.jsonl"))
+    return Note(text, file, "the reading nearest to each moment")
 
 
 def _of(number: int, most: int | None) -> str:

@@ -54,16 +54,17 @@ def acceptance(case: Row, prefix: str, served_us: int | None) -> Acceptance | No
     return Acceptance(queued_us, after_us if latest_us is None else min(after_us, latest_us), latest_us)
 
 
-def tell_acceptance(found: Acceptance, server: str, end_us: int, notes: tuple[Note, ...]) -> Event:
+def tell_acceptance(found: Acceptance, server: str, end_us: int, samples: str, notes: tuple[Note, ...]) -> Event:
     """Tell when a server accepted a connection: they leave the queue in the order in which they came.
 
     Args:
         found: the bounds.
         server: its name.
         end_us: when the request ended.
+        samples: the file of its samples.
         notes: what else was seen.
     """
-    source = f"raw/{server}/samples.jsonl", "the ticks around each moment"
+    source = samples, "the ticks around each moment"
     if found.latest_us is None or found.earliest_us >= end_us:
         waited = ms(end_us - found.queued_us)
         text = f"has not accepted the connection yet: it is in the accept queue, for {waited} now"

@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
     from analysis.explain.account import Note
     from analysis.packets import Packet
+    from analysis.rawfiles import Places
 
 
 # What of one connection a reader may want to read.
 _EVENTS_MAX = 40
 
 
-def file_of(observer: str) -> str:
+def file_of(places: Places, observer: str) -> str:
     """The capture of an instance, below the run's folder."""
-    return f"raw/{observer}/capture.pcap"
+    return places.shown(places.collector(observer, "capture.pcap"))
 
 
 @dataclass(slots=True)
@@ -53,12 +54,14 @@ class _Teller:
     Attributes:
         sides: the client's by True, the server's by False.
         observer: whose capture it is.
+        file: the capture.
         notes: what else was seen at a SYN's time: by its number and its time.
         syns: the client's SYNs, by number → whether something answered before the next one.
     """
 
     sides: dict[bool, _Side]
     observer: str
+    file: str
     notes: Callable[[int, int], tuple[Note, ...]]
     syns: dict[int, bool]
     events: list[Event] = field(default_factory=list)
@@ -129,7 +132,7 @@ class _Teller:
         self.events.append(self._event(packet, text, f"frame {packet.number}", notes))
 
     def _event(self, packet: Packet, text: str, place: str, notes: tuple[Note, ...] = ()) -> Event:
-        return Event(packet.time_us, f"wire@{self.observer}", text, file_of(self.observer), place, notes)
+        return Event(packet.time_us, f"wire@{self.observer}", text, self.file, place, notes)
 
 
 def _is_before(seq: int, other: int | None) -> bool:
@@ -139,21 +142,21 @@ def _is_before(seq: int, other: int | None) -> bool:
 
 def tell(
     packets: Sequence[Packet],
-    client: str,
-    server: str,
+    ends: tuple[str, str],
     observer: str,
+    file: str,
     notes: Callable[[int, int], tuple[Note, ...]],
 ) -> list[Event]:
     """Tell the packets of one connection.
 
     Args:
         packets: in the order of the capture.
-        client: the name of its client's socket.
-        server: the name of its server's.
+        ends: the names of its client's socket and of its server's.
         observer: whose capture it is.
+        file: the capture.
         notes: what else was seen at a SYN's time: by its number and its time.
     """
-    teller = _Teller({True: _Side(client), False: _Side(server)}, observer, notes, answered_syns(packets))
+    teller = _Teller({True: _Side(ends[0]), False: _Side(ends[1])}, observer, file, notes, answered_syns(packets))
     for packet in packets:
         teller.tell(packet)
     teller.end_run()

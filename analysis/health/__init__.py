@@ -25,6 +25,7 @@ def examine(raw: RawRun) -> Health:
         sampler.examine_clock(raw.samples.values(), window),
         host.examine(raw, window),
         *([k6.examine_users(raw)] if raw.clients else []),
+        *([_examine_removed(raw)] if raw.manifest.removed else []),
         *filter(None, [arrivals.examine(raw, window), kept.examine(raw, window)]),
         *(sampler.examine(instance, samples, window) for instance, samples in raw.samples.items()),
         *(
@@ -48,13 +49,23 @@ def examine(raw: RawRun) -> Health:
             servers.examine_access(instance, log, _exits(raw, instance), _status(raw, instance), _answers(raw))
             for instance, log in raw.access.items()
         ),
-        *(servers.examine_errors(instance, raw.raw(instance) / "error.log") for instance in raw.access),
+        *(servers.examine_errors(instance, raw.places.role(instance, "error.log")) for instance in raw.access),
         *(
-            servers.examine_capture(instance, capture, raw.reductions[instance], raw.raw(instance) / "capture.pcap")
+            servers.examine_capture(
+                instance, capture, raw.reductions[instance], raw.places.collector(instance, "capture.pcap")
+            )
             for instance, capture in raw.captures.items()
         ),
     ]
     return Health({report.instrument: report for report in reports})
+
+
+def _examine_removed(raw: RawRun) -> Report:
+    """Report on names that the lab removed after the run; the reader of each finds its file missing."""
+    report = Report("raw", {"removed": len(raw.manifest.removed)})
+    for each in raw.manifest.removed:
+        report.add(f"{each.file} was {each.was}, not a file of its own: the lab removed it")
+    return report
 
 
 def _exits(raw: RawRun, instance: str) -> list[int | None]:

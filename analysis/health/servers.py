@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from analysis import limits, packets, scrapes, timeline
 from analysis.health import k6
 from analysis.health.problems import Evidence, Report
-from analysis.jsonl import integer
+from analysis.jsonl import integer, why_unreadable
+from analysis.rawfiles import open_raw
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,11 +113,9 @@ def examine_errors(instance: str, error_log: Path) -> Report:
     """Report on a proxy's error log: it is there from the proxy's start on, also if it has no line."""
     report = Report(f"errors/{instance}")
     try:
-        error_log.open("rb").close()
-    except FileNotFoundError:
-        report.add("error.log: missing", Evidence.ERRORS)
+        open_raw(error_log).close()
     except OSError as error:
-        report.add(f"error.log: {error.strerror}", Evidence.ERRORS)
+        report.add(f"error.log: {why_unreadable(error)}", Evidence.ERRORS)
     return report
 
 

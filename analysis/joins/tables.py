@@ -6,6 +6,7 @@ health of the instruments says so.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from analysis.client import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
 from analysis.database import in_memory
 from analysis.jsonl import integer
 from analysis.manifest import TRAFFIC_PORT
+from analysis.rawfiles import descriptor_path, open_raw
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -148,20 +150,20 @@ def _load_clients(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     _create(database, "dials", {"instance": "VARCHAR", **_DIALS})
     _create(database, "closes", {"instance": "VARCHAR", **_CLOSES})
     for instance in raw.manifest.of_role("k6"):
-        folder = raw.raw(instance)
+        folder = raw.places.role(instance)
         _read_json(database, "requests", instance, folder / "requests.jsonl")
         _read_json(database, "dials", instance, folder / "dials.jsonl")
         _read_json(database, "closes", instance, folder / "dials.jsonl")
     # The gateway writes the same record of its connections to the backends.
     for instance in raw.manifest.of_role("gateway"):
-        _read_json(database, "dials", instance, raw.raw(instance) / "dials.jsonl")
-        _read_json(database, "closes", instance, raw.raw(instance) / "dials.jsonl")
+        for table in ("dials", "closes"):
+            _read_json(database, table, instance, raw.places.role(instance, "dials.jsonl"))
 
 
 def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     _create(database, "access", {"instance": "VARCHAR", "line": "BIGINT", **_ACCESS})
     for instance in raw.manifest.proxies:
-        _read_json(database, "access", instance, raw.raw(instance) / "access.jsonl")
+        _read_json(database, "access", instance, raw.places.role(instance, "access.jsonl"))
     _tell_processes_apart(database, raw, "access", "1000 * time_ms", resolution_us=1)
 
 
@@ -208,11 +210,8 @@ def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, p
          WHERE {whole} {once}
     """  # noqa: S608  names of our own
     # A file that is not there or cannot be read at all: its instrument's health says so.
-    if path.is_file():
-        try:
-            database.execute(query, {"instance": instance, "path": str(path)})
-        except duckdb.Error:
-            return
+    with contextlib.suppress(OSError, duckdb.Error), open_raw(path) as file:
+        database.execute(query, {"instance": instance, "path": descriptor_path(file)})
 
 
 def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
@@ -220,7 +219,8 @@ def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     _create(database, "errors", columns)
     for instance in raw.manifest.proxies:
         try:
-            content = (raw.raw(instance) / "error.log").read_bytes()
+            with open_raw(raw.places.role(instance, "error.log")) as file:
+                content = file.read()
         except OSError:
             continue
         lines = [_error_line(instance, *each) for each in enumerate(content.splitlines(), start=1)]

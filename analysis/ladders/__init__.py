@@ -43,8 +43,8 @@ def of_run(run: Run) -> Ladders:
         if story is not None:
             chosen.append((choice, story, carried.of_story(story, carried.next_us(joined, story.case))))
     found = [each for _, _, carriers in chosen for each in carriers]
-    problems = [*carried.read(run.raw.folder, found), *_untold(run.raw, {each.observer for each in found})]
-    teller = tell.Teller(joined, manifest)
+    problems = [*carried.read(run.raw.places, found), *_untold(run.raw, {each.observer for each in found})]
+    teller = tell.Teller(joined, manifest, run.raw.places)
     return document.ladders(manifest.scenario, manifest.run, [teller.ladder(*each) for each in chosen], problems)
 
 
@@ -58,4 +58,4 @@ def _untold(raw: RawRun, told: set[str]) -> Iterator[str]:
         if instance in told:
             continue
         losses = raw.reductions[instance].losses if capture.packets else ("missing",)
-        yield from (f"{wire.file_of(instance)}: {_NAME.sub('', loss)}" for loss in losses)
+        yield from (f"{wire.file_of(raw.places, instance)}: {_NAME.sub('', loss)}" for loss in losses)

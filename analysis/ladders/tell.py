@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from analysis.ladders.choose import Choice
     from analysis.ladders.segments import Segment
     from analysis.manifest import Manifest
+    from analysis.rawfiles import Places
 
 # What of one request a reader may want to see.
 _STEPS_MAX = 40
@@ -45,6 +46,7 @@ class Teller:
 
     joined: Joined
     manifest: Manifest
+    places: Places
     _ticks_of: dict[str, dict[str, Integers]] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -167,7 +169,8 @@ class Teller:
     def _view(self, carrier: Carrier) -> Packets:
         connection = carrier.connection
         ends = (f"{self._host(address)}:{port}" for address, port in (connection.client, connection.server))
-        view = views.of_connection(" → ".join(ends), connection, carrier.packets, wire.file_of(carrier.observer))
+        file = wire.file_of(self.places, carrier.observer)
+        view = views.of_connection(" → ".join(ends), connection, carrier.packets, file)
         return Packets(connection=view.connection, capture=view.capture, wireshark=view.wireshark)
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.rawfiles import Places
+
 if TYPE_CHECKING:
     from tests.analysis.packets import Capture
 
@@ -123,7 +125,7 @@ class Client:
 
 @dataclass
 class RunFolder:
-    """A whole run: files of JSON Lines and others by their path below raw/, captures by instance."""
+    """A whole run: files of JSON Lines and others by instance and name, captures by instance."""
 
     folder: Path
     manifest: Record
@@ -164,7 +166,17 @@ class RunFolder:
         return self.folder
 
     def raw(self, name: str) -> Path:
-        return self.folder / "raw" / name
+        return raw_file(self.folder, name)
+
+
+_COLLECTORS = ("samples.jsonl", "capture.pcap", "capture.json", "tomcat.jsonl", "stub_status.jsonl", "gateway.jsonl")
+
+
+def raw_file(folder: Path, name: str) -> Path:
+    """Where a raw file lies in a run's folder; `name` is as in `k6-1/requests.jsonl`."""
+    instance, file = name.split("/")
+    places = Places(folder)
+    return places.collector(instance, file) if file in _COLLECTORS else places.role(instance, file)
 
 
 def damage_pages(path: Path) -> None:

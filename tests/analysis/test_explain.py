@@ -262,7 +262,7 @@ def test_a_file_that_is_no_capture_leaves_the_other_observers(story: Story, cont
     story.run.texts["backend-1/capture.pcap"] = content
     told = story.text("50")
 
-    assert "raw/backend-1: " in told
+    assert "raw/backend-1/collector: " in told
     assert "gives the dial up after 30,000.4 ms" in told
     assert "wire@" not in told
 
@@ -455,7 +455,10 @@ class TestThroughNginx:
 
         account = proxied.account()
         assert texts(account, "wire@backend-1") == []
-        assert "its packets: raw/backend-1/capture.pcap has nothing of that time on its connection" in account.missing
+        assert (
+            "its packets: raw/backend-1/collector/capture.pcap has nothing of that time on its connection"
+            in account.missing
+        )
 
     def test_the_handler_is_the_backends(self, proxied: Story) -> None:
         (event,) = [event for event in proxied.account().events if "begins to answer" in event.text]
@@ -465,7 +468,7 @@ class TestThroughNginx:
         told = proxied.text()
         assert "error log: connect() failed (111: Connection refused) while" in told
         assert r"\x1b[31mconnecting" in told
-        assert "raw/nginx/error.log: line 1" in told
+        assert "raw/nginx/role/error.log: line 1" in told
 
     def test_an_error_follows_what_it_is_about(self, proxied: Story) -> None:
         told = texts(proxied.account(), "nginx")
@@ -492,7 +495,7 @@ def test_the_views_find_the_storys_packets_and_no_others(story: Story) -> None:
         " && frame.time_epoch >= 1763710010.490099 && frame.time_epoch <= 1763710025.490101"
     )
     assert view.tcpdump == (
-        "tcpdump -nn -tttt -r raw/backend-1/capture.pcap"
+        "tcpdump -nn -tttt -r raw/backend-1/collector/capture.pcap"
         " 'host 172.18.0.3 and host 172.18.0.2 and tcp port 40050 and tcp port 8080'"
     )
 
@@ -500,9 +503,10 @@ def test_the_views_find_the_storys_packets_and_no_others(story: Story) -> None:
 def test_the_sources_are_listed_by_file(story: Story) -> None:
     told = story.failed(50).text("50")
     assert (
-        "raw/k6-1/requests.jsonl: id 50 raw/k6-1/dials.jsonl: id 50 raw/backend-1/capture.pcap: frames 1 to 5" in told
+        "raw/k6-1/role/requests.jsonl: id 50 raw/k6-1/role/dials.jsonl: id 50 "
+        "raw/backend-1/collector/capture.pcap: frames 1 to 5" in told
     )
-    assert "raw/backend-1/samples.jsonl: the ticks around each moment" in told
+    assert "raw/backend-1/collector/samples.jsonl: the ticks around each moment" in told
 
 
 def test_the_run_folder_may_be_anywhere(story: Story, tmp_path: Path) -> None:

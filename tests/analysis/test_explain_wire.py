@@ -30,7 +30,7 @@ def read(folder: Path, content: bytes) -> Extract:
 def told(folder: Path, capture: Capture) -> list[str]:
     found = read(folder, capture.content())
     assert found.problem is None
-    return [event.text for event in wire.tell(found.packets[0], "C", "S", "backend-1", lambda *_: ())]
+    return [event.text for event in wire.tell(found.packets[0], ("C", "S"), "backend-1", "capture.pcap", lambda *_: ())]
 
 
 def test_a_whole_connection(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_more_than_one_reads_is_shortened_in_the_middle(tmp_path: Path) -> None:
     for number in range(100):
         Connection(capture, CLIENT, SERVER).syns(1 + number / 10)
     found = read(tmp_path, capture.content()).packets[0]
-    events = wire.shorten(wire.tell(found, "C", "S", "backend-1", lambda *_: ()))
+    events = wire.shorten(wire.tell(found, ("C", "S"), "backend-1", "capture.pcap", lambda *_: ()))
 
     assert len(events) == 40
     assert events[0].text.startswith("SYN 1 of 100")

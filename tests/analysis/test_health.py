@@ -8,7 +8,7 @@ import pytest
 
 from analysis import analyse
 from tests.analysis.packets import LINK_RAW_IP
-from tests.analysis.support import EPOCH_US, Record, RunFolder, make_access, make_capture, make_request
+from tests.analysis.support import EPOCH_US, Record, RunFolder, make_access, make_capture, make_request, raw_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ class Fault:
 
 def remove(folder: Path, *names: str) -> None:
     for name in names:
-        (folder / "raw" / name).unlink()
+        raw_file(folder, name).unlink()
 
 
 def set_clock(run: RunFolder, second: float, step_ms: float) -> None:
@@ -157,7 +157,7 @@ FAULTS = {
         before=lambda run: run.samples["backend-1"].lose_readings("processes", 30, 33),
     ),
     "a cut file of samples spoils nothing if the cut is after the window": Fault(
-        set(), "", after=lambda folder: cut(folder / "raw" / "backend-1" / "samples.jsonl", 200)
+        set(), "", after=lambda folder: cut(folder / "raw" / "backend-1" / "collector" / "samples.jsonl", 200)
     ),
     "a clock that was set spoils what the clock joins": Fault(
         CLOCK,
@@ -247,17 +247,17 @@ FAULTS = {
     "a cut file of requests does as well": Fault(
         {"requests"},
         "k6/k6-1: requests.jsonl: the last line is cut off",
-        after=lambda folder: cut(folder / "raw" / "k6-1" / "requests.jsonl", 9),
+        after=lambda folder: cut(folder / "raw" / "k6-1" / "role" / "requests.jsonl", 9),
     ),
     "a corrupt line spoils what rests on every line": Fault(
         {"dials"},
         "k6/k6-1: dials.jsonl: 1 corrupt lines; k6/k6-1: dials.jsonl holds 102 dials, its last line says 103",
-        after=lambda folder: corrupt_line(folder / "raw" / "k6-1" / "dials.jsonl", 7),
+        after=lambda folder: corrupt_line(folder / "raw" / "k6-1" / "role" / "dials.jsonl", 7),
     ),
     "requests fewer than their last line says spoil these": Fault(
         {"requests"},
         "k6/k6-1: requests.jsonl holds 102 requests, its last line says 103",
-        after=lambda folder: drop_line(folder / "raw" / "k6-1" / "requests.jsonl", 50),
+        after=lambda folder: drop_line(folder / "raw" / "k6-1" / "role" / "requests.jsonl", 50),
     ),
     "missing events spoil these": Fault(
         {"events", "order"},
@@ -267,7 +267,7 @@ FAULTS = {
     "events cut short spoil these": Fault(
         {"events", "order"},
         "k6/k6-1: events.jsonl has no last line: k6 did not end in order, so events may be missing",
-        after=lambda folder: cut(folder / "raw" / "k6-1" / "events.jsonl", 9),
+        after=lambda folder: cut(folder / "raw" / "k6-1" / "role" / "events.jsonl", 9),
     ),
     "missing accounts of k6 leave its dropped iterations unknown": Fault(
         LOAD,
@@ -519,7 +519,7 @@ def test_a_collector_that_takes_much_of_a_processor_is_told(run: RunFolder) -> N
 
 def test_a_sampler_that_ended_by_itself_is_told(run: RunFolder) -> None:
     folder = run.write()
-    path = folder / "raw" / "backend-1" / "samples.jsonl"
+    path = folder / "raw" / "backend-1" / "collector" / "samples.jsonl"
     path.write_text(path.read_text().replace('"reason":"signal"', '"reason":"error: no space left"'))
 
     assert problems(analyse(folder)) == {"the sampler ended by itself: error: no space left": []}

@@ -99,12 +99,12 @@ def test_a_run_without_captures_says_so(run: RunFolder) -> None:
 )
 def test_a_capture_that_is_none_or_cut_is_told(run: RunFolder, content: bytes | None, lacks: str) -> None:
     folder = run.write()
-    path = folder / "raw" / "backend-1" / "capture.pcap"
+    path = folder / "raw" / "backend-1" / "collector" / "capture.pcap"
     path.unlink() if content is None else path.write_bytes(content)
     found = of_folder(folder)
 
     (told,) = found.lacks
-    assert told.startswith(f"raw/backend-1/capture.pcap: {lacks}")
+    assert told.startswith(f"raw/backend-1/collector/capture.pcap: {lacks}")
     assert any(one.packets for one in found.ladders) == lacks.startswith("the last packet")
 
 

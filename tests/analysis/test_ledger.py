@@ -401,7 +401,7 @@ PCAPS: dict[str, tuple[bytes | None, str]] = {
 def test_a_bad_capture_is_told_and_leaves_unknown_what_rests_on_it(run: RunFolder, what: str) -> None:
     content, message = PCAPS[what]
     folder = run.write()
-    path = folder / "raw" / "backend-1" / "capture.pcap"
+    path = folder / "raw" / "backend-1" / "collector" / "capture.pcap"
     if content is None:
         path.unlink()
     else:
@@ -445,7 +445,7 @@ def test_a_capture_that_ended_at_its_size_limit_proves_what_was_over_by_then(run
 def test_without_k6_s_record_of_its_requests_there_is_no_count_of_any(run: RunFolder, content: str | None) -> None:
     run.predict("listen.backend.depth.max == 2")
     folder = run.write()
-    path = folder / "raw" / "k6-1" / "requests.jsonl"
+    path = folder / "raw" / "k6-1" / "role" / "requests.jsonl"
     path.unlink() if content is None else path.write_text(content)
     verdict = analyse(folder)
     found = ledger(folder)
@@ -460,7 +460,7 @@ def test_without_k6_s_record_of_its_requests_there_is_no_count_of_any(run: RunFo
 def test_a_record_of_requests_that_was_cut_leaves_open_how_many_are_unexplained(run: RunFolder) -> None:
     run.predict("listen.backend.depth.max == 2")
     folder = run.write()
-    path = folder / "raw" / "k6-1" / "requests.jsonl"
+    path = folder / "raw" / "k6-1" / "role" / "requests.jsonl"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:40]))
     verdict = analyse(folder)
 

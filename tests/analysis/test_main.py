@@ -44,7 +44,7 @@ def test_without_the_program_that_reads_captures_nothing_is_written(
     run: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = run.write()
-    (folder / "raw" / "k6-1" / "capture.pcap").write_bytes(b"")
+    (folder / "raw" / "k6-1" / "collector" / "capture.pcap").write_bytes(b"")
     monkeypatch.setenv("CONNLAB_FLOWS", "/none")
     done = analysis(folder)
 

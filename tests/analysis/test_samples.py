@@ -63,7 +63,7 @@ def test_a_maximum_is_the_greatest_value_between_two_ticks(
 
 
 def test_the_header_gives_the_rate_and_the_last_line_the_end(run: RunFolder) -> None:
-    found = samples.read(run.write() / "raw" / "backend-1" / "samples.jsonl")
+    found = samples.read(run.write() / "raw" / "backend-1" / "collector" / "samples.jsonl")
 
     assert found.rate_hz == 10
     assert found.end is not None
@@ -73,7 +73,7 @@ def test_the_header_gives_the_rate_and_the_last_line_the_end(run: RunFolder) -> 
 
 
 def test_a_corrupt_line_costs_the_ticks_until_one_gives_all_values_again(run: RunFolder) -> None:
-    path = run.write() / "raw" / "backend-1" / "samples.jsonl"
+    path = run.write() / "raw" / "backend-1" / "collector" / "samples.jsonl"
     lines = path.read_text().splitlines()
     corrupt = next(index for index, line in enumerate(lines) if f'"time_us":{at_us(15)}' in line)
     lines[corrupt] = lines[corrupt][:40]

@@ -151,7 +151,7 @@ def test_the_step_of_the_clock_is_the_longest_between_two_ticks(run: RunFolder) 
     sampled.step_clock(30, -40)
     sampled.step_clock(45, 70)
 
-    found = samples.read(run.write() / "raw" / "backend-1" / "samples.jsonl")
+    found = samples.read(run.write() / "raw" / "backend-1" / "collector" / "samples.jsonl")
 
     assert timeline.longest_step_ms(found, Span(0, len(found.ticks) - 1)) == pytest.approx(70)
     assert timeline.longest_step_ms(found, Span(0, 200)) == 0

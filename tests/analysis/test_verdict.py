@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from analysis import ManifestError, Verdict, analyse, predictions
 from analysis.expressions import ExpressionError
 from analysis.schema import MODELS, schema
-from tests.analysis.support import KNOBS, PREDICTIONS, make_request
+from tests.analysis.support import KNOBS, PREDICTIONS, make_request, raw_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +81,7 @@ def test_every_name_of_a_prediction_is_measured(run: RunFolder) -> None:
 def test_what_is_unknown_is_measured_as_null(run: RunFolder) -> None:
     run.predict("client.admissions.total == 0 or client.requests.error.1211 == 100")
     folder = run.write()
-    (folder / "raw" / "k6-1" / "events.jsonl").unlink()
+    (folder / "raw" / "k6-1" / "role" / "events.jsonl").unlink()
     analyse(folder)
     prediction = written(folder)["predictions"][0]
 
@@ -284,9 +284,9 @@ def found_of(verdict: Verdict) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def test_what_a_damaged_run_must_not_contradict_is_so_of_the_whole_one(whole: Path) -> None:
-    files = {str(path.relative_to(whole / "raw")) for path in (whole / "raw").rglob("*") if path.is_file()}
+    files = {path for path in (whole / "raw").rglob("*") if path.is_file()}
 
-    assert files == set(FILES)
+    assert files == {raw_file(whole, name) for name in FILES}
     assert found_of(analyse(whole)) == (dict.fromkeys(TRUE, "true"), dict.fromkeys(FALSE, "false"))
 
 
@@ -303,7 +303,7 @@ def test_whatever_happens_to_the_files_there_is_a_verdict_and_never_the_contrary
 ) -> None:
     folder = shutil.copytree(whole, tmp_path_factory.mktemp("damaged") / "run")
     for file, how, where, at_line in damage:
-        damage_file(folder / "raw" / file, how, where, at_line=at_line)
+        damage_file(raw_file(folder, file), how, where, at_line=at_line)
 
     true, false = found_of(analyse(folder))
 

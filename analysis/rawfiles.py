@@ -1,0 +1,101 @@
+"""Where a run's raw files lie, and the one way to open them.
+
+A run's raw files have several writers, and one of them must not reach what another recorded. So each instance has a
+folder for each writer: raw/<instance>/collector/ and raw/<instance>/role/. Earlier runs have all files of an instance
+in raw/<instance>/.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+FOLDER = "raw"
+COLLECTOR = "collector"
+ROLE = "role"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the raw files of a run lie.
+
+    Attributes:
+        run_dir: the run's folder.
+        is_flat: whether one folder has all files of an instance, as in runs of an earlier layout.
+    """
+
+    run_dir: Path
+    is_flat: bool = False
+
+    def collector(self, instance: str, file: str = "") -> Path:
+        """The folder of what an instance's collector recorded, or a file in it."""
+        return self._folder(instance, COLLECTOR) / file
+
+    def role(self, instance: str, file: str = "") -> Path:
+        """The folder of what the instance's own program wrote, or a file in it."""
+        return self._folder(instance, ROLE) / file
+
+    def shown(self, path: Path) -> str:
+        """A raw file's path below the run's folder, as messages and documents spell it."""
+        return path.relative_to(self.run_dir).as_posix()
+
+    def _folder(self, instance: str, writer: str) -> Path:
+        folder = self.run_dir / FOLDER / instance
+        return folder if self.is_flat else folder / writer
+
+
+def places(run_dir: Path) -> Places:
+    """Find out where the raw files of a run lie: here alone it is decided which layout its folder has."""
+    instances = list((run_dir / FOLDER).glob("*/"))
+    split = any((instance / writer).is_dir() for instance in instances for writer in (COLLECTOR, ROLE))
+    return Places(run_dir, is_flat=bool(instances) and not split)
+
+
+def open_raw(path: Path) -> BinaryIO:
+    """Open a raw file for reading.
+
+    A role can put anything under a raw file's name: a link to a file that only root can read, or a named pipe, which
+    nobody ever writes to. So a link is not followed, and nothing is opened but a regular file.
+
+    Raises:
+        OSError: the file cannot be opened, or is no regular file.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "is a symbolic link", str(path)) from None
+        raise
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, f"is {kind(mode)}", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def descriptor_path(file: BinaryIO) -> str:
+    """The path by which a program that reads by path reads this open file, whatever stands under its name by then."""
+    return f"/dev/fd/{file.fileno()}"
+
+
+def kind(mode: int) -> str:
+    """What stands under a name, by its st_mode."""
+    return _KINDS.get(stat.S_IFMT(mode), "of an unknown kind")
+
+
+_KINDS = {
+    stat.S_IFREG: "a regular file",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
