@@ -11,7 +11,8 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from analysis import captures
-from lab import paths, sysctls
+from analysis.rawfiles import Places
+from lab import paths, rawfolders, sysctls
 from lab.catalogue import environment
 from lab.docker import docker
 from lab.effective import Effective
@@ -22,30 +23,34 @@ FILE_NAME = "compose.run.yaml"
 _K6_PATTERN = "k6-1"
 
 
-def run_file(effective: Effective, topology: Topology, run_id: str, raw: Path, subnet: IPv4Network) -> dict[str, Any]:
+def run_file(
+    effective: Effective, topology: Topology, run_id: str, places: Places, subnet: IPv4Network
+) -> dict[str, Any]:
     """Give what this run adds to compose.yaml.
 
-    That is: settings of each role, sysctls of each namespace, the folder of the raw files, the k6 instances beyond the
+    That is: settings of each role, sysctls of each namespace, the folders of the raw files, the k6 instances beyond the
     first, made after its pattern, and second addresses.
 
     Args:
         effective: what is run.
         topology: its instances.
         run_id: what the containers are labelled with.
-        raw: the folder of the raw files.
+        places: of the raw files.
         subnet: of the network, where instances have a second address; else the engine chooses one.
     """
     services: dict[str, Any] = {}
     second = _second_addresses(topology, subnet)
-    patterns = _patterns(topology)
+    patterns, groups = _patterns(topology), rawfolders.groups()
     for instance in topology.all:
         role = topology.role_of(instance)
-        common = {"labels": {RUN_LABEL: run_id}, "volumes": [_mount(raw / instance)]}
+        # A container has its own raw files and no other's.
+        common = {"labels": {RUN_LABEL: run_id}} | ({"group_add": groups} if groups else {})
         collector = collector_of(instance)
         services[collector] = _merged(
             patterns.get(collector, {}),
             common,
             container_name=container_of(collector),
+            volumes=[_mount(places.collector(instance))],
             environment=_collector_environment(effective, topology, instance, second),
             sysctls=_settable(effective, role),
             extra_hosts=_hosts(topology, second) if role == "k6" else {},
@@ -54,6 +59,7 @@ def run_file(effective: Effective, topology: Topology, run_id: str, raw: Path, s
             patterns.get(instance, {}),
             common,
             container_name=container_of(instance),
+            volumes=[_mount(places.role(instance))],
             environment=_role_environment(effective, topology, instance),
         )
     return {"services": services, **_networks(topology, subnet, second)}

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from analysis.rawfiles import Places
 from lab import compose, parallel, subnets
 from lab import effective as effectives
 from lab.effective import Effective
@@ -34,7 +35,7 @@ def check(runs: Iterable[Effective]) -> int:
     with tempfile.TemporaryDirectory(prefix="connlab-") as name:
         folder, files = Path(name), dict[str, Path]()
         for one in runs:
-            content = compose.run_file(one, topology_of(one), "check", folder / "raw", subnets.FIRST)
+            content = compose.run_file(one, topology_of(one), "check", Places(folder), subnets.FIRST)
             text = json.dumps(content, sort_keys=True)
             if text not in files:
                 files[text] = folder / f"{len(files)}-{one.slug}-{one.variant.arm or 'default'}.yaml"

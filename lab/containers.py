@@ -60,8 +60,10 @@ def keep_logs(topology: Topology, raw: Path) -> None:
 
 
 def _keep_log(name: str, file: Path) -> None:
+    # What lies there by now is replaced, not written to: it may be the log of an earlier try, or a link.
+    file.unlink(missing_ok=True)
     # Half a log is better than a run that ends for it.
-    with file.open("wb") as stream, contextlib.suppress(LabError):
+    with file.open("xb") as stream, contextlib.suppress(LabError):
         save(stream, "logs", name, timeout_s=_LOG_TIMEOUT_S)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from analysis.rawfiles import Places
 from lab.history import History
 from lab.tail import Tail
 from lab.topology import TRAFFIC_PORT, Topology
@@ -60,9 +60,9 @@ class ServerGauge:
 class Gauges:
     """Reads what has come since the last look."""
 
-    def __init__(self, topology: Topology, raw: Path) -> None:
-        self._live = {one: Tail(raw / one / "live.jsonl") for one in topology.clients}
-        self._samples = {one: Tail(raw / one / "samples.jsonl") for one in topology.all}
+    def __init__(self, topology: Topology, places: Places) -> None:
+        self._live = {one: Tail(places.role(one, "live.jsonl")) for one in topology.clients}
+        self._samples = {one: Tail(places.collector(one, "samples.jsonl")) for one in topology.all}
         self._last: dict[str, dict[str, Any]] = {}
         self.client = ClientGauge()
         self.kernels = {one: ServerGauge() for one in topology.all}

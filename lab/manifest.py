@@ -119,6 +119,18 @@ class ActionRecord(_Part):
     exit_code: int | None = None
 
 
+class Removed(_Part):
+    """What a container left under a name below raw/ that is no plain file, and the lab therefore removed.
+
+    Attributes:
+        file: its path below the run's folder.
+        was: what it was, such as `a symbolic link`.
+    """
+
+    file: str
+    was: str
+
+
 class Manifest(_Part):
     """The whole file."""
 
@@ -155,6 +167,7 @@ class Manifest(_Part):
     phases: list[Phase] = []
     actions: list[ActionRecord] = []
     exits: dict[str, int | None] = {}
+    removed: list[Removed] = []
     slow_ms: int | None = None
     tolerance: Tolerance
     predictions: list[Claim]

@@ -99,7 +99,7 @@ def await_samples(session: Session) -> None:
     """
     end_us = session.manifest.phases[-1].end_us or 0
     deadline = time.monotonic() + _SAMPLE_MAX_S
-    behind = [session.raw / instance / "samples.jsonl" for instance in session.topology.all]
+    behind = [session.places.collector(instance, "samples.jsonl") for instance in session.topology.all]
     while (behind := [file for file in behind if last_tick_us(file) <= end_us]) and time.monotonic() < deadline:
         time.sleep(_SAMPLE_POLL_S)
 

@@ -26,14 +26,14 @@ def start(session: Session, watch: Watch) -> None:
     session.manifest.images = facts.images(["collector", *session.effective.scenario.path], facts.build_images)
     file = session.folder / compose.FILE_NAME
     subnet = subnets.free() if session.topology.second_names else subnets.FIRST
-    content = compose.run_file(session.effective, session.topology, session.manifest.run, session.raw, subnet)
+    content = compose.run_file(session.effective, session.topology, session.manifest.run, session.places, subnet)
     compose.write_run_file(content, file)
     options = ("--detach", "--wait", "--wait-timeout", str(_WAIT_S), "--no-build", "--pull", "never")
     try:
         compose.compose(file, "up", *options, *compose.services_of(session.topology), timeout_s=_WAIT_S + 30)
     except DockerFailed as error:
         raise _explained(error, session, watch) from None
-    readback.read_back(session.effective, session.topology, session.manifest, session.raw)
+    readback.read_back(session.effective, session.topology, session.manifest, session.places)
     session.save()
 
 

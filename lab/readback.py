@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
+from analysis.rawfiles import Places, open_raw
 from lab import collector, models, nginx_conf, parallel, sysctls
 from lab.catalogue import CATALOGUE, show_value
 from lab.effective import Effective
@@ -45,7 +45,7 @@ _PAGES: dict[Role, tuple[str, dict[str, str]]] = {
 _BACKLOG: dict[Role, str] = {"backend": "backend.accept_count", "nginx": "nginx.listen_backlog"}
 
 
-def read_back(effective: Effective, topology: Topology, manifest: Manifest, raw: Path) -> None:
+def read_back(effective: Effective, topology: Topology, manifest: Manifest, places: Places) -> None:
     """Fill in what the namespaces and servers say, and stop the run if anything is not as asked.
 
     Raises:
@@ -54,7 +54,7 @@ def read_back(effective: Effective, topology: Topology, manifest: Manifest, raw:
     inspected = parallel.each(lambda instance: collector.inspect(instance, _sysctl_names(effective)), topology.all)
     told = [instance for instance in topology.servers if topology.role_of(instance) in _PAGES]
     answers = parallel.each(lambda instance: collector.http(instance, _PAGES[topology.role_of(instance)][0]), told)
-    found = _nginx_knobs(raw) if "nginx" in topology.instances else {}
+    found = _nginx_knobs(places) if "nginx" in topology.instances else {}
 
     for instance, facts in inspected.items():
         manifest.addresses[instance] = facts["addresses"]
@@ -110,12 +110,14 @@ _NOT_ALWAYS = (
 )
 
 
-def _nginx_knobs(raw: Path) -> dict[str, KnobValue]:
-    file = raw / "nginx" / "nginx.conf"
+def _nginx_knobs(places: Places) -> dict[str, KnobValue]:
+    file = places.role("nginx", "nginx.conf")
     try:
-        text = file.read_text()
-    except OSError as error:
-        raise LabError(f"nginx left no configuration to read back: {file}: {error.strerror}") from None
+        with open_raw(file) as stream:
+            text = stream.read().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise LabError(f"nginx left no configuration to read back: {file}: {why}") from None
     found = {f"nginx.{knob}": value for knob, value in nginx_conf.knobs_of(text).items()}
     asked_of_it = [knob.name for knob in CATALOGUE.values() if knob.group == "nginx" and not knob.of_the_lab]
     lost = [name for name in asked_of_it if name not in (*found, *_NOT_ALWAYS)]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lab import containers, limits, manifest, measure, models, paths, prepare, reports, verdicts
+from analysis import rawfiles
+from lab import containers, limits, manifest, measure, models, paths, prepare, rawfolders, reports, verdicts
 from lab.effective import Effective
 from lab.errors import BadInput, Interruption, LabError
 from lab.gauges import Gauges
@@ -72,6 +73,7 @@ def clear_up_after(lock: Lock) -> None:
         if left.status == "running" and (left.scenario, left.run) == (folder.parent.name, folder.name):
             why = f"the lab's process {lock.dead.pid} ended without a word (killed, or the machine went down)"
             left.finish("aborted", why)
+            left.removed.extend(rawfolders.seal(folder / rawfiles.FOLDER))
             manifest.release(folder)
             left.save(folder)
 
@@ -141,7 +143,10 @@ def _abandon(session: Session) -> str | None:
         containers.keep_logs(session.topology, session.raw)
     with contextlib.suppress(LabError, OSError):
         session.manifest.exits = containers.exit_codes(session.topology)
-    return containers.remove_all_or_say()
+    left = containers.remove_all_or_say()
+    with contextlib.suppress(OSError):
+        session.manifest.removed.extend(rawfolders.seal(session.raw))
+    return left
 
 
 def _phases(session: Session, console: Console, title: str) -> None:
@@ -155,7 +160,7 @@ def _phases(session: Session, console: Console, title: str) -> None:
             measure.warm_up(session)
         _end(session)
 
-        display.watch(Gauges(topology, session.raw))
+        display.watch(Gauges(topology, session.places))
         _begin(session, display, "measure", models.expected_s(session.effective))
         fault = measure.load(session, watch, display)
         _begin(session, display, "drain", scenario.drain / 1000)
@@ -184,4 +189,5 @@ def _close(session: Session, fault: str | None) -> None:
     containers.keep_logs(session.topology, session.raw)
     session.manifest.exits = containers.exit_codes(session.topology)
     containers.remove_all()
+    session.manifest.removed.extend(rawfolders.seal(session.raw))
     session.finish("failed" if fault else "complete", fault)

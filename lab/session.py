@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import facts, manifest, paths
+from analysis import rawfiles
+from analysis.rawfiles import Places
+from lab import facts, manifest, paths, rawfolders
 from lab.catalogue import CATALOGUE
 from lab.effective import Effective
 from lab.errors import LabError
@@ -18,7 +20,8 @@ from lab.manifest import Guess, Manifest, Status, actions_of, instances_of, knob
 from lab.topology import Topology, topology_of
 
 _SAME_SECOND_S = 0.1
-_RAW_MODE = 0o777  # containers write there as users of their own, without root's way round permissions
+# What a container or another user could write to would be theirs to replace.
+_FOLDER_MODE = 0o755
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,12 @@ class Session:
     @property
     def raw(self) -> Path:
         """The folder of the raw files, one below it for each instance."""
-        return self.folder / "raw"
+        return self.folder / rawfiles.FOLDER
+
+    @property
+    def places(self) -> Places:
+        """Where in it each container writes."""
+        return Places(self.folder)
 
     def save(self) -> None:
         """Write the manifest as it stands."""
@@ -119,10 +127,9 @@ def _make_folders(parent: Path, topology: Topology, occasion: Occasion) -> Path:
     try:
         parent.mkdir(parents=True, exist_ok=True)
         folder = make_folder(parent, f"{occasion.cell}-r{occasion.repetition:02}")
+        (folder / rawfiles.FOLDER).mkdir(mode=_FOLDER_MODE)
         for instance in topology.all:
-            raw = folder / "raw" / instance
-            raw.mkdir(parents=True)
-            raw.chmod(_RAW_MODE)
+            rawfolders.make(Places(folder), instance)
     except OSError as error:
         raise LabError(
             f"{error.filename}: {error.strerror}", way_on="see that results/ is writable, with space left"
@@ -135,7 +142,7 @@ def make_folder(parent: Path, name: str) -> Path:
     while True:
         folder = parent / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{name}"
         try:
-            folder.mkdir()
+            folder.mkdir(mode=_FOLDER_MODE)
         except FileExistsError:
             time.sleep(_SAME_SECOND_S)
         else:

@@ -20,7 +20,9 @@ def folders(scenario: str) -> set[Path]:
 
 def load_has_begun(known: set[Path]) -> bool:
     new = folders("accept-queue-overflow") - known
-    return any('"kind":"dial"' in file.read_text() for folder in new for file in folder.glob("raw/k6-1/dials.jsonl"))
+    return any(
+        '"kind":"dial"' in file.read_text() for folder in new for file in folder.glob("raw/k6-1/role/dials.jsonl")
+    )
 
 
 def test_a_second_run_is_refused_and_an_interrupted_one_keeps_what_it_recorded() -> None:

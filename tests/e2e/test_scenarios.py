@@ -54,16 +54,16 @@ def assert_follows_schemas(run: Run) -> None:
     expected = {f"{one}/{name}" for role, names in FILES.items() for name in names for one in instances.get(role, [])}
     expected |= {f"{one}/capture.json" for one in instances[first_server]}
     seen = set()
-    for file in sorted((run.folder / "raw").glob("*/*")):
+    for file in sorted((run.folder / "raw").glob("*/*/*")):
         if (name := SCHEMA_OF.get(file.name)) is None:
             continue
-        seen.add(f"{file.parent.name}/{file.name}")
+        seen.add(f"{file.parents[1].name}/{file.name}")
         validator = Draft202012Validator(json.loads((ROOT / f"schemas/{name}.schema.json").read_text()))
         for number, document in enumerate(documents(file), start=1):
             problem = next(validator.iter_errors(document), None)
             assert problem is None, f"{file}:{number}: {problem.message}"
     assert seen == expected
-    assert (run.folder / "raw" / "k6-1" / "archive.tar").stat().st_size > 0
+    assert (run.folder / "raw" / "k6-1" / "role" / "archive.tar").stat().st_size > 0
     for name in ("manifest", "derived/verdict", "derived/ledger", "derived/figures", "derived/ladders"):
         schema = json.loads((ROOT / f"schemas/{Path(name).name}.schema.json").read_text())
         Draft202012Validator(schema).validate(json.loads((run.folder / f"{name}.json").read_text()))
@@ -109,7 +109,7 @@ def test_every_sampler_samples_between_the_warm_up_and_the_measurement(overflow:
     phases = {phase["name"]: phase for phase in overflow.manifest["phases"]}
     before, begun = phases["warmup"]["end_us"], phases["measure"]["start_us"]
     for instance in ("k6-1", "backend-1"):
-        ticks = of_kind("tick", overflow.folder / "raw" / instance / "samples.jsonl")
+        ticks = of_kind("tick", overflow.folder / "raw" / instance / "collector" / "samples.jsonl")
         assert any(before < tick["time_us"] < begun for tick in ticks), instance
 
 
@@ -151,6 +151,6 @@ def test_two_clients_and_a_gateway_with_a_large_enough_pool(run: Callable[..., R
     assert pooled.figures["ledger.identities.failed"] == 0
     assert_follows_schemas(pooled)
     raw = pooled.folder / "raw"
-    assert sum(1 for _ in documents(raw / "gateway" / "access.jsonl")) == 120
+    assert sum(1 for _ in documents(raw / "gateway" / "role" / "access.jsonl")) == 120
     for client in ("k6-1", "k6-2"):
-        assert len(of_kind("dial", raw / client / "dials.jsonl")) == 20, client
+        assert len(of_kind("dial", raw / client / "role" / "dials.jsonl")) == 20, client

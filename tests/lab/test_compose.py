@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from analysis.rawfiles import Places
 from lab import compose_check
 from lab.compose import run_file, write_run_file
 from lab.docker import DockerFailed
@@ -26,7 +27,7 @@ def services(make: Make, *overrides: str, text: str = MINIMAL) -> dict[str, Any]
 
 def added_to_all(make: Make, *overrides: str, text: str = MINIMAL) -> dict[str, Any]:
     effective = make(*overrides, text=text)
-    return run_file(effective, topology_of(effective), "run-1", Path("/raw"), IPv4Network("198.18.7.0/24"))
+    return run_file(effective, topology_of(effective), "run-1", Places(Path("/run-1")), IPv4Network("198.18.7.0/24"))
 
 
 def test_sysctls_are_set_on_the_namespace_holder_alone(effective: Make) -> None:
@@ -35,10 +36,26 @@ def test_sysctls_are_set_on_the_namespace_holder_alone(effective: Make) -> None:
     assert [name for name, service in added.items() if "sysctls" in service] == ["collector-k6-1"]
 
 
-def test_a_role_and_its_collector_write_into_the_same_folder(effective: Make) -> None:
-    added = services(effective)
-    sources = {added[name]["volumes"][0]["source"] for name in ("backend-1", "collector-backend-1")}
-    assert sources == {"/raw/backend-1"}
+def test_each_container_is_given_its_own_raw_files_and_nothing_else_of_the_run(effective: Make) -> None:
+    mounts = {
+        name: [(mount["source"], mount["target"]) for mount in service["volumes"]]
+        for name, service in services(effective).items()
+    }
+    assert mounts == {
+        "k6-1": [("/run-1/raw/k6-1/role", "/raw")],
+        "collector-k6-1": [("/run-1/raw/k6-1/collector", "/raw")],
+        "backend-1": [("/run-1/raw/backend-1/role", "/raw")],
+        "collector-backend-1": [("/run-1/raw/backend-1/collector", "/raw")],
+    }
+
+
+@pytest.mark.parametrize(("uid", "groups"), [(0, None), (1234, ["5678"])])
+def test_containers_join_the_group_of_a_lab_that_cannot_give_files_away(
+    effective: Make, monkeypatch: pytest.MonkeyPatch, uid: int, groups: list[str] | None
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: uid)
+    monkeypatch.setattr("os.getegid", lambda: 5678)
+    assert [service.get("group_add") for service in services(effective).values()] == [groups] * 4
 
 
 def test_every_container_bears_its_run(effective: Make) -> None:

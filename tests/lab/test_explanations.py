@@ -32,9 +32,9 @@ REQUEST = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "raw" / "k6-1").mkdir(parents=True)
+    (tmp_path / "raw" / "k6-1" / "role").mkdir(parents=True)
     (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST))
-    (tmp_path / "raw" / "k6-1" / "requests.jsonl").write_text(json.dumps(REQUEST) + "\n")
+    (tmp_path / "raw" / "k6-1" / "role" / "requests.jsonl").write_text(json.dumps(REQUEST) + "\n")
     return tmp_path
 
 

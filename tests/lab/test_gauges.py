@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from analysis.rawfiles import Places
 from lab.gauges import Gauges
 from lab.history import History, bars
 from lab.live import Display
@@ -14,10 +15,12 @@ from tests.lab.support import Make
 
 
 @pytest.fixture
-def raw(tmp_path: Path) -> Path:
+def places(tmp_path: Path) -> Places:
+    found = Places(tmp_path)
     for instance in ("k6-1", "k6-2", "backend-1"):
-        (tmp_path / instance).mkdir()
-    return tmp_path
+        for folder in (found.collector(instance), found.role(instance)):
+            folder.mkdir(parents=True)
+    return found
 
 
 def write(file: Path, *lines: object) -> None:
@@ -39,18 +42,18 @@ def tick(counters: dict[str, int], depth: int | None = None) -> dict[str, object
     return {"kind": "tick", "counters": counters, "listen": listeners if depth is not None else []}
 
 
-def test_the_last_second_of_each_client_is_summed(effective: Make, raw: Path) -> None:
-    gauges = Gauges(topology_of(effective("load.instances=2")), raw)
-    write(raw / "k6-1" / "live.jsonl", second(1, 0), second(5, 1))
-    write(raw / "k6-2" / "live.jsonl", second(7, 2))
+def test_the_last_second_of_each_client_is_summed(effective: Make, places: Places) -> None:
+    gauges = Gauges(topology_of(effective("load.instances=2")), places)
+    write(places.role("k6-1", "live.jsonl"), second(1, 0), second(5, 1))
+    write(places.role("k6-2", "live.jsonl"), second(7, 2))
     gauges.refresh()
     assert (gauges.client.users, gauges.client.requests, gauges.client.failed) == (4, 12, 3)
     assert gauges.client.errors == {"1211": 3}
 
 
-def test_a_counter_keeps_its_value_until_it_changes(effective: Make, raw: Path) -> None:
-    gauges = Gauges(topology_of(effective()), raw)
-    samples = raw / "backend-1" / "samples.jsonl"
+def test_a_counter_keeps_its_value_until_it_changes(effective: Make, places: Places) -> None:
+    gauges = Gauges(topology_of(effective()), places)
+    samples = places.collector("backend-1", "samples.jsonl")
     write(
         samples,
         {"kind": "header"},
@@ -62,22 +65,22 @@ def test_a_counter_keeps_its_value_until_it_changes(effective: Make, raw: Path) 
     assert (backend.overflows, backend.time_wait, backend.depth, backend.limit) == (3, 7, 1, 1)
 
 
-def test_of_several_queues_one_may_be_full(effective: Make, raw: Path) -> None:
-    gauges = Gauges(topology_of(effective()), raw)
+def test_of_several_queues_one_may_be_full(effective: Make, places: Places) -> None:
+    gauges = Gauges(topology_of(effective()), places)
     listeners = [{"port": 8080, "depth": depth, "limit": 1} for depth in (0, 2)]
-    write(raw / "backend-1" / "samples.jsonl", {"kind": "tick", "counters": {}, "listen": listeners})
+    write(places.collector("backend-1", "samples.jsonl"), {"kind": "tick", "counters": {}, "listen": listeners})
     gauges.refresh()
     backend = gauges.kernels["backend-1"]
     assert (backend.depth, backend.limit, backend.queues, backend.is_full) == (2, 2, 2, True)
 
 
 def test_without_a_terminal_there_is_one_plain_line(
-    effective: Make, raw: Path, capsys: pytest.CaptureFixture[str]
+    effective: Make, places: Places, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(raw / "k6-1" / "live.jsonl", second(103, 100))
-    write(raw / "backend-1" / "samples.jsonl", tick({"TcpExt.ListenOverflows": 500}, depth=2))
+    write(places.role("k6-1", "live.jsonl"), second(103, 100))
+    write(places.collector("backend-1", "samples.jsonl"), tick({"TcpExt.ListenOverflows": 500}, depth=2))
     with Display(Console(highlight=False), "one") as display:
-        display.watch(Gauges(topology_of(effective()), raw))
+        display.watch(Gauges(topology_of(effective()), places))
         display.phase("measure", 45)
         display.refresh()
     assert capsys.readouterr().out == (
@@ -87,27 +90,27 @@ def test_without_a_terminal_there_is_one_plain_line(
 
 
 def test_one_user_with_one_request_is_told_as_one(
-    effective: Make, raw: Path, capsys: pytest.CaptureFixture[str]
+    effective: Make, places: Places, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(raw / "k6-1" / "live.jsonl", second(1, 1) | {"vus": 1, "dropped_iterations": 1})
+    write(places.role("k6-1", "live.jsonl"), second(1, 1) | {"vus": 1, "dropped_iterations": 1})
     with Display(Console(highlight=False), "one") as display:
-        display.watch(Gauges(topology_of(effective()), raw))
+        display.watch(Gauges(topology_of(effective()), places))
         display.phase("measure")
         display.refresh()
     told = capsys.readouterr().out
     assert "1 user, 1 request (0/s), 1 failed: 1 connect time-out (1211), 1 iteration dropped ·" in told
 
 
-def test_in_a_terminal_the_queue_is_seen_to_fill_and_to_overflow(effective: Make, raw: Path) -> None:
-    write(raw / "k6-1" / "live.jsonl", at(0, second(0, 0)), at(1, second(2, 0)), at(2, second(103, 100)))
+def test_in_a_terminal_the_queue_is_seen_to_fill_and_to_overflow(effective: Make, places: Places) -> None:
+    write(places.role("k6-1", "live.jsonl"), at(0, second(0, 0)), at(1, second(2, 0)), at(2, second(103, 100)))
     ticks = [(0, 0, 0), (1, 1, 0), (2, 2, 0), (2, 2, 60), (3, 2, 100), (5, 1, 100)]
     write(
-        raw / "backend-1" / "samples.jsonl",
+        places.collector("backend-1", "samples.jsonl"),
         *(at(when, tick({"TcpExt.ListenOverflows": overflows}, depth)) for when, depth, overflows in ticks),
     )
     console = Console(force_terminal=True, width=110, record=True, file=io.StringIO())
     with Display(console, "one") as display:
-        display.watch(Gauges(topology_of(effective()), raw))
+        display.watch(Gauges(topology_of(effective()), places))
         display.phase("measure", 45)
     rows = [line.rstrip() for line in console.export_text().splitlines()]
     assert any("one  measure" in row and "about 45 s left" in row for row in rows)
@@ -116,20 +119,20 @@ def test_in_a_terminal_the_queue_is_seen_to_fill_and_to_overflow(effective: Make
     assert any(re.search(r"failed +100 +100 connect time-out \(1211\) +▁▁█$", row) for row in rows), rows
 
 
-def test_a_full_queue_says_so(effective: Make, raw: Path) -> None:
-    write(raw / "backend-1" / "samples.jsonl", at(0, tick({}, depth=2)))
+def test_a_full_queue_says_so(effective: Make, places: Places) -> None:
+    write(places.collector("backend-1", "samples.jsonl"), at(0, tick({}, depth=2)))
     console = Console(force_terminal=True, width=110, record=True, file=io.StringIO())
     with Display(console, "one") as display:
-        display.watch(Gauges(topology_of(effective()), raw))
+        display.watch(Gauges(topology_of(effective()), places))
         display.phase("measure")
     assert "full: drops new SYNs" in console.export_text()
 
 
-def test_a_narrow_terminal_keeps_the_figures_and_shortens_the_history(effective: Make, raw: Path) -> None:
-    write(raw / "backend-1" / "samples.jsonl", *(at(when, tick({}, depth=1)) for when in range(100)))
+def test_a_narrow_terminal_keeps_the_figures_and_shortens_the_history(effective: Make, places: Places) -> None:
+    write(places.collector("backend-1", "samples.jsonl"), *(at(when, tick({}, depth=1)) for when in range(100)))
     console = Console(force_terminal=True, width=60, record=True, file=io.StringIO())
     with Display(console, "one") as display:
-        display.watch(Gauges(topology_of(effective()), raw))
+        display.watch(Gauges(topology_of(effective()), places))
         display.phase("measure", 45)
     drawn = console.export_text()
     assert re.search(r"queue +1 +of 2 \(limit 1 \+ 1\) +▅{6}(?!▅)", drawn), drawn
@@ -147,12 +150,12 @@ def test_a_history_keeps_levels_sums_and_gaps() -> None:
     assert bars([0, None, 0.001, 4, 8, 99], 8) == "▁ ▂▅██"
 
 
-def test_failures_are_told_by_kind_a_row_for_each(effective: Make, raw: Path) -> None:
+def test_failures_are_told_by_kind_a_row_for_each(effective: Make, places: Places) -> None:
     line = second(200, 141) | {"errors": {"1502": 138, "1211": 2, "1220": 1, "1999": 1}, "dropped_iterations": 7}
-    write(raw / "k6-1" / "live.jsonl", at(0, line))
+    write(places.role("k6-1", "live.jsonl"), at(0, line))
     console = Console(force_terminal=True, width=100, record=True, file=io.StringIO())
     with Display(console, "one") as display:
-        display.watch(Gauges(topology_of(effective()), raw))
+        display.watch(Gauges(topology_of(effective()), places))
         display.phase("measure")
     rows = [line.rstrip() for line in console.export_text().splitlines()]
     kinds = [re.sub(r"[ █]+", " ", row).strip() for row in rows if re.search(r"answered|\((1211|1220)\)|never", row)]

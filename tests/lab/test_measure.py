@@ -54,7 +54,7 @@ def tick(session: Session, instances: Sequence[str], after_us: int) -> None:
     end_us = session.manifest.phases[-1].end_us
     assert end_us
     for instance in instances:
-        with (session.raw / instance / "samples.jsonl").open("a") as stream:
+        with session.places.collector(instance, "samples.jsonl").open("a") as stream:
             stream.write(f'{{"kind":"tick","time_us":{end_us + after_us}}}\n')
 
 

@@ -90,7 +90,7 @@ def session(opened: Callable[..., Session]) -> Session:
 
 
 def back(session: Session) -> None:
-    read_back(session.effective, session.topology, session.manifest, session.raw)
+    read_back(session.effective, session.topology, session.manifest, session.places)
 
 
 def test_a_sysctl_that_a_prediction_names_is_read_back_too(
@@ -186,7 +186,7 @@ def proxied(opened: Callable[..., Session], fake_docker: InMemoryDocker) -> Call
         fake_docker.says("* inspect *", namespace())
         fake_docker.says("* http *", json.dumps({"settings": SETTINGS}))
         if printed is not None:
-            (through.raw / "nginx" / "nginx.conf").write_text(printed)
+            through.places.role("nginx", "nginx.conf").write_text(printed)
         back(through)
         return through
 

@@ -87,7 +87,7 @@ def test_without_the_program_that_reads_captures_nothing_is_written(
 
 def test_a_run_without_captures_needs_no_program_that_reads_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONNLAB_FLOWS", "/none")
-    (folder / "raw" / "backend-1" / "capture.pcap").unlink()
+    (folder / "raw" / "backend-1" / "collector" / "capture.pcap").unlink()
 
     assert call("analyse", RUN) == ExitCode.INCONCLUSIVE
 

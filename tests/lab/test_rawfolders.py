@@ -1,0 +1,187 @@
+"""The folders of a run's raw files: which container can write where, and what is left of what one planted."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from analysis.rawfiles import Places
+from lab import containers, manifest, measure, paths, rawfolders
+from lab.errors import LabError
+from lab.manifest import Removed
+from lab.session import Session, open_session
+from lab.tail import Tail, last_tick_us
+from lab.topology import topology_of
+from tests.lab.engine import InMemoryDocker
+from tests.lab.support import Make
+from tests.lab.test_run_ends import ended
+
+__all__ = ["ended"]
+
+BASE_IMAGE = paths.ROOT / "setup" / "base.Dockerfile"
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077])
+def _umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    former = os.umask(request.param)
+    yield
+    os.umask(former)
+
+
+@pytest.fixture
+def chowned(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[int, int]]:
+    """What is given to whom; nothing really is, so that any user can run this."""
+    given: dict[str, tuple[int, int]] = {}
+    monkeypatch.setattr("os.chown", lambda path, uid, gid: given.update({Path(path).name: (uid, gid)}))
+    return given
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.usefixtures("_umask", "elsewhere")
+def test_no_folder_of_a_run_is_open_to_the_world(effective: Make, fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("version *", "26.1.5")
+    session = open_session(effective(), ["connlab"])
+    folders = [session.folder, *(each for each in session.folder.rglob("*") if each.is_dir())]
+    assert len(folders) == 8
+    assert [str(each) for each in folders if mode(each) & stat.S_IWOTH] == []
+
+
+@pytest.mark.usefixtures("_umask")
+def test_as_root_a_role_owns_its_own_folder_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chowned: dict[str, tuple[int, int]]
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    (tmp_path / "raw").mkdir()
+    places = Places(tmp_path)
+    rawfolders.make(places, "k6-1")
+    assert chowned == {"role": (10001, 10001)}
+    assert [mode(each) for each in (places.collector("k6-1"), places.role("k6-1"))] == [0o755, 0o755]
+    assert not mode(places.role("k6-1").parent) & 0o022
+
+
+@pytest.mark.usefixtures("_umask")
+def test_as_another_user_both_folders_are_open_to_its_group_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chowned: dict[str, tuple[int, int]]
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1234)
+    monkeypatch.setattr("os.getegid", lambda: 5678)
+    (tmp_path / "raw").mkdir()
+    places = Places(tmp_path)
+    rawfolders.make(places, "k6-1")
+    assert chowned == {"collector": (-1, 5678), "role": (-1, 5678)}
+    assert [mode(each) for each in (places.collector("k6-1"), places.role("k6-1"))] == [0o775, 0o775]
+    assert not mode(places.role("k6-1").parent) & 0o022
+    assert rawfolders.groups() == ["5678"]
+
+
+def test_the_roles_user_is_that_of_their_images() -> None:
+    assert re.findall(r"useradd --uid ([0-9]+)", BASE_IMAGE.read_text()) == [str(rawfolders.ROLE_UID)]
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """A file that is none of the run's."""
+    file = tmp_path / "target"
+    file.write_text('{"kind":"tick","time_us":7}\n')
+    file.chmod(0o600)
+    return file
+
+
+def test_what_is_no_plain_file_is_removed_and_nothing_behind_it_is_touched(tmp_path: Path, target: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    role = tmp_path / "run" / "raw" / "k6-1" / "role"
+    role.mkdir(parents=True)
+    (role / "requests.jsonl").symlink_to(target)
+    (role / "dials.jsonl").hardlink_to(target)
+    (role / "folder").symlink_to(elsewhere)
+    os.mkfifo(role / "events.jsonl")
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(role / "s"))
+    (role / "\x1b[2J").symlink_to("nowhere")
+    (role / "kept.jsonl").write_text("kept")
+    (role / "kept.jsonl").chmod(0o4777)
+    role.chmod(0o777)
+
+    removed = rawfolders.seal(tmp_path / "run" / "raw")
+
+    assert removed == [
+        Removed(file=r"raw/k6-1/role/\x1b[2J", was="a symbolic link"),
+        Removed(file="raw/k6-1/role/dials.jsonl", was="a second name of another file"),
+        Removed(file="raw/k6-1/role/events.jsonl", was="a named pipe"),
+        Removed(file="raw/k6-1/role/folder", was="a symbolic link"),
+        Removed(file="raw/k6-1/role/requests.jsonl", was="a symbolic link"),
+        Removed(file="raw/k6-1/role/s", was="a socket"),
+    ]
+    assert [each.name for each in role.iterdir()] == ["kept.jsonl"]
+    assert (mode(role), mode(role / "kept.jsonl")) == (0o755, 0o644)
+    assert target.read_text() == '{"kind":"tick","time_us":7}\n'
+    assert (mode(target), mode(elsewhere)) == (0o600, 0o700)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_as_root_the_lab_takes_back_what_a_role_wrote(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    places = Places(tmp_path)
+    rawfolders.make(places, "k6-1")
+    file = places.role("k6-1", "requests.jsonl")
+    file.write_text("")
+    os.chown(file, rawfolders.ROLE_UID, rawfolders.ROLE_UID)
+    assert rawfolders.seal(tmp_path / "raw") == []
+    assert {(each.stat().st_uid, each.stat().st_gid) for each in (file, file.parent)} == {(0, 0)}
+
+
+@pytest.mark.parametrize("how", ["complete", "aborted"])
+def test_a_run_is_sealed_however_it_ends(
+    ended: Callable[..., Path], elsewhere: Path, target: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    def plant(session: Session, *_: object) -> None:
+        session.places.role("k6-1", "requests.jsonl").symlink_to(target)
+        if how == "aborted":
+            raise LabError("no more")
+
+    monkeypatch.setattr(measure, "drain", plant)
+    if how == "aborted":
+        with pytest.raises(LabError):
+            ended(0)
+    else:
+        ended(0)
+
+    [folder] = [each for each in (elsewhere / "results" / "one").iterdir() if not each.is_symlink()]
+    left = manifest.load(folder)
+    assert left.status == how
+    assert left.removed == [Removed(file="raw/k6-1/role/requests.jsonl", was="a symbolic link")]
+    assert target.read_text() == '{"kind":"tick","time_us":7}\n'
+
+
+@pytest.mark.parametrize("name", ["container.log", "collector.log"])
+def test_a_link_in_the_place_of_a_containers_log_is_not_written_through(
+    effective: Make, fake_docker: InMemoryDocker, tmp_path: Path, target: Path, name: str
+) -> None:
+    fake_docker.says("ps *", "connlab-backend-1\nconnlab-collector-backend-1\n")
+    fake_docker.says("logs *", "what it said\n")
+    folder = tmp_path / "raw" / "backend-1"
+    folder.mkdir(parents=True)
+    (folder / name).symlink_to(target)
+    containers.keep_logs(topology_of(effective()), tmp_path / "raw")
+    assert target.read_text() == '{"kind":"tick","time_us":7}\n'
+    assert not (folder / name).is_symlink()
+    assert (folder / name).read_text() == "what it said\n"
+
+
+@pytest.mark.parametrize("how", ["link", "pipe"])
+def test_the_live_display_neither_follows_a_link_nor_waits_for_a_pipe(tmp_path: Path, target: Path, how: str) -> None:
+    file = tmp_path / "live.jsonl"
+    file.symlink_to(target) if how == "link" else os.mkfifo(file)
+    assert Tail(target).objects() != []
+    assert Tail(file).objects() == []
+    assert last_tick_us(file) == 0
