@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis import flows, ladders, manifest, readings, verdict
+from analysis.evidence import flows, manifest
+from analysis.evidence.flows import FlowsError
+from analysis.evidence.manifest import ManifestError
+from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.figures import file as figures_file
-from analysis.flows import FlowsError
-from analysis.ledger import document, records
-from analysis.manifest import ManifestError
 from analysis.output import make_folder, write
-from analysis.rawrun import RawRun
-from analysis.verdict import Verdict
+from analysis.story import ladders
+from analysis.verdict import figures_file, ledger_file, ledger_tables, readings, verdict_file
+from analysis.verdict.verdict_file import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,14 +42,14 @@ def analyse(run_dir: Path) -> Verdict:
     if any(capture.packets for capture in raw.captures.values()):
         flows.require()
     run = Run(raw)
-    account = document.of_run(run)
-    found = verdict.of_run(run, account)
-    make_folder(run_dir / document.FILE.parent)
-    write(run_dir / document.FILE, account.to_json())
-    records.write(run, run_dir / document.FILE.parent)
+    account = ledger_file.of_run(run)
+    found = verdict_file.of_run(run, account)
+    make_folder(run_dir / ledger_file.FILE.parent)
+    write(run_dir / ledger_file.FILE, account.to_json())
+    ledger_tables.write(run, run_dir / ledger_file.FILE.parent)
     readings.write(run, run_dir)
     ladders.write(run, run_dir)
     write(run_dir / figures_file.FILE, figures_file.of_run(run).to_json())
     # The verdict comes last: where it stands, so do all other derived files.
-    write(run_dir / verdict.FILE, found.to_json())
+    write(run_dir / verdict_file.FILE, found.to_json())
     return found

@@ -14,10 +14,10 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from analysis.compare.document import Comparison
 from analysis.compare.verdict import SeriesVerdict
-from analysis.figures.file import FiguresFile
-from analysis.ladders.document import Ladders
-from analysis.ledger.document import Ledger
-from analysis.verdict import Verdict
+from analysis.story.ladders.document import Ladders
+from analysis.verdict.figures_file import FiguresFile
+from analysis.verdict.ledger_file import Ledger
+from analysis.verdict.verdict_file import Verdict
 
 MODELS: dict[str, type[BaseModel]] = {
     "comparison": Comparison,

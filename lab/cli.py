@@ -72,7 +72,7 @@ def _stderr() -> Console:
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 # typer's own form
     if asked:
-        from lab.facts import lab_version  # noqa: PLC0415
+        from lab.run.facts import lab_version  # noqa: PLC0415
 
         _print_lines([f"connlab {lab_version().version}"])
         raise typer.Exit
@@ -125,10 +125,10 @@ def lesson(
 
 def _resolve(scenario: str, sets: list[str], preset: str | None, arm: str | None) -> tuple[Any, Any]:
     """Give a scenario with all overrides, and the plan of its arms, None if it has none or one is to run alone."""
-    from lab import effective  # noqa: PLC0415
+    from lab.scenario.resolve import resolve  # noqa: PLC0415
 
     # An arm may have another path than the scenario, and knobs of that.
-    resolved = effective.resolve(scenario, sets if arm is None else [], preset=preset)
+    resolved = resolve(scenario, sets if arm is None else [], preset=preset)
     if arm is None and not resolved.scenario.arms:
         return resolved, None
     from lab.series import arms  # noqa: PLC0415
@@ -149,7 +149,8 @@ def _run(
     ask: bool = False,
 ) -> NoReturn:
     """Run a scenario or its arms; `ask`: put the questions of a lesson first."""
-    from lab import limits, outcome  # noqa: PLC0415
+    from lab.experiments import outcome  # noqa: PLC0415
+    from lab.run import limits  # noqa: PLC0415
 
     if plan:
         _run_series(plan, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=ask)
@@ -160,7 +161,7 @@ def _run(
         _end_checked([resolved])
     guesses: Sequence[Any] = ()
     if ask:
-        from lab.lesson.ask import before  # noqa: PLC0415
+        from lab.teach.ask import before  # noqa: PLC0415
 
         limits.check(resolved)  # nobody is asked about a run that cannot be
         guesses = before(_stderr(), resolved, None).of_run
@@ -168,7 +169,7 @@ def _run(
 
 
 def _run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
-    from lab import everything, outcome  # noqa: PLC0415
+    from lab.experiments import everything, outcome  # noqa: PLC0415
 
     if of_one:
         raise BadInput(Problem("settings, presets and dry runs are of one scenario, and not of all", way_on="name it"))
@@ -205,8 +206,7 @@ def record(
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario until so many runs of it are recorded for docs/experiments.md; goes on where it stopped."""
-    from lab import outcome  # noqa: PLC0415
-    from lab.experiments import recorder  # noqa: PLC0415
+    from lab.experiments import outcome, recorder  # noqa: PLC0415
 
     scenarios = list(outcome.all_planned()) if scenario == ALL else [outcome.planned(scenario)]
     recorder.refuse_changes()
@@ -261,7 +261,7 @@ def matrix(
 
 
 def _end_checked(effectives: Iterable[Any]) -> NoReturn:
-    from lab import limits  # noqa: PLC0415
+    from lab.run import limits  # noqa: PLC0415
 
     # What holds for every cell of a series is said once.
     problems = list(dict.fromkeys(problem for one in effectives for problem in limits.of_kernel(one)))
@@ -279,9 +279,9 @@ def _run_series(
     as_json: bool,
     ask: bool = False,
 ) -> NoReturn:
-    from lab import outcome  # noqa: PLC0415
-    from lab.lesson import ask as lessons  # noqa: PLC0415
+    from lab.experiments import outcome  # noqa: PLC0415
     from lab.series import command, printing  # noqa: PLC0415
+    from lab.teach import ask as lessons  # noqa: PLC0415
 
     if check:
         _end_checked(planned.effective for planned in plan.cells.values())
@@ -352,9 +352,11 @@ def analyse(
     as_json: JsonOption = False,
 ) -> None:
     """Derive everything again from a run's raw files; the exit code is the verdict's."""
-    from lab import outcome, reports, verdicts  # noqa: PLC0415
+    from lab.experiments import outcome  # noqa: PLC0415
+    from lab.results import find  # noqa: PLC0415
+    from lab.run import reports  # noqa: PLC0415
 
-    folder = verdicts.find_run(run)
+    folder = find.find_run(run)
     _end_judged(outcome.Outcome(folder, reports.derive(folder)), as_json=as_json)
 
 
@@ -365,9 +367,11 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Write a run's report again, and the index of all runs."""
-    from lab import paths, reports, verdicts  # noqa: PLC0415
+    from lab import paths  # noqa: PLC0415
+    from lab.results import find  # noqa: PLC0415
+    from lab.run import reports  # noqa: PLC0415
 
-    page = reports.of_run(verdicts.find_run(run))
+    page = reports.of_run(find.find_run(run))
     if as_json:
         _print_json({"report": str(page)})
     else:
@@ -381,9 +385,11 @@ def open_report(
     as_json: JsonOption = False,
 ) -> None:
     """Open a run's report in the browser; where there is none, say where it lies."""
-    from lab import paths, reports, verdicts  # noqa: PLC0415
+    from lab import paths  # noqa: PLC0415
+    from lab.results import find  # noqa: PLC0415
+    from lab.run import reports  # noqa: PLC0415
 
-    page = reports.of_run(verdicts.find_run(run) if run else reports.newest())
+    page = reports.of_run(find.find_run(run) if run else reports.newest())
     opened = reports.show(page)
     if as_json:
         _print_json({"report": str(page), "opened": opened})
@@ -398,10 +404,12 @@ def notebook(
     as_json: JsonOption = False,
 ) -> None:
     """Open a notebook over a run's files, with SQL and charts: a new copy of the lab's own, and yours to change."""
-    from lab import notebook as notebooks  # noqa: PLC0415
-    from lab import paths, reports, verdicts  # noqa: PLC0415
+    from lab import paths  # noqa: PLC0415
+    from lab.results import find  # noqa: PLC0415
+    from lab.results import notebook as notebooks  # noqa: PLC0415
+    from lab.run import reports  # noqa: PLC0415
 
-    folder = verdicts.find_run(run) if run else reports.newest()
+    folder = find.find_run(run) if run else reports.newest()
     found = notebooks.copy_for(folder)
     notebooks.install()
     if as_json:
@@ -421,9 +429,9 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Explain a request: what every observer saw of it, in the order of time, and how to see its packets."""
-    from lab import explanations, verdicts  # noqa: PLC0415
+    from lab.results import explanations, find  # noqa: PLC0415
 
-    explanation = explanations.of_run(verdicts.find_run(run), request, worst)
+    explanation = explanations.of_run(find.find_run(run), request, worst)
     if as_json:
         _print_json(explanations.as_json(explanation))
     else:
@@ -444,8 +452,8 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare two runs, two groups of runs, or the cells of a series: settings, counters, packets, users."""
-    from lab import comparisons  # noqa: PLC0415
-    from lab.comparison_printing import print_comparison  # noqa: PLC0415
+    from lab.results import comparisons  # noqa: PLC0415
+    from lab.results.comparison_printing import print_comparison  # noqa: PLC0415
 
     if matrix is not None and (a or b):
         raise BadInput(Problem("a comparison takes runs as A and B, or a MATRIX, not both"))
@@ -463,10 +471,10 @@ def advise(
     as_json: JsonOption = False,
 ) -> None:
     """Name the knob that the main cause of a run's failures points to, its value, and the command that tests it."""
-    from analysis.words import counted  # noqa: PLC0415
-    from lab import advice, verdicts, which_run  # noqa: PLC0415
+    from analysis.formatting import counted  # noqa: PLC0415
+    from lab.results import advice, find, which_run  # noqa: PLC0415
 
-    folder = verdicts.find_run(run)
+    folder = find.find_run(run)
     found = advice.of_run(folder)
     if as_json:
         _print_json({"run": which_run.name(folder), **asdict(found)})
@@ -495,10 +503,10 @@ def estimate(
     as_json: JsonOption = False,
 ) -> None:
     """Estimate how many connections failed behind a counter of overflows; with a run, check that against it."""
-    from lab import estimates, verdicts, which_run  # noqa: PLC0415
+    from lab.results import estimates, find, which_run  # noqa: PLC0415
 
     if run is not None and (overflows, connect_timeout, sysctl) == (None, None, None):
-        folder = verdicts.find_run(run)
+        folder = find.find_run(run)
         check = estimates.of_run(folder)
         if as_json:
             _print_json({"run": which_run.name(folder), **estimates.check_as_json(check)})
@@ -517,12 +525,14 @@ def estimate(
 @app.command("list")
 def list_scenarios(*, as_json: JsonOption = False) -> None:
     """List the scenarios."""
-    from lab import effective, listing  # noqa: PLC0415
+    from lab.results import listing  # noqa: PLC0415
+    from lab.scenario import effective  # noqa: PLC0415
+    from lab.scenario.resolve import resolve  # noqa: PLC0415
 
     scenarios, problems = [], effective.misnamed()
     for slug in effective.slugs():
         try:
-            scenarios.append(effective.resolve(slug))
+            scenarios.append(resolve(slug))
         except BadInput as error:
             problems += error.problems
     summaries = []
@@ -544,9 +554,11 @@ def show(
     scenario: ScenarioArgument, sets: SetOption = None, *, preset: PresetOption = None, as_json: JsonOption = False
 ) -> None:
     """Show a scenario with its effective knobs, and its predictions with what is known of them before a run."""
-    from lab import effective, limits, listing  # noqa: PLC0415
+    from lab.results import listing  # noqa: PLC0415
+    from lab.run import limits  # noqa: PLC0415
+    from lab.scenario.resolve import resolve  # noqa: PLC0415
 
-    resolved = effective.resolve(scenario, sets or [], preset=preset)
+    resolved = resolve(scenario, sets or [], preset=preset)
     problems = list(limits.of_kernel(resolved))
     if problems:
         raise BadInput(problems)
@@ -578,8 +590,8 @@ def doctor(*, as_json: JsonOption = False) -> None:
 @app.command()
 def clean(*, as_json: JsonOption = False) -> None:
     """Remove every container, network, volume and image of the lab; results stay."""
-    from lab.clean import clean as clean_all  # noqa: PLC0415
-    from lab.lock import machine_lock  # noqa: PLC0415
+    from lab.engine.compose.clean import clean as clean_all  # noqa: PLC0415
+    from lab.run.lock import machine_lock  # noqa: PLC0415
 
     with machine_lock("connlab clean"):
         cleaned = clean_all()

@@ -7,12 +7,14 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from analysis.rawfiles import Places
-from lab import compose, parallel, subnets
-from lab import effective as effectives
-from lab.effective import Effective
+from analysis.evidence.rawfiles import Places
+from lab import parallel
+from lab.engine.compose import run_file, subnets
+from lab.scenario import effective as effectives
+from lab.scenario.effective import Effective
+from lab.scenario.resolve import resolve
+from lab.scenario.topology import topology_of
 from lab.series import arms
-from lab.topology import topology_of
 
 # Clients beyond the first are made after its pattern.
 _CLIENTS = ("accept-queue-healthy", "load.instances=3")
@@ -21,9 +23,9 @@ _CLIENTS = ("accept-queue-healthy", "load.instances=3")
 def all_runs() -> Iterator[Effective]:
     """Give each of the lab's scenarios as it is run, arm by arm where it has arms, and one with three clients."""
     for slug in effectives.slugs():
-        yield from arms.variants(effectives.resolve(slug))
+        yield from arms.variants(resolve(slug))
     slug, several = _CLIENTS
-    yield effectives.resolve(slug, [several])
+    yield resolve(slug, [several])
 
 
 def check(runs: Iterable[Effective]) -> int:
@@ -35,14 +37,14 @@ def check(runs: Iterable[Effective]) -> int:
     with tempfile.TemporaryDirectory(prefix="connlab-") as name:
         folder, files = Path(name), dict[str, Path]()
         for one in runs:
-            content = compose.run_file(one, topology_of(one), "check", Places(folder), subnets.FIRST)
+            content = run_file.run_file(one, topology_of(one), "check", Places(folder), subnets.FIRST)
             text = json.dumps(content, sort_keys=True)
             if text not in files:
                 files[text] = folder / f"{len(files)}-{one.slug}-{one.variant.arm or 'default'}.yaml"
-                compose.write_run_file(content, files[text])
+                run_file.write_run_file(content, files[text])
         parallel.each(_check, files.values())
     return len(files)
 
 
 def _check(file: Path) -> None:
-    compose.compose(file, "--profile", "*", "config", "--quiet")
+    run_file.compose(file, "--profile", "*", "config", "--quiet")

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from lab import facts, limits, machine, parallel, paths, sysctls
-from lab.docker import docker
+from lab import parallel, paths
+from lab.engine.compose.docker import docker
 from lab.errors import LabError
+from lab.run import facts, limits, machine
+from lab.scenario import sysctls
 
 State = Literal["ok", "warn", "missing"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from lab import paths
 from lab.experiments.lines import Line
-from lab.manifest import Manifest
-from lab.scenario import Scenario
+from lab.run.manifest import Manifest
+from lab.scenario.fields import Scenario
+from lab.scenario.units import DURATION_PATTERN, format_duration
 from lab.series.matrix_file import Matrix
 from lab.series.record import Series
-from lab.units import DURATION_PATTERN, format_duration
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.compare import build, document, groups, page, verdict
+from analysis.compare import build, groups, verdict
 from analysis.compare import series as series_file
 from analysis.compare.document import Comparison
 from analysis.compare.errors import CompareError
@@ -25,7 +25,6 @@ __all__ = [
     "compare",
     "compare_series",
     "series_verdict",
-    "write_comparison",
 ]
 
 
@@ -53,12 +52,6 @@ def compare_series(folder: Path) -> Comparison:
         CompareError: there is no series, or its runs cannot be compared.
     """
     return build.of_series(series_file.read(folder))
-
-
-def write_comparison(comparison: Comparison, folder: Path) -> None:
-    """Write comparison.json and comparison.html into a folder; raise OSError where that cannot be."""
-    write(folder / document.FILE, comparison.to_json())
-    write(folder / document.PAGE, page.html(comparison))
 
 
 def series_verdict(folder: Path) -> SeriesVerdict:

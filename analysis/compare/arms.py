@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
-from analysis import words
+from analysis import formatting
 from analysis.compare import statistics
 from analysis.compare.lists import taken_in_each_run
 from analysis.compare.measurement import PREFIX, Measurement, arm_word, arms_in
@@ -28,10 +28,10 @@ from analysis.compare.samples import Sample
 from analysis.compare.statistics import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval, suffices
 from analysis.expressions import Expression, ExpressionError, parse, respelled
 from analysis.expressions.tree import Arithmetic, Call, Comparison, Junction, Name, Node, Not, conjunction, disjunction
+from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
 from analysis.figures import UnknownFigure
 from analysis.figures.names import nearest
-from analysis.predictions import Status
-from analysis.values import Kind, Number, Unknown, Value, is_number, merge, unknown
+from analysis.verdict.predictions import Status
 
 if TYPE_CHECKING:
     from analysis.compare.groups import Group
@@ -227,7 +227,7 @@ class _Leaves:
             truth = None
         if truth is not None:
             return truth
-        point, low, high = (words.number(each, _DIGITS) for each in (estimate.point, interval.low, interval.high))
+        point, low, high = (formatting.number(each, _DIGITS) for each in (estimate.point, interval.low, interval.high))
         shown = f"the difference is {point}, from {low} to {high}"
         counts = " and ".join(f"{size} of {arm}" for arm, size in sizes.items())
         if sign in ("==", "!=") and interval.has(0):

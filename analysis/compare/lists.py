@@ -12,7 +12,7 @@ from typing import Any
 
 from analysis.expressions.functions import FUNCTIONS
 from analysis.expressions.tree import Arithmetic, Call, Literal, Name, Negative, Node
-from analysis.values import Kind
+from analysis.expressions.values import Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from analysis.compare.samples import Sample
 from analysis.compare.statistics import Floats, suffices
 from analysis.expressions import ExpressionError
 from analysis.expressions.tree import Call, Name, Node
-from analysis.values import Kind, Number, Unknown, Value, is_number, merge, unknown
+from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
 
 if TYPE_CHECKING:
     from analysis.compare.groups import Group

@@ -7,11 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from analysis import derived, manifest, verdict
 from analysis.compare.errors import CompareError
-from analysis.derived import DerivedError
-from analysis.figures import file as figures_file
-from analysis.values import Number, is_number
+from analysis.evidence import manifest
+from analysis.expressions.values import Number, is_number
+from analysis.verdict import derived, figures_file, verdict_file
+from analysis.verdict.derived import DerivedError
 
 Record = dict[str, Any]
 
@@ -102,7 +102,7 @@ def read_any(folder: Path) -> RunRecord:
         raise CompareError(f"{folder}: the run has not ended; wait for it, or, if it was killed, run it again")
     try:
         figures = derived.read(folder, figures_file.FILE, figures_file.SCHEMA)
-        judged = derived.read(folder, verdict.FILE, verdict.SCHEMA)
+        judged = derived.read(folder, verdict_file.FILE, verdict_file.SCHEMA)
     except DerivedError as error:
         return RunRecord(folder, recorded, verdict={}, figures={}, why={}, underived=str(error))
     return RunRecord(folder, recorded, judged, figures["figures"], figures["why"])

@@ -13,8 +13,8 @@ from analysis.compare import statistics
 from analysis.compare.groups import Group
 from analysis.compare.runs import RunRecord
 from analysis.compare.statistics import Interval
-from analysis.manifest import PROXIES
-from analysis.values import Number
+from analysis.evidence.manifest import PROXIES
+from analysis.expressions.values import Number
 
 Values: TypeAlias = tuple[Number, ...]
 Pair: TypeAlias = tuple[Values, Values]

@@ -12,7 +12,7 @@ from analysis.compare import groups, runs
 from analysis.compare.errors import CompareError
 from analysis.compare.groups import Group
 from analysis.compare.runs import RunRecord
-from analysis.manifest import Prediction, Published, Scalar
+from analysis.evidence.manifest import Prediction, Published, Scalar
 
 FILE = "series.json"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis import words
+from analysis import formatting
 from analysis.compare.statistics import REPETITIONS_MAX
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ def number(value: float | None, *, signed: bool = False) -> str:
     """Write a number, if it is known."""
     if value is None:
         return "unknown"
-    return f"{'+' if signed and value > 0 else ''}{words.number(value)}"
+    return f"{'+' if signed and value > 0 else ''}{formatting.number(value)}"
 
 
 def sample(entry: SampleEntry | None) -> str:

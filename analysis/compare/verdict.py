@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.compare import arms
-from analysis.published import PublishedResult, measured
-from analysis.verdict import FILE
+from analysis.verdict.published import PublishedResult, measured
+from analysis.verdict.verdict_file import FILE
 
 if TYPE_CHECKING:
     from analysis.compare.groups import Group
     from analysis.compare.samples import Sample
     from analysis.compare.series import Series
-    from analysis.manifest import Prediction
+    from analysis.evidence.manifest import Prediction
 
 SCHEMA: Literal["connlab.series-verdict/1"] = "connlab.series-verdict/1"
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from analysis.expressions.parser import parse_tree
 from analysis.expressions.tokens import ExpressionError
 from analysis.expressions.tree import KindOf, Name, Node, ValueOf
-from analysis.values import Kind, Value
+from analysis.expressions.values import Kind, Value
 
 __all__ = ["Expression", "ExpressionError", "parse", "respelled"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from analysis.values import Kind, Number, Numbers, Value, unknown
+from analysis.expressions.values import Kind, Number, Numbers, Value, unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from analysis.expressions.functions import FUNCTIONS
 from analysis.expressions.tokens import ExpressionError
-from analysis.values import Kind, Number, Unknown, Value, is_number, merge, unknown
+from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

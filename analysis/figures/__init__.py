@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.figures.names import FIGURES, Scope, UnknownFigure, check_name, find, scope
+from analysis.figures import catalogue
+from analysis.figures.names import FIGURES, Scope, UnknownFigure, check_name, scope
 from analysis.figures.run import Run
-from analysis.values import Value, unknown
 
 if TYPE_CHECKING:
+    from analysis.expressions.values import Value
     from analysis.figures.catalogue import Figure
 
 __all__ = ["Run", "Scope", "UnknownFigure", "check_name", "describe", "scope", "value"]
@@ -25,13 +26,4 @@ def describe() -> tuple[Figure, ...]:
 
 def value(run: Run, name: str) -> Value:
     """The value of a knob or a figure in a run, unknown with a reason where the evidence does not give one."""
-    knob = run.raw.manifest.knobs.get(name)
-    if knob is not None:
-        if isinstance(knob.value, bool | int | float):
-            return knob.value
-        return unknown(f"{name} has no value that can be compared")
-    found = find(name)
-    if found is None:
-        return unknown(f"there is no figure or knob {name}")
-    figure, parameters = found
-    return figure.compute(run, parameters)
+    return catalogue.value(FIGURES, run, name)

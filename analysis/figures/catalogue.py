@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from analysis.values import Kind, Value
+from analysis.expressions.values import Kind, Value, unknown
 
 if TYPE_CHECKING:
     from analysis.figures.run import Run
@@ -74,3 +74,32 @@ class Figure:
     def name(self, **parameters: str) -> str:
         """The name of one figure of the family."""
         return re.sub(r"<(\w+)>", lambda match: parameters[match[1]], self.pattern)
+
+
+def find(figures: Iterable[Figure], name: str) -> tuple[Figure, dict[str, str]] | None:
+    """The figure that a name is of, with its parameters; the first of those it could be."""
+    for figure in figures:
+        parameters = figure.match(name)
+        if parameters is not None:
+            return figure, parameters
+    return None
+
+
+def value(figures: Iterable[Figure], run: Run, name: str) -> Value:
+    """The value of a knob or a figure in a run; unknown, with a reason, where the evidence gives none.
+
+    Args:
+        figures: those that are known.
+        run: the run.
+        name: of a knob or of one of the figures.
+    """
+    knob = run.raw.manifest.knobs.get(name)
+    if knob is not None:
+        if isinstance(knob.value, bool | int | float):
+            return knob.value
+        return unknown(f"{name} has no value that can be compared")
+    found = find(figures, name)
+    if found is None:
+        return unknown(f"there is no figure or knob {name}")
+    figure, parameters = found
+    return figure.compute(run, parameters)

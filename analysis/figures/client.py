@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.client import ERROR_KINDS
+from analysis.evidence.client_files import ERROR_KINDS
+from analysis.evidence.jsonl import integer
+from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run, status_bounds, total
 from analysis.figures.statistics import milliseconds, statistic
 from analysis.health import Evidence
-from analysis.jsonl import integer
-from analysis.values import Kind, Unknown, Value, unknown
 
 if TYPE_CHECKING:
-    from analysis.bulk import Integers
-    from analysis.client import Client
-    from analysis.jsonl import Record
-    from analysis.window import Window
+    from analysis.evidence.bulk import Integers
+    from analysis.evidence.client_files import Client
+    from analysis.evidence.jsonl import Record
+    from analysis.evidence.window import Window
 
 _REQUESTS = {Evidence.REQUESTS: "k6", Evidence.LOAD: ""}
 _DIALS = {Evidence.DIALS: "k6", Evidence.LOAD: ""}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.expressions.values import Unknown
 from analysis.figures.names import Scope
-from analysis.values import Unknown
 
 if TYPE_CHECKING:
     from analysis.figures.catalogue import Figure

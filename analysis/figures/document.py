@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from analysis.client import ERROR_KINDS
+from analysis.account.causes import CAUSES
+from analysis.evidence.client_files import ERROR_KINDS
 from analysis.expressions.functions import FUNCTIONS
 from analysis.figures.kernel import STATES
 from analysis.figures.names import FIGURES
 from analysis.figures.statistics import STATISTICS
 from analysis.health import Evidence
-from analysis.ledger.causes import CAUSES
 
 _HEADINGS = {
     "client": "The client",

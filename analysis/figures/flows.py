@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.account.ports import TIME_WAIT_MS
+from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run, total
 from analysis.figures.statistics import milliseconds, statistic
 from analysis.health import Evidence
-from analysis.ledger.ports import TIME_WAIT_MS
 from analysis.model.ladder import timer_lateness_ms
-from analysis.values import Kind, Unknown, Value, unknown
 
 if TYPE_CHECKING:
-    from analysis.bulk import Integers
-    from analysis.joins import Joined
-    from analysis.samples import Samples
+    from analysis.account.joins import Joined
+    from analysis.evidence.bulk import Integers
+    from analysis.evidence.samples import Samples
 
 _SOURCE = "capture.pcap of one end"
 
 # A sampler that is ready to read may have to wait for a processor first.
 _TICK_SLACK_MS = 50
 
-# Figure → its meaning, and SQL that counts the connections of a server in the window (analysis.joins.connections).
+# Figure → its meaning, and SQL that counts the connections of a server in the window (account.joins.connections).
 _COUNTS = {
     "total": ("Connections begun.", "count(*)"),
     "established": ("Connections that came about for the client.", "count(*) FILTER (established)"),

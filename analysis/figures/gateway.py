@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from analysis.expressions.values import Kind, Unknown, Value
 from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run
 from analysis.figures.servers import level
 from analysis.health import Evidence
-from analysis.values import Kind, Unknown, Value
 
 if TYPE_CHECKING:
-    from analysis.window import Window
+    from analysis.evidence.window import Window
 
 _ROLE = "gateway"
 _DIALS_FILE = "gateway: dials.jsonl"
@@ -44,7 +44,7 @@ _COUNTS = {
 
 
 def _count(table: str, condition: str) -> Compute:
-    """How many rows of a table of analysis.joins began in the window and meet a condition."""
+    """How many rows of a table of analysis.account.joins began in the window and meet a condition."""
     sql = f"""
         SELECT count(*) AS value FROM {table} JOIN instances USING (instance)
          WHERE role = '{_ROLE}' AND time_us BETWEEN $from_us AND $to_us AND {condition} AND $kind IS NOT NULL

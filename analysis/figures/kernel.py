@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from analysis import timeline
+from analysis.evidence import timeline
+from analysis.evidence.jsonl import Record, integer, records
+from analysis.evidence.manifest import TRAFFIC_PORT
+from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run, greatest, total
 from analysis.health import Evidence
-from analysis.jsonl import Record, integer, records
-from analysis.manifest import TRAFFIC_PORT
-from analysis.values import Kind, Unknown, Value, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from analysis.samples import Listener, Samples
-    from analysis.timeline import Span
-    from analysis.window import Window
+    from analysis.evidence.samples import Listener, Samples
+    from analysis.evidence.timeline import Span
+    from analysis.evidence.window import Window
 
 _SAMPLES_FILE = "collector: samples.jsonl"
 _AT_EDGES = {Evidence.COUNTERS: "sampler", Evidence.CLOCK: ""}

@@ -1,19 +1,19 @@
-"""What the ledger says of the requests and of the identities."""
+"""What the ledger says of the requests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from analysis.account.causes import UNEXPLAINED
+from analysis.evidence.manifest import PROXIES
+from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
 from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run
 from analysis.health import Evidence
-from analysis.ledger.causes import UNEXPLAINED
-from analysis.manifest import PROXIES
-from analysis.values import Kind, Unknown, Value, merge, unknown
 
 if TYPE_CHECKING:
-    from analysis.joins import Joined
+    from analysis.account.joins import Joined
 
 _SOURCE = "derived/ledger.json"
 
@@ -75,21 +75,6 @@ def spoilt_evidence(run: Run, joined: Joined) -> Unknown | None:
     return merge(*missing) if missing else None
 
 
-def _identities(status: str) -> Compute:
-    """How many identities have a status; while one is unknown, so is how many hold and how many fail."""
-
-    def compute(run: Run, _found: Mapping[str, str]) -> Value:
-        if isinstance(run.joined, Unknown):
-            return run.joined
-        balances = [balance for hop in run.hops for balance in hop.balances]
-        reasons = [unknown(f"{each.identity.id}: {each.why}") for each in balances if each.why is not None]
-        if reasons and status != "unknown":
-            return merge(*reasons)
-        return sum(balance.holds == status for balance in balances)
-
-    return compute
-
-
 _WITHOUT_PORT = """
     SELECT count(*) AS failed, count(*) FILTER (held >= ports) AS short
       FROM port_shortages JOIN instances USING (instance) WHERE role = $role
@@ -109,13 +94,6 @@ def _without_port(role: str, evidence: dict[Evidence, str]) -> Compute:
         )
 
     return compute
-
-
-_IDENTITY_MEANINGS = {
-    "holding": ("true", "Identities that hold: both observers counted the same."),
-    "failed": ("false", "Identities that do not."),
-    "unknown": ("unknown", "Identities of which a side is unknown."),
-}
 
 
 def _figure(pattern: str, meaning: str, compute: Callable[[Run, Mapping[str, str]], Value]) -> Figure:
@@ -152,9 +130,5 @@ FIGURES: tuple[Figure, ...] = (
         _SOURCE,
         _without_port("gateway", {Evidence.DIALS: "dials"}),
         of_role="gateway",
-    ),
-    *(
-        _figure(f"ledger.identities.{name}", meaning, _identities(status))
-        for name, (status, meaning) in _IDENTITY_MEANINGS.items()
     ),
 )

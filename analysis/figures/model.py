@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.client import ERROR_KINDS
+from analysis.account import ports
+from analysis.evidence.client_files import ERROR_KINDS
+from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.catalogue import Compute, Figure
 from analysis.health import Evidence
-from analysis.ledger import ports
 from analysis.model import outcomes
 from analysis.model.settings import Settings, UndefinedError
-from analysis.values import Kind, Unknown, Value, unknown
 
 if TYPE_CHECKING:
     from analysis.figures.run import Run
@@ -68,8 +68,8 @@ def _failed_dials_syns(edge: str, *kinds: str) -> Compute:
 def _ports(run: Run, found: Mapping[str, str]) -> Value:
     """How many ports each instance of a role has."""
 
-    def of_role(settings: Settings) -> Value:
-        ranges = {ports.ports_of(settings.manifest.sysctl(each, ports.RANGE)) for each in run.instances(found["role"])}
+    def of_role(_: Settings) -> Value:
+        ranges = {ports.ports_of(run.raw.manifest.sysctl(each, ports.RANGE)) for each in run.instances(found["role"])}
         if len(ranges) != 1 or None in ranges:
             raise UndefinedError(f"the manifest has no one {ports.RANGE} of {found['role']}")
         return next(each for each in ranges if each is not None)
@@ -112,7 +112,7 @@ FIGURES: tuple[Figure, ...] = (
         "ports",
         "What an instance of the role has for connections to one server at once, those in TIME_WAIT included: the size"
         " of its net.ipv4.ip_local_port_range.",
-        "analysis.ledger.ports",
+        "analysis.account.ports",
         _ports,
     ),
     Figure(

@@ -10,28 +10,19 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.client import ERROR_KINDS
-from analysis.figures import client, flows, gateway, kernel, ledger, model, servers, sysctls
+from analysis.account.causes import CAUSES
+from analysis.evidence.client_files import ERROR_KINDS
+from analysis.evidence.manifest import PROXIES
+from analysis.expressions.values import Kind
+from analysis.figures import catalogue, identities, kernel, observed
 from analysis.figures.statistics import STATISTICS
-from analysis.ledger.causes import CAUSES
-from analysis.manifest import PROXIES
-from analysis.values import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from analysis.figures.catalogue import Figure
 
-FIGURES: tuple[Figure, ...] = (
-    *client.FIGURES,
-    *kernel.FIGURES,
-    *sysctls.FIGURES,
-    *servers.FIGURES,
-    *gateway.FIGURES,
-    *flows.FIGURES,
-    *ledger.FIGURES,
-    *model.FIGURES,
-)
+FIGURES: tuple[Figure, ...] = (*observed.MEASURED, *identities.FIGURES, *observed.MODELLED)
 
 # Roles that can have several instances → the knob that says how many; the others have one, of the role's own name.
 _INSTANCES_KNOBS = {"k6": "load.instances", "backend": "backend.instances"}
@@ -176,11 +167,7 @@ def scope(path: Sequence[str], knobs: Mapping[str, object]) -> Scope:
 @lru_cache(maxsize=4096)
 def find(name: str) -> tuple[Figure, dict[str, str]] | None:
     """The figure that a name is of, with its parameters; the first of those it could be."""
-    for figure in FIGURES:
-        parameters = figure.match(name)
-        if parameters is not None:
-            return figure, parameters
-    return None
+    return catalogue.find(FIGURES, name)
 
 
 @cache

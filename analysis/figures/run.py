@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from analysis import captures, health, joins, limits, timeline, window
-from analysis.health import Evidence, Health
-from analysis.ledger import attribution, identities
-from analysis.values import Number, Unknown, Value, is_number, merge, unknown
+from analysis import health
+from analysis.account import attribution, joins
+from analysis.evidence import captures, timeline, window
+from analysis.expressions.values import Number, Unknown, Value, is_number, merge, unknown
+from analysis.health import Evidence, Health, limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from analysis.joins import Joined
-    from analysis.ledger.identities import HopAccount
-    from analysis.rawrun import RawRun
-    from analysis.timeline import Span
-    from analysis.window import Window
+    from analysis.account.identities import HopAccount
+    from analysis.account.joins import Joined
+    from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.timeline import Span
+    from analysis.evidence.window import Window
 
 
 @dataclass
@@ -29,10 +30,12 @@ class Run:
     Attributes:
         raw: what was read.
         set_aside: evidence that is not asked for.
+        balanced: what must be equal on each hop; None until `figures.identities` has computed it.
     """
 
     raw: RawRun
     set_aside: frozenset[Evidence] = frozenset()
+    balanced: tuple[HopAccount, ...] | None = field(default=None, init=False, repr=False)
 
     @cached_property
     def health(self) -> Health:
@@ -78,11 +81,6 @@ class Run:
             for instance, capture in self.raw.captures.items()
         ]
         return min((end_us for end_us in ends_us if end_us is not None), default=None)
-
-    @cached_property
-    def hops(self) -> tuple[HopAccount, ...]:
-        """What must be equal on each hop, and whether it is."""
-        return identities.of_run(self)
 
     def without(self, evidence: frozenset[Evidence]) -> Run:
         """The same run, for figures that do not need some evidence."""

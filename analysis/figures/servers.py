@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis import processes, timeline
+from analysis.evidence import processes, timeline
+from analysis.evidence.jsonl import Record, integer
+from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run, greatest, status_bounds, total
 from analysis.health import Evidence
-from analysis.jsonl import Record, integer
-from analysis.values import Kind, Unknown, Value, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from analysis.bulk import Log
-    from analysis.scrapes import Scrape
-    from analysis.window import Window
+    from analysis.evidence.bulk import Log
+    from analysis.evidence.scrapes import Scrape
+    from analysis.evidence.window import Window
 
 _PROCESSES = {Evidence.PROCESSES: "sampler", Evidence.CLOCK: ""}
 _SCRAPES = {Evidence.SCRAPES: "tomcat", Evidence.CLOCK: ""}
@@ -143,7 +143,7 @@ _TIMES = {"tries": ("start_us", 1_000), "access": ("1000 * time_ms", 1_000), "er
 
 
 def _in_window(table: str, condition: str, evidence: dict[Evidence, str] = _ACCESS) -> Compute:
-    """How many rows of a table of analysis.joins fall into the window and meet a condition."""
+    """How many rows of a table of analysis.account.joins fall into the window and meet a condition."""
     time, resolution_us = _TIMES[table]
     sql = f"""
         SELECT count(*) AS value FROM {table}

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.values import Value, unknown
+from analysis.expressions.values import Value, unknown
 
 if TYPE_CHECKING:
-    from analysis.bulk import Integers
+    from analysis.evidence.bulk import Integers
 
 STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
 

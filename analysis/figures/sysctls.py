@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.expressions.values import Kind, Value, unknown
 from analysis.figures.catalogue import Figure
-from analysis.values import Kind, Value, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

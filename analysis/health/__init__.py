@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis import processes
-from analysis.health import arrivals, host, k6, kept, sampler, servers
+from analysis.evidence import processes
+from analysis.expressions.values import Unknown, is_number
+from analysis.health import arrivals, host, k6, kept, recordings, sampler
 from analysis.health.problems import Evidence, Health, Problem, Report
-from analysis.values import Unknown, is_number
 
 if TYPE_CHECKING:
-    from analysis.rawrun import RawRun
-    from analysis.scrapes import Scrape
-    from analysis.window import Window
+    from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.scrapes import Scrape
+    from analysis.evidence.window import Window
 
 __all__ = ["Evidence", "Health", "Problem", "Report", "examine"]
 
@@ -33,25 +33,25 @@ def examine(raw: RawRun) -> Health:
             for instance, client in raw.clients.items()
         ),
         *(
-            servers.examine_scrape("tomcat", instance, scrape, window, len(raw.manifest.ends_of(instance)))
+            recordings.examine_scrape("tomcat", instance, scrape, window, len(raw.manifest.ends_of(instance)))
             for instance, scrape in raw.tomcat.items()
         ),
         *(
-            servers.examine_scrape("stub_status", instance, scrape, window, len(raw.manifest.ends_of(instance)))
+            recordings.examine_scrape("stub_status", instance, scrape, window, len(raw.manifest.ends_of(instance)))
             for instance, scrape in raw.stub_status.items()
         ),
         *(
-            servers.examine_scrape("gateway", instance, scrape, window, len(raw.manifest.ends_of(instance)))
+            recordings.examine_scrape("gateway", instance, scrape, window, len(raw.manifest.ends_of(instance)))
             for instance, scrape in raw.gateway.items()
         ),
-        *(servers.examine_dials(instance, log) for instance, log in raw.gateway_dials.items()),
+        *(recordings.examine_dials(instance, log) for instance, log in raw.gateway_dials.items()),
         *(
-            servers.examine_access(instance, log, _exits(raw, instance), _status(raw, instance), _answers(raw))
+            recordings.examine_access(instance, log, _exits(raw, instance), _status(raw, instance), _answers(raw))
             for instance, log in raw.access.items()
         ),
-        *(servers.examine_errors(instance, raw.places.role(instance, "error.log")) for instance in raw.access),
+        *(recordings.examine_errors(instance, raw.places.role(instance, "error.log")) for instance in raw.access),
         *(
-            servers.examine_capture(
+            recordings.examine_capture(
                 instance, capture, raw.reductions[instance], raw.places.collector(instance, "capture.pcap")
             )
             for instance, capture in raw.captures.items()

@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.database import over_files
+from analysis.expressions.values import is_number
 from analysis.health.problems import Evidence, Report
-from analysis.values import is_number
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.rawrun import RawRun
-    from analysis.window import Window
+    from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.window import Window
 
 # The workloads whose users come one after another, if load.arrival_gap is not 0.
 _IN_TURN = ("users", "tcp", "slow_clients")

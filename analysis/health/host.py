@@ -5,14 +5,15 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from analysis import limits, processes, timeline
+from analysis.evidence import processes, timeline
+from analysis.evidence.jsonl import Record, integer
+from analysis.health import limits
 from analysis.health.problems import Evidence, Report
-from analysis.jsonl import Record, integer
 
 if TYPE_CHECKING:
-    from analysis.rawrun import RawRun
-    from analysis.samples import Samples
-    from analysis.window import Window
+    from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.samples import Samples
+    from analysis.evidence.window import Window
 
 
 def examine(raw: RawRun, window: Window | None) -> Report:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis import limits
+from analysis.formatting import counted
+from analysis.health import limits
 from analysis.health.problems import Evidence, Report
-from analysis.words import counted
 
 if TYPE_CHECKING:
-    from analysis.bulk import Log
-    from analysis.client import Client, Events
-    from analysis.rawrun import RawRun
+    from analysis.evidence.bulk import Log
+    from analysis.evidence.client_files import Client, Events
+    from analysis.evidence.rawrun import RawRun
 
 # The workloads with so many users, each of whom sends a request at least.
 _OF_USERS = ("users", "tcp", "long_polling", "half_open")

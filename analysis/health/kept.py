@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.database import over_files
+from analysis.formatting import counted
 from analysis.health.problems import Evidence, Report
-from analysis.words import counted
 
 if TYPE_CHECKING:
-    from analysis.rawrun import RawRun
-    from analysis.window import Window
+    from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.window import Window
 
 # Users of this workload hold their connections until they leave, whatever they are told.
 _WORKLOAD = "long_polling"

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
-from analysis import limits
-from analysis.values import Unknown
+from analysis.expressions.values import Unknown
+from analysis.health import limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

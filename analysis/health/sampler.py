@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis import limits, timeline
+from analysis.evidence import timeline
+from analysis.evidence.jsonl import Record, integer
+from analysis.expressions.values import Unknown
+from analysis.health import limits
 from analysis.health.problems import Evidence, Report
-from analysis.jsonl import Record, integer
-from analysis.values import Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from analysis.samples import Samples
-    from analysis.window import Window
+    from analysis.evidence.samples import Samples
+    from analysis.evidence.window import Window
 
 _ALL = (Evidence.COUNTERS, Evidence.TICKS, Evidence.SOCKETS, Evidence.PROCESSES)
 

@@ -3,10 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from analysis.manifest import Manifest
+    from collections.abc import Mapping, Sequence
+
+
+class Knob(Protocol):
+    """A knob's value; durations in ms."""
+
+    @property
+    def value(self) -> object:
+        """A number, a truth value or a text; None if it has none."""
+
+
+class Action(Protocol):
+    """What the lab does to an instance during the load."""
+
+    @property
+    def instance(self) -> str:
+        """Its name."""
+
+
+class Manifest(Protocol):
+    """What the model needs of a run's manifest."""
+
+    @property
+    def path(self) -> Sequence[str]:
+        """The roles, from the client to the last server."""
+
+    @property
+    def knobs(self) -> Mapping[str, Knob]:
+        """By name."""
+
+    @property
+    def sysctls(self) -> Mapping[str, Mapping[str, str | None]]:
+        """By instance and name; None where the kernel has no such setting."""
+
+    @property
+    def actions(self) -> Sequence[Action]:
+        """In the order of their beginnings."""
+
+    def of_role(self, role: str) -> list[str]:
+        """The instances of a role; empty if it takes no part."""
 
 
 class UndefinedError(Exception):

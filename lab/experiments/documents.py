@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from analysis.words import counted
-from lab import listing, outcome, paths, twins
-from lab.effective import Effective
+from analysis.formatting import counted
+from lab import paths
 from lab.errors import BadInput, Problem
-from lab.experiments import lines
+from lab.experiments import lines, outcome
 from lab.experiments.lines import Line
+from lab.results import listing
+from lab.scenario import twins
+from lab.scenario.effective import Effective
 from lab.series import arms
 from lab.series.record import Verdict
 

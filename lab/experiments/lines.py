@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lab import paths
-from lab.account import Status
-from lab.effective import Effective
 from lab.errors import BadInput, Problem
+from lab.experiments.account import Status
+from lab.scenario.effective import Effective
 from lab.series.record import Verdict
 
 # What a scenario says in words does not change what is measured; nor do other sizes of it, where it comes from, and

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.text import Text
 
-from lab import account, everything, manifest, paths
-from lab.effective import Effective
+from lab import paths
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
-from lab.experiments import documents, lines
+from lab.experiments import account, documents, everything, lines
 from lab.experiments.lines import Line
-from lab.lock import Lock, machine_lock
-from lab.outcome import Outcome, of_scenario
+from lab.experiments.outcome import Outcome, of_scenario
+from lab.run import manifest
+from lab.run.lock import Lock, machine_lock
+from lab.scenario.effective import Effective
 
 _GIT_TIMEOUT_S = 10
 _SHOWN = 3

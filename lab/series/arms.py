@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from lab import effective as effectives
-from lab import presets
-from lab.effective import Effective, Variant
 from lab.errors import BadInput, Problem
-from lab.nearest import did_you_mean
-from lab.overrides import parse_overrides
-from lab.predictions import published_problems
-from lab.scenario import Arms
+from lab.scenario import presets
+from lab.scenario.effective import Effective, Variant
+from lab.scenario.fields import Arms
+from lab.scenario.nearest import did_you_mean
+from lab.scenario.overrides import parse_overrides
+from lab.scenario.prediction_checks import published_problems
+from lab.scenario.resolve import resolve
 from lab.series import settings
 from lab.series.gather import Gathered, refuse_user_settings, same_cells
 from lab.series.plan import Plan, Planned, cell_of, within_duration
@@ -45,7 +45,7 @@ def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) 
             change = _change(base, arms, name)
             refuse_user_settings(user, change.touched, f"the arm '{name}'")
             variant = Variant(change.overrides, change.path, arm=name)
-            resolved[name] = effectives.resolve(base.slug, user, folder, variant, base.preset)
+            resolved[name] = resolve(base.slug, user, folder, variant, base.preset)
     gathered.extend(_names(base, arms))
     gathered.refuse()
     gathered.extend(same_cells(resolved, lambda name: base.where("arms", "variants", name)))
@@ -109,7 +109,7 @@ def alone(base: Effective, overrides: Iterable[str], name: str, folder: Path | N
     over = {one.knob for one in parse_overrides(user)}
     change = _change(base, arms, name)
     below = tuple(one for one in change.overrides if one.knob not in over)
-    return effectives.resolve(base.slug, user, folder, Variant(below, change.path, arm=name), base.preset)
+    return resolve(base.slug, user, folder, Variant(below, change.path, arm=name), base.preset)
 
 
 def _change(base: Effective, arms: Arms, name: str) -> Change:
@@ -145,7 +145,7 @@ def _comparisons(base: Effective, resolved: Mapping[str, Effective]) -> Iterator
     from analysis import figures  # noqa: PLC0415
     from analysis.compare import arms  # noqa: PLC0415
     from analysis.expressions import ExpressionError  # noqa: PLC0415
-    from analysis.values import Kind  # noqa: PLC0415
+    from analysis.expressions.values import Kind  # noqa: PLC0415
 
     scopes = {name: figures.scope(one.scenario.path, one.on_path()) for name, one in resolved.items()}
     for index, one in enumerate(base.scenario.predictions):

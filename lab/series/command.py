@@ -8,20 +8,21 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from lab import limits, paths
-from lab.effective import Effective
+from lab import paths
 from lab.errors import Problem
-from lab.lesson.answers import Answers
-from lab.lock import Lock, machine_lock
-from lab.run import clear_up_after
+from lab.run import limits
+from lab.run.lock import Lock, machine_lock
+from lab.run.run import clear_up_after
+from lab.run.signals import interruptible
+from lab.scenario.effective import Effective
 from lab.series import fingerprint, store
+from lab.series.answers import Answers
 from lab.series.engine import Engine
 from lab.series.gather import Gathered
 from lab.series.plan import Plan
 from lab.series.progress import Progress
 from lab.series.record import Fingerprint, Run
 from lab.series.runner import RealRunner
-from lab.signals import interruptible
 
 
 def run_plan(
@@ -103,8 +104,8 @@ def check(plan: Plan) -> None:
 
 
 def _stop_rule(plan: Plan) -> Iterator[Problem]:
-    from analysis import predictions  # noqa: PLC0415 # as in lab.predictions
     from analysis.expressions import ExpressionError  # noqa: PLC0415
+    from analysis.verdict import predictions  # noqa: PLC0415 # as in lab.predictions
 
     if plan.rules.stop.when is None:
         return

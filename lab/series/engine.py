@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal, Protocol
 
-from lab import manifest, paths
-from lab.effective import Effective
+from lab import paths
 from lab.errors import ConnlabError, Interruption, LabError
-from lab.manifest import utc_now
+from lab.run import manifest
+from lab.run.manifest import utc_now
+from lab.run.session import Occasion
+from lab.run.signals import Interrupted
+from lab.run.verdicts import VERDICT_FILE
+from lab.scenario.effective import Effective
 from lab.series.progress import Progress
 from lab.series.record import Run, Series, Status, Verdict
-from lab.session import Occasion
-from lab.signals import Interrupted
-from lab.verdicts import VERDICT_FILE
 
 _LOST = "the lab's process ended without a word (killed, or the machine went down)"
 

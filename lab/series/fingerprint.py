@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from lab import facts, paths
+from lab import paths
+from lab.run import facts
 from lab.series.record import Fingerprint
 
 _FLOWS = paths.ROOT / ".cache" / "bin" / "flows"

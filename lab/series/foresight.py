@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lab import models
-from lab.effective import Effective
 from lab.errors import BadInput
+from lab.scenario import foreseen
+from lab.scenario.effective import Effective
 from lab.series.bisect import Done, Range, Status, decide
 
 # What each measured figure is in the model. A user of one call is one request, and one dial.
@@ -91,7 +91,7 @@ def _between(holds: Callable[[int], Status], ends: dict[int, Status], step: int)
 def _holds(until: str, effective: Effective) -> Status:
     # analysis is loaded only by the commands that read predictions.
     from analysis.expressions import parse  # noqa: PLC0415
-    from analysis.values import Value, unknown  # noqa: PLC0415
+    from analysis.expressions.values import Value, unknown  # noqa: PLC0415
 
     load = effective.scenario.knobs.load
     one_call = load.workload == "users" and load.calls == 1
@@ -102,7 +102,7 @@ def _holds(until: str, effective: Effective) -> Status:
     names = {name: counterparts.get(name, name) for name in expression.names}
     if no_failure and "client.requests.failed" in names:
         names["client.requests.failed"] = "model.users_failed"
-    known = models.known_before_run(effective, set(names.values()))
+    known = foreseen.known_before_run(effective, set(names.values()))
 
     def value(name: str) -> Value:
         found = known.get(names[name])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 
-from lab.effective import Effective
 from lab.errors import BadInput, Problem
-from lab.overrides import parse_overrides
+from lab.scenario.effective import Effective
+from lab.scenario.overrides import parse_overrides
 
 
 class Gathered:

@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lab import effective as effectives
 from lab import paths
-from lab.document import Document
-from lab.effective import Effective, Stated, Variant
 from lab.errors import BadInput, Problem
-from lab.nearest import did_you_mean
+from lab.scenario.document import Document
+from lab.scenario.effective import Effective, Stated, Variant
+from lab.scenario.nearest import did_you_mean
+from lab.scenario.resolve import resolve
 from lab.series import settings
 from lab.series.gather import Gathered, refuse_user_settings, same_cells
 from lab.series.matrix_file import Matrix, name_of, read
@@ -56,7 +56,7 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
         change = _change(levels, sides, fixed)
         variant = Variant(change.overrides, change.path, predictions=stated)
         with gathered:
-            resolved[cell] = (effectives.resolve(change.scenario or matrix.scenarios[0], user, folder, variant), levels)
+            resolved[cell] = (resolve(change.scenario or matrix.scenarios[0], user, folder, variant), levels)
     gathered.refuse()
     gathered.extend(same_cells({cell: one for cell, (one, _) in resolved.items()}, lambda _: document.where(("axes",))))
     cells = [one for one, _ in resolved.values()]
@@ -132,7 +132,7 @@ def _without_predictions(cells: Iterable[Effective], document: Document) -> Iter
 def _figures(matrix: Matrix, cells: Iterable[Effective], document: Document) -> Iterator[Problem]:
     """Give a problem for each figure that the matrix is said to be about, and that no cell has as a number."""
     from analysis import figures  # noqa: PLC0415 # as in lab.predictions
-    from analysis.values import Kind  # noqa: PLC0415
+    from analysis.expressions.values import Kind  # noqa: PLC0415
 
     scopes = [figures.scope(one.scenario.path, one.on_path()) for one in cells]
     for index, name in enumerate(matrix.figures):

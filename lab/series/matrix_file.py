@@ -9,14 +9,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, WithJsonSchema
 
-from lab import document as documents
-from lab import messages, paths
-from lab.document import Document
-from lab.effective import siblings
+from lab import paths
 from lab.errors import BadInput, Problem
-from lab.nearest import did_you_mean
-from lab.scenario import NAME_PATTERN, Claim, Name, Settings, Text
-from lab.scenario import Series as Rules
+from lab.scenario import document as documents
+from lab.scenario import messages
+from lab.scenario.document import Document
+from lab.scenario.effective import siblings
+from lab.scenario.fields import NAME_PATTERN, Claim, Name, Settings, Text
+from lab.scenario.fields import Series as Rules
+from lab.scenario.nearest import did_you_mean
 
 _SUFFIX = ".yaml"
 _VALUE = {"type": ["integer", "boolean", "string", "number"]}

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lab import models
-from lab.effective import Effective
 from lab.errors import BadInput, Problem
-from lab.scenario import Claim, Published
-from lab.scenario import Series as Rules
+from lab.scenario import foreseen
+from lab.scenario.effective import Effective
+from lab.scenario.fields import Claim, Published
+from lab.scenario.fields import Series as Rules
+from lab.scenario.units import format_duration
 from lab.series.order import order
 from lab.series.record import Axis, Cell, Kind, Search
-from lab.units import format_duration
 
 # What a run takes besides its load and drain, until the series has measured it: start, stop and analysis.
 BESIDES_S = 12.0
@@ -132,14 +132,14 @@ def within_duration(plan: Plan, where: str) -> None:
 
 def cell_of(name: str, effective: Effective, levels: Mapping[str, str]) -> Cell:
     """Describe a cell as series.json has it."""
-    known = models.known_before_run(effective, [f"model.{figure}" for figure in _MODEL_FIGURES])
+    known = foreseen.known_before_run(effective, [f"model.{figure}" for figure in _MODEL_FIGURES])
     return Cell(
         cell=name,
         scenario=effective.slug,
         levels=dict(levels),
         path=list(effective.scenario.path),
         knobs={one.knob: effective.values[one.knob] for one in effective.overrides},
-        load_s=models.least_s(effective),
+        load_s=foreseen.least_s(effective),
         model={figure.removeprefix("model."): value for figure, value in known.items()},
     )
 

@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from lab import paths
-from lab.catalogue import show_value
+from lab.run.verdicts import STYLES, show
+from lab.scenario.catalogue import show_value
 from lab.series.plan import Plan
 from lab.series.record import Search, Series
-from lab.verdicts import STYLES, show
 
 _MINUTE_S = 60
 

@@ -8,10 +8,10 @@ from statistics import fmean
 from rich.console import Console
 from rich.text import Text
 
-from lab.effective import Effective
+from lab.run.verdicts import STYLES
+from lab.scenario.effective import Effective
 from lab.series.plan import BESIDES_S
 from lab.series.record import Run, Series
-from lab.verdicts import STYLES
 
 _MINUTE_S = 60
 

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lab import paths
-from lab.knobs import Role
-from lab.manifest import Scalar
-from lab.manifest import Status as RunStatus
-from lab.scenario import Claim, Published
+from lab.run.manifest import Scalar
+from lab.run.manifest import Status as RunStatus
+from lab.scenario.fields import Claim, Published
+from lab.scenario.knobs import Role
 from lab.whole import write_whole
 
 FILE = "series.json"

@@ -9,14 +9,14 @@ from typing import Literal
 
 from rich.console import Console
 
-from lab import facts, reports
-from lab.effective import Effective
 from lab.errors import LabError
-from lab.lock import Lock
-from lab.manifest import Guess
-from lab.run import record
+from lab.run import facts, reports
+from lab.run.lock import Lock
+from lab.run.manifest import Guess
+from lab.run.run import record
+from lab.run.session import Occasion, open_session
+from lab.scenario.effective import Effective
 from lab.series.record import Verdict
-from lab.session import Occasion, open_session
 
 
 class RealRunner:
@@ -59,8 +59,9 @@ class RealRunner:
     def holds(self, folder: Path, expression: str) -> Literal["true", "false", "unknown"]:
         """Judge an expression in a run."""
         # As in verdicts: what only the end of a run needs.
-        from analysis import manifest, predictions  # noqa: PLC0415
+        from analysis.evidence import manifest  # noqa: PLC0415
+        from analysis.evidence.rawrun import RawRun  # noqa: PLC0415
         from analysis.figures import Run  # noqa: PLC0415
-        from analysis.rawrun import RawRun  # noqa: PLC0415
+        from analysis.verdict import predictions  # noqa: PLC0415
 
         return predictions.judge(Run(RawRun(folder, manifest.read(folder))), expression).status

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import effective as effectives
-from lab.catalogue import CATALOGUE, show_value
-from lab.effective import Effective
 from lab.errors import BadInput, Problem
-from lab.overrides import nearest_knob, parse_overrides
-from lab.scenario import Series as Rules
+from lab.scenario.catalogue import CATALOGUE, show_value
+from lab.scenario.effective import Effective
+from lab.scenario.fields import Series as Rules
+from lab.scenario.overrides import nearest_knob, parse_overrides
+from lab.scenario.resolve import resolve
+from lab.scenario.units import parse_duration
 from lab.series.bisect import Next, Range, Status, decide
 from lab.series.engine import Engine
 from lab.series.foresight import Border, border
 from lab.series.gather import Gathered
 from lab.series.plan import Plan, Planned, cell_of, short_names, slug, without_arms
 from lab.series.record import Axis, Level, Run, Search
-from lab.units import parse_duration
 
 _STEP_MS = 100
 
@@ -49,13 +49,13 @@ class _Knob:
         self.name = asked.knob
         self._scenario, self._user, self._folder = asked.scenario, user, folder
         self.is_duration = self.name in CATALOGUE and CATALOGUE[self.name].is_duration
-        self.base = effectives.resolve(asked.scenario, user, folder)
+        self.base = resolve(asked.scenario, user, folder)
         value = self.base.values.get(self.name)
         self.value = value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def at(self, value: int) -> Effective:
         """Give the scenario with a value of the knob; BadInput if it cannot have it."""
-        return effectives.resolve(self._scenario, (*self._user, f"{self.name}={self.text(value)}"), self._folder)
+        return resolve(self._scenario, (*self._user, f"{self.name}={self.text(value)}"), self._folder)
 
     def text(self, value: int) -> str:
         """Write a value as an override takes it."""
@@ -192,8 +192,8 @@ def _knob(asked: Asked, user: tuple[str, ...], folder: Path | None) -> _Knob:
 
 
 def _check_expression(until: str, knob: _Knob) -> None:
-    from analysis import predictions  # noqa: PLC0415 # as in lab.predictions
     from analysis.expressions import ExpressionError  # noqa: PLC0415
+    from analysis.verdict import predictions  # noqa: PLC0415 # as in lab.predictions
 
     effective = knob.base
     try:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lab.document import Document, Location
 from lab.errors import BadInput, Problem
-from lab.overrides import Override
-from lab.overrides import settings as read_knobs
+from lab.scenario.document import Document, Location
+from lab.scenario.overrides import Override
+from lab.scenario.overrides import settings as read_knobs
 
 PATH = "path"
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lab.catalogue import CATALOGUE
-from lab.document import Document
 from lab.errors import BadInput, Problem
-from lab.overrides import nearest_knob
-from lab.scenario import NAME_PATTERN
+from lab.scenario.catalogue import CATALOGUE
+from lab.scenario.document import Document
+from lab.scenario.fields import NAME_PATTERN
+from lab.scenario.overrides import nearest_knob
 from lab.series import settings
 from lab.series.gather import Gathered
 from lab.series.matrix_file import Matrix

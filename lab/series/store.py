@@ -7,12 +7,12 @@ from pathlib import Path
 
 from lab import paths
 from lab.errors import BadInput, LabError, Problem
-from lab.manifest import utc_now
+from lab.run.manifest import utc_now
+from lab.run.session import make_folder, point_latest
 from lab.series import fingerprint, record
 from lab.series.plan import Plan
 from lab.series.record import Budget as RecordedBudget
 from lab.series.record import Fingerprint, Run, Series, Stop
-from lab.session import make_folder, point_latest
 
 # A series in one of these states has nothing left to run.
 _OVER = ("complete", "stopped")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.rawfiles import Places
+from analysis.evidence.rawfiles import Places
 
 if TYPE_CHECKING:
     from tests.analysis.packets import Capture

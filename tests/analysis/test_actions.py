@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from analysis import analyse, explain, manifest
-from analysis.rawrun import RawRun
-from analysis.report import timelines
-from analysis.report.record import Record as ReportRecord
-from analysis.report.record import read as read_record
+from analysis import analyse, story
+from analysis.evidence import manifest
+from analysis.evidence.rawrun import RawRun
+from analysis.pages.report import timelines
+from analysis.pages.report.record import Record as ReportRecord
+from analysis.pages.report.record import read as read_record
 from tests.analysis.support import MEASURE_S, RunFolder, at_us, make_access
 from tests.analysis.test_causes import (
     BEGIN_S,
@@ -167,7 +168,7 @@ def test_a_story_tells_what_the_lab_did_meanwhile(scene: Scene) -> None:
     scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001).answer(BEGIN_S + 2.199)
     folder = scene.run.write()
     analyse(folder)
-    (account,) = explain.named(RawRun(folder, manifest.read(folder)), "k6-1/1").accounts
+    (account,) = story.named(RawRun(folder, manifest.read(folder)), "k6-1/1").accounts
     told = [(event.time_us, event.text) for event in account.events if event.observer == "lab"]
 
     assert told == [

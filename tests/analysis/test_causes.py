@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from analysis import analyse
-from analysis.ledger.causes import CAUSES
+from analysis.account.causes import CAUSES
 from tests.analysis.packets import ACK, RST, Capture, Connection
 from tests.analysis.support import RunFolder, at_us, make_access, make_capture, make_dial, make_request
 

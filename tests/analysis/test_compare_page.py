@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import analysis.page
-from analysis.compare import compare, compare_series, write_comparison
+import analysis.pages
+from analysis.compare import compare, compare_series
+from analysis.pages import comparison_page
 from tests.analysis.results import Results
 
 if TYPE_CHECKING:
     from tests.analysis.support import Record
 
-VENDOR = Path(analysis.page.__file__).parent / "vendor"
+VENDOR = Path(analysis.pages.__file__).parent / "vendor"
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028"
 
 
@@ -56,7 +57,7 @@ def results(tmp_path: Path) -> Results:
 
 
 def page_of(results: Results, comparison: Any) -> str:  # noqa: ANN401  a Comparison
-    write_comparison(comparison, results.root)
+    comparison_page.write(comparison, results.root)
     return (results.root / "comparison.html").read_text()
 
 

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from analysis import estimate, figures, manifest
-from analysis.estimate import Check, Client, Estimate, plausible_clients
+from analysis import figures
+from analysis.evidence import manifest
+from analysis.evidence.rawrun import RawRun
+from analysis.expressions.values import Unknown
+from analysis.figures import estimate
+from analysis.figures.estimate import Check, Client, Estimate, plausible_clients
 from analysis.model.users import Load, Server, simulate
-from analysis.rawrun import RawRun
-from analysis.values import Unknown
 from tests.analysis.support import OTHERS, USERS, RunFolder, backend_tick, make_dial, make_samples, quiet_tick
 
 if TYPE_CHECKING:

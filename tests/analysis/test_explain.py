@@ -10,9 +10,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from analysis import explain, manifest
-from analysis.explain import Account, Explanation, text
-from analysis.rawrun import RawRun
+from analysis.evidence import manifest
+from analysis.evidence.rawrun import RawRun
+from analysis.story import Account, Explanation, UnknownRequest, named, text, worst
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import MEASURE_S, SERVED_MS, SYNS_S, USERS, RunFolder, at_us, make_access, make_capture
 
@@ -58,18 +58,18 @@ class Story:
         return tell(RawRun(folder, manifest.read(folder)))
 
     def account(self, request: str = "1") -> Account:
-        return self.explain(lambda raw: explain.named(raw, request)).accounts[0]
+        return self.explain(lambda raw: named(raw, request)).accounts[0]
 
     def lines(self, request: str = "1") -> list[str]:
-        return list(text.lines(self.explain(lambda raw: explain.named(raw, request))))
+        return list(text.lines(self.explain(lambda raw: named(raw, request))))
 
     def text(self, request: str = "1") -> str:
         """All of it, lines joined."""
         return re.sub(r"\s+", " ", "\n".join(self.lines(request)))
 
     def refused(self, request: str) -> str:
-        with pytest.raises(explain.UnknownRequest) as refusal:
-            self.explain(lambda raw: explain.named(raw, request))
+        with pytest.raises(UnknownRequest) as refusal:
+            self.explain(lambda raw: named(raw, request))
         return str(refusal.value)
 
 
@@ -178,7 +178,7 @@ def test_a_request_without_an_answer_says_how_long_the_server_had_it(story: Stor
 
 
 def test_the_worst_requests_are_those_that_failed_and_then_the_slowest(story: Story) -> None:
-    found = story.explain(lambda raw: explain.worst(raw, USERS))
+    found = story.explain(lambda raw: worst(raw, USERS))
 
     names = [account.request for account in found.accounts]
     assert names[:2] == ["k6-1/4", "k6-1/5"]
@@ -188,7 +188,7 @@ def test_the_worst_requests_are_those_that_failed_and_then_the_slowest(story: St
 
 def test_fewer_than_the_worst_asked_for_are_all_there_are(story: Story) -> None:
     del story.run.clients["k6-1"].requests[2:]
-    assert len(story.explain(lambda raw: explain.worst(raw, 5)).accounts) == 2
+    assert len(story.explain(lambda raw: worst(raw, 5)).accounts) == 2
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_a_run_without_any_request_has_nothing_to_explain(story: Story) -> None:
     story.run.clients["k6-1"].requests.clear()
 
     assert story.refused("1") == "the run has no record of any request"
-    with pytest.raises(explain.UnknownRequest, match="no record of any request"):
-        story.explain(lambda raw: explain.worst(raw, 5))
+    with pytest.raises(UnknownRequest, match="no record of any request"):
+        story.explain(lambda raw: worst(raw, 5))
 
 
 def test_a_line_without_a_time_of_the_request_is_no_record_of_one(story: Story) -> None:
@@ -510,7 +510,7 @@ def test_the_sources_are_listed_by_file(story: Story) -> None:
 
 
 def test_the_run_folder_may_be_anywhere(story: Story, tmp_path: Path) -> None:
-    story.served(1).explain(lambda raw: explain.named(raw, "1"))
+    story.served(1).explain(lambda raw: named(raw, "1"))
     moved = story.run.folder.rename(tmp_path / "it's moved")
-    found = explain.named(RawRun(moved, manifest.read(moved)), "1")
+    found = named(RawRun(moved, manifest.read(moved)), "1")
     assert "it's moved" not in "".join(text.lines(found))

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import packets
-from analysis.explain import wire
-from analysis.explain.words import printable, shown
-from analysis.packets import Connection as Wanted
-from analysis.packets import Extract
+from analysis.evidence import packets
+from analysis.evidence.packets import Connection as Wanted
+from analysis.evidence.packets import Extract
+from analysis.story import wire
+from analysis.story.phrases import printable, shown
 from tests.analysis.packets import ACK, RST, SYN, Capture, Connection
 from tests.analysis.support import at_us
 

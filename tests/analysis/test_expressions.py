@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.expressions import ExpressionError, parse
-from analysis.values import Kind, Unknown, Value, unknown
+from analysis.expressions.values import Kind, Unknown, Value, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis import figures, manifest
+from analysis import figures
+from analysis.evidence import manifest
+from analysis.evidence.rawrun import RawRun
+from analysis.expressions.values import Kind, Unknown, Value
 from analysis.figures import Run, Scope, UnknownFigure, check_name
 from analysis.figures.document import markdown
 from analysis.figures.names import kernel_counters
 from analysis.model import outcomes
-from analysis.rawrun import RawRun
-from analysis.values import Kind, Unknown, Value
 from tests.analysis.support import KNOBS, OTHERS, SERVED_MS, USERS, knob, make_request, make_samples, quiet_tick
 
 if TYPE_CHECKING:

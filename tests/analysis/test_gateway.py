@@ -12,7 +12,7 @@ import pytest
 
 from analysis import analyse
 from analysis.figures import UnknownFigure, check_name
-from analysis.report import record, timelines
+from analysis.pages.report import record, timelines
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import (
     KNOBS,

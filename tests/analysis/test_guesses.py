@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis import guesses
+from analysis.verdict import guesses
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis import manifest
+from analysis.evidence import manifest
+from analysis.evidence.rawrun import RawRun
+from analysis.evidence.window import Window
 from analysis.figures import Run
 from analysis.health import arrivals
 from analysis.health.problems import Evidence
-from analysis.predictions import judge
-from analysis.rawrun import RawRun
-from analysis.window import Window
+from analysis.verdict.predictions import judge
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import MEASURE_S, SYNS_S, RunFolder
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis import manifest
+from analysis.evidence import manifest
+from analysis.evidence.rawrun import RawRun
+from analysis.evidence.window import Window
 from analysis.health import kept
 from analysis.health.problems import Evidence
-from analysis.rawrun import RawRun
-from analysis.window import Window
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import MEASURE_S, SYNS_S, RunFolder
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from analysis import client
-from analysis.jsonl import Damage, JsonLines, Record, integer, parse
+from analysis.evidence import client_files
+from analysis.evidence.jsonl import Damage, JsonLines, Record, integer, parse
 from tests.analysis.support import jsonl, make_request
 
 HEADER = b'{"kind":"header","schema":"connlab.requests/1","instance":"k6-1","time_us":1}\n'
@@ -69,11 +69,11 @@ def test_only_a_natural_number_of_63_bits_is_an_integer(value: object) -> None:
     assert integer({"a": 2**63 - 1}, "a") == 2**63 - 1
 
 
-def read_requests(content: bytes) -> client.Client:
+def read_requests(content: bytes) -> client_files.Client:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "requests.jsonl"
         path.write_bytes(content)
-        return client.read(Path(folder))
+        return client_files.read(Path(folder))
 
 
 def test_requests_are_read_with_header_and_end() -> None:

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis import ladders, manifest
+from analysis.evidence import manifest
+from analysis.evidence.packets import Flags, Packet
+from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.ladders import segments
-from analysis.packets import Flags, Packet
-from analysis.rawrun import RawRun
 from analysis.schema import schema
+from analysis.story import ladders
+from analysis.story.ladders import segments
 from tests.analysis.packets import Capture, make_packets
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.ladders.document import Ladder, Ladders
+    from analysis.story.ladders.document import Ladder, Ladders
     from tests.analysis.support import RunFolder
 
 

@@ -11,11 +11,13 @@ import duckdb
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis import analyse, health, joins, manifest
-from analysis.ledger.__main__ import markdown
-from analysis.rawrun import RawRun
+from analysis import analyse, health
+from analysis.account import joins
+from analysis.account.__main__ import markdown
+from analysis.evidence import manifest
+from analysis.evidence.rawrun import RawRun
+from analysis.evidence.window import Window
 from analysis.schema import schema
-from analysis.window import Window
 from tests.analysis.packets import ACK, FIN, LINK_RAW_IP, RST, SYN, Capture, Connection, make_packets
 from tests.analysis.support import MEASURE_S, OTHERS, USERS, RunFolder, at_us, make_access, make_capture
 
@@ -616,7 +618,7 @@ def test_a_client_that_went_is_no_answer(proxied_run: RunFolder) -> None:
 
 
 def test_the_documentation_of_the_causes_is_current() -> None:
-    assert (ROOT / "docs" / "causes.md").read_text() == markdown(), "python -m analysis.ledger > docs/causes.md"
+    assert (ROOT / "docs" / "causes.md").read_text() == markdown(), "python -m analysis.account > docs/causes.md"
 
 
 def test_the_packets_of_the_tests_run_lie_in_its_window() -> None:

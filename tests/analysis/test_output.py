@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis import analyse, report
+from analysis import analyse
+from analysis.pages import report
 from tests.analysis.whole import make_run
 
 DERIVED = ("verdict.json", "ledger.json", "figures.json", "ladders.json")

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis import analyse, flows, manifest, predictions
+from analysis import analyse
+from analysis.evidence import flows, manifest
+from analysis.evidence.rawfiles import Places, open_raw, places
+from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.rawfiles import Places, open_raw, places
-from analysis.rawrun import RawRun
+from analysis.verdict import predictions
 from tests.analysis.support import raw_file
 from tests.analysis.test_example import EXAMPLE
 

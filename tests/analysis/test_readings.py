@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from analysis import analyse, readings
+from analysis import analyse
+from analysis.verdict import readings
 from tests.analysis.support import DRAIN_END_S, MEASURE_S, at_us
 
 if TYPE_CHECKING:

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from analysis import analyse, report
-from analysis.ledger.causes import CAUSES
-from analysis.report import charts, conditions, ladders, lessons, page, queues, record, summary, timelines, words
+from analysis import analyse
+from analysis.account.causes import CAUSES
+from analysis.pages import report
+from analysis.pages.report import charts, conditions, labels, ladders, lessons, page, queues, record, summary, timelines
 from tests.analysis.support import at_us, damage_pages, knob, make_samples, quiet_tick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from analysis.report.charts import Chart
+    from analysis.pages.report.charts import Chart
     from tests.analysis.support import RunFolder, Samples
 
     Tick = Callable[[float], tuple[dict[str, int], int]]
@@ -442,7 +443,7 @@ def test_the_command_that_runs_it_again_has_what_was_set(run: RunFolder) -> None
     ],
 )
 def test_knobs_are_written_as_a_scenario_writes_them(knob_name: str, value: object, shown: str) -> None:
-    assert words.knob_value(knob_name, value) == shown
+    assert labels.knob_value(knob_name, value) == shown
 
 
 def test_the_index_lists_runs_that_cannot_be_read_any_further(run: RunFolder, tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from analysis import analyse, report
-from analysis.report import advice, record, summary
+from analysis import analyse
+from analysis.pages import report
+from analysis.pages.report import advice, record, summary
 from tests.analysis.support import knob, make_manifest
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from analysis import ManifestError, Verdict, analyse, predictions
+from analysis import ManifestError, Verdict, analyse
 from analysis.expressions import ExpressionError
 from analysis.schema import MODELS, schema
+from analysis.verdict import predictions
 from tests.analysis.support import KNOBS, PREDICTIONS, make_request, raw_file
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.compare import texts
-from analysis.report import words as of_runs
-from analysis.values import Number
-from analysis.words import counted, duration, number, spoken
+from analysis.expressions.values import Number
+from analysis.formatting import counted, duration, number, spoken
+from analysis.pages.report import labels as of_runs
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lab import effective, manifest
-from lab.run import run
+from lab.run import manifest
+from lab.run.run import run
+from lab.scenario.resolve import resolve
 
 OVERHEAD_S_MAX = 6.0
 SCENARIO = "accept-queue-healthy"
@@ -35,7 +36,7 @@ def spans(folder: Path, whole_s: float) -> dict[str, float]:
 
 def main(runs: int) -> int:
     """Run the scenario some times and print the medians."""
-    resolved = effective.resolve(SCENARIO, SETTINGS)
+    resolved = resolve(SCENARIO, SETTINGS)
     found = []
     for _ in range(runs):
         began = time.monotonic()

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from lab import paths, verdicts
-from lab.effective import Effective, resolve
-from lab.manifest import Git
+from lab import paths
+from lab.run import verdicts
+from lab.run.manifest import Git
+from lab.scenario.effective import Effective
+from lab.scenario.resolve import resolve
 from tests.analysis.whole import make_run
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, FakeDocker, Make, Write
@@ -67,7 +69,7 @@ def effective(write_scenario: Write) -> Make:
 def fake_docker(monkeypatch: pytest.MonkeyPatch) -> InMemoryDocker:
     """Let an engine in memory stand behind the lab's door to Docker."""
     made = InMemoryDocker()
-    monkeypatch.setattr("lab.docker.client", made)
+    monkeypatch.setattr("lab.engine.compose.docker.client", made)
     return made
 
 
@@ -87,7 +89,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Nor is git asked about the checkout, which each session would do with two processes.
     """
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr("lab.lock.lock_file", lambda: tmp_path / "connlab.lock")
-    monkeypatch.setattr("lab.lock.note_file", lambda: tmp_path / "cache" / "running.json")
-    monkeypatch.setattr("lab.facts.git_state", lambda: Git(commit="c" * 40, dirty=False))
+    monkeypatch.setattr("lab.run.lock.lock_file", lambda: tmp_path / "connlab.lock")
+    monkeypatch.setattr("lab.run.lock.note_file", lambda: tmp_path / "cache" / "running.json")
+    monkeypatch.setattr("lab.run.facts.git_state", lambda: Git(commit="c" * 40, dirty=False))
     return tmp_path

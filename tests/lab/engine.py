@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import IO
 
-from lab.docker import Ended, Following
+from lab.engine.compose.docker import Ended, Following
 
 # Far more than any wait of a test takes, on a busy machine too.
 _LIMIT_S = 300
@@ -96,7 +96,7 @@ class InMemoryDocker:
     def run(
         self, arguments: Sequence[str], *, timeout_s: float, stdin: str | None = None, into: IO[bytes] | None = None
     ) -> Ended:
-        """Answer a command, as lab.docker.Client does."""
+        """Answer a command, as lab.engine.compose.docker.Client does."""
         assert timeout_s > 0
         assert stdin is None or into is None
         rule = self._rule_for(arguments)
@@ -108,7 +108,7 @@ class InMemoryDocker:
         return Ended(rule.answer.exit_code)
 
     def follow(self, arguments: Sequence[str]) -> Following:
-        """Tell what the rule says, line by line, as lab.docker.Client does."""
+        """Tell what the rule says, line by line, as lab.engine.compose.docker.Client does."""
         rule = self._rule_for(arguments)
         self._told.append(Told(rule.answer.stdout.splitlines(keepends=True), stays=rule.stays))
         return self._told[-1]

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lab import manifest, paths
-from lab.effective import Effective
-from lab.manifest import Git
-from lab.outcome import Outcome
+from lab import paths
+from lab.experiments.outcome import Outcome
+from lab.run import manifest
+from lab.run.manifest import Git
+from lab.run.verdicts import VERDICT_FILE
+from lab.scenario.effective import Effective
 from lab.series import arms
-from lab.verdicts import VERDICT_FILE
 from tests.lab.series_support import FakeRunner, engine
 from tests.lab.support import manifest_of
 

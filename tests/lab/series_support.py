@@ -16,17 +16,17 @@ from typing import Any, Literal
 from rich.console import Console
 
 from lab import paths
-from lab.effective import Effective
 from lab.errors import LabError
+from lab.run.session import Occasion, make_folder
+from lab.run.signals import Interrupted
+from lab.run.verdicts import VERDICT_FILE
+from lab.scenario.effective import Effective
 from lab.series import matrices, store
 from lab.series.command import open_places
 from lab.series.engine import Engine
 from lab.series.plan import Plan
 from lab.series.progress import Progress
 from lab.series.record import Fingerprint, Verdict
-from lab.session import Occasion, make_folder
-from lab.signals import Interrupted
-from lab.verdicts import VERDICT_FILE
 from tests.lab.support import MINIMAL, manifest_of
 
 MATRIX = """\

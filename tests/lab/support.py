@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lab.effective import Effective
-from lab.manifest import Host, LabVersion, Manifest, utc_now
+from lab.run.manifest import Host, LabVersion, Manifest, utc_now
+from lab.scenario.effective import Effective
 
 Make = Callable[..., Effective]
 Write = Callable[..., Path]

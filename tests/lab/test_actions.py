@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from lab import manifest
-from lab.actions import Actions
+from lab.engine.compose.watch import Watch
 from lab.errors import BadInput, LabError
-from lab.session import Session, open_session
-from lab.watch import Watch
+from lab.run import manifest
+from lab.run.actions import Actions
+from lab.run.session import Session, open_session
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
 from tests.lab.test_watch import event, until

@@ -9,15 +9,17 @@ from typing import Any
 import duckdb
 import pytest
 
-from lab import advice, manifest
-from lab.catalogue import CATALOGUE
 from lab.cli import main
-from lab.effective import Effective, Variant, resolve
 from lab.errors import BadInput
-from lab.manifest import instances_of, knob_records
-from lab.overrides import settings
+from lab.results import advice
+from lab.run import manifest
+from lab.run.manifest import instances_of, knob_records
+from lab.scenario.catalogue import CATALOGUE
+from lab.scenario.effective import Effective, Variant
+from lab.scenario.overrides import settings
+from lab.scenario.resolve import resolve
+from lab.scenario.topology import topology_of
 from lab.series import arms
-from lab.topology import topology_of
 from tests.lab.series_support import write
 from tests.lab.support import MINIMAL, manifest_of
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.report import words
+from analysis.pages.report import labels
 from lab import paths
-from lab.catalogue import CATALOGUE, environment, flat, show_value
-from lab.knobs import Backend, Knobs, KnobValue
+from lab.scenario.catalogue import CATALOGUE, environment, flat, show_value
+from lab.scenario.knobs import Backend, Knobs, KnobValue
 
 
 def test_every_knob_has_a_description() -> None:
@@ -93,8 +93,8 @@ def test_every_value_can_be_shown(name: str, value: KnobValue) -> None:
     st.sampled_from([0, 1, 500, 1_500, 20_000, 3_600_000]) | st.integers(min_value=0) | st.booleans() | st.just(""),
 )
 def test_a_report_writes_a_knob_as_a_scenario_does(name: str, value: KnobValue) -> None:
-    assert words.knob_value(name, value) == show_value(name, value)
+    assert labels.knob_value(name, value) == show_value(name, value)
 
 
 def test_a_report_knows_every_duration_by_its_name() -> None:
-    assert [name for name, knob in CATALOGUE.items() if words.is_duration(name) != knob.is_duration] == []
+    assert [name for name, knob in CATALOGUE.items() if labels.is_duration(name) != knob.is_duration] == []

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from lab import effective, paths
+from lab import paths
 from lab.cli import main
+from lab.scenario import effective
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Write, yaml_with
 from tests.lab.test_series_arms import ARMS, COMPARED
@@ -232,7 +233,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "manifest.json").write_text("{}")
     (folder.parent / "latest").symlink_to("r")
     monkeypatch.setattr("analysis.analyse", lambda _: None)
-    monkeypatch.setattr("lab.reports.write", lambda _: None)
+    monkeypatch.setattr("lab.run.reports.write", lambda _: None)
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     return folder
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from analysis.rawfiles import Places
+from analysis.evidence.rawfiles import Places
 from lab import compose_check
-from lab.compose import run_file, write_run_file
-from lab.docker import DockerFailed
-from lab.effective import resolve
+from lab.engine.compose.docker import DockerFailed
+from lab.engine.compose.run_file import run_file, write_run_file
+from lab.scenario.resolve import resolve
+from lab.scenario.topology import topology_of
 from lab.series import arms
-from lab.topology import topology_of
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, Write, yaml_with
 from tests.lab.test_series_arms import ARMS
@@ -152,7 +152,7 @@ def test_compose_checks_each_different_file_of_scenarios_and_their_arms_once(
         named = YAML(typ="safe", pure=True).load(file.read_bytes())["services"]
         checked[file.stem] = {service for service in named if not service.startswith("collector-")}
 
-    monkeypatch.setattr("lab.compose.compose", see)
+    monkeypatch.setattr("lab.engine.compose.run_file.compose", see)
     bases = [resolve(slug, folder=folder) for slug in ("with-arms", "one", "its-like")]
     runs = [one for base in bases for one in arms.variants(base, folder=folder)]
     assert compose_check.check(runs) == 3
@@ -173,7 +173,7 @@ def test_what_compose_refuses_of_one_is_told(write_scenario: Write, fake_docker:
 def test_the_lab_s_own_scenarios_are_checked_arm_by_arm_and_with_several_clients(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lab.effective.slugs", lambda *_: ["accept-queue-healthy", "keep-alive-paths"])
+    monkeypatch.setattr("lab.scenario.effective.slugs", lambda *_: ["accept-queue-healthy", "keep-alive-paths"])
     runs = compose_check.all_runs()
     assert {(one.slug, " ".join(one.scenario.path), len(topology_of(one).clients)) for one in runs} == {
         ("accept-queue-healthy", "k6 backend", 1),

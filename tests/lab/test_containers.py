@@ -1,7 +1,7 @@
 """What is read off the containers of a run when it is over."""
 
-from lab import containers
-from lab.topology import topology_of
+from lab.engine.compose import containers
+from lab.scenario.topology import topology_of
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.docker import DockerFailed, docker, follow, save
+from lab.engine.compose.docker import DockerFailed, docker, follow, save
 from lab.errors import LabError
 from tests.lab.support import FakeDocker
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.document import parse
-from lab.effective import resolve
 from lab.errors import BadInput
+from lab.scenario.document import parse
+from lab.scenario.resolve import resolve
 from tests.lab.support import MINIMAL, Write
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from lab.effective import resolve, slugs
 from lab.errors import BadInput
+from lab.scenario.effective import slugs
+from lab.scenario.resolve import resolve
 from tests.lab.support import MINIMAL, Make, Write, yaml_with
 
 

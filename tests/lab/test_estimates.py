@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.estimate import Check, Estimate, plausible_clients
-from analysis.values import Unknown, unknown
-from lab import estimates
+from analysis.expressions.values import Unknown, unknown
+from analysis.figures.estimate import Check, Estimate, plausible_clients
 from lab.cli import main
 from lab.errors import BadInput, ExitCode
+from lab.results import estimates
 
 LINEAR = "net.ipv4.tcp_syn_linear_timeouts"
 

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lab import account, everything, paths
+from lab import paths
 from lab.cli import main
-from lab.effective import Effective, resolve
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
-from lab.everything import Ended
-from lab.lock import machine_lock
-from lab.outcome import Outcome
+from lab.experiments import account, everything
+from lab.experiments.everything import Ended
+from lab.experiments.outcome import Outcome
+from lab.run.lock import machine_lock
+from lab.scenario.effective import Effective
+from lab.scenario.resolve import resolve
 from tests.lab.engine import InMemoryDocker
 from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
 from tests.lab.series_support import write
@@ -96,8 +98,8 @@ def test_no_other_run_comes_between_two_scenarios(
         return {}
 
     derived: list[str] = []
-    monkeypatch.setattr("lab.reports.derive", derive)
-    monkeypatch.setattr("lab.verdicts.derive_series", derive)
+    monkeypatch.setattr("lab.run.reports.derive", derive)
+    monkeypatch.setattr("lab.run.verdicts.derive_series", derive)
     monkeypatch.setattr(account, "of", lambda *_: None)
     monkeypatch.setattr(Outcome, "print", lambda *_: None)
     quiet = Console(quiet=True)

@@ -11,13 +11,14 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
-from lab import outcome, paths
-from lab.effective import Effective, resolve, slugs
+from lab import paths
 from lab.errors import BadInput, Interruption, LabError, Problem
-from lab.experiments import documents, lines, recorder
+from lab.experiments import documents, lines, outcome, recorder
 from lab.experiments.lines import Line
-from lab.lock import machine_lock
-from lab.outcome import Outcome
+from lab.experiments.outcome import Outcome
+from lab.run.lock import machine_lock
+from lab.scenario.effective import Effective, slugs
+from lab.scenario.resolve import resolve
 from lab.schema import schemas
 from lab.series.record import Verdict
 from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lab import explanations
 from lab.cli import main
 from lab.errors import BadInput, ExitCode
+from lab.results import explanations
 
 MANIFEST = {
     "schema": "connlab.manifest/1",

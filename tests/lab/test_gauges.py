@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from analysis.rawfiles import Places
-from lab.gauges import Gauges
-from lab.history import History, bars
-from lab.live import Display
-from lab.topology import topology_of
+from analysis.evidence.rawfiles import Places
+from lab.run.gauges import Gauges
+from lab.run.history import History, bars
+from lab.run.live import Display
+from lab.scenario.topology import topology_of
 from tests.lab.support import Make
 
 

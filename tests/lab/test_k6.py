@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from lab import k6
+from lab.engine.compose.watch import Watch
 from lab.errors import LabError
-from lab.watch import Watch
+from lab.run import k6
 from tests.lab.engine import InMemoryDocker
 
 

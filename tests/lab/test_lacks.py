@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.lacks import Lacks
+from lab.results.lacks import Lacks
 
 PROBLEMS = [
     {"instrument": "sampler/backend-1", "message": "no header", "spoils": []},

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lab.lacks import Lacks
-from lab.ledger import LEDGER_FILE, print_ledger
+from lab.results.lacks import Lacks
+from lab.results.ledger import LEDGER_FILE, print_ledger
 
 Record = dict[str, Any]
 

@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from analysis import guesses
 from analysis.figures.names import FIGURES
-from lab import effective as effectives
-from lab import verdicts
-from lab.lesson import ask, questions, reveal, words
-from lab.lesson.answers import Answers
-from lab.manifest import Guess
+from analysis.verdict import guesses
+from lab.results import verdict_printing
+from lab.run import verdicts
+from lab.run.manifest import Guess
+from lab.run.session import Occasion, open_session
+from lab.scenario import effective as effectives
+from lab.scenario.resolve import resolve
 from lab.series import arms
+from lab.series.answers import Answers
 from lab.series.record import Choice, Run
-from lab.session import Occasion, open_session
+from lab.teach import ask, questions, reveal, wording
 from tests.analysis.whole import make_run
 from tests.lab.support import MINIMAL, Make, Write
 
@@ -63,7 +65,7 @@ def said(console: Console) -> str:
 
 @pytest.mark.parametrize("slug", effectives.slugs())
 def test_every_scenario_has_numbers_to_ask_for(slug: str) -> None:
-    resolved = effectives.resolve(slug)
+    resolved = resolve(slug)
     if resolved.scenario.arms:
         numbers, choices = questions.of_series(arms.plan(resolved, []))
         assert 1 <= len(numbers) + len(choices) <= max(6, len(resolved.scenario.arms.variants) + len(choices))
@@ -74,11 +76,11 @@ def test_every_scenario_has_numbers_to_ask_for(slug: str) -> None:
 
 
 def test_the_wordings_are_of_figures_that_there_are() -> None:
-    assert set(words.QUESTIONS) - {figure.pattern for figure in FIGURES} == set()
+    assert set(wording.QUESTIONS) - {figure.pattern for figure in FIGURES} == set()
 
 
 def test_what_the_settings_decide_is_asked_first_and_nothing_twice() -> None:
-    found = questions.of_run(effectives.resolve("accept-queue-overflow"))
+    found = questions.of_run(resolve("accept-queue-overflow"))
     assert [one.figure for one in found] == [
         "client.users.served",
         "client.requests.failed",
@@ -104,7 +106,7 @@ def test_what_is_no_number_is_told_what_would_be(text: str, unit: str) -> None:
 
 def test_an_answer_can_be_asked_back_mended_and_passed_over(typed: Callable[..., Console]) -> None:
     console = typed("3", "?", "lots", "100", "", "2")
-    answers = ask.before(console, effectives.resolve("accept-queue-overflow"), None)
+    answers = ask.before(console, resolve("accept-queue-overflow"), None)
 
     assert [guess.value for guess in answers.of_arm[None]] == [3, 100, None, 2]
     assert "client.requests.failed: All other requests: those that had no answer" in said(console)
@@ -114,17 +116,17 @@ def test_an_answer_can_be_asked_back_mended_and_passed_over(typed: Callable[...,
 
 
 def test_the_end_of_the_input_passes_the_rest_over(typed: Callable[..., Console]) -> None:
-    answers = ask.before(typed("3"), effectives.resolve("accept-queue-overflow"), None)
+    answers = ask.before(typed("3"), resolve("accept-queue-overflow"), None)
     assert [guess.value for guess in answers.of_arm[None]] == [3, None, None, None]
 
 
 def test_without_an_answer_nothing_is_kept(typed: Callable[..., Console]) -> None:
-    assert ask.before(typed("", ""), effectives.resolve("accept-queue-overflow"), None).of_arm == {}
+    assert ask.before(typed("", ""), resolve("accept-queue-overflow"), None).of_arm == {}
 
 
 def test_without_a_terminal_nobody_is_asked() -> None:
     console = Console(file=io.StringIO(), width=200)
-    assert ask.before(console, effectives.resolve("accept-queue-overflow"), None).given == 0
+    assert ask.before(console, resolve("accept-queue-overflow"), None).given == 0
     assert said(console) == "lesson: no terminal, so nobody is asked for a prediction; the run goes as ever\n"
 
 
@@ -168,7 +170,7 @@ def test_a_guess_is_right_near_or_off(
 def test_the_run_keeps_what_was_expected_and_its_end_shows_it(
     elsewhere: Path, typed: Callable[..., Console], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    resolved = effectives.resolve("accept-queue-overflow")
+    resolved = resolve("accept-queue-overflow")
     found = ask.before(typed("3", "100", "100", "2"), resolved, None)
     session = open_session(resolved, ["connlab"], Occasion(guesses=found.of_arm[None]))
     kept = json.loads((session.folder / "manifest.json").read_bytes())["guesses"]
@@ -179,7 +181,7 @@ def test_the_run_keeps_what_was_expected_and_its_end_shows_it(
     run.manifest["predictions"] = [stated.prediction.model_dump() for stated in resolved.predictions]
     folder = run.write()
     verdict = verdicts.derive(folder)
-    verdicts.print_verdict(Console(width=200), verdict, folder)
+    verdict_printing.print_verdict(Console(width=200), verdict, folder)
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert "✓ right How many users get all of their answers? you: 3, measured: 3" in told
     assert "○ off By how much does TcpExt.ListenOverflows grow in the kernel of the backend?" in told

@@ -3,8 +3,9 @@ import re
 import pytest
 from rich.console import Console
 
-from lab import listing
-from lab.effective import resolve, slugs
+from lab.results import listing
+from lab.scenario.effective import slugs
+from lab.scenario.resolve import resolve
 
 
 @pytest.mark.parametrize("width", [80, 120, 160])

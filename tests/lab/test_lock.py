@@ -12,7 +12,7 @@ import pytest
 
 from lab import paths
 from lab.errors import LabError
-from lab.lock import is_ours, machine_lock
+from lab.run.lock import is_ours, machine_lock
 
 FLOCK = shutil.which("flock") or "flock"
 NOBODY = 65534
@@ -104,7 +104,8 @@ def test_who_was_killed_leaves_word_of_the_run_s_folder(elsewhere: Path, file: P
     program = f"""
 import os, signal
 from pathlib import Path
-from lab import lock, paths
+from lab import paths
+from lab.run import lock
 elsewhere = Path({str(elsewhere)!r})
 paths.RESULTS = elsewhere / "results"
 lock.note_file = lambda: elsewhere / "cache" / "running.json"

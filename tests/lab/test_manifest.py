@@ -4,11 +4,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from lab import manifest
-from lab.catalogue import CATALOGUE
-from lab.manifest import Manifest, instances_of, knob_records
+from lab.run import manifest
+from lab.run.manifest import Manifest, instances_of, knob_records
+from lab.scenario.catalogue import CATALOGUE
+from lab.scenario.topology import topology_of
 from lab.schema import schemas
-from lab.topology import topology_of
 from tests.lab.support import Make, manifest_of
 
 

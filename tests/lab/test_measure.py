@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lab import measure
+from lab.engine.compose.watch import Watch
 from lab.errors import LabError
-from lab.live import Display
-from lab.session import Session, open_session
-from lab.watch import Watch
+from lab.run import measure
+from lab.run.live import Display
+from lab.run.session import Session, open_session
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
 from tests.lab.test_watch import event
@@ -107,7 +107,7 @@ def test_a_server_or_a_collector_that_ends_ends_the_run(underway: Underway, phas
 
 @pytest.mark.parametrize("phase", [measure.load, measure.drain])
 def test_a_full_disk_ends_the_run(underway: Underway, monkeypatch: pytest.MonkeyPatch, phase: Phase) -> None:
-    monkeypatch.setattr("lab.machine.disk_free_bytes", lambda _: 1 << 20)
+    monkeypatch.setattr("lab.run.machine.disk_free_bytes", lambda _: 1 << 20)
     with pytest.raises(LabError, match=r"the disk is full: less than 64 MiB are left at \S+/raw$"):
         underway(phase)
 
@@ -179,7 +179,7 @@ def test_the_last_servers_of_the_path_are_warmed_up_one_request_at_a_time(
         assert timeout_s > 3
         asked[server] = stdin
 
-    monkeypatch.setattr("lab.collector.ask", ask)
+    monkeypatch.setattr("lab.engine.compose.collector.ask", ask)
     measure.warm_up(opened("backend.instances=2", text=PROXIED + "warmup: {requests: 3}\n"))
     assert asked == dict.fromkeys(("backend-1", "backend-2"), "http://127.0.0.1:8080/api/delay\n" * 3)
 

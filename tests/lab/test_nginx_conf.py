@@ -1,6 +1,6 @@
 import pytest
 
-from lab.nginx_conf import knobs_of
+from lab.roles.nginx_conf import knobs_of
 
 # As `nginx -T` prints it, cut to what tells the cases apart.
 PRINTED = """\

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.catalogue import CATALOGUE
 from lab.errors import BadInput
-from lab.overrides import nearest_knob, parse_overrides
+from lab.scenario.catalogue import CATALOGUE
+from lab.scenario.overrides import nearest_knob, parse_overrides
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lab import listing, manifest, session
-from lab.catalogue import CATALOGUE
 from lab.cli import main
-from lab.effective import Effective, resolve
 from lab.errors import BadInput
+from lab.results import listing
+from lab.run import manifest, session
+from lab.scenario.catalogue import CATALOGUE
+from lab.scenario.effective import Effective
+from lab.scenario.resolve import resolve
 from lab.series import arms
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Write

@@ -11,13 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from analysis.rawfiles import Places
-from lab import containers, manifest, measure, paths, rawfolders
+from analysis.evidence.rawfiles import Places
+from lab import paths
+from lab.engine import owners
+from lab.engine.compose import containers
 from lab.errors import LabError
-from lab.manifest import Removed
-from lab.session import Session, open_session
-from lab.tail import Tail, last_tick_us
-from lab.topology import topology_of
+from lab.run import manifest, measure, rawfolders
+from lab.run.manifest import Removed
+from lab.run.session import Session, open_session
+from lab.run.tail import Tail, last_tick_us
+from lab.scenario.topology import topology_of
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import Make
 from tests.lab.test_run_ends import ended
@@ -80,11 +83,11 @@ def test_as_another_user_both_folders_are_open_to_its_group_alone(
     assert chowned == {"collector": (-1, 5678), "role": (-1, 5678)}
     assert [mode(each) for each in (places.collector("k6-1"), places.role("k6-1"))] == [0o775, 0o775]
     assert not mode(places.role("k6-1").parent) & 0o022
-    assert rawfolders.groups() == ["5678"]
+    assert owners.groups() == ["5678"]
 
 
 def test_the_roles_user_is_that_of_their_images() -> None:
-    assert re.findall(r"useradd --uid ([0-9]+)", BASE_IMAGE.read_text()) == [str(rawfolders.ROLE_UID)]
+    assert re.findall(r"useradd --uid ([0-9]+)", BASE_IMAGE.read_text()) == [str(owners.ROLE_UID)]
 
 
 @pytest.fixture
@@ -135,7 +138,7 @@ def test_as_root_the_lab_takes_back_what_a_role_wrote(tmp_path: Path) -> None:
     rawfolders.make(places, "k6-1")
     file = places.role("k6-1", "requests.jsonl")
     file.write_text("")
-    os.chown(file, rawfolders.ROLE_UID, rawfolders.ROLE_UID)
+    os.chown(file, owners.ROLE_UID, owners.ROLE_UID)
     assert rawfolders.seal(tmp_path / "raw") == []
     assert {(each.stat().st_uid, each.stat().st_gid) for each in (file, file.parent)} == {(0, 0)}
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lab.errors import LabError
-from lab.readback import read_back
-from lab.session import Session, open_session
+from lab.run.readback import read_back
+from lab.run.session import Session, open_session
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import paths, reports
+from lab import paths
 from lab.cli import main
 from lab.errors import ExitCode
+from lab.run import reports
 from tests.analysis.support import damage_pages
 from tests.analysis.whole import make_run
 

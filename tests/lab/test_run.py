@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lab import limits
-from lab.effective import Effective
 from lab.errors import BadInput, Interruption, LabError
-from lab.lock import machine_lock
-from lab.run import run
+from lab.run import limits
+from lab.run.lock import machine_lock
+from lab.run.run import run
+from lab.scenario.effective import Effective
 from lab.series import matrices
 from lab.series.command import run_plan
 from tests.lab import series_support
@@ -141,7 +141,7 @@ def test_an_analysis_that_fails_hides_not_why_the_run_broke_off(
     def fail(_: Path) -> None:
         raise ValueError("half a file\nand more")
 
-    monkeypatch.setattr("lab.reports.derive", fail)
+    monkeypatch.setattr("lab.run.reports.derive", fail)
     fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     with pytest.raises(LabError, match=r"(?s)the run was aborted: .*broken.*\nthere is no report of it: half a file$"):
         start()
@@ -153,8 +153,8 @@ def test_a_run_that_was_killed_is_told_so_by_the_next(
     fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     # As if the process had been killed before it could clear up.
     with monkeypatch.context() as killed:
-        killed.setattr("lab.run._abandon", lambda _: "left")
-        killed.setattr("lab.manifest.Manifest.finish", lambda *_: None)
+        killed.setattr("lab.run.run._abandon", lambda _: "left")
+        killed.setattr("lab.run.manifest.Manifest.finish", lambda *_: None)
         with pytest.raises(LabError):
             start()
     (first,) = elsewhere.glob("results/one/*/manifest.json")
@@ -174,7 +174,7 @@ def left(
     """The manifest of a run whose process was killed."""
     fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     with monkeypatch.context() as killed:
-        killed.setattr("lab.run.record", interrupt)
+        killed.setattr("lab.run.run.record", interrupt)
         with pytest.raises(Interruption):
             start()
     (file,) = elsewhere.glob("results/one/*/manifest.json")
@@ -272,7 +272,7 @@ def test_a_run_that_had_come_to_its_end_keeps_its_manifest(start: Callable[..., 
     assert left.read_bytes() == before
 
 
-@pytest.mark.parametrize("moment", ["lab.run.clear_up_after", "lab.facts.host", "lab.manifest.reserve"])
+@pytest.mark.parametrize("moment", ["lab.run.run.clear_up_after", "lab.run.facts.host", "lab.run.manifest.reserve"])
 def test_an_interruption_before_the_run_is_at_work_needs_no_traceback(
     start: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -296,7 +296,7 @@ def test_a_run_that_was_killed_as_it_was_opened_is_told_so_by_the_next(
 ) -> None:
     fake_docker.says("compose * up *", stderr="broken", exit_code=1)
     with monkeypatch.context() as killed:
-        killed.setattr("lab.run.record", interrupt)
+        killed.setattr("lab.run.run.record", interrupt)
         with pytest.raises(Interruption):
             start()
     (first,) = elsewhere.glob("results/one/*/manifest.json")
@@ -336,9 +336,9 @@ def test_a_run_that_was_killed_as_it_was_opened_is_told_so_by_the_next(
 def test_what_the_machine_cannot_hold_is_refused_with_numbers(
     effective: Make, monkeypatch: pytest.MonkeyPatch, patched: dict[str, object], overrides: list[str], message: str
 ) -> None:
-    monkeypatch.setattr("lab.limits.open_files_cap", lambda: None)
+    monkeypatch.setattr("lab.run.limits.open_files_cap", lambda: None)
     for name, value in patched.items():
-        monkeypatch.setattr(f"lab.limits.{name}", lambda *_, value=value: value)
+        monkeypatch.setattr(f"lab.run.limits.{name}", lambda *_, value=value: value)
     resolved: Effective = effective(*overrides)
     with pytest.raises(BadInput, match=message):
         limits.check(resolved)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lab import manifest, measure
 from lab.errors import LabError
-from lab.run import run
+from lab.run import manifest, measure
+from lab.run.run import run
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import IMAGES, MINIMAL, Make
 from tests.lab.test_k6 import status

@@ -2,8 +2,11 @@
 
 import pytest
 
-from lab import listing, models, outcome
-from lab.effective import resolve, slugs
+from lab.experiments import outcome
+from lab.results import listing
+from lab.scenario import foreseen
+from lab.scenario.effective import slugs
+from lab.scenario.resolve import resolve
 from lab.series import arms
 
 
@@ -20,7 +23,7 @@ def test_each_of_its_presets_resolves(slug: str) -> None:
 
 
 def test_the_overflow_s_figures_are_those_of_the_published_experiment() -> None:
-    known = models.known_before_run(
+    known = foreseen.known_before_run(
         resolve("accept-queue-overflow"),
         ("model.users_served", "model.users_failed", "model.syns_per_failed_dial", "model.listen_drops"),
     )
@@ -29,14 +32,14 @@ def test_the_overflow_s_figures_are_those_of_the_published_experiment() -> None:
 
 def test_the_overflow_s_predictions_follow_overrides() -> None:
     overrides = ["backend.max_connections=2", "backend.accept_count=3", "load.users=9"]
-    known = models.known_before_run(
+    known = foreseen.known_before_run(
         resolve("accept-queue-overflow", overrides), ("model.users_served", "model.users_failed", "model.listen_drops")
     )
     assert list(known.values()) == [6, 3, 15]
 
 
 def test_the_four_users_wait_for_one_another() -> None:
-    known = models.known_before_run(
+    known = foreseen.known_before_run(
         resolve("accept-queue-four-users"), ("model.response_ms.list", "model.users_failed")
     )
     assert known == {"model.response_ms.list": [1000, 21_800, 42_600], "model.users_failed": 1}
@@ -44,18 +47,18 @@ def test_the_four_users_wait_for_one_another() -> None:
 
 @pytest.mark.parametrize("slug", slugs())
 def test_the_load_s_length_is_estimated(slug: str) -> None:
-    least_s = models.least_s(resolve(slug))
+    least_s = foreseen.least_s(resolve(slug))
     assert 0 < least_s < 300
-    assert models.expected_s(resolve(slug)) in (None, least_s)
+    assert foreseen.expected_s(resolve(slug)) in (None, least_s)
 
 
 def test_where_the_model_is_silent_no_length_is_promised() -> None:
-    assert models.expected_s(resolve("accept-queue-healthy")) == 2.02
+    assert foreseen.expected_s(resolve("accept-queue-healthy")) == 2.02
     for slug in ("connection-per-request", "spike-through-nginx", "one-port", "slow-clients", "syn-queue"):
-        assert models.expected_s(resolve(slug)) is None
+        assert foreseen.expected_s(resolve(slug)) is None
         assert listing.summary(resolve(slug))["load_s"] is None
 
 
 def test_what_the_files_of_a_run_tell_is_not_known_before_it() -> None:
     names = ("model.failed_dials_syns.min", "model.failed_dials_syns.max", "model.syns_per_failed_dial")
-    assert models.known_before_run(resolve("accept-queue-overflow"), names) == {"model.syns_per_failed_dial": 5}
+    assert foreseen.known_before_run(resolve("accept-queue-overflow"), names) == {"model.syns_per_failed_dial": 5}

@@ -5,8 +5,9 @@ import json
 import jsonschema
 import pytest
 
-from lab import document, paths
-from lab.effective import slugs
+from lab import paths
+from lab.scenario import document
+from lab.scenario.effective import slugs
 from lab.schema import schemas
 from tests.lab.support import MINIMAL, yaml_with
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.effective import resolve
 from lab.errors import BadInput
+from lab.scenario.resolve import resolve
 from lab.series import arms
 from lab.series.plan import Plan
 from tests.lab.series_support import FakeRunner, engine, write

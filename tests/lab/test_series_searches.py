@@ -7,11 +7,11 @@ from typing import Literal
 
 import pytest
 
-from lab.effective import Effective
 from lab.errors import BadInput, Interruption
+from lab.run.session import Occasion
+from lab.scenario.effective import Effective
 from lab.series import record, searches
 from lab.series.searches import Asked, SearchPlan
-from lab.session import Occasion
 from tests.lab import series_support
 from tests.lab.series_support import FakeRunner, engine
 

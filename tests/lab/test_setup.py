@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from lab import facts, paths
-from lab.signals import Interrupted
+from lab import paths
+from lab.run import facts
+from lab.run.signals import Interrupted
 from tests.lab.support import FakeDocker
 
 # So long only a hang lasts, on a busy machine too.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import subnets
+from lab.engine.compose import subnets
 from lab.errors import LabError
 from tests.lab.engine import InMemoryDocker
 

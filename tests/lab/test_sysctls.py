@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import sysctls
+from lab.scenario import sysctls
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab import paths
-from lab.topology import TRAFFIC_PORT, segments, topology_of
+from lab.scenario.topology import TRAFFIC_PORT, segments, topology_of
 from tests.lab.support import MINIMAL, Make, yaml_with
 
 THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
@@ -43,7 +43,7 @@ HERE = r"127\.0\.0\.1:(\d+)"
 @pytest.mark.parametrize(
     ("file", "place", "port"),
     [
-        ("analysis/manifest.py", r"TRAFFIC_PORT = (\d+)", TRAFFIC),
+        ("analysis/evidence/manifest.py", r"TRAFFIC_PORT = (\d+)", TRAFFIC),
         ("backend/src/main/resources/application.yaml", r"(?m)^  port: (\d+)", TRAFFIC),
         ("gateway/main.go", r"0\.0\.0\.0:(\d+)", TRAFFIC),
         ("nginx/templates/http.d/70-traffic.conf", r"0\.0\.0\.0:(\d+)", TRAFFIC),
@@ -51,11 +51,11 @@ HERE = r"127\.0\.0\.1:(\d+)"
         ("collector/internal/management/management.go", r"ServerPort = (\d+)", MANAGEMENT),
         ("compose.yaml", HERE, MANAGEMENT),
         ("gateway/main.go", HERE, MANAGEMENT),
-        ("lab/readback.py", HERE, MANAGEMENT),
+        ("lab/run/readback.py", HERE, MANAGEMENT),
         ("nginx/templates/http.d/60-management.conf", HERE, MANAGEMENT),
         ("collector/internal/management/management.go", r"K6Port += (\d+)", K6),
         ("k6/connlab-k6", f"--address {HERE}", K6),
-        ("lab/k6.py", HERE, K6),
+        ("lab/run/k6.py", HERE, K6),
     ],
 )
 def test_every_part_has_the_same_ports(file: str, place: str, port: str) -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from lab import outcome, twins
-from lab.effective import Effective
 from lab.errors import BadInput
-from lab.experiments import documents
+from lab.experiments import documents, outcome
+from lab.scenario import twins
+from lab.scenario.effective import Effective
 from tests.lab.support import MINIMAL, Make
 from tests.lab.test_experiments import line
 from tests.lab.test_series_arms import ARMS, COMPARED

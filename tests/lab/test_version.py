@@ -8,8 +8,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from lab import facts, paths
+from lab import paths
 from lab.cli import main
+from lab.run import facts
 from tests.lab.support import FakeDocker
 
 PROJECT = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())["project"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.engine.compose.watch import Watch
 from lab.errors import LabError
-from lab.watch import Watch
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import FakeDocker
 
@@ -59,13 +59,14 @@ def test_what_is_no_event_is_passed_over(watch: Watch, line: str) -> None:
 
 def test_what_listens_to_the_engine_ends_with_a_lab_that_is_killed(docker_program: FakeDocker) -> None:
     docker_program.stays('"events "*')
-    told = "from lab.watch import Watch; watch = Watch('run-1'); print(watch._events.pid, flush=True)"
+    told = "from lab.engine.compose.watch import Watch; watch = Watch('run-1'); print(watch._events.pid, flush=True)"
     program = f"{told}; import time; time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as lab:
         assert lab.stdout
         listener = Path("/proc") / lab.stdout.readline().strip()
-        # Before that it is setpriv, which has not asked yet to be ended with its parent.
-        until(lambda: "setpriv" not in (listener / "cmdline").read_text())
+        # Before that it is setpriv, which may not have asked yet to be ended with its parent, or a program that is just
+        # being started, which has no command line.
+        until(lambda: (listener / "cmdline").read_text().startswith("sleep"))
         lab.kill()
     until(lambda: not listener.exists() or " Z " in (listener / "stat").read_text())
     assert not listener.exists() or " Z " in (listener / "stat").read_text()

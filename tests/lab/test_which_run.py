@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from lab import which_run
 from lab.cli import main
 from lab.errors import ExitCode
+from lab.results import which_run
 from lab.series import record
 from lab.series.record import Run
 

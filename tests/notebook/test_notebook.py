@@ -14,9 +14,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from analysis import analyse, report
-from lab import notebook, paths
+from analysis import analyse
+from analysis.pages import report
+from lab import paths
 from lab.errors import LabError
+from lab.results import notebook
 from tests.analysis.support import RunFolder
 from tests.analysis.whole import make_run
 from tests.pages.make import aborted, failing, hostile, without_captures

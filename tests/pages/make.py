@@ -12,8 +12,9 @@ from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
-from analysis import analyse, report
-from analysis.compare import compare_series, write_comparison
+from analysis import analyse
+from analysis.compare import compare_series
+from analysis.pages import comparison_page, report
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.results import Results
 from tests.analysis.support import (
@@ -192,7 +193,7 @@ def make(results: Path) -> None:
     report.write_index(results)
     for name, series in COMPARISONS.items():
         compared = Results(results / "comparisons" / name)
-        write_comparison(compare_series(series(compared)), compared.root)
+        comparison_page.write(compare_series(series(compared)), compared.root)
 
 
 if __name__ == "__main__":

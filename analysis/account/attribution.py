@@ -1,0 +1,160 @@
+"""The table `attributed`: each request's cause, with the evidence for it, or what is missing for one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.account import ports, waits
+from analysis.account.causes import CAUSES, UNEXPLAINED
+from analysis.account.slack import CLOCK_SLACK_US, NGINX_TURN_US
+from analysis.health import limits
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from analysis.account.causes import Cause
+    from analysis.evidence.manifest import Manifest
+
+
+def build(
+    database: duckdb.DuckDBPyConnection,
+    manifest: Manifest,
+    start_us: int,
+    *,
+    captured: bool,
+    whole_until_us: int | None,
+) -> None:
+    """Make the tables `known`, `decided` and `attributed`.
+
+    Args:
+        database: with the tables of analysis.account.joins.
+        manifest: the run's.
+        start_us: when the measurement began; evidence tells times from there.
+        captured: whether there is a sound capture of the client's connections, so that what is not in it was not there.
+        whole_until_us: until when the captures hold all packets; None: to their end. What came of a request after that
+            may be missing.
+    """
+    proxied = len(manifest.path) > 2  # noqa: PLR2004  client and server
+    database.execute(_MACROS.format(start_us=int(start_us)))
+    ports.build(database, manifest)
+    waits.build(database, proxied=proxied)
+    constants = {
+        "bound_us": None if manifest.slow_ms is None else 1000 * manifest.slow_ms,
+        "idle_percent_min": limits.HOST_IDLE_PERCENT_MIN,
+        "captured": captured,
+        "whole_until_us": whole_until_us,
+        "proxied": proxied,
+        "turn_us": NGINX_TURN_US,
+        "keep_alive_us": _keep_alive_us(manifest),
+    }
+    database.execute(_KNOWN, constants)
+    database.execute(_DECIDED)
+    found = {cause for (cause,) in database.execute("SELECT DISTINCT cause FROM decided").fetchall()}
+    database.execute(_attributed([cause for cause in CAUSES if cause.name in found]))
+
+
+def _keep_alive_us(manifest: Manifest) -> int | None:
+    """How long the backend keeps an idle connection, less what its clock, of milliseconds, and ours may differ by."""
+    knob = manifest.knobs.get("backend.keep_alive_timeout")
+    # Tomcat reads its clock at each end of an idle time, a little before or after the packets leave.
+    return 1000 * knob.value - CLOCK_SLACK_US if knob is not None and isinstance(knob.value, int) else None
+
+
+# A moment, told from the start of the measurement; a duration.
+_MACROS = """
+    CREATE MACRO moment(time_us) AS format('{{:.3f}} s', (time_us - {start_us}) / 1000000);
+    CREATE MACRO took(span_us) AS
+        if(span_us < 1000000, format('{{:.1f}} ms', span_us / 1000), format('{{:.3f}} s', span_us / 1000000));
+"""
+
+# Of several complaints of nginx about one connection, the last within the request's time counts; its log has seconds.
+# Of those that name no connection, one in the second in which the proxy closed the connection; its clock is read once
+# in each turn of its event loop, so it may still write the second before.
+_KNOWN = """
+    CREATE TABLE known AS
+    WITH complaints AS (
+        SELECT cases.instance, cases.id, max_by(errors.line, errors.line) AS error_line,
+               max_by(errors.text, errors.line) AS error_text
+          FROM cases
+               JOIN errors ON errors.instance = cases.line_instance AND errors.connection = cases.line_connection
+                          AND errors.time_us BETWEEN (cases.time_us - $turn_us) // 1000000 * 1000000 AND cases.end_us
+         WHERE cases.outcome <> 'ok'
+         GROUP BY ALL
+    ), exhausted AS (
+        SELECT instance, time_us AS second_us, min(line) AS line
+          FROM errors WHERE connection IS NULL AND text LIKE '%worker_connections are not enough%' GROUP BY ALL
+    ), broken AS (
+        SELECT *, least(flow_server_fin_time_us, if(flow_first_rst_by = 'server', flow_first_rst_time_us, NULL))
+                      AS flow_close_us,
+               least(up_server_fin_time_us, if(up_first_rst_by = 'server', up_first_rst_time_us, NULL))
+                      AS up_close_us
+          FROM cases WHERE outcome <> 'ok'
+    )
+    SELECT broken.*, waits.* EXCLUDE (instance, id),
+           greatest(pool_us, up_pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, thread_us,
+                    handler_us, lag_us, retry_us, pause_us)
+               AS part_max_us,
+           pool_us + up_pool_us + syn_us + up_syn_us + ack_us + up_ack_us + queue_us + up_queue_us + thread_us
+               + handler_us + lag_us + retry_us + pause_us
+               AS parts_us,
+           complaints.error_line, complaints.error_text, acted.says AS acted_says,
+           if(flow_close_us - exhausted.second_us < 1000000 + $turn_us, exhausted.line, NULL) AS exhausted_line,
+           coalesce(port_shortages.held, up_shortages.held) AS shortage_held,
+           coalesce(port_shortages.waiting, up_shortages.waiting) AS shortage_waiting,
+           coalesce(port_shortages.ports, up_shortages.ports) AS shortage_ports,
+           $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
+           $proxied AS proxied, $keep_alive_us::BIGINT AS keep_alive_us,
+           coalesce(end_us > $whole_until_us, false) AS torn
+      FROM broken
+           LEFT JOIN waits USING (instance, id)
+           LEFT JOIN acted USING (instance, id)
+           LEFT JOIN complaints USING (instance, id)
+           ASOF LEFT JOIN exhausted
+                ON exhausted.instance = broken.flow_to_instance AND exhausted.second_us <= broken.flow_close_us
+           LEFT JOIN port_shortages
+                ON port_shortages.instance = broken.instance AND port_shortages.dial = broken.dial
+           LEFT JOIN port_shortages AS up_shortages
+                ON up_shortages.instance = broken.line_instance AND up_shortages.dial = broken.try_dial
+     ORDER BY broken.instance, broken.id
+"""
+
+# What to say where no cause is proven: what is missing, as far as that can be told.
+_WHY = """
+    CASE WHEN remote IS NULL AND dial IS NULL THEN 'no dial is recorded for it'
+         WHEN NOT captured OR torn THEN 'there is no sound capture of its connection'
+         WHEN flow_id IS NULL THEN 'its connection is not in the capture'
+         WHEN remote IS NULL AND flow_syns_unsampled > 0 THEN 'no samples of its server around its SYNs'
+         WHEN remote IS NULL THEN format('of its {} SYNs that got lost, {} met as many overflows as came there',
+                                         flow_syns_lost, coalesce(flow_syns_overflowed, 0))
+         WHEN flow_perhaps_unknown
+              THEN 'its SYN may have been answered with a cookie, and whether the server ever had it cannot be told'
+         WHEN proxied AND line_line IS NULL THEN 'no line of the access log belongs to it'
+         WHEN proxied AND try_server IS NOT NULL AND up_id IS NULL
+              THEN 'which connection to ' || try_server || ' was its own cannot be told'
+         WHEN parts_us > 0 THEN format('what is proven takes {} of its {}', took(parts_us), took(total_us))
+         ELSE 'no evidence says where its time went' END
+"""
+
+
+def _when(cause: Cause) -> str:
+    return cause.when if cause.seen else f"NOT torn AND ({cause.when})"
+
+
+_DECIDED = f"""
+    CREATE TABLE decided AS
+    SELECT instance, id, CASE {" ".join(f"WHEN {_when(cause)} THEN '{cause.name}'" for cause in CAUSES)}
+                              ELSE '{UNEXPLAINED}' END AS cause
+      FROM known
+"""  # noqa: S608  names of our own
+
+
+def _attributed(causes: list[Cause]) -> str:
+    """Tell the evidence for the causes that occur: DuckDB takes longer to read how to tell it for all."""
+    says = " ".join(f"WHEN cause = '{cause.name}' THEN {cause.says}" for cause in causes)
+    return f"""
+        CREATE TABLE attributed AS
+        SELECT instance, id, cause,
+               CASE {says} WHEN cause = '{UNEXPLAINED}' THEN {_WHY} END || coalesce(acted_says, '') AS evidence
+          FROM known JOIN decided USING (instance, id)
+         ORDER BY instance, id
+    """  # noqa: S608  names of our own

@@ -1,0 +1,149 @@
+"""Joins what client, proxy, server, kernel and wire each saw of a run.
+
+- `tables`: every observer's records as tables of one database in memory;
+- `hops`: the hops of the path, and whose capture counts the connections of each;
+- `admissions`: when a connection came into its server's accept queue although its first ACK met a full one;
+- `connections`: what became of each connection's SYNs, and when the server accepted it;
+- `links`: which dial, connection, access line and upstream connection belong to which request;
+- `cases`: all of that in one row for each request.
+
+docs/data-format.md says how each join is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from analysis.account.joins import cases, connections, hops, links, tables
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from analysis.account.joins.hops import Hop
+    from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.window import Window
+    from analysis.health import Health
+
+__all__ = ["Hop", "Joined", "Row", "Story", "join", "story"]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The joined evidence of a run.
+
+    Attributes:
+        hops: of its path.
+        database: its tables; the modules of this package describe them.
+    """
+
+    hops: tuple[Hop, ...]
+    database: duckdb.DuckDBPyConnection
+    _known: dict[tuple[object, ...], Row] = field(default_factory=dict, init=False, repr=False)
+
+    def rows(self, query: str, **parameters: object) -> list[Row]:
+        """The rows that a query gives, each as a mapping from column to value."""
+        found = self.database.execute(query, parameters)
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
+
+    def row(self, query: str, **parameters: object) -> Row:
+        """The one row that a query gives, as of counts; a query that comes again is not made again."""
+        key = (query, *parameters.items())
+        if key not in self._known:
+            (self._known[key],) = self.rows(query, **parameters)
+        return self._known[key]
+
+
+def join(raw: RawRun, health: Health, window: Window) -> Joined:
+    """Join a run; what is missing leaves holes, it never raises."""
+    found = hops.of_run(raw, health)
+    database = tables.load(raw)
+    connections.build(database, raw, found, window)
+    links.build(database)
+    cases.build(database, raw.manifest.slow_ms)
+    return Joined(found, database)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All records of one request.
+
+    Attributes:
+        case: its row of `cases`.
+        flows: the connections that carried it, first hop first, from every capture that has them: the columns of
+            `flows`, and `try`, the row of `tries` that went over it, None for the client's own.
+        line: the proxy's access line, None if there is none.
+        tries: the servers that the proxy tried, in order.
+        errors: what the proxy's error log says of it.
+    """
+
+    case: Row
+    flows: list[Row]
+    line: Row | None
+    tries: list[Row]
+    errors: list[Row]
+
+
+def story(joined: Joined, instance: str, request: int) -> Story | None:
+    """The records of one request of a k6 instance; None if there is no such request."""
+    found = joined.rows("SELECT * FROM cases WHERE instance = $instance AND id = $id", instance=instance, id=request)
+    if not found:
+        return None
+    case = found[0]
+    line, tries, errors = _at_the_proxy(joined, case)
+    keys = [
+        (None, case["flow_observer"], case["flow_id"]),
+        *((each, each["observer"], each["flow"]) for each in tries),
+    ]
+    return Story(
+        case=case,
+        flows=[
+            {**flow, "try": each}
+            for each, observer, id_ in keys
+            if observer is not None
+            for flow in _of_connection(joined, observer, id_)
+        ],
+        line=line,
+        tries=tries,
+        errors=errors,
+    )
+
+
+def _at_the_proxy(joined: Joined, case: Row) -> tuple[Row | None, list[Row], list[Row]]:
+    """The proxy's access line of a request, the servers that it tried, and what its error log says."""
+    if case["line_line"] is None:
+        return None, [], []
+    key = {"instance": case["line_instance"], "line": case["line_line"]}
+    line = joined.row("SELECT * FROM access WHERE instance = $instance AND line = $line", **key)
+    tries = joined.rows(
+        """SELECT tries.*, try_links.observer, try_links.flow, try_links.how
+             FROM tries LEFT JOIN try_links USING (instance, line, try)
+            WHERE instance = $instance AND line = $line ORDER BY try""",
+        **key,
+    )
+    errors = joined.rows(
+        """SELECT * FROM errors WHERE instance = $instance AND connection = $connection
+              AND time_us BETWEEN $start_us - 1000000 AND $end_us ORDER BY line""",
+        instance=case["line_instance"],
+        connection=case["line_connection"],
+        start_us=case["time_us"],
+        end_us=case["end_us"],
+    )
+    return line, tries, errors
+
+
+def _of_connection(joined: Joined, observer: str, flow: int) -> list[Row]:
+    """A connection in every capture that has it."""
+    return joined.rows(
+        """SELECT others.* FROM flows JOIN flows AS others
+               ON others.client_address = flows.client_address AND others.client_port = flows.client_port
+              AND others.server_address = flows.server_address AND others.server_port = flows.server_port
+              AND others.client_isn IS NOT DISTINCT FROM flows.client_isn
+            WHERE flows.observer = $observer AND flows.id = $id
+            ORDER BY others.observer <> $observer, others.observer, others.id""",
+        observer=observer,
+        id=flow,
+    )

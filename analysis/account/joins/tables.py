@@ -1,0 +1,337 @@
+"""Puts what every observer recorded into tables of one DuckDB in memory, a row for each record.
+
+Times are microseconds since the Unix epoch, as in the raw files. What is missing or damaged is left out here; the
+health of the instruments says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+
+from analysis.database import in_memory
+from analysis.evidence.access import WHOLE_LINE
+from analysis.evidence.client_files import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
+from analysis.evidence.jsonl import integer
+from analysis.evidence.manifest import TRAFFIC_PORT
+from analysis.evidence.rawfiles import descriptor_path, open_raw
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from analysis.evidence.bulk import Integers
+    from analysis.evidence.jsonl import Record
+    from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.samples import Samples
+
+# Fields of one record, in the order of the file's schema.
+_REQUESTS = {
+    "id": "BIGINT", "vu": "BIGINT", "iteration": "BIGINT", "scenario": "VARCHAR", "name": "VARCHAR",
+    "method": "VARCHAR", "url": "VARCHAR", "time_us": "BIGINT", "end_us": "BIGINT", "blocked_us": "BIGINT",
+    "connecting_us": "BIGINT", "tls_us": "BIGINT", "sending_us": "BIGINT", "waiting_us": "BIGINT",
+    "receiving_us": "BIGINT", "duration_us": "BIGINT", "status": "BIGINT", "error_code": "BIGINT",
+    "error": "VARCHAR", "reused": "BOOLEAN", "remote": "VARCHAR", "dial": "BIGINT",
+}  # fmt: skip
+_DIALS = {
+    "id": "BIGINT", "vu": "BIGINT", "time_us": "BIGINT", "duration_us": "BIGINT", "local": "VARCHAR",
+    "remote": "VARCHAR", "error": "VARCHAR", "error_kind": "VARCHAR",
+}  # fmt: skip
+_CLOSES = {
+    "id": "BIGINT", "time_us": "BIGINT", "bytes_sent": "BIGINT", "bytes_received": "BIGINT", "error": "VARCHAR",
+}  # fmt: skip
+_ACCESS = {
+    "time_ms": "BIGINT", "connection": "BIGINT", "connection_requests": "BIGINT", "remote_addr": "VARCHAR",
+    "remote_port": "BIGINT", "server_addr": "VARCHAR", "request_method": "VARCHAR", "request_uri": "VARCHAR",
+    "request_time": "DOUBLE", "status": "BIGINT", "bytes_sent": "BIGINT", "sent_http_connection": "VARCHAR",
+    "upstream_addr": "VARCHAR", "upstream_status": "VARCHAR", "upstream_connect_time": "VARCHAR",
+    "upstream_header_time": "VARCHAR", "upstream_response_time": "VARCHAR", "upstream_connection": "VARCHAR",
+    "upstream_connection_requests": "VARCHAR", "upstream_reused": "VARCHAR",
+}  # fmt: skip
+
+# docs/flows.md says what each is.
+FLOWS = {
+    "id": "BIGINT", "reused_port_of": "BIGINT",
+    "client_address": "VARCHAR", "client_port": "BIGINT", "server_address": "VARCHAR", "server_port": "BIGINT",
+    "client_inferred": "BOOLEAN", "client_isn": "BIGINT", "server_isn": "BIGINT",
+    "first_packet": "BIGINT", "first_time_us": "BIGINT", "last_time_us": "BIGINT",
+    "syn_count": "BIGINT", "syn_retransmissions": "BIGINT", "syn_times_us": "BIGINT[]",
+    "synack_count": "BIGINT", "synack_times_us": "BIGINT[]", "answered": "BOOLEAN", "established": "BOOLEAN",
+    "simultaneous_open": "BOOLEAN", "handshake_ack_time_us": "BIGINT", "handshake_us": "BIGINT",
+    "client_packets": "BIGINT", "client_payload_bytes": "BIGINT", "client_unique_bytes": "BIGINT",
+    "client_missing_bytes": "BIGINT", "client_retransmissions": "BIGINT", "client_out_of_order": "BIGINT",
+    "client_duplicate_acks": "BIGINT", "client_first_data_time_us": "BIGINT", "client_last_data_time_us": "BIGINT",
+    "server_packets": "BIGINT", "server_payload_bytes": "BIGINT", "server_unique_bytes": "BIGINT",
+    "server_missing_bytes": "BIGINT", "server_retransmissions": "BIGINT", "server_out_of_order": "BIGINT",
+    "server_duplicate_acks": "BIGINT", "server_first_data_time_us": "BIGINT", "server_last_data_time_us": "BIGINT",
+    "client_fin_time_us": "BIGINT", "server_fin_time_us": "BIGINT", "first_fin_by": "VARCHAR",
+    "client_rst_count": "BIGINT", "server_rst_count": "BIGINT", "first_rst_by": "VARCHAR",
+    "first_rst_time_us": "BIGINT", "closed_by": "VARCHAR", "close_kind": "VARCHAR", "simultaneous_close": "BOOLEAN",
+    "time_wait_owner": "VARCHAR", "truncated_start": "BOOLEAN", "truncated_end": "BOOLEAN", "stray_packets": "BIGINT",
+    "sequence_exact": "BOOLEAN",
+}  # fmt: skip
+
+# Table → the fields of its records, and the condition that holds for a line that is one.
+_RECORDS = {
+    "requests": (_REQUESTS, WHOLE_REQUEST),
+    "dials": (_DIALS, WHOLE_DIAL),
+    "closes": (_CLOSES, WHOLE_CLOSE),
+    "access": (_ACCESS, WHOLE_LINE),
+}
+
+_MACROS = f"""
+    CREATE MACRO succeeded(error_code, status) AS {SUCCEEDED};
+    CREATE MACRO host_of(address) AS regexp_extract(address, '^\\[?(.*?)\\]?:\\d+$', 1);
+    CREATE MACRO port_of(address) AS try_cast(regexp_extract(address, ':(\\d+)$', 1) AS BIGINT);
+    CREATE MACRO seconds_of(tries) AS list_transform(
+        list_transform(string_split(tries, ', '), lambda each: try_cast(each AS DOUBLE)),
+        lambda seconds: if(seconds BETWEEN 0 AND 1e9, seconds, NULL));
+"""
+
+# 2025/11/21 07:26:40 [error] 7#7: *12 connect() failed (111: Connection refused) while connecting to upstream, …
+# A number of more than 15 digits is none of a connection, and may not fit into 64 bits.
+_ERROR_LINE = re.compile(
+    rb"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d) \[(\w+)\] \d+#\d+: (?:\*(\d{1,15}) )?(.*)", re.ASCII
+)
+_ERROR_LEVELS = (b"error", b"crit", b"alert", b"emerg")
+# Only a warning, but nginx closes connections of clients for it: once a second it says so, without naming them.
+_REUSES = b"worker_connections are not enough, reusing connections"
+
+
+def load(raw: RawRun) -> duckdb.DuckDBPyConnection:
+    """Return a database with the tables of a run; it never raises for what the run's files hold or lack."""
+    database = in_memory()
+    database.execute(_MACROS)
+    _load_instances(database, raw)
+    _load_clients(database, raw)
+    _load_access(database, raw)
+    _load_error_log(database, raw)
+    _load_flows(database, raw)
+    _load_samples(database, raw)
+    _load_tomcat(database, raw)
+    return database
+
+
+def _create(database: duckdb.DuckDBPyConnection, table: str, columns: dict[str, str]) -> None:
+    database.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {type_}' for name, type_ in columns.items())})")
+
+
+def _insert(database: duckdb.DuckDBPyConnection, table: str, columns: dict[str, Any], select: str = "*") -> None:
+    """Append columns, each a NumPy array or a list, to a table."""
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
+    database.register("incoming", arrays)
+    database.execute(f"INSERT INTO {table} BY NAME SELECT {select} FROM incoming")  # noqa: S608  names of our own
+    database.unregister("incoming")
+
+
+def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    _create(database, "instances", {"instance": "VARCHAR", "role": "VARCHAR"})
+    _create(database, "addresses", {"instance": "VARCHAR", "address": "VARCHAR"})
+    manifest = raw.manifest
+    for role, instances in manifest.instances.items():
+        for instance in instances:
+            database.execute("INSERT INTO instances VALUES (?, ?)", [instance, role])
+            for address in manifest.addresses.get(instance, []):
+                database.execute("INSERT INTO addresses VALUES (?, ?)", [instance, address])
+    _create(database, "actions", {"instance": "VARCHAR", "deed": "VARCHAR", "start_us": "BIGINT", "end_us": "BIGINT"})
+    for action in manifest.actions:
+        if action.start_us is not None:
+            row = [action.instance, action.do, action.start_us, action.end_us]
+            database.execute("INSERT INTO actions VALUES (?, ?, ?, ?)", row)
+
+
+def _load_clients(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    _create(database, "requests", {"instance": "VARCHAR", **_REQUESTS})
+    _create(database, "dials", {"instance": "VARCHAR", **_DIALS})
+    _create(database, "closes", {"instance": "VARCHAR", **_CLOSES})
+    for instance in raw.manifest.of_role("k6"):
+        folder = raw.places.role(instance)
+        _read_json(database, "requests", instance, folder / "requests.jsonl")
+        _read_json(database, "dials", instance, folder / "dials.jsonl")
+        _read_json(database, "closes", instance, folder / "dials.jsonl")
+    # The gateway writes the same record of its connections to the backends.
+    for instance in raw.manifest.of_role("gateway"):
+        for table in ("dials", "closes"):
+            _read_json(database, table, instance, raw.places.role(instance, "dials.jsonl"))
+
+
+def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    _create(database, "access", {"instance": "VARCHAR", "line": "BIGINT", **_ACCESS})
+    for instance in raw.manifest.proxies:
+        _read_json(database, "access", instance, raw.places.role(instance, "access.jsonl"))
+    _tell_processes_apart(database, raw, "access", "1000 * time_ms", resolution_us=1)
+
+
+# More connections than a process numbers.
+_A_PROCESS_APART = 1 << 40
+
+
+def _tell_processes_apart(
+    database: duckdb.DuckDBPyConnection, raw: RawRun, table: str, time_us: str, resolution_us: int
+) -> None:
+    """Number the connections of a proxy that was started again apart from those before: it begins anew at 1.
+
+    A line whose time is too coarse to say which process wrote it, names no connection.
+    """
+    for instance in raw.manifest.proxies:
+        for end in raw.manifest.ends_of(instance):
+            # A restart that never came down left no second process.
+            if end.down_us is not None:
+                database.execute(
+                    f"""UPDATE {table} SET connection = CASE
+                            WHEN {time_us} >= $down_us THEN try(connection + $apart)
+                            WHEN {time_us} + $resolution_us <= $down_us THEN connection END
+                         WHERE instance = $instance""",  # noqa: S608  names of our own
+                    {
+                        "down_us": end.down_us,
+                        "apart": _A_PROCESS_APART,
+                        "resolution_us": resolution_us,
+                        "instance": instance,
+                    },
+                )
+
+
+def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, path: Path) -> None:
+    """Append the whole records of a file of JSON Lines; `line` is the number of a line, blank ones not counted."""
+    columns, whole = _RECORDS[table]
+    # An id that comes again, in a damaged file, is no second record: joins count on one.
+    once = "" if table == "access" else "QUALIFY row_number() OVER (PARTITION BY id ORDER BY line) = 1 ORDER BY line"
+    fields = ", ".join(f"{name}: '{type_}'" for name, type_ in {"kind": "VARCHAR", **columns}.items())
+    line = "line, " if table == "access" else ""
+    query = f"""
+        INSERT INTO {table} BY NAME SELECT $instance AS instance, {line}{", ".join(columns)}
+          FROM (SELECT *, row_number() OVER () AS line
+                  FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{{fields}}}))
+         WHERE {whole} {once}
+    """  # noqa: S608  names of our own
+    # A file that is not there or cannot be read at all: its instrument's health says so.
+    with contextlib.suppress(OSError, duckdb.Error), open_raw(path) as file:
+        database.execute(query, {"instance": instance, "path": descriptor_path(file)})
+
+
+def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    columns = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "connection": "BIGINT", "text": "VARCHAR"}
+    _create(database, "errors", columns)
+    for instance in raw.manifest.proxies:
+        try:
+            with open_raw(raw.places.role(instance, "error.log")) as file:
+                content = file.read()
+        except OSError:
+            continue
+        lines = [_error_line(instance, *each) for each in enumerate(content.splitlines(), start=1)]
+        found = [line for line in lines if line is not None]
+        if found:
+            columns_ = zip(*found, strict=True)
+            names = ("instance", "line", "time_us", "serial", "text")
+            arrays = {
+                name: np.array(values, dtype=_dtype(values)) for name, values in zip(names, columns_, strict=True)
+            }
+            _insert(database, "errors", arrays, "instance, line, time_us, nullif(serial, 0) AS connection, text")
+    _tell_processes_apart(database, raw, "errors", "time_us", resolution_us=1_000_000)
+
+
+def _dtype(values: Sequence[object]) -> str:
+    return "int64" if isinstance(values[0], int) else "object"
+
+
+def _error_line(instance: str, number: int, line: bytes) -> tuple[str, int, int, int, str] | None:
+    match = _ERROR_LINE.fullmatch(line)
+    if match is None or not (match[7] in _ERROR_LEVELS or (match[7] == b"warn" and _REUSES in match[9])):
+        return None
+    try:
+        # nginx writes local time, and its container's is UTC; the gateway writes UTC.
+        second = datetime(*(int(match[part]) for part in range(1, 7)), tzinfo=UTC)  # type: ignore[misc, arg-type]
+    except ValueError:
+        return None
+    text = match[9].decode("utf-8", "replace")
+    return instance, number, round(second.timestamp()) * 1_000_000, int(match[8] or 0), text
+
+
+def _load_flows(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    _create(database, "captured", {"observer": "VARCHAR", "handshakes_only": "BOOLEAN", **FLOWS})
+    for instance, reduction in raw.reductions.items():
+        report = raw.captures[instance].report or {}
+        if reduction.rows is not None:
+            database.execute(
+                f"""INSERT INTO captured BY NAME
+                    SELECT $observer AS observer, $only AS handshakes_only, {", ".join(FLOWS)}
+                      FROM read_parquet($path) ORDER BY id""",  # noqa: S608  names of our own
+                {"observer": instance, "only": report.get("mode") == "handshakes", "path": str(reduction.rows)},
+            )
+
+
+_COUNTERS = (
+    "TcpExt.ListenOverflows",
+    "TcpExt.ListenDrops",
+    "TcpExt.TCPReqQFullDoCookies",
+    "TcpExt.TCPReqQFullDrop",
+)
+
+
+def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    ticks = ("n", "time_us", "listeners", "depth", "queue_limit", "drops", "overflows", "listen_drops", "cookies",
+             "syn_queue_drops")  # fmt: skip
+    _create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys(ticks, "BIGINT")})
+    _create(database, "processors", {"time_us": "BIGINT", "total_ms": "BIGINT", "idle_ms": "BIGINT"})
+    for instance, samples in raw.samples.items():
+        if samples.ticks:
+            select = f"'{instance}' AS instance, *"
+            _insert(database, "ticks", dict(zip(ticks, _ticks(samples), strict=True)), select)
+    # All samplers see the same host; one that has readings will do.
+    hosts = next(filter(None, map(_processors, raw.samples.values())), [])
+    if hosts:
+        columns = zip(("time_us", "total_ms", "idle_ms"), zip(*hosts, strict=True), strict=True)
+        _insert(database, "processors", dict(columns))
+
+
+def _ticks(samples: Samples) -> Iterable[Integers]:
+    """The columns of `ticks`: the sums over the listeners of the traffic port, and the kernel's counters."""
+    listeners = [[each for each in tick.listeners if each.port == TRAFFIC_PORT] for tick in samples.ticks]
+    yield np.arange(len(samples.ticks), dtype=np.int64)
+    yield np.array([tick.time_us for tick in samples.ticks], dtype=np.int64)
+    yield np.array([len(of_tick) for of_tick in listeners], dtype=np.int64)
+    for key in ("depth", "limit", "drops"):
+        yield np.array([sum(getattr(each, key) for each in of_tick) for of_tick in listeners], dtype=np.int64)
+    for name in _COUNTERS:
+        yield samples.series(name)
+
+
+def _processors(samples: Samples) -> list[tuple[int, int, int]]:
+    readings = [(record["time_us"], record.get("host")) for record in samples.processes]
+    found = [
+        (time_us, integer(host, "cpu_total_ms"), integer(host, "cpu_idle_ms"))
+        for time_us, host in readings
+        if isinstance(host, dict)
+    ]
+    return [(time_us, total, idle) for time_us, total, idle in found if total is not None and idle is not None]
+
+
+def _load_tomcat(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    names = ("time_us", "busy", "threads_max", "processing_ms", "requests")
+    _create(database, "scrapes", {"instance": "VARCHAR", **dict.fromkeys(names, "BIGINT")})
+    for instance, scrape in raw.tomcat.items():
+        rows = [(time_us, *_connector(body)) for time_us, body in zip(scrape.times_us, scrape.bodies, strict=True)]
+        if rows:
+            columns = {
+                name: np.array(values, dtype=np.int64)
+                for name, values in zip(names, zip(*rows, strict=True), strict=True)
+            }
+            select = ", ".join([f"'{instance}' AS instance", *(f"nullif({name}, -1) AS {name}" for name in names)])
+            _insert(database, "scrapes", columns, select)
+
+
+def _connector(body: Record) -> list[int]:
+    """Busy threads, the most there may be, and the work done so far; -1 for what a scrape lacks."""
+    paths = (("threads", "busy"), ("settings", "maxThreads"), ("requests", "processingMs"), ("requests", "count"))
+    return [_field(body, *path) for path in paths]
+
+
+def _field(body: Record, group: str, key: str) -> int:
+    fields = body.get(group)
+    value = integer(fields, key) if isinstance(fields, dict) else None
+    return -1 if value is None else value

@@ -1,0 +1,85 @@
+"""Reads capture.json, a capture's own account; the packets themselves are in capture.pcap beside it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.evidence.jsonl import Record, integer, parse
+from analysis.evidence.rawfiles import open_raw
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analysis.evidence.flows import Reduction
+
+SCHEMA = "connlab.capture/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """How one capture went.
+
+    Attributes:
+        packets: whether there is a pcap file, or something else under its name.
+        report: capture.json, None if it is missing, broken or of another version: the capture did not end in order.
+    """
+
+    packets: bool
+    report: Record | None
+
+    @property
+    def dropped_packets(self) -> int | None:
+        """Packets that the kernel dropped before tcpdump took them; None if that is not known."""
+        return integer(self.report, "packets_dropped_by_kernel") if self.report else None
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the capture ended at its size limit, before the run did."""
+        return self.report is not None and self.report.get("truncated") is True
+
+    @property
+    def reason(self) -> str | None:
+        """Why it ended before the run did, or why its account has holes; None if all is well."""
+        reason = self.report.get("reason") if self.report else None
+        return reason if isinstance(reason, str) else None
+
+
+def read(folder: Path) -> Capture:
+    """Return what a collector's folder says of its capture; it never raises."""
+    try:
+        with open_raw(folder / "capture.json") as file:
+            report = parse(file.read())
+    except OSError:
+        report = None
+    if report is not None and report.get("schema") != SCHEMA:
+        report = None
+    return Capture(packets=os.path.lexists(folder / "capture.pcap"), report=report)
+
+
+def whole_until_us(capture: Capture, reduction: Reduction) -> int | None:
+    """Until when what is not in a capture was not there, Unix epoch; None: to its end.
+
+    0 where a part of the file is lost, and nothing says which. The few packets that a kernel drops under load are told
+    by the capture's health, and set no end.
+    """
+    written = integer(capture.report or {}, "packets_captured")
+    if capture.report is None or reduction.rows is None or reduction.losses:
+        return 0
+    if written is not None and reduction.packets != written:
+        return 0
+    return reduction.last_us or 0 if capture.truncated or capture.reason is not None else None
+
+
+def expected(path: list[str], mode: object, client_mode: object) -> list[str]:
+    """The roles whose instances capture: each hop once, at its server's end, and at the client's if asked.
+
+    Args:
+        path: the run's path. The role behind the client is the server of the first hop and, if it is a proxy, sees
+            the second too.
+        mode: the knob capture.mode.
+        client_mode: the knob capture.client.
+    """
+    on = ("headers", "handshakes")
+    return [*(path[1:2] if mode in on else ()), *(path[:1] if client_mode in on else ())]

@@ -1,0 +1,179 @@
+"""Reads what one k6 instance recorded: every request, every dial, its events and its own account."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from analysis.evidence import bulk
+from analysis.evidence.jsonl import Damage, JsonLines, Record, integer, kind_of
+from analysis.evidence.rawfiles import open_raw
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analysis.evidence.bulk import Log
+
+# k6 writes its log as logfmt, or as JSON if so told.
+_LOG_ERROR = re.compile(rb'level=(?:error|fatal|panic)\b|"level":"(?:error|fatal|panic)"')
+
+# What a dial can fail with, as dials.jsonl spells it; whatever else stands there counts as the last.
+ERROR_KINDS = (
+    "timeout",
+    "refused",
+    "reset",
+    "address-not-available",
+    "unreachable",
+    "canceled",
+    "half-open",
+    "other",
+)
+
+
+@dataclass(slots=True)
+class Events:
+    """What events.jsonl holds.
+
+    Attributes:
+        damage: what is wrong with the file.
+        header: whether there is a header of the version this reads.
+        ended: whether there is the last line, which k6 writes as it ends.
+        records: the events.
+    """
+
+    damage: Damage
+    header: bool
+    ended: bool
+    records: list[Record]
+
+
+@dataclass(slots=True)
+class Client:
+    """All of one k6 instance.
+
+    Attributes:
+        requests: columns vu, latency_us (connect + duration), ok and answered (0 or 1), error_code.
+        dials: columns duration_us, failure (0, or 1 + the index in ERROR_KINDS).
+        events: what users reported, from events.jsonl.
+        dropped_iterations: iterations that k6 could not begin; None if it left no account of itself.
+        interrupted_iterations: iterations that k6 ended before their end; None if it does not say.
+        log_errors: lines of level error and above in k6.log; None if there is no log.
+    """
+
+    requests: Log
+    dials: Log
+    events: Events
+    dropped_iterations: int | None
+    interrupted_iterations: int | None
+    log_errors: int | None
+
+
+def read(folder: Path) -> Client:
+    """Return what the folder that a k6 instance wrote to holds; it never raises."""
+    live = None
+    for _, record in JsonLines(folder / "live.jsonl"):
+        live = record or live
+    return Client(
+        requests=bulk.read(folder / "requests.jsonl", _REQUESTS, ("vu", "latency_us", "ok", "answered", "error_code")),
+        dials=read_dials(folder / "dials.jsonl"),
+        events=_read_events(folder / "events.jsonl"),
+        dropped_iterations=_dropped_iterations(folder / "summary.json", live),
+        interrupted_iterations=integer(live, "interrupted_iterations") if live else None,
+        log_errors=_log_errors(folder / "k6.log"),
+    )
+
+
+def read_dials(path: Path) -> Log:
+    """Return what a dials.jsonl holds, of k6 or of the gateway; it never raises."""
+    return bulk.read(path, _DIALS, ("duration_us", "failure"), kinds=list(ERROR_KINDS))
+
+
+def _read_events(path: Path) -> Events:
+    lines = JsonLines(path)
+    events = Events(lines.damage, header=False, ended=False, records=[])
+    for number, record in lines:
+        if record is None:
+            continue
+        kind = kind_of(record)
+        if kind == "header":
+            events.header = record.get("schema") == "connlab.events/1"
+        elif kind == "end":
+            events.ended = True
+        elif isinstance(record.get("name"), str) and isinstance(record.get("data"), dict):
+            events.records.append(record)
+        else:
+            lines.damage.add_bad_line(number)
+    return events
+
+
+# k6 counts the statuses from 200 to 399 as success, and so does its http_req_failed.
+SUCCEEDED = "error_code = 0 AND status BETWEEN 200 AND 399"
+
+# Which lines are records: those that have what the tables of all observers are joined and told by.
+_REQUEST = (
+    "id", "vu", "time_us", "end_us", "blocked_us", "connecting_us", "tls_us", "sending_us", "waiting_us",
+    "receiving_us", "duration_us", "status", "error_code",
+)  # fmt: skip
+_DIAL = ("id", "time_us", "duration_us")
+WHOLE_REQUEST = f"kind IS NULL AND {bulk.whole(*_REQUEST)}"
+WHOLE_DIAL = f"kind = 'dial' AND {bulk.whole(*_DIAL)}"
+WHOLE_CLOSE = f"kind = 'close' AND {bulk.whole('id', 'time_us', 'bytes_sent', 'bytes_received')}"
+
+
+def _integers(*names: str) -> str:
+    return ", ".join(f"{name}: 'BIGINT'" for name in names)
+
+
+# Both queries give one row for each line, in the file's order: what it is (bulk.Line), how many records the
+# end line announces, and the columns of the records. A line is corrupt if it is nothing else.
+_REQUESTS = f"""
+    SELECT CASE WHEN whole THEN 0
+                WHEN kind = 'header' THEN if(schema = 'connlab.requests/1', 1, 3)
+                WHEN kind = 'end' AND requests IS NOT NULL THEN 2
+                ELSE 4 END AS line,
+           requests AS announced,
+           vu, error_code,
+           CASE WHEN whole THEN connecting_us + tls_us + duration_us END AS latency_us,
+           ({SUCCEEDED})::BIGINT AS ok,
+           (status > 0)::BIGINT AS answered
+      FROM (SELECT *, {WHOLE_REQUEST} AS whole
+              FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{
+                   kind: 'VARCHAR', schema: 'VARCHAR', {_integers(*_REQUEST, "requests")}}}))
+"""  # noqa: S608  names of our own
+
+_DIALS = f"""
+    SELECT CASE WHEN whole THEN 0
+                WHEN kind = 'header' THEN if(schema = 'connlab.dials/1', 1, 3)
+                WHEN kind = 'end' AND dials IS NOT NULL THEN 2
+                WHEN kind = 'close' THEN 3
+                ELSE 4 END AS line,
+           dials AS announced,
+           duration_us,
+           CASE WHEN error IS NULL AND error_kind IS NULL THEN 0
+                ELSE coalesce(list_position($kinds, error_kind), len($kinds))::BIGINT END AS failure
+      FROM (SELECT *, {WHOLE_DIAL} AS whole
+              FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{
+                   kind: 'VARCHAR', schema: 'VARCHAR', error: 'VARCHAR', error_kind: 'VARCHAR',
+                   {_integers(*_DIAL, "dials")}}}))
+"""  # noqa: S608  names of our own
+
+
+def _dropped_iterations(summary: Path, live: Record | None) -> int | None:
+    """What k6 says at its end, or failing that said last; k6 leaves the metric out when it is zero."""
+    try:
+        with open_raw(summary) as file:
+            document: Any = json.load(file)
+        metrics = document["metrics"]
+        return int(metrics["dropped_iterations"]["values"]["count"]) if "dropped_iterations" in metrics else 0
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return integer(live, "dropped_iterations") if live else None
+
+
+def _log_errors(path: Path) -> int | None:
+    try:
+        with open_raw(path) as file:
+            return sum(1 for line in file if _LOG_ERROR.search(line))
+    except OSError:
+        return None

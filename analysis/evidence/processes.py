@@ -1,0 +1,68 @@
+"""What the processes of one instance used, from the sampler's readings once a second."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.evidence import timeline
+from analysis.evidence.jsonl import Record, integer, records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from analysis.evidence.window import Window
+
+# The collector's own, which share the process namespace with the role.
+INSTRUMENTS = frozenset({"collector", "tcpdump", "docker-init", "tini"})
+
+
+def of_role(reading: Record) -> list[Record]:
+    """The processes in a reading that belong to the role."""
+    return [process for process in records(reading, "processes") if process.get("comm") not in INSTRUMENTS]
+
+
+def under_load(series: Sequence[Record], window: Window) -> list[Record]:
+    """The readings around the phase `measure`."""
+    times_us = [reading["time_us"] for reading in series]
+    return [series[index] for index in timeline.around(times_us, window.start_us, window.load_end_us)]
+
+
+def in_window(series: Sequence[Record], window: Window) -> list[Record]:
+    """The readings from the window's start to its end."""
+    times_us = [reading["time_us"] for reading in series]
+    return [series[index] for index in timeline.within(times_us, window.start_us, window.end_us)]
+
+
+def cpu_percent(readings: Sequence[Record]) -> float | None:
+    """The processor time the role used from the first reading to the last, in percent of one processor.
+
+    A process that began in between counts from its start. What one used after its last reading, if it ended in
+    between, is not known and not counted.
+    """
+    if not readings:
+        return None
+    duration_us: int = readings[-1]["time_us"] - readings[0]["time_us"]
+    if duration_us <= 0:
+        return None
+    before = _cpu_ms(readings[:1])
+    after = _cpu_ms(readings)
+    used_ms = sum(cpu_ms - before.get(pid, 0) for pid, cpu_ms in after.items())
+    return round(100_000 * used_ms / duration_us, 2)
+
+
+def _cpu_ms(readings: Iterable[Record]) -> dict[int, int]:
+    """The last known processor time of each process of the role, by its id."""
+    latest: dict[int, int] = {}
+    for reading in readings:
+        for process in of_role(reading):
+            pid, cpu_ms = integer(process, "pid"), integer(process, "cpu_ms")
+            if pid is not None and cpu_ms is not None:
+                latest[pid] = cpu_ms
+    return latest
+
+
+def total(reading: Record, key: str) -> int | None:
+    """A quantity summed over the role's processes; None if there is no process, or one without it."""
+    values = [integer(process, key) for process in of_role(reading)]
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None

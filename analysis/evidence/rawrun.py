@@ -1,0 +1,116 @@
+"""A run's folder as read: the manifest, the window, and what each instrument recorded.
+
+Each file is read once, when something first asks for it. What is missing or damaged is part of what was read.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analysis.evidence import access, captures, client_files, flows, samples, scrapes, window
+from analysis.evidence.rawfiles import Places, places
+
+if TYPE_CHECKING:
+    from analysis.evidence.bulk import Log
+    from analysis.evidence.captures import Capture
+    from analysis.evidence.client_files import Client
+    from analysis.evidence.flows import Reduction
+    from analysis.evidence.manifest import Manifest
+    from analysis.evidence.samples import Samples
+    from analysis.evidence.scrapes import Scrape
+    from analysis.evidence.window import Window
+    from analysis.expressions.values import Unknown
+
+
+@dataclass
+class RawRun:
+    """One run; a mapping's keys are the names of instances."""
+
+    folder: Path
+    manifest: Manifest
+
+    @cached_property
+    def window(self) -> Window | Unknown:
+        """The time the run is about."""
+        return window.of_run(self.manifest)
+
+    @cached_property
+    def samples(self) -> dict[str, Samples]:
+        """What the collector of each instance sampled."""
+        return {instance: samples.read(self.places.collector(instance, "samples.jsonl")) for instance in self.instances}
+
+    @cached_property
+    def clients(self) -> dict[str, Client]:
+        """What each k6 instance recorded."""
+        return {instance: client_files.read(self.places.role(instance)) for instance in self.manifest.of_role("k6")}
+
+    @cached_property
+    def tomcat(self) -> dict[str, Scrape]:
+        """What was scraped from each backend's connector."""
+        backends = self.manifest.of_role("backend")
+        return {instance: scrapes.read(self.places.collector(instance, "tomcat.jsonl")) for instance in backends}
+
+    @cached_property
+    def stub_status(self) -> dict[str, Scrape]:
+        """What was scraped from each nginx."""
+        proxies = self.manifest.of_role("nginx")
+        return {
+            instance: scrapes.read(self.places.collector(instance, "stub_status.jsonl"), body=str)
+            for instance in proxies
+        }
+
+    @cached_property
+    def gateway(self) -> dict[str, Scrape]:
+        """What was scraped from the gateway."""
+        gateways = self.manifest.of_role("gateway")
+        return {instance: scrapes.read(self.places.collector(instance, "gateway.jsonl")) for instance in gateways}
+
+    @cached_property
+    def gateway_dials(self) -> dict[str, Log]:
+        """The gateway's dials to the backends."""
+        gateways = self.manifest.of_role("gateway")
+        return {instance: client_files.read_dials(self.places.role(instance, "dials.jsonl")) for instance in gateways}
+
+    @cached_property
+    def access(self) -> dict[str, Log]:
+        """The access log of the proxy."""
+        return {instance: access.read(self.places.role(instance, "access.jsonl")) for instance in self.manifest.proxies}
+
+    @cached_property
+    def captures(self) -> dict[str, Capture]:
+        """The captures that there are or should be."""
+        knobs = self.manifest.knobs
+        modes = [knobs[name].value if name in knobs else None for name in ("capture.mode", "capture.client")]
+        due = [each for role in captures.expected(self.manifest.path, *modes) for each in self.manifest.of_role(role)]
+        found = {instance: captures.read(self.places.collector(instance)) for instance in self.instances}
+        return {
+            instance: capture
+            for instance, capture in found.items()
+            if instance in due or capture.packets or capture.report is not None
+        }
+
+    @cached_property
+    def reductions(self) -> dict[str, Reduction]:
+        """What `flows` made of each capture; its files last as long as this object."""
+        folder = Path(tempfile.mkdtemp(prefix="connlab-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return {
+            instance: flows.reduce(self.places.collector(instance), folder / f"{instance}.parquet")
+            for instance in self.captures
+        }
+
+    @property
+    def instances(self) -> list[str]:
+        """Every instance of every role, in the manifest's order."""
+        return [instance for role in self.manifest.instances.values() for instance in role]
+
+    @cached_property
+    def places(self) -> Places:
+        """Where the raw files lie."""
+        return places(self.folder)

@@ -1,0 +1,196 @@
+"""Reads samples.jsonl, what a collector saw of one network namespace, and puts its delta-encoded counters together."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.evidence.jsonl import JsonLines, Record, integer, kind_of, records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analysis.evidence.bulk import Integers
+
+SCHEMA = "connlab.samples/1"
+
+# A sampler reads the clock, and may have to wait for a processor before it reads the counters: what happened shortly
+# before or after a tick may be on either side of it. Ticks are 100 ms apart by default.
+TICK_SLACK_US = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A listening socket at one tick: connections waiting, the most that may, and SYNs it has dropped so far."""
+
+    port: int
+    depth: int
+    limit: int
+    drops: int
+
+
+@dataclass(slots=True)
+class Counter:
+    """The values of one counter, where it changed: tick numbers, ascending, and the values from there on."""
+
+    ticks: list[int] = field(default_factory=list)
+    values: list[int] = field(default_factory=list)
+
+    def set(self, tick: int, value: int) -> None:
+        """Note the value at a tick, which is later than all before."""
+        if not self.values or self.values[-1] != value:
+            self.ticks.append(tick)
+            self.values.append(value)
+
+    def at(self, tick: int) -> int | None:
+        """The value at a tick, None before the first."""
+        position = bisect_right(self.ticks, tick)
+        return self.values[position - 1] if position else None
+
+    def maximum(self, first: int, last: int) -> int | None:
+        """The greatest value from one tick to another, both included; None if it begins later."""
+        start = max(bisect_right(self.ticks, first) - 1, 0)
+        values = self.values[start : bisect_right(self.ticks, last)]
+        return max(values, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One tick.
+
+    Attributes:
+        time_us: the wall clock, Unix epoch.
+        mono_us: the monotonic clock.
+        late_us: how long after it was due.
+        listeners: the listening sockets.
+    """
+
+    time_us: int
+    mono_us: int
+    late_us: int
+    listeners: tuple[Listener, ...]
+
+
+@dataclass(slots=True)
+class Samples:
+    """All of one samples.jsonl.
+
+    Attributes:
+        lines: the file and its damage.
+        header: its first record, None if there is none of this version.
+        ticks: in the order of the file, which is that of the monotonic clock.
+        counters: by the kernel's name.
+        sockets, processes, selves: the records of those kinds, each with its `time_us`.
+        end: the last record, None if the sampler did not end in order.
+    """
+
+    lines: JsonLines
+    header: Record | None = None
+    ticks: list[Tick] = field(default_factory=list)
+    counters: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
+    sockets: list[Record] = field(default_factory=list)
+    processes: list[Record] = field(default_factory=list)
+    selves: list[Record] = field(default_factory=list)
+    end: Record | None = None
+
+    @property
+    def rate_hz(self) -> int:
+        """Ticks in a second, as the header says; 10, the lab's default, without a usable header."""
+        return (integer(self.header, "rate_hz") or 10) if self.header else 10
+
+    def series(self, name: str) -> Integers:
+        """A counter's value at each tick; 0 before its first, and for one that there is not."""
+        counter = self.counters.get(name)
+        if counter is None:
+            return np.zeros(len(self.ticks), dtype=np.int64)
+        positions = np.searchsorted(counter.ticks, np.arange(len(self.ticks)), side="right")
+        return np.array([0, *counter.values], dtype=np.int64)[positions]
+
+
+def read(path: Path) -> Samples:
+    """Return what a samples.jsonl holds; what is wrong with it stands in `lines.damage`, it never raises.
+
+    A corrupt line may have held changes of counters, and a tick with one bad value is a corrupt line: the value before
+    it would pass for its own. From there on the ticks are left out, until one gives all values again: the damage then
+    shows as what it is, a hole in the samples.
+    """
+    samples = Samples(JsonLines(path))
+    whole = True
+    for number, record in samples.lines:
+        kind = None if record is None or integer(record, "time_us") is None else kind_of(record)
+        if record is None or kind is None or not _WHOLE.get(kind, _anything)(record):
+            whole = False
+            if record is not None:
+                samples.lines.damage.add_bad_line(number)
+        elif kind == "tick":
+            whole = whole or record.get("full") is True
+            if whole:
+                _add_tick(samples, record)
+        elif kind == "header":
+            _add_header(samples, record)
+        elif kind == "end":
+            samples.end = record
+        elif kind in _LISTS:
+            getattr(samples, _LISTS[kind]).append(record)
+    samples.counters = dict(samples.counters)
+    return samples
+
+
+_LISTS = {"sockets": "sockets", "processes": "processes", "self": "selves"}
+
+
+def _add_header(samples: Samples, record: Record) -> None:
+    if record.get("schema") == SCHEMA:
+        samples.header = record
+
+
+def _is_tick(record: Record) -> bool:
+    counters, listeners = record.get("counters"), record.get("listen")
+    return (
+        integer(record, "mono_us") is not None
+        and isinstance(counters, dict)
+        and all(map(_is_value, counters.values()))
+        and isinstance(listeners, list)
+        and all(isinstance(each, dict) and _listener(each) is not None for each in listeners)
+    )
+
+
+def _is_value(value: object) -> bool:
+    """Whether a counter can have it; Tcp.MaxConn is -1 for no bound."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+
+
+def _has_groups(record: Record) -> bool:
+    groups = record.get("groups")
+    return isinstance(groups, list) and all(
+        isinstance(group, dict) and integer(group, "count") is not None for group in groups
+    )
+
+
+def _anything(_record: Record) -> bool:
+    return True
+
+
+# What a record of a kind must be to be one.
+_WHOLE = {"tick": _is_tick, "sockets": _has_groups, "time_wait": _has_groups}
+
+
+def _add_tick(samples: Samples, record: Record) -> None:
+    tick = len(samples.ticks)
+    counters = record["counters"]
+    for name, value in counters.items():
+        samples.counters[name].set(tick, value)
+    listeners = tuple(filter(None, map(_listener, records(record, "listen"))))
+    samples.ticks.append(Tick(record["time_us"], record["mono_us"], integer(record, "late_us") or 0, listeners))
+
+
+def _listener(record: Record) -> Listener | None:
+    port, depth = integer(record, "port"), integer(record, "depth")
+    limit, drops = integer(record, "limit"), integer(record, "drops")
+    if port is None or depth is None or limit is None or drops is None:
+        return None
+    return Listener(port, depth, limit, drops)

@@ -1,0 +1,55 @@
+"""The window: the time whose events a run is about.
+
+It begins with the phase `measure` and ends with the phase `drain`, or with `measure` where there is no drain. The
+drain belongs to it because the last time-outs, retransmissions and closes of the load happen there.
+
+A counter's difference over the window is its value at the first tick at or after the window's end, less its value at
+the last tick at or before its start. Both ticks lie outside the window, so nothing in it is missed; what they add is
+at most health.limits.edge_gap_ms on either side, in phases in which the lab puts on no load. Where a hole in the
+samples is longer than that at an edge, the difference is unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.expressions.values import Unknown, unknown
+
+if TYPE_CHECKING:
+    from analysis.evidence.manifest import Manifest, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Its edges, Unix epoch in µs; `load_end_us` is the end of the phase `measure`."""
+
+    start_us: int
+    load_end_us: int
+    end_us: int
+
+
+def of_run(manifest: Manifest) -> Window | Unknown:
+    """The window of a run; unknown if the run did not complete or its phases are missing."""
+    if manifest.status != "complete":
+        reason = f": {manifest.reason}" if manifest.reason else ""
+        return unknown(f"the run is {manifest.status}, not complete{reason}")
+    return of_phases(manifest)
+
+
+def of_phases(manifest: Manifest) -> Window | Unknown:
+    """The same, of whatever run: an account of one that broke off is still worth having."""
+    measure = _phase(manifest, "measure")
+    if measure is None or measure.end_us is None:
+        return unknown("the manifest does not say when the measurement began and ended")
+    drain = _phase(manifest, "drain")
+    end_us = measure.end_us if drain is None else drain.end_us
+    if end_us is None:
+        return unknown("the manifest does not say when the drain ended")
+    if not measure.start_us < measure.end_us <= end_us:
+        return unknown("the manifest's phases run backwards: the clock was set while the run lasted")
+    return Window(measure.start_us, measure.end_us, end_us)
+
+
+def _phase(manifest: Manifest, name: str) -> Phase | None:
+    return next((phase for phase in manifest.phases if phase.name == name), None)

@@ -1,0 +1,54 @@
+"""The identities of a run, balanced over its observed figures, and the figures about them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from analysis.account import identities
+from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
+from analysis.figures import observed
+from analysis.figures.catalogue import Compute, Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from analysis.account.identities import HopAccount
+    from analysis.figures.run import Run
+
+_IDENTITY_MEANINGS = {
+    "holding": ("true", "Identities that hold: both observers counted the same."),
+    "failed": ("false", "Identities that do not."),
+    "unknown": ("unknown", "Identities of which a side is unknown."),
+}
+
+
+def hops(run: Run) -> tuple[HopAccount, ...]:
+    """What must be equal on each hop of a run, and whether it is; empty if no hop is known. Computed once for a run."""
+    if run.balanced is None:
+        joined = run.joined
+        known = () if isinstance(joined, Unknown) else joined.hops
+        value = partial(observed.value, run.without(identities.SET_ASIDE))
+        run.balanced = identities.balance(known, run.raw.manifest, value)
+    return run.balanced
+
+
+def _identities(status: str) -> Compute:
+    """How many identities have a status; while one is unknown, so is how many hold and how many fail."""
+
+    def compute(run: Run, _found: Mapping[str, str]) -> Value:
+        if isinstance(run.joined, Unknown):
+            return run.joined
+        balances = [balance for hop in hops(run) for balance in hop.balances]
+        reasons = [unknown(f"{each.identity.id}: {each.why}") for each in balances if each.why is not None]
+        if reasons and status != "unknown":
+            return merge(*reasons)
+        return sum(balance.holds == status for balance in balances)
+
+    return compute
+
+
+FIGURES: tuple[Figure, ...] = tuple(
+    Figure(f"ledger.identities.{name}", Kind.NUMBER, "", meaning, "derived/ledger.json", _identities(status))
+    for name, (status, meaning) in _IDENTITY_MEANINGS.items()
+)

@@ -1,0 +1,97 @@
+"""A comparison as one HTML page, and as comparison.json beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from analysis import output, pages
+from analysis.compare import document, texts
+from analysis.compare.document import Comparison, MatrixEntry, PairEntry
+from analysis.formatting import counted
+
+_STAGES = {
+    "model": "What the model makes of it",
+    "counters": "Counters that moved",
+    "packets": "Packets",
+    "users": "What users felt",
+}
+# The model has no interval to draw.
+_DRAWN_STAGES = ("counters", "packets", "users")
+# What a page holds at most, over all cells and pairs: it must stay below 2 MB, and comparison.json has the rest.
+_SAMPLES = 3_500
+_ROWS = 1_200
+_DRAWN = 600
+# Of one pair: nobody reads more, and fewer tell nothing.
+_ROWS_MAX, _ROWS_MIN = 40, 4
+_DRAWN_MAX, _DRAWN_MIN = 24, 6
+
+
+def write(comparison: Comparison, folder: Path) -> None:
+    """Write comparison.json and comparison.html into a folder; raise OSError where that cannot be."""
+    output.write(folder / document.FILE, comparison.to_json())
+    output.write(folder / document.PAGE, html(comparison))
+
+
+def html(comparison: Comparison) -> str:
+    """The content of comparison.html."""
+    pairs = max(len(comparison.pairs), 1)
+    rows = _within(_ROWS // (len(_STAGES) * pairs), _ROWS_MIN, _ROWS_MAX)
+    drawn = _within(_DRAWN // pairs, _DRAWN_MIN, _DRAWN_MAX)
+    matrix = _cells(comparison.matrix) if comparison.matrix else None
+    return pages.render(
+        "comparison",
+        {"matrix": matrix, "pairs": [_drawn(pair, drawn) for pair in comparison.pairs]},
+        {
+            "comparison": comparison,
+            "stages": _STAGES,
+            "rows": rows,
+            # Those of the charts: their tables stand beside them.
+            "figures": matrix["figures"] if matrix else [],
+        },
+        {
+            "counted": counted,
+            "number": texts.number,
+            "sample": texts.sample,
+            "difference": texts.difference,
+            "remark": texts.remark,
+        },
+    )
+
+
+def _within(number: int, least: int, most: int) -> int:
+    return min(max(number, least), most)
+
+
+def _cells(matrix: MatrixEntry) -> dict[str, Any]:
+    """The part of a matrix that its charts show: of many cells fewer figures, and runs only where they are points."""
+    figures = matrix.figures[: _SAMPLES // len(matrix.cells)]
+    fields = {"mean", "low", "high"} | ({"values"} if len(matrix.axes) == 1 else set())
+    content = matrix.model_dump(mode="json", exclude={"cells"}) | {"figures": figures}
+    content["cells"] = [
+        cell.model_dump(mode="json", exclude={"figures"})
+        | {
+            "figures": {
+                name: cell.figures[name].model_dump(mode="json", include=fields)
+                for name in figures
+                if name in cell.figures
+            }
+        }
+        for cell in matrix.cells
+    ]
+    return content
+
+
+def _drawn(pair: PairEntry, count: int) -> dict[str, Any]:
+    """The part of a pair that its chart shows."""
+    known = [effect for effect in pair.effects if effect.difference is not None]
+    shown = [
+        effect
+        for stage in _DRAWN_STAGES
+        for effect in [each for each in known if each.stage == stage][: count // len(_DRAWN_STAGES)]
+    ]
+    fields = {"figure", "status", "a", "b", "difference", "low", "high", "noise"}
+    effects = [
+        effect.model_dump(mode="json", include=fields, exclude={"a": {"values"}, "b": {"values"}}) for effect in shown
+    ]
+    return {"a": pair.a, "b": pair.b, "effects": effects}

@@ -1,0 +1,33 @@
+"""The report of a run: one HTML page in its folder, made from manifest.json and derived/ alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from analysis.output import write as write_file
+from analysis.pages.report import index, page
+from analysis.pages.report.record import ReportError, read
+
+__all__ = ["FILE", "INDEX", "ReportError", "write", "write_index"]
+
+FILE = Path("report.html")
+INDEX = index.FILE
+write_index = index.write
+
+
+def write(run_dir: Path) -> Path:
+    """Write the report into a run's folder.
+
+    Args:
+        run_dir: the folder with manifest.json and derived/.
+
+    Returns:
+        The page.
+
+    Raises:
+        ReportError: the folder is no run's, or was not analysed by this version.
+        OSError: the page cannot be written.
+    """
+    path = run_dir / FILE
+    write_file(path, page.html(read(run_dir)))
+    return path

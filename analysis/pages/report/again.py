@@ -1,0 +1,81 @@
+"""The command that makes a run again, as it was or with something changed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.pages.report import labels
+
+_ALONE = "default"
+
+
+@dataclass(frozen=True)
+class Again:
+    """How a run is made again.
+
+    Attributes:
+        command: None where no command does it.
+        instead: then what does.
+    """
+
+    command: str | None
+    instead: str | None = None
+
+
+def again(manifest: Mapping[str, Any], changes: Mapping[str, str] | None = None) -> Again:
+    """Find the command: of an arm it runs that arm alone, and of a cell its scenario or, if need be, the matrix.
+
+    Args:
+        manifest: the content of manifest.json.
+        changes: knobs that are to have another value, as a scenario writes it.
+    """
+    changed = dict(changes or {})
+    scenario, preset = str(manifest["scenario"]), manifest.get("preset")
+    kind, name = _series(manifest)
+    if kind == "arms" or (kind is None and manifest.get("cell", _ALONE) != _ALONE):
+        named = {"preset": preset, "arm": manifest["cell"]}
+        return Again(_command("run", ("SCENARIO", scenario), named, _sets(manifest, "set") | changed))
+    if kind is None or manifest.get("by_set", True):
+        return Again(
+            _command("run", ("SCENARIO", scenario), {"preset": preset}, _sets(manifest, "set", "cell") | changed)
+        )
+    if kind == "search":
+        return Again(
+            None, f"{scenario} has arms, which the search left out: set it in scenarios/{scenario}/scenario.yaml"
+        )
+    fixed = changed.keys() & _sets(manifest, "cell").keys()
+    if fixed:
+        return Again(None, f"the matrix sets {min(fixed)} itself: change it in scenarios/matrices/{name}.yaml")
+    return Again(_command("matrix", ("MATRIX", name), {}, _sets(manifest, "set") | changed))
+
+
+def _series(manifest: Mapping[str, Any]) -> tuple[str | None, str]:
+    """Give kind and name of the series that a run belongs to; None if it belongs to none."""
+    if not manifest.get("series"):
+        return None, ""
+    _, kind, name = str(manifest["series"]).split("-", 2)
+    return kind, name
+
+
+def _sets(manifest: Mapping[str, Any], *sources: str) -> dict[str, str]:
+    return {
+        name: labels.knob_value(name, knob["value"])
+        for name, knob in manifest.get("knobs", {}).items()
+        if knob.get("source") in sources
+    }
+
+
+def _command(verb: str, what: tuple[str, str], named: Mapping[str, str | None], sets: Mapping[str, str]) -> str:
+    given = {name: value for name, value in named.items() if value}
+    texts = [f"{name}={value}" for name, value in sets.items()]
+    # make splits SET at blanks, so a value that has one needs the program itself.
+    if any(" " in text or '"' in text for text in texts):
+        options = [part for name, value in given.items() for part in (f"--{name}", value)]
+        options += [part for text in texts for part in ("--set", text)]
+        return shlex.join([".venv/bin/connlab", verb, what[1], *options])
+    variables = dict([what]) | {name.upper(): value for name, value in given.items()}
+    settings = f' SET="{" ".join(texts)}"' if texts else ""
+    return f"make {verb} {' '.join(f'{name}={value}' for name, value in variables.items())}{settings}"

@@ -1,0 +1,138 @@
+"""All runs on one page, results/index.html: it filters and sorts without a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis import pages
+from analysis.evidence.manifest import ManifestError, read_whole
+from analysis.formatting import counted
+from analysis.output import write as write_file
+from analysis.pages.report import labels, lessons, reasons
+from analysis.pages.report.record import Row
+
+FILE = Path("index.html")
+_REPORT = "report.html"
+_SET = frozenset({"set", "cell"})
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run.
+
+    Attributes:
+        folder: below the results, `<scenario>/<run-id>`.
+        state: its verdict; how it ended, if it did not complete; `not analysed`.
+        differed: the knobs that were set for it, and the cell of a series.
+        total, failed: its requests, None if that is not known.
+        cause: the main one, as in its report, in words.
+        links: to its pages, by what they are.
+    """
+
+    scenario: str
+    run: str
+    folder: str
+    started: str
+    state: str
+    reason: str
+    differed: str
+    total: int | None
+    failed: int | None
+    cause: str
+    links: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A page that compares runs."""
+
+    name: str
+    link: str
+
+
+def write(results: Path) -> Path:
+    """Write the page of all runs below a folder of results.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = results / FILE
+    folders = [found.parent for found in results.glob("*/*/manifest.json") if not found.parent.is_symlink()]
+    manifests = {folder: _manifest(folder) for folder in folders}
+    runs = sorted(
+        (_entry(results, folder, manifest) for folder, manifest in manifests.items() if manifest is not None),
+        key=lambda entry: (entry.started, entry.folder),
+        reverse=True,
+    )
+    comparisons = [
+        Comparison(
+            found.parent.parent.name if found.parent.name == "derived" else found.parent.name, _link(results, found)
+        )
+        for pattern in ("series/*/derived/comparison.html", "comparisons/*/comparison.html")
+        for found in sorted(results.glob(pattern), reverse=True)
+        if "latest" not in found.parts
+    ]
+    context = {
+        "runs": runs,
+        "unread": sorted(_link(results, folder) for folder, manifest in manifests.items() if manifest is None),
+        "comparisons": comparisons,
+        "scenarios": sorted({entry.scenario for entry in runs}),
+        "states": sorted({entry.state for entry in runs}),
+    }
+    filters: dict[str, Callable[..., str]] = {"number": labels.number, "counted": counted}
+    write_file(path, pages.render("index", None, context, filters, styles=("theme", "index"), charts=False))
+    return path
+
+
+def _link(results: Path, path: Path) -> str:
+    return path.relative_to(results).as_posix()
+
+
+def _manifest(folder: Path) -> Row | None:
+    """The content of a run's manifest.json; None if it is broken, or of another version."""
+    try:
+        return read_whole(folder)
+    except ManifestError:
+        return None
+
+
+def _json(path: Path) -> Row:
+    """A file of a run; empty if it is missing or broken, which a list of runs has to live with."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
+    verdict, ledger = _json(folder / "derived" / "verdict.json"), _json(folder / "derived" / "ledger.json")
+    requests = ledger.get("requests") or {}
+    main = next(iter(reasons.ranked(ledger, ledger.get("failed_causes", {}))), None)
+    completed = manifest["status"] == "complete"
+    return Entry(
+        scenario=manifest["scenario"],
+        run=manifest["run"],
+        folder=_link(results, folder),
+        started=str(manifest.get("started", "")).replace("T", " ").removesuffix("Z"),
+        state=verdict.get("verdict", "not analysed") if completed else manifest["status"],
+        reason="" if completed else str(manifest.get("reason") or ""),
+        differed=", ".join(_differed(manifest)),
+        total=requests.get("total"),
+        failed=requests.get("failed"),
+        cause=lessons.of_cause(main[0]).label if main else "",
+        links={"report": _link(results, folder / _REPORT)} if (folder / _REPORT).is_file() else {},
+    )
+
+
+def _differed(manifest: Row) -> Iterator[str]:
+    if manifest.get("cell", "default") != "default":
+        yield f"cell {manifest['cell']}"
+    if manifest.get("preset"):
+        yield f"preset {manifest['preset']}"
+    for name, knob in manifest.get("knobs", {}).items():
+        if knob.get("source") in _SET:
+            yield f"{name}={labels.knob_value(name, knob['value'])}"

@@ -1,0 +1,49 @@
+"""The report as one HTML page."""
+
+from __future__ import annotations
+
+from analysis import pages
+from analysis.formatting import counted, spoken
+from analysis.pages.report import conditions, labels, ladders, path, queues, summary, timelines
+from analysis.pages.report.record import Record
+from analysis.verdict import guesses
+
+
+def html(record: Record) -> str:
+    """The content of report.html."""
+    charts = timelines.of_run(record)
+    return pages.render(
+        "report",
+        {
+            "charts": [chart.drawn() for chart in charts if chart.missing is None],
+            "phases": timelines.phases(record),
+            "queues": queues.of_run(record, timelines.lasts_s(record)),
+        },
+        {
+            "run": record,
+            "summary": summary.of_run(record),
+            "guesses": guesses.of_run(record.manifest, record.verdict, {"figures": record.figures, "why": record.why}),
+            "health": summary.health(record),
+            "charts": charts,
+            "path": path.of_run(record),
+            "path_size": path.geometry(),
+            "ladders": ladders.of_run(record),
+            "size": ladders.geometry(),
+            "load": conditions.load(record),
+            "times": conditions.times(record),
+            "statistics": conditions.STATISTICS,
+            "knobs": conditions.knobs(record),
+            "sysctls": conditions.sysctls(record),
+            "versions": conditions.versions(record),
+            "again": conditions.commands(record),
+        },
+        {
+            "number": labels.number,
+            "measured": labels.measured,
+            "spoken": spoken,
+            "counted": counted,
+            "written": guesses.written,
+        },
+        styles=("theme", "report"),
+        scripts=("report", "player"),
+    )

@@ -1,0 +1,133 @@
+"""What a report is made from: manifest.json and derived/ of a run, and nothing else of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from analysis.database import in_memory
+from analysis.evidence import manifest
+from analysis.verdict import derived
+from analysis.verdict.derived import DerivedError
+
+Row = dict[str, Any]
+
+_TABLES = ("requests", "flows", "timeline", "readings")
+
+
+class ReportError(Exception):
+    """There is nothing to report of: the folder is no run's, or the run was not analysed by this version."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run; a file that the analysis could not make of it is empty.
+
+    Attributes:
+        folder: where it lies.
+        manifest: the whole of manifest.json.
+        verdict, ledger, ladders: the whole of those files.
+        figures: every figure, by name.
+        why: of each figure that is unknown, why.
+    """
+
+    folder: Path
+    manifest: Row
+    verdict: Row
+    ledger: Row
+    ladders: Row
+    figures: Row
+    why: dict[str, str]
+
+    @property
+    def path(self) -> list[str]:
+        """The roles, from the client to the backend."""
+        return list(self.manifest.get("path", []))
+
+    @cached_property
+    def role_of(self) -> dict[str, str]:
+        """The role of each instance."""
+        return {each: role for role, instances in self.manifest.get("instances", {}).items() for each in instances}
+
+    @cached_property
+    def start_us(self) -> int | None:
+        """When the measurement began, Unix epoch; None if it never did."""
+        return next((each["start_us"] for each in self.phases if each["name"] == "measure"), None)
+
+    @property
+    def phases(self) -> list[Row]:
+        """The phases that the run came to."""
+        return list(self.manifest.get("phases", []))
+
+    def knob(self, name: str) -> Any:  # noqa: ANN401  whatever a knob may be
+        """A knob's value, durations in ms; None if the path has no such knob."""
+        found = self.manifest.get("knobs", {}).get(name)
+        return found["value"] if found else None
+
+    def idle(self, knob: str) -> bool:
+        """Whether the run's workload does not read this knob, which every run has."""
+        return knob == "load.keep_alive" and self.knob("load.workload") == "tcp"
+
+    def has(self, table: str) -> bool:
+        """Whether there is a derived/<table>.parquet."""
+        return (self.folder / "derived" / f"{table}.parquet").is_file()
+
+    def rows(self, query: str, **parameters: object) -> list[Row]:
+        """The rows that a query over the derived tables gives; raise ReportError if a table is damaged within."""
+        try:
+            found = self._database.execute(query, parameters)
+            names = [column[0] for column in found.description]
+            return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
+        except duckdb.Error:
+            where = self.folder / "derived"
+            raise ReportError(
+                f"a table in {where} is damaged; derive it again: make analyse RUN={self.folder}"
+            ) from None
+
+    def columns(self, table: str) -> list[str]:
+        """The columns of a derived table, none if there is no such table."""
+        return [row["column_name"] for row in self.rows(f"DESCRIBE {table}")] if self.has(table) else []
+
+    @cached_property
+    def _database(self) -> duckdb.DuckDBPyConnection:
+        database = in_memory()
+        for table in filter(self.has, _TABLES):
+            path = str(self.folder / "derived" / f"{table}.parquet").replace("'", "''")
+            try:
+                database.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  a folder's name, quoted
+            except duckdb.Error:
+                raise ReportError(f"{path}: damaged; derive it again: make analyse RUN={self.folder}") from None
+        return database
+
+
+def read(folder: Path) -> Record:
+    """Read a run.
+
+    Raises:
+        ReportError: its manifest or its verdict is missing, broken, or of another version.
+    """
+    try:
+        recorded = manifest.read_whole(folder)
+    except manifest.ManifestError as error:
+        raise ReportError(str(error)) from None
+    figures = _json(folder, "derived/figures.json", "connlab.figures/1")
+    return Record(
+        folder=folder,
+        manifest=recorded,
+        verdict=_json(folder, "derived/verdict.json", "connlab.verdict/1"),
+        ledger=_json(folder, "derived/ledger.json", "connlab.ledger/1"),
+        ladders=_json(folder, "derived/ladders.json", "connlab.ladders/1"),
+        figures=figures["figures"],
+        why=figures["why"],
+    )
+
+
+def _json(folder: Path, file: str, contract: str) -> Row:
+    try:
+        return derived.read(folder, Path(file), contract)
+    except DerivedError as error:
+        raise ReportError(str(error)) from None

@@ -1,0 +1,272 @@
+"""The first section: the verdict in a sentence, the story in four answers, predictions, and the instruments' health."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.formatting import counted, spoken
+from analysis.pages.report import advice, labels, reasons
+from analysis.pages.report.advice import Advice
+from analysis.pages.report.reasons import UNEXPLAINED, Cause
+from analysis.pages.report.record import Record, Row
+
+_VERDICTS = {
+    "reproduced": "Reproduced",
+    "not-reproduced": "Not reproduced",
+    "inconclusive": "Inconclusive",
+}
+# The knobs that make up the places of a Tomcat: two of the model's figures are made from them.
+_PLACES = frozenset({
+    "accept-queue-drop", "accept-queue-reset", "waited-in-accept-queue", "waited-for-syn-retry", "waited-for-ack-retry",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A knob that bears on the main cause."""
+
+    knob: str
+    value: str
+    default: str | None
+    does: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the first section says.
+
+    Attributes:
+        verdict: as in verdict.json.
+        word: the same for a reader.
+        sentence: what happened, in one sentence.
+        causes: of the requests that failed or were slow, the main one first.
+        what, where: the first two answers, one sentence each.
+        why: the third, a paragraph each.
+        turns: the knobs of the fourth.
+        advice: which of them to set to what, and how that comes about; None where nothing is to be changed.
+    """
+
+    verdict: str
+    word: str
+    sentence: str
+    causes: list[Cause]
+    what: list[str]
+    where: list[str]
+    why: list[str]
+    turns: list[Turn]
+    advice: Advice | None
+
+
+def of_run(record: Record) -> Summary:
+    """Sum a run up."""
+    found = reasons.of_run(record)
+    main = next(iter(found), None)
+    return Summary(
+        verdict=record.verdict["verdict"],
+        word=_VERDICTS[record.verdict["verdict"]] + _came_out(record),
+        sentence=_sentence(record, main),
+        causes=found,
+        what=_what(record, found),
+        where=_where(record, found),
+        why=_why(record, main),
+        turns=_turns(record, main),
+        advice=advice.of_cause(record.manifest, record.ledger, main.name, main.count) if main else None,
+    )
+
+
+def _came_out(record: Record) -> str:
+    statuses = [each["status"] for each in record.verdict["predictions"]]
+    return f": {statuses.count('true')} of {counted(len(statuses), 'prediction')} came true" if statuses else ""
+
+
+def _sentence(record: Record, main: Cause | None) -> str:
+    requests, manifest = record.ledger["requests"], record.manifest
+    if manifest["status"] != "complete":
+        reason = f": {manifest['reason']}" if manifest.get("reason") else ""
+        return f"The run was {manifest['status']}{reason}. What was recorded until then is shown."
+    if requests is None:
+        return f"Nothing is known of the requests: {'; '.join(record.ledger['lacks'])}."
+    total, failed, slow = requests["total"], requests["failed"], requests["slow"]
+    if not failed and not slow:
+        return _all_well(total)
+    bad = "failed" if failed else "was slow" if slow == 1 else "were slow"
+    count = f"{failed or slow:,} of {counted(total, 'request')} {bad}"
+    if main is None:
+        return f"{count}."
+    part = _part(main.failed if failed else main.count, failed or slow)
+    if main.name == UNEXPLAINED:
+        return f"{count}, and {f'of {part} ' if part else ''}nothing on record proves why."
+    return f"{count}, {f'{part} ' if part else ''}because {main.because}."
+
+
+def _all_well(total: int) -> str:
+    if total == 1:
+        return "The only request was answered well."
+    return f"All {total:,} requests were answered well." if total else "No request was made."
+
+
+def _part(count: int, of: int) -> str:
+    """How many of them; nothing where it is all."""
+    if count == of:
+        return ""
+    return "most of them" if 2 * count > of else f"{count:,} of them"
+
+
+def _what(record: Record, found_causes: list[Cause]) -> list[str]:
+    requests = record.ledger["requests"]
+    if requests is None:
+        return ["Nothing is known of the requests."]
+    total, failed, slow, bound = (
+        counted(requests["total"], "request"),
+        requests["failed"],
+        requests["slow"],
+        record.manifest.get("slow_ms"),
+    )
+    late = f" {slow:,} had their answer late (after more than {spoken(bound)})," if bound else ""
+    in_time = "had it in time" if bound else "were answered"
+    found = [f"Of {total}, {failed:,} failed,{late} and {requests['total'] - failed - slow:,} {in_time}."]
+    for cause in found_causes:
+        found += [f"{cause.failed:,} failed: {cause.lesson.label}."] if cause.failed else []
+        answered = cause.count - cause.failed
+        found += [f"{answered:,} had a late answer: {cause.lesson.label}."] if answered else []
+    longest = record.figures.get("client.dial_ms.failed.max")
+    if requests["failed"] and isinstance(longest, int | float):
+        found.append(f"Who got no connection waited for it, for up to {spoken(longest)}.")
+    return found
+
+
+def _where(record: Record, found_causes: list[Cause]) -> list[str]:
+    places: dict[str, list[str]] = {}
+    for cause in found_causes:
+        who = "What failed" if cause.failed else "What was late"
+        places.setdefault(cause.where, []).append(who)
+    found = [f"{' and '.join(dict.fromkeys(who)).capitalize()}: {_continued(where)}" for where, who in places.items()]
+    for hop in record.ledger["hops"]:
+        fatal, healed = (hop["dropped_syns"][kind] or 0 for kind in ("fatal", "healed"))
+        kernel = f"The kernel of {reasons.named(hop['to'])}"
+        if fatal:
+            found.append(f"{kernel} left {_syns(fatal)} unanswered{_each(record, hop, fatal)}.")
+        if healed:
+            left = f"It left {counted(healed, 'SYN')}" if fatal else f"{kernel} left {_syns(healed)}"
+            brought = "of connections that a later SYN brought about: seconds of waiting, and no error"
+            found.append(f"{left} unanswered {brought}.")
+    return found
+
+
+def _syns(count: int) -> str:
+    """SYNs, for someone who meets them for the first time."""
+    are = "a packet that asks" if count == 1 else "packets that ask"
+    return f"{counted(count, 'SYN')}, {are} for a connection,"
+
+
+def _continued(sentence: str) -> str:
+    """A sentence after a colon; names keep their capital."""
+    first = sentence.partition(" ")[0]
+    return sentence[0].lower() + sentence[1:] if first in ("Between", "At", "On", "Not", "See") else sentence
+
+
+def _each(record: Record, hop: Row, fatal: int) -> str:
+    """How many SYNs each failure cost, where that is the same for all."""
+    failed, patience_ms = record.figures.get(f"flows.{hop['to']}.unanswered"), record.knob("load.connect_timeout")
+    if not isinstance(failed, int) or not failed or fatal % failed or not isinstance(patience_ms, int):
+        return ""
+    each = f", {fatal // failed} for each of {failed:,} connections" if failed > 1 else ", all of one connection"
+    return each if hop["from"] != record.path[0] else f"{each} in its connect time-out of {spoken(patience_ms)}"
+
+
+def _why(record: Record, main: Cause | None) -> list[str]:
+    if main is None:
+        return ["No request failed or was slow."] if record.ledger["requests"] else ["There is no evidence to say."]
+    found = [main.because[0].upper() + main.because[1:] + "."]
+    found += main.lesson.explains
+    if main.name == UNEXPLAINED:
+        found += _hints(record)
+    if main.name in _PLACES and (places := _places(record, main)):
+        found.append(places)
+    return found
+
+
+def _hints(record: Record) -> list[str]:
+    """What the kernels counted may point to a cause that nothing proves for any one request."""
+    found = []
+    for role in record.path[1:]:
+        overflows = record.figures.get(f"kernel.{role}.TcpExt.ListenOverflows")
+        if isinstance(overflows, int) and overflows:
+            found.append(
+                f"A hint: the kernel of {reasons.named(role)} counted {counted(overflows, 'overflow')} of its accept"
+                " queue. Which requests that cost, only packets tell: run it again with capture.mode=headers."
+            )
+    return found
+
+
+def _places(record: Record, main: Cause) -> str | None:
+    """How the number of those who fail comes about."""
+    capacity, backlog = record.figures.get("model.accept_capacity"), record.figures.get("model.listen_backlog")
+    users, connections = record.knob("load.users"), record.knob("backend.max_connections")
+    if record.path[1:] != ["backend"] or not isinstance(capacity, int) or not isinstance(backlog, int):
+        return None
+    backends = len(record.manifest["instances"]["backend"])
+    serves = "Tomcat serves" if backends == 1 else f"Each of {backends} backends serves"
+    its = "the" if backends == 1 else "its"
+    if main.name == "waited-in-accept-queue":
+        kept = record.knob("backend.keep_alive_timeout")
+        idle = f" An idle client keeps its place for {spoken(kept)} (backend.keep_alive_timeout)." if kept else ""
+        return (
+            f"{serves} {connections:,} at once (backend.max_connections); up to {backlog:,} + 1 more wait in {its}"
+            f" queue (backend.accept_count) until one of these goes.{idle}"
+        )
+    text = (
+        f"{serves} {connections:,} at once (backend.max_connections), and {its} queue holds {backlog:,} + 1"
+        f" (backend.accept_count): {counted(capacity, 'place')}{'' if backends == 1 else ' in all'}"
+    )
+    if record.knob("load.workload") not in ("users", "long_polling") or not isinstance(users, int):
+        return f"{text}."
+    left = ", enough for all of them at once"
+    if users > capacity:
+        left = f", so {main.failed:,} found none" if main.failed == users - capacity else ", more than there are places"
+    return f"{text} for {counted(users, 'user')}{left}."
+
+
+def _turns(record: Record, main: Cause | None) -> list[Turn]:
+    if main is None:
+        return []
+    knobs: dict[str, Row] = record.manifest.get("knobs", {})
+    named = {name.format(client=main.hop[0], server=main.hop[1]): does for name, does in main.lesson.knobs.items()}
+    return [
+        Turn(
+            name,
+            labels.knob_value(name, knobs[name]["value"]),
+            None if knobs[name].get("default") is None else labels.knob_value(name, knobs[name]["default"]),
+            does,
+        )
+        for name, does in named.items()
+        if name in knobs and _role_of(name) in main.hop and not record.idle(name)
+    ]
+
+
+def _role_of(knob: str) -> str:
+    role = knob.removeprefix("kernel.").partition(".")[0]
+    return "k6" if role == "load" else role
+
+
+def health(record: Record) -> list[dict[str, Any]]:
+    """Each instrument: its name, whether all of its evidence can be used, its problems, and its own figures."""
+    problems: dict[str, list[str]] = {}
+    for problem in record.verdict["problems"]:
+        spoils = f" (spoils: {', '.join(problem['spoils'])})" if problem["spoils"] else ""
+        problems.setdefault(problem["instrument"], []).append(problem["message"] + spoils)
+    instruments = dict(record.verdict["health"])
+    for name in problems:
+        instruments.setdefault(name, {"healthy": False, "figures": {}})
+    return [
+        {
+            "name": name,
+            "healthy": instrument["healthy"],
+            "problems": problems.get(name, []),
+            "figures": ", ".join(
+                f"{key.replace('_', ' ')} {labels.number(value)}" for key, value in instrument["figures"].items()
+            ),
+        }
+        for name, instrument in sorted(instruments.items())
+    ]

@@ -1,0 +1,33 @@
+"""Reads from the ledger's derived/requests.parquet why requests failed or were slow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from analysis.database import over_files
+from analysis.story.parts import Cause
+from analysis.story.phrases import printable
+
+if TYPE_CHECKING:
+    from analysis.story.select import Key
+
+FILE = Path("derived") / "requests.parquet"
+
+_CAUSES = "SELECT instance, id, cause, evidence FROM read_parquet($path) WHERE cause IS NOT NULL"
+
+
+def read(folder: Path) -> dict[Key, Cause] | None:
+    """The cause of each request that has one; None if the run was not analysed, or its file cannot be read.
+
+    Args:
+        folder: the run's.
+    """
+    try:
+        with over_files() as database:
+            found = database.execute(_CAUSES, {"path": str(folder / FILE)}).fetchall()
+    except duckdb.Error:
+        return None
+    return {(instance, id_): Cause(cause, printable(evidence or "")) for instance, id_, cause, evidence in found}

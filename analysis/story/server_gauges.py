@@ -1,0 +1,112 @@
+"""What a server's kernel and its Tomcat said of themselves around a moment."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
+
+from analysis.evidence.jsonl import integer
+from analysis.evidence.manifest import TRAFFIC_PORT
+from analysis.evidence.samples import TICK_SLACK_US
+from analysis.story.parts import Note
+from analysis.story.phrases import ms
+
+if TYPE_CHECKING:
+    from analysis.evidence.jsonl import Record
+    from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.samples import Samples
+
+_OVERFLOWS, _DROPS = "TcpExt.ListenOverflows", "TcpExt.ListenDrops"
+
+
+def samples_file(raw: RawRun, server: str) -> str:
+    """The file of a server's samples, below the run's folder."""
+    return raw.places.shown(raw.places.collector(server, "samples.jsonl"))
+
+
+def accept_queue(raw: RawRun, server: str, time_us: int) -> Note | None:
+    """The accept queue before and after a moment, and what was counted between; None if there are no such samples.
+
+    Args:
+        raw: the run.
+        server: the server's name.
+        time_us: the moment, Unix epoch.
+    """
+    samples = raw.samples.get(server)
+    if samples is None:
+        return None
+    times_us = [tick.time_us for tick in samples.ticks]
+    before = bisect_right(times_us, time_us - TICK_SLACK_US) - 1
+    after = bisect_left(times_us, time_us + TICK_SLACK_US)
+    if before < 0 or after >= len(times_us):
+        return None
+    depths = [_depth(samples, tick) for tick in (before, after)]
+    if None in depths:
+        return None
+    before_ms, after_ms = (abs(times_us[tick] - time_us) / 1000 for tick in (before, after))
+    held = (
+        f"held {depths[0]} {before_ms:.0f} ms before and {after_ms:.0f} ms after"
+        if depths[0] == depths[1]
+        else f"held {depths[0]} {before_ms:.0f} ms before, {depths[1]} {after_ms:.0f} ms after"
+    )
+    text = f"accept queue of {server} {held}; in between, {_steps(samples, before, after)}"
+    return Note(text, samples_file(raw, server), "the ticks around each moment")
+
+
+def _depth(samples: Samples, tick: int) -> str | None:
+    listeners = [each for each in samples.ticks[tick].listeners if each.port == TRAFFIC_PORT]
+    if not listeners:
+        return None
+    depth, limit = sum(each.depth for each in listeners), sum(each.limit for each in listeners)
+    # The kernel refuses when the depth is above the limit.
+    full = ", full" if all(each.depth > each.limit for each in listeners) else ""
+    return f"{depth} (limit {limit}{full})"
+
+
+def _steps(samples: Samples, before: int, after: int) -> str:
+    """By how much the counters of full queues rose."""
+    overflows, drops = (_step(samples, name, before, after) for name in (_OVERFLOWS, _DROPS))
+    if overflows is None or drops is None:
+        return "nothing is known of the kernel's counters"
+    if overflows == drops:
+        return f"{_OVERFLOWS} and {_DROPS} {overflows}"
+    return f"{_OVERFLOWS} {overflows}, {_DROPS} {drops}"
+
+
+def _step(samples: Samples, name: str, before: int, after: int) -> str | None:
+    counter = samples.counters.get(name)
+    first, last = (counter.at(tick) if counter else None for tick in (before, after))
+    if first is None or last is None:
+        return None
+    return "+0" if last == first else f"+{last - first} ({first} → {last})"
+
+
+def tomcat(raw: RawRun, server: str, time_us: int) -> Note | None:
+    """Tomcat's connections and threads at the scrape nearest to a moment; None if there is none."""
+    scrape = raw.tomcat.get(server)
+    if scrape is None or not scrape.times_us:
+        return None
+    at = min(range(len(scrape.times_us)), key=lambda index: abs(scrape.times_us[index] - time_us))
+    since_us = scrape.times_us[at] - time_us
+    body = scrape.bodies[at]
+    connections, connections_max = _field(body, "connections", "current"), _field(body, "settings", "maxConnections")
+    busy, threads_max = _field(body, "threads", "busy"), _field(body, "settings", "maxThreads")
+    found = [
+        *([] if connections is None else [f"{_of(connections, connections_max)} connections"]),
+        *([] if busy is None else [f"{_of(busy, threads_max)} threads busy"]),
+    ]
+    if not found:
+        return None
+    when = f"{ms(abs(since_us))} {'before' if since_us < 0 else 'after'}"
+    text = f"Tomcat of {server}, read {when}: {', '.join(found)}"
+    file = raw.places.shown(raw.places.collector(server, "tomcat.jsonl"))
+    return Note(text, file, "the reading nearest to each moment")
+
+
+def _of(number: int, most: int | None) -> str:
+    return str(number) if most is None else f"{number} of {most}"
+
+
+def _field(body: Record, group: str, key: str) -> int | None:
+    fields = body.get(group)
+    return integer(fields, key) if isinstance(fields, dict) else None

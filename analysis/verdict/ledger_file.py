@@ -1,0 +1,235 @@
+"""derived/ledger.json: the account of a run; from the same raw files always the same bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from analysis import figures
+from analysis.account.causes import CAUSES, UNEXPLAINED
+from analysis.expressions.values import Unknown, is_number
+from analysis.figures import identities
+from analysis.health import Evidence
+
+if TYPE_CHECKING:
+    from analysis.account.identities import Balance, HopAccount
+    from analysis.account.joins import Joined
+    from analysis.figures import Run
+
+FILE = Path("derived") / "ledger.json"
+SCHEMA: Literal["connlab.ledger/1"] = "connlab.ledger/1"
+
+# What the ledger rests on. A load that was less than asked for is a load all the same.
+_EVIDENCE = frozenset(Evidence) - {Evidence.LOAD, Evidence.EVENTS, Evidence.SOCKETS, Evidence.PROCESSES}
+
+# Examples of what nothing explains; requests.parquet has all.
+_EXAMPLES_MAX = 20
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Requests(_Part):
+    """The requests that k6 recorded."""
+
+    total: int
+    ok: Annotated[int, Field(description="Answered with a status from 200 to 399")]
+    failed: int
+    slow: Annotated[int, Field(description="Of the ok: those answered later than the scenario's bound")]
+
+
+class UnexplainedRequest(_Part):
+    """A request whose cause nothing proves."""
+
+    request: Annotated[str, Field(description="As k6-1/17: the instance, and the id in its requests.jsonl")]
+    outcome: Literal["failed", "slow"]
+    why: Annotated[str, Field(description="What is missing for a cause")]
+
+
+class Side(_Part):
+    """One side of an identity."""
+
+    name: Annotated[str, Field(description="What it counts: figures, in the language of predictions")]
+    value: Annotated[int | float | None, Field(description="null where the evidence does not give one")]
+    value_max: Annotated[
+        int | float | None,
+        Field(description="Where it is known within bounds only, the upper one, `value` being the lower; else null"),
+    ] = None
+
+
+class IdentityEntry(_Part):
+    """What one observer counted must equal what another did."""
+
+    id: str
+    says: str
+    left: Side
+    right: Side
+    difference: Annotated[
+        int | float | None, Field(description="left - right, or from the nearest bound; null where a side is unknown")
+    ]
+    holds: Annotated[Literal["true", "false", "unknown"], Field(description="Whether the difference is 0")]
+    why: Annotated[str | None, Field(description="Why a side is unknown; null where none is")]
+
+
+class DroppedSyns(_Part):
+    """SYNs that reached the server's capture and that nothing answered; null where no capture tells."""
+
+    healed: Annotated[
+        int | None, Field(description="A later SYN of the same connection was answered: latency, no error")
+    ]
+    fatal: Annotated[int | None, Field(description="None was: the connection failed")]
+
+
+class HopEntry(_Part):
+    """One hop of the path."""
+
+    from_: Annotated[str, Field(alias="from", description="The role that connects")]
+    to: Annotated[str, Field(description="The role that it connects to")]
+    observers: Annotated[list[str], Field(description="The instances whose captures count its connections")]
+    dropped_syns: DroppedSyns
+    dropped_later: Annotated[
+        int | None,
+        Field(description="Packets after the SYN, last ACKs and data, that met a full accept queue, at the least"),
+    ]
+    identities: list[IdentityEntry]
+
+
+class Ledger(_Part):
+    """The account of one run."""
+
+    contract: Annotated[Literal["connlab.ledger/1"], Field(alias="schema")]
+    scenario: str
+    run: str
+    lacks: Annotated[
+        list[str], Field(description="What the evidence lacks; what rests on it is unknown or unexplained")
+    ]
+    requests: Annotated[
+        Requests | None, Field(description="null where the run did not come so far, or k6 left no record of them")
+    ]
+    unexplained: Annotated[
+        int | None, Field(description="Failed and slow requests whose cause nothing proves; null as requests")
+    ]
+    unexplained_requests: Annotated[
+        list[UnexplainedRequest], Field(description=f"The first {_EXAMPLES_MAX} of them; requests.parquet has all")
+    ]
+    causes: Annotated[
+        dict[str, int], Field(description="Cause → failed and slow requests, for each that occurred; docs/causes.md")
+    ]
+    failed_causes: Annotated[
+        dict[str, int],
+        Field(description=f"Cause → those of them that failed, for each of which some did; {UNEXPLAINED} is one here"),
+    ]
+    hops: list[HopEntry]
+
+    def to_json(self) -> str:
+        """The content of ledger.json."""
+        content = self.model_dump(mode="json", by_alias=True)
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def of_run(run: Run) -> Ledger:
+    """Give the account of a run; it never raises for what the run's files hold or lack."""
+    manifest, joined = run.raw.manifest, run.joined
+    account = Ledger(
+        contract=SCHEMA,
+        scenario=manifest.scenario,
+        run=manifest.run,
+        lacks=_lacks(run),
+        requests=None,
+        unexplained=None,
+        unexplained_requests=[],
+        causes={},
+        failed_causes={},
+        hops=[_hop(run, hop) for hop in identities.hops(run)],
+    )
+    if isinstance(joined, Unknown) or not _recorded(run):
+        return account
+    causes, failed = _causes(joined), _causes(joined, "failed")
+    return account.model_copy(
+        update={
+            "requests": _requests(joined),
+            "unexplained": causes.get(UNEXPLAINED, 0),
+            "unexplained_requests": _unexplained(joined),
+            "causes": {cause.name: causes[cause.name] for cause in CAUSES if cause.name in causes},
+            "failed_causes": dict(sorted(failed.items())),
+        }
+    )
+
+
+def _recorded(run: Run) -> bool:
+    """Whether each k6 left anything of its requests; that there were none is known by its last line only."""
+    logs = [client.requests for client in run.raw.clients.values()]
+    return bool(logs) and all(log.count > 0 or log.announced is not None for log in logs)
+
+
+def _lacks(run: Run) -> list[str]:
+    found = [window.why] if isinstance(window := run.raw.window, Unknown) else []
+    if isinstance(run.joined, Unknown):
+        return found
+    found += [f"nothing captured {hop}" for hop in run.joined.hops if not hop.observers]
+    found += [f"{each.instrument}: {each.message}" for each in run.health.problems if each.spoils & _EVIDENCE]
+    return list(dict.fromkeys(found))
+
+
+def _requests(joined: Joined) -> Requests:
+    rows = joined.rows("SELECT outcome, count(*) AS count FROM cases GROUP BY outcome")
+    counts = {row["outcome"]: row["count"] for row in rows}
+    in_time, failed, slow = (counts.get(outcome, 0) for outcome in ("ok", "failed", "slow"))
+    ok = in_time + slow
+    return Requests(total=ok + failed, ok=ok, failed=failed, slow=slow)
+
+
+def _causes(joined: Joined, outcome: str | None = None) -> dict[str, int]:
+    rows = joined.rows(
+        """SELECT cause, count(*) AS count FROM attributed JOIN cases USING (instance, id)
+            WHERE outcome = coalesce($outcome, outcome) GROUP BY cause""",
+        outcome=outcome,
+    )
+    return {row["cause"]: row["count"] for row in rows}
+
+
+def _unexplained(joined: Joined) -> list[UnexplainedRequest]:
+    rows = joined.rows(
+        """SELECT instance || '/' || id AS request, outcome, evidence AS why
+             FROM attributed JOIN cases USING (instance, id)
+            WHERE cause = $cause ORDER BY instance, id LIMIT $most""",
+        cause=UNEXPLAINED,
+        most=_EXAMPLES_MAX,
+    )
+    return [UnexplainedRequest(**row) for row in rows]
+
+
+def _hop(run: Run, account: HopAccount) -> HopEntry:
+    hop = account.hop
+    return HopEntry(
+        from_=hop.client,
+        to=hop.server,
+        observers=list(hop.observers),
+        dropped_syns=DroppedSyns(
+            healed=_figure(run, f"flows.{hop.server}.syn_healed"), fatal=_figure(run, f"flows.{hop.server}.syn_failed")
+        ),
+        dropped_later=_figure(run, f"flows.{hop.server}.ack_dropped.min"),
+        identities=[_identity(balance) for balance in account.balances],
+    )
+
+
+def _figure(run: Run, name: str) -> int | None:
+    value = figures.value(run, name)
+    return int(value) if is_number(value) else None
+
+
+def _identity(balance: Balance) -> IdentityEntry:
+    identity = balance.identity
+    return IdentityEntry(
+        id=identity.id,
+        says=identity.says,
+        left=Side(name=identity.left, value=balance.left),
+        right=Side(name=identity.right, value=balance.right, value_max=balance.right_max),
+        difference=balance.difference,
+        holds=balance.holds,
+        why=balance.why,
+    )

@@ -1,0 +1,162 @@
+"""The Parquet files beside ledger.json: from the same raw files always the same bytes.
+
+- requests.parquet: each request with its dial, connections, access line, outcome, cause and evidence;
+- flows.parquet: each connection of each capture;
+- timeline.parquet: what each instance counted, in steps of 100 ms.
+
+docs/data-format.md describes their columns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.evidence.manifest import TRAFFIC_PORT
+from analysis.expressions.values import Unknown
+from analysis.output import replacing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import duckdb
+
+    from analysis.evidence.bulk import Integers
+    from analysis.evidence.window import Window
+    from analysis.figures import Run
+
+FILES = ("requests.parquet", "flows.parquet", "timeline.parquet")
+
+STEP_US = 100_000
+
+# A day; a manifest whose phases last longer is damaged.
+_STEPS_MAX = 864_000
+
+_REQUESTS = """
+    SELECT cases.instance, cases.id, vu, iteration, scenario, name, method, url, status, error_code, error, time_us,
+           end_us, total_us, blocked_us, connecting_us, tls_us, sending_us, waiting_us, receiving_us, duration_us,
+           reused, outcome, cause, evidence,
+           dial, dial_time_us, dial_duration_us, dial_local, dial_remote, dial_error_kind,
+           flow_observer, flow_id, flow_how, flow_syn_count, flow_syns_lost, flow_queued_us, flow_accepted_after_us,
+           flow_accepted_before_us,
+           line_instance AS access_instance, line_line AS access_line, line_status AS access_status,
+           try_tries AS tries, try_server, try_status, up_observer, up_id, up_how, up_syn_count, up_syns_lost,
+           pool_us, syn_us, ack_us, queue_us, up_pool_us, up_syn_us, up_ack_us, up_queue_us, thread_us, handler_us,
+           lag_us, retry_us, pause_us
+      FROM cases LEFT JOIN attributed USING (instance, id) LEFT JOIN waits USING (instance, id)
+     ORDER BY cases.instance, cases.id
+"""
+
+_FLOWS = """
+    SELECT flows.*, connections.hop, connections.in_window, connections.refused, connections.answered_us,
+           connections.syns_lost, connections.ack_dropped_min, connections.ack_dropped_max, connections.entered,
+           connections.queued_us, accepted_after_us, accepted_before_us
+      FROM flows
+           LEFT JOIN connections ON connections.observer = flows.observer AND connections.id = flows.id
+           LEFT JOIN accepted ON accepted.observer = flows.observer AND accepted.id = flows.id
+     ORDER BY flows.observer, flows.id
+"""
+
+
+def write(run: Run, folder: Path) -> None:
+    """Write the files into a folder; those of a run that has none are removed."""
+    joined, window = run.joined, run.joined_window
+    for name in FILES:
+        (folder / name).unlink(missing_ok=True)
+    if isinstance(joined, Unknown) or isinstance(window, Unknown):
+        return
+    _timeline(run, joined.database, window)
+    for name, query in zip(
+        FILES, (_REQUESTS, _FLOWS, "SELECT * FROM timeline ORDER BY time_us, instance"), strict=True
+    ):
+        _copy(joined.database, query, folder / name)
+
+
+def _copy(database: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
+    with replacing(path) as partial:
+        target = str(partial).replace("'", "''")
+        database.execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
+
+
+def _timeline(run: Run, database: duckdb.DuckDBPyConnection, window: Window) -> None:
+    """Make the table `timeline`: for each instance and each step of the window, what its ticks in it say."""
+    steps = min(-(-(window.end_us - window.start_us) // STEP_US), _STEPS_MAX)
+    names = _changing_counters(run)
+    counters = "".join(f', "{name}" BIGINT' for name in names)
+    database.execute(f"""
+        CREATE TABLE timeline (time_us BIGINT, instance VARCHAR, ticks BIGINT, listen_depth BIGINT, listen_limit BIGINT,
+                               time_wait BIGINT, requests_begun BIGINT, requests_ended BIGINT, requests_failed BIGINT
+                               {counters})
+    """)
+    for instance in run.raw.instances:
+        columns = {"time_us": window.start_us + STEP_US * np.arange(steps, dtype=np.int64)}
+        columns |= _of_requests(run, database, instance, window, steps)
+        columns |= _of_ticks(run, instance, window, steps, names)
+        database.register("incoming", columns)
+        selected = ", ".join(f'nullif("{name}", {_NONE}) AS "{name}"' for name in columns)
+        database.execute(f"INSERT INTO timeline BY NAME SELECT '{instance}' AS instance, {selected} FROM incoming")  # noqa: S608  names of our own
+        database.unregister("incoming")
+
+
+# Stands for what is not known: no count of the kernel is below 0, and no difference of two is this far.
+_NONE = -(1 << 62)
+
+
+def _changing_counters(run: Run) -> list[str]:
+    """The counters that grew in any instance; sockstat has levels instead."""
+    found = {
+        name
+        for samples in run.raw.samples.values()
+        for name, counter in samples.counters.items()
+        if len(counter.values) > 1 and not name.startswith("sockstat.")
+    }
+    return sorted(name for name in found if name.replace(".", "").isalnum())
+
+
+_OF_CLIENTS = ("requests_begun", "requests_ended", "requests_failed")
+
+
+def _of_requests(
+    run: Run, database: duckdb.DuckDBPyConnection, instance: str, window: Window, steps: int
+) -> dict[str, Integers]:
+    """Count a client's requests in each step; what is no client has none to count."""
+    if instance not in run.raw.clients:
+        return {name: np.full(steps, _NONE, dtype=np.int64) for name in _OF_CLIENTS}
+    found = database.execute(
+        "SELECT time_us, end_us, outcome = 'failed' AS failed FROM cases WHERE instance = $instance",
+        {"instance": instance},
+    ).fetchnumpy()
+    begun, ended = (np.asarray(found[name], dtype=np.int64) for name in ("time_us", "end_us"))
+    failed = np.asarray(found["failed"], dtype=bool)
+    counted = (begun, ended, ended[failed])
+    return {name: _per_step(times_us, window, steps) for name, times_us in zip(_OF_CLIENTS, counted, strict=True)}
+
+
+def _per_step(times_us: Integers, window: Window, steps: int) -> Integers:
+    at = (times_us - window.start_us) // STEP_US
+    return np.bincount(at[(at >= 0) & (at < steps)], minlength=steps).astype(np.int64)
+
+
+def _of_ticks(run: Run, instance: str, window: Window, steps: int, names: list[str]) -> dict[str, Integers]:
+    """What grew is laid to the step in which a tick saw it; of a level the last reading in a step counts."""
+    samples = run.raw.samples[instance]
+    at = (np.array([tick.time_us for tick in samples.ticks], dtype=np.int64) - window.start_us) // STEP_US
+    inside = (at >= 0) & (at < steps)
+    ticks = np.bincount(at[inside], minlength=steps).astype(np.int64)
+    listeners = [[each for each in tick.listeners if each.port == TRAFFIC_PORT] for tick in samples.ticks]
+    columns = {"ticks": ticks}
+    for column, levels in (
+        ("listen_depth", [sum(each.depth for each in of_tick) if of_tick else _NONE for of_tick in listeners]),
+        ("listen_limit", [sum(each.limit for each in of_tick) if of_tick else _NONE for of_tick in listeners]),
+        ("time_wait", samples.series("sockstat.TCP.tw")),
+    ):
+        values = np.full(steps, _NONE, dtype=np.int64)
+        values[at[inside]] = np.asarray(levels, dtype=np.int64)[inside]
+        columns[column] = values
+    for name in names:
+        grown = np.diff(samples.series(name), prepend=0)
+        values = np.zeros(steps, dtype=np.int64)
+        np.add.at(values, at[inside], grown[inside])
+        columns[name] = np.where(ticks > 0, values, _NONE)
+    return columns

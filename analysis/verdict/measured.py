@@ -1,0 +1,34 @@
+"""How a measured value stands in the files that the analysis writes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from analysis.expressions.values import Unknown, Value
+
+# A longer list is told by its length and its ends: whoever wants all of it finds it in the raw files.
+_LIST_MAX = 100
+
+
+class ListSummary(BaseModel):
+    """A list of more than 100 values."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    count: Annotated[int, Field(description="How many values it has")]
+    min: float | int
+    max: float | int
+
+
+MeasuredValue = bool | int | float | list[int | float] | ListSummary | None
+
+
+def measured(value: Value) -> MeasuredValue:
+    """A value as files have it: None where it is unknown, a long list by its summary."""
+    if isinstance(value, Unknown):
+        return None
+    if not isinstance(value, tuple):
+        return value
+    return list(value) if len(value) <= _LIST_MAX else ListSummary(count=len(value), min=min(value), max=max(value))

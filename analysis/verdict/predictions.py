@@ -1,0 +1,102 @@
+"""Judges predictions: checks an expression before a run, and finds its status after one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from analysis import figures
+from analysis.expressions import Expression, ExpressionError, parse, respelled
+from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, unknown
+from analysis.health import Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from analysis.figures import Run, Scope
+
+Status = Literal["true", "false", "unknown"]
+
+# What begins the names of figures that are what they are whatever load was put on: the kernel's settings, and of the
+# ledger what has to add up for any load. How many requests it counts depends on the load as all else does.
+_OF_ANY_LOAD = ("ledger.identities.", "ledger.unexplained", "sysctl.")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What became of a prediction.
+
+    Attributes:
+        status: whether it held; unknown where the evidence does not say.
+        measured: the value of each name in the expression.
+        why: why the status is unknown, None where it is not.
+    """
+
+    status: Status
+    measured: dict[str, Value]
+    why: str | None
+
+
+def check(text: str, path: Sequence[str], knobs: Mapping[str, object], wanted: Kind = Kind.TRUTH) -> Expression:
+    """Return the expression of a prediction, if a run can decide it; raise ExpressionError with the column if not.
+
+    Args:
+        text: the expression.
+        path: the run's roles, from the client to the backend.
+        knobs: its knobs, by name, with their values; durations in ms.
+        wanted: a number instead, for an expression that predicts nothing.
+    """
+    expression = parse(text)
+    _check_names(expression, figures.scope(path, knobs), wanted)
+    return expression
+
+
+def _check_names(expression: Expression, scope: Scope, wanted: Kind = Kind.TRUTH) -> None:
+    kinds: dict[str, Kind] = {}
+    for name, column in expression.names_with_columns:
+        try:
+            kinds[name] = scope.kind_of(name)
+        except figures.UnknownFigure as error:
+            raise ExpressionError(respelled(expression.text, column, scope.has) or str(error), column) from error
+    expression.check(kinds.__getitem__, wanted)
+
+
+def judge(run: Run, text: str) -> Judgement:
+    """Find whether a prediction held in a run; a run that did not complete decides none.
+
+    A load that was not the one that was asked for neither bears out nor refutes what is predicted of it, whoever
+    counted it.
+    """
+    value, measured = _evaluate(run, text, Kind.TRUTH)
+    if isinstance(value, bool) and any(_depends_on_load(run, name) for name in measured):
+        value = run.health.spoilt(Evidence.LOAD) or value
+    if isinstance(value, bool):
+        return Judgement("true" if value else "false", measured, None)
+    why = value if isinstance(value, Unknown) else unknown("the expression is no truth value")
+    return Judgement("unknown", measured, why.why)
+
+
+def _depends_on_load(run: Run, name: str) -> bool:
+    return name not in run.raw.manifest.knobs and not name.startswith(_OF_ANY_LOAD)
+
+
+def number(run: Run, text: str) -> Number | Unknown:
+    """What an expression that is a number comes to in a run; a run that did not complete gives none."""
+    value, _ = _evaluate(run, text, Kind.NUMBER)
+    return value if is_number(value) or isinstance(value, Unknown) else unknown("the expression is no number")
+
+
+def _evaluate(run: Run, text: str, wanted: Kind) -> tuple[Value, dict[str, Value]]:
+    """The value of an expression in a run, and those of the names in it."""
+    manifest = run.raw.manifest
+    knobs = {name: knob.value for name, knob in manifest.knobs.items()}
+    try:
+        expression = parse(text)
+        # Another machine's kernel may have other counters than this one's: what is not there is unknown by itself.
+        _check_names(expression, figures.Scope(manifest.path, knobs, frozenset()), wanted)
+    except ExpressionError as error:
+        return unknown(f"the expression is wrong: {error}"), {}
+    measured = {name: figures.value(run, name) for name in expression.names}
+    if isinstance(run.raw.window, Unknown):
+        return run.raw.window, measured
+    return expression.evaluate(measured.__getitem__), measured

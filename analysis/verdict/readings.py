@@ -1,0 +1,158 @@
+"""derived/readings.parquet: what was read once a second, in a row for each value.
+
+Sockets by state, what processes used, the connections and threads of Tomcat, the proxy's connections: levels that have
+no place in timeline.parquet's steps of 100 ms. docs/data-format.md describes the names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analysis.database import over_files
+from analysis.evidence import timeline
+from analysis.evidence.jsonl import Record, integer, records
+from analysis.expressions.values import Unknown
+from analysis.output import replacing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.scrapes import Scrape
+    from analysis.evidence.window import Window
+    from analysis.figures import Run
+
+FILE = Path("derived") / "readings.parquet"
+
+# One value: when it was read, of which instance, its name, and itself.
+_Row = tuple[int, str, str, float]
+
+_NGINX = re.compile(r"(Active connections|Reading|Writing|Waiting): (\d+)")
+_TOMCAT = {
+    ("connections", "current"): "tomcat.connections",
+    ("connections", "keepAlive"): "tomcat.connections_kept",
+    ("threads", "current"): "tomcat.threads",
+    ("threads", "busy"): "tomcat.threads_busy",
+    ("waitingRoom", "waiting"): "tomcat.waiting",
+}
+_GATEWAY = {
+    ("connections", "open"): "gateway.connections",
+    ("connections", "idle"): "gateway.connections_idle",
+    ("requests", "inFlight"): "gateway.requests",
+    ("requests", "waiting"): "gateway.requests_waiting",
+}
+
+
+def write(run: Run, folder: Path) -> None:
+    """Write the file into a run's folder; that of a run without a window is removed.
+
+    Args:
+        run: what was read of it.
+        folder: the run's.
+    """
+    path, window = folder / FILE, run.joined_window
+    path.unlink(missing_ok=True)
+    if isinstance(window, Unknown):
+        return
+    rows = sorted(_rows(run.raw, window))
+    columns = zip(("time_us", "instance", "name", "value"), zip(*rows, strict=True) if rows else ([],) * 4, strict=True)
+    types = {"time_us": "int64", "value": "float64"}
+    with over_files() as database, replacing(path) as partial:
+        database.register(
+            "incoming", {name: np.array(values, dtype=types.get(name, "object")) for name, values in columns}
+        )
+        target = str(partial).replace("'", "''")
+        query = "SELECT time_us, instance::VARCHAR AS instance, name::VARCHAR AS name, value FROM incoming"
+        database.execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
+
+
+def _rows(raw: RawRun, window: Window) -> Iterator[_Row]:
+    for instance, samples in raw.samples.items():
+        counts = [(record["time_us"], _sockets(record)) for record in _inside(samples.sockets, window)]
+        for name in {name for _, counted in counts for name in counted}:
+            # No socket in a state is no line of a reading, and a count all the same.
+            yield from ((time_us, instance, name, counted[name]) for time_us, counted in counts)
+        readings = _inside(samples.processes, window)
+        for before, after in pairwise(readings):
+            for name, percent in _processor(before, after):
+                yield after["time_us"], instance, name, percent
+    for instance, scrape in raw.tomcat.items():
+        yield from _scraped(instance, scrape, window, _named(_TOMCAT))
+    for instance, scrape in raw.stub_status.items():
+        yield from _scraped(instance, scrape, window, _nginx)
+    for instance, scrape in raw.gateway.items():
+        yield from _scraped(instance, scrape, window, _named(_GATEWAY))
+
+
+def _inside(found: list[Record], window: Window) -> list[Record]:
+    inside = timeline.within([record["time_us"] for record in found], window.start_us, window.end_us)
+    return [found[index] for index in inside]
+
+
+def _sockets(record: Record) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for group in records(record, "groups"):
+        side, state, count = group.get("side"), group.get("state"), integer(group, "count")
+        if isinstance(side, str) and isinstance(state, str) and count is not None:
+            counts[f"sockets.{side}.{state.lower()}"] += count
+    return counts
+
+
+def _processor(before: Record, after: Record) -> Iterator[tuple[str, float]]:
+    """What each program used from one reading to the next, in percent of one processor; and all of the machine."""
+    lasted_us = after["time_us"] - before["time_us"]
+    if lasted_us <= 0:
+        return
+    used_ms = {process.get("pid"): integer(process, "cpu_ms") for process in records(before, "processes")}
+    of_program: Counter[str] = Counter()
+    for process in records(after, "processes"):
+        program, cpu_ms = process.get("comm"), integer(process, "cpu_ms")
+        if isinstance(program, str) and cpu_ms is not None:
+            # A process that is new began in between: all that it used counts.
+            of_program[program] += max(cpu_ms - (used_ms.get(process.get("pid")) or 0), 0)
+    for program, cpu_ms in of_program.items():
+        yield f"cpu_percent.{program}", round(100_000 * cpu_ms / lasted_us, 2)
+    total_ms, idle_ms = (_grown(before, after, key) for key in ("cpu_total_ms", "cpu_idle_ms"))
+    if total_ms is not None and idle_ms is not None and total_ms > 0:
+        yield "host.cpu_percent", round(100 * (1 - idle_ms / total_ms), 2)
+
+
+def _grown(before: Record, after: Record, key: str) -> int | None:
+    """By how much a count of the machine's grew; None where a reading lacks it."""
+    first, last = (
+        integer(host, key) if isinstance(host := reading.get("host"), dict) else None for reading in (before, after)
+    )
+    return None if first is None or last is None else last - first
+
+
+def _scraped(
+    instance: str, scrape: Scrape, window: Window, values: Callable[[Any], Iterable[tuple[str, int]]]
+) -> Iterator[_Row]:
+    for index in timeline.within(scrape.times_us, window.start_us, window.end_us):
+        if index < len(scrape.bodies):
+            for name, value in values(scrape.bodies[index]):
+                yield scrape.times_us[index], instance, name, value
+
+
+def _named(names: Mapping[tuple[str, str], str]) -> Callable[[Record], Iterator[tuple[str, int]]]:
+    """Give, out of a page, the values at these places, under these names."""
+
+    def values(body: Record) -> Iterator[tuple[str, int]]:
+        for (group, key), name in names.items():
+            fields = body.get(group)
+            value = integer(fields, key) if isinstance(fields, dict) else None
+            if value is not None:
+                yield name, value
+
+    return values
+
+
+def _nginx(body: str) -> Iterable[tuple[str, int]]:
+    for label, value in _NGINX.findall(body):
+        yield f"nginx.{label.split()[0].lower()}", int(value)

@@ -1,0 +1,176 @@
+"""The verdict on a run, derived/verdict.json: from the same raw files always the same bytes."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from analysis.account.identities import Status
+from analysis.figures import Run
+from analysis.health import Evidence
+from analysis.verdict.measured import MeasuredValue, measured
+from analysis.verdict.predictions import judge, number
+from analysis.verdict.published import PublishedResult
+from analysis.verdict.published import measured as measured_beside
+
+if TYPE_CHECKING:
+    from analysis.evidence.manifest import Prediction
+    from analysis.health import Report
+    from analysis.verdict.ledger_file import Ledger
+
+FILE = Path("derived") / "verdict.json"
+SCHEMA: Literal["connlab.verdict/1"] = "connlab.verdict/1"
+
+Result = Literal["reproduced", "not-reproduced", "inconclusive"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class PredictionResult(_Part):
+    """One prediction of the scenario, and what became of it."""
+
+    id: str
+    says: Annotated[str, Field(description="The prediction in words")]
+    expression: Annotated[str, Field(description="What decides it")]
+    status: Literal["true", "false", "unknown"]
+    measured: Annotated[
+        dict[str, MeasuredValue],
+        Field(description="Each name in the expression and its value; null where the evidence does not give one"),
+    ]
+    why: Annotated[str | None, Field(description="Why the status is unknown; null where it is not")]
+
+
+class InstrumentHealth(_Part):
+    """What one instrument recorded of itself."""
+
+    healthy: Annotated[bool, Field(description="Whether all of its evidence can be used")]
+    figures: Annotated[
+        dict[str, bool | int | float | str | None], Field(description="Its own figures; null where not known")
+    ]
+
+
+class ProblemEntry(_Part):
+    """One thing that is wrong with an instrument."""
+
+    instrument: str
+    message: str
+    spoils: Annotated[list[Evidence], Field(description="Evidence that cannot be used; empty if all can")]
+
+
+class LedgerSummary(_Part):
+    """The ledger in short; ledger.json has it whole."""
+
+    unexplained: Annotated[int | None, Field(description="As in ledger.json")]
+    causes: Annotated[dict[str, int], Field(description="As in ledger.json")]
+    identities: Annotated[dict[Literal["true", "false", "unknown"], int], Field(description="How many hold")]
+
+
+class Verdict(_Part):
+    """The verdict on one run."""
+
+    contract: Annotated[Literal["connlab.verdict/1"], Field(alias="schema")]
+    scenario: str
+    run: str
+    verdict: Annotated[
+        Result,
+        Field(
+            description="not-reproduced if any prediction is false; else inconclusive if any is unknown or there is"
+            " none, or if more requests are unexplained than the scenario tolerates; else reproduced"
+        ),
+    ]
+    predictions: list[PredictionResult]
+    published: Annotated[
+        PublishedResult | None, Field(description="Beside a published experiment; null where nothing stands beside one")
+    ]
+    ledger: LedgerSummary
+    health: Annotated[dict[str, InstrumentHealth], Field(description="Every instrument, as sampler/backend-1")]
+    problems: Annotated[list[ProblemEntry], Field(description="Everything that is wrong, ordered by instrument")]
+
+    def to_json(self) -> str:
+        """The content of verdict.json."""
+        content = self.model_dump(mode="json", by_alias=True)
+        return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def of_run(run: Run, account: Ledger) -> Verdict:
+    """Judge a run by its scenario's predictions.
+
+    Args:
+        run: the run.
+        account: its ledger.
+    """
+    manifest = run.raw.manifest
+    predictions = [_judge(run, prediction) for prediction in manifest.predictions]
+    beyond = _beyond_tolerance(run, account)
+    return Verdict(
+        contract=SCHEMA,
+        scenario=manifest.scenario,
+        run=manifest.run,
+        verdict=_result(predictions, beyond_tolerance=beyond is not None),
+        predictions=predictions,
+        published=measured_beside(manifest.published, partial(number, run)),
+        ledger=_summary(account),
+        health={name: _health(report) for name, report in run.health.reports.items()},
+        problems=_problems(run, beyond),
+    )
+
+
+def _summary(account: Ledger) -> LedgerSummary:
+    statuses = [identity.holds for hop in account.hops for identity in hop.identities]
+    counts = {status: statuses.count(status) for status in get_args(Status)}
+    return LedgerSummary(unexplained=account.unexplained, causes=account.causes, identities=counts)
+
+
+def _judge(run: Run, prediction: Prediction) -> PredictionResult:
+    judgement = judge(run, prediction.expression)
+    return PredictionResult(
+        id=prediction.id,
+        says=prediction.says,
+        expression=prediction.expression,
+        status=judgement.status,
+        measured={name: measured(value) for name, value in judgement.measured.items()},
+        why=judgement.why,
+    )
+
+
+def _result(predictions: list[PredictionResult], *, beyond_tolerance: bool) -> Result:
+    statuses = {prediction.status for prediction in predictions}
+    if "false" in statuses:
+        return "not-reproduced"
+    return "reproduced" if statuses == {"true"} and not beyond_tolerance else "inconclusive"
+
+
+def _beyond_tolerance(run: Run, account: Ledger) -> str | None:
+    """What to tell if the ledger leaves more open than the scenario tolerates; None if it does not."""
+    manifest = run.raw.manifest
+    tolerated, unexplained = manifest.tolerance.unexplained, account.unexplained
+    if any(run.health.spoilt(Evidence.REQUESTS, f"k6/{each}") for each in run.k6):
+        unexplained = None
+    if tolerated is not None and unexplained is None and manifest.status == "complete":
+        return f"how many requests are unexplained is not known; the scenario tolerates {tolerated}"
+    if tolerated is None or unexplained is None or unexplained <= tolerated:
+        return None
+    are = "request is" if unexplained == 1 else "requests are"
+    return f"{unexplained} {are} unexplained; the scenario tolerates {tolerated}"
+
+
+def _health(report: Report) -> InstrumentHealth:
+    return InstrumentHealth(healthy=report.healthy, figures=report.figures)
+
+
+def _problems(run: Run, beyond: str | None) -> list[ProblemEntry]:
+    found = [
+        ProblemEntry(instrument=each.instrument, message=each.message, spoils=sorted(each.spoils))
+        for each in run.health.problems
+    ]
+    if beyond is not None:
+        found.append(ProblemEntry(instrument="ledger", message=beyond, spoils=[]))
+    if not run.raw.manifest.predictions:
+        found.append(ProblemEntry(instrument="manifest", message="the run has no predictions", spoils=[]))
+    return found

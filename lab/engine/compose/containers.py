@@ -1,0 +1,100 @@
+"""The containers of a run after it: stop them in order, keep their logs and exit codes, remove them."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from pathlib import Path
+
+from lab import parallel
+from lab.engine.compose.docker import docker, save
+from lab.errors import LabError
+from lab.scenario.topology import PROJECT, Topology, collector_of, container_of
+
+# How long a container has to end in order; each stop gives it, so compose.yaml need not.
+STOP_GRACE_S = 15
+
+_PROJECT_LABEL = "com.docker.compose.project"
+_LOG_TIMEOUT_S = 60
+# What the engine gives for the start of a container that was made and never ran; its exit code is 0 then.
+_NEVER = "0001-"
+
+
+def stop(topology: Topology, grace_s: int) -> None:
+    """End the roles along the path, then their collectors, which so record the roles' end and their own last lines.
+
+    A server that ended beside its proxy would now and then be first to close the connections that the proxy keeps, and
+    the capture would have it close what the experiment left open.
+    """
+    collectors = [collector_of(instance) for instance in topology.all]
+    for services in (*topology.instances.values(), collectors):
+        if names := existing([container_of(service) for service in services]):
+            docker("stop", "--time", str(grace_s), *names, timeout_s=grace_s + 60)
+
+
+def existing(names: list[str]) -> list[str]:
+    """Give those of the named containers that exist, running or not."""
+    listed = docker("ps", "--all", "--filter", f"label={_PROJECT_LABEL}={PROJECT}", "--format", "{{.Names}}").split()
+    return [name for name in names if name in listed]
+
+
+def exit_codes(topology: Topology) -> dict[str, int | None]:
+    """Give the exit code of every instance; null for one that never ran."""
+    names = existing([container_of(instance) for instance in topology.all])
+    codes: dict[str, int | None] = dict.fromkeys(topology.all)
+    if names:
+        listed = docker("inspect", "--format", "{{.Name}} {{.State.ExitCode}} {{.State.StartedAt}}", *names)
+        for line in listed.splitlines():
+            name, code, started = line.removeprefix("/").split()
+            if not started.startswith(_NEVER):
+                codes[name.removeprefix(f"{PROJECT}-")] = int(code)
+    return codes
+
+
+def keep_logs(topology: Topology, raw: Path) -> None:
+    """Write what each container said to raw/<instance>/container.log and collector.log."""
+    files = {container_of(instance): raw / instance / "container.log" for instance in topology.all}
+    files |= {container_of(collector_of(instance)): raw / instance / "collector.log" for instance in topology.all}
+    present = existing(list(files))
+    parallel.each(lambda name: _keep_log(name, files[name]), present)
+
+
+def _keep_log(name: str, file: Path) -> None:
+    # What lies there by now is replaced, not written to: it may be the log of an earlier try, or a link.
+    file.unlink(missing_ok=True)
+    # Half a log is better than a run that ends for it.
+    with file.open("xb") as stream, contextlib.suppress(LabError):
+        save(stream, "logs", name, timeout_s=_LOG_TIMEOUT_S)
+
+
+def last_words(service: str, lines: int = 10) -> str:
+    """Give the end of what a container said, indented; empty if it said nothing."""
+    with tempfile.TemporaryFile() as said:
+        try:
+            exit_code = save(said, "logs", "--tail", str(lines), container_of(service), timeout_s=10)
+        except (LabError, OSError):
+            return ""
+        said.seek(0)
+        text = said.read().decode(errors="replace").strip() if exit_code == 0 else ""
+    return "".join(f"\n  {line}" for line in text.splitlines())
+
+
+def remove_all() -> list[str]:
+    """Remove every container and network of the lab's runs, at once and by force; give the names of what is gone."""
+    label = f"label={_PROJECT_LABEL}={PROJECT}"
+    containers = docker("ps", "--all", "--filter", label, "--format", "{{.Names}}").split()
+    if containers:
+        docker("rm", "--force", "--volumes", *containers, timeout_s=120)
+    networks = docker("network", "ls", "--filter", label, "--format", "{{.Name}}").split()
+    if networks:
+        docker("network", "rm", *networks)
+    return containers + networks
+
+
+def remove_all_or_say() -> str | None:
+    """Remove as `remove_all` does, on the way out of a failed run; where that fails too, say what is left."""
+    try:
+        remove_all()
+    except LabError as error:
+        return f"its containers could not be removed: {error}; run 'connlab clean' (make clean)"
+    return None

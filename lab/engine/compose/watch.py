@@ -1,0 +1,85 @@
+"""Watches the engine's events, so that the end of any container of a run is known at once, with its exit code."""
+
+from __future__ import annotations
+
+import json
+import threading
+from types import TracebackType
+from typing import Self
+
+from lab.engine.compose.docker import follow
+from lab.errors import LabError
+from lab.scenario.topology import RUN_LABEL, container_of
+
+
+class Watch:
+    """The containers of a run that have ended so far."""
+
+    def __init__(self, run_id: str) -> None:
+        self._exits: dict[str, int] = {}
+        self._out_of_memory: set[str] = set()
+        self._expected: dict[str, int | None] = {}
+        filters = ("type=container", "event=die", "event=oom", f"label={RUN_LABEL}={run_id}")
+        arguments = [part for one in filters for part in ("--filter", one)]
+        self._events = follow("events", "--format", "json", *arguments)
+        self._reader = threading.Thread(target=self._read, name="docker-events", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._reader.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._events.end()
+        self._reader.join(timeout=1)
+
+    def _read(self) -> None:
+        for line in self._events:
+            self.take(line)
+
+    def take(self, line: str) -> None:
+        """Take in one event, as the engine writes it."""
+        try:
+            event = json.loads(line)
+            action, attributes = event["Action"], event["Actor"]["Attributes"]
+            if action == "oom":
+                self._out_of_memory.add(attributes["name"])
+            elif action == "die":
+                expected = attributes["name"] in self._expected
+                (self._expected if expected else self._exits)[attributes["name"]] = int(attributes["exitCode"])
+        except (ValueError, KeyError, TypeError):
+            return  # not an event that we asked for
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the engine goes on telling; if not, nobody would see a container end."""
+        return self._events.goes_on or self._reader.is_alive()
+
+    def check(self) -> None:
+        """Raise LabError if the engine has stopped telling its events."""
+        if not self.is_told:
+            raise LabError("the Docker Engine stopped telling its events", way_on="see whether it was restarted")
+
+    def expect(self, service: str, *, end: bool) -> None:
+        """Take the next end of a service's container for one that was asked for, or no longer."""
+        if end:
+            self._expected[container_of(service)] = None
+        else:
+            del self._expected[container_of(service)]
+
+    def expected_exit_code(self, service: str) -> int | None:
+        """Give the exit code of a container whose end is expected; None until it has ended."""
+        return self._expected[container_of(service)]
+
+    def exit_code(self, service: str) -> int | None:
+        """Give the exit code of a service's container; None while it runs."""
+        return self._exits.get(container_of(service))
+
+    def ended(self, service: str) -> str | None:
+        """Say how a service ended, if it has."""
+        code = self.exit_code(service)
+        if code is None:
+            return None
+        memory = ", out of memory" if container_of(service) in self._out_of_memory else ""
+        return f"{service} ended with exit code {code}{memory}"

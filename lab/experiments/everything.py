@@ -1,0 +1,150 @@
+"""The whole catalogue, one scenario after the other; one that fails does not stop the rest, some in a row do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lab import paths
+from lab.errors import ConnlabError, ExitCode, Interruption
+from lab.experiments import account
+from lab.experiments.account import Account
+from lab.experiments.outcome import Outcome, of_scenario
+from lab.run import verdicts
+from lab.run.lock import machine_lock
+from lab.scenario.effective import Effective
+from lab.scenario.fields import Stop
+
+# What fails so often in succession fails for the machine's sake, whatever is run: a series stops then, and this does.
+FAILED_IN_A_ROW = Stop().failed_in_a_row
+# The worst first: what was not even run says least.
+_WORST = (ExitCode.LAB_FAILED, ExitCode.BAD_INPUT, ExitCode.NOT_REPRODUCED, ExitCode.INCONCLUSIVE)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of one scenario.
+
+    Attributes:
+        outcome, account: None where it came to no verdict.
+        why: why it did not.
+    """
+
+    scenario: str
+    code: ExitCode
+    took_s: float
+    outcome: Outcome | None = None
+    account: Account | None = None
+    why: str | None = None
+
+    @property
+    def state(self) -> str:
+        """The verdict, or what stands in its place."""
+        if self.outcome is None:
+            return "refused" if self.code is ExitCode.BAD_INPUT else "failed"
+        return str(self.outcome.verdict["verdict"])
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as a program reads it."""
+        return {
+            "scenario": self.scenario,
+            "state": self.state,
+            "exit_code": int(self.code),
+            "took_s": round(self.took_s),
+            "folder": self.outcome and str(self.outcome.folder),
+            "false": self.account.false if self.account else [],
+            "unknown": self.account.unknown if self.account else [],
+            "unexplained": self.account and self.account.unexplained,
+            "why": self.why,
+        }
+
+
+def run_all(
+    scenarios: Sequence[Effective], arguments: Sequence[str], progress: Console, results: Console, *, new: bool
+) -> list[Ended]:
+    """Run every scenario, or its series, and print each result as it comes.
+
+    No other run of the lab comes between two of them. An interruption ends it, and so do failures in succession: what
+    had not begun is missing from what is given, and a scenario that was interrupted failed.
+
+    Args:
+        scenarios: as they stand.
+        arguments: the command line.
+        progress: where progress and what went wrong is printed.
+        results: where results are printed.
+        new: whether to begin new series although some could be gone on with.
+
+    Raises:
+        LabError: another run of the lab is at work on this machine.
+    """
+    ended: list[Ended] = []
+    failed_in_a_row = 0
+    with machine_lock("the run of all scenarios") as lock:
+        for number, effective in enumerate(scenarios, start=1):
+            progress.print(Text(f"{number} of {len(scenarios)}: {effective.slug}", "bold"), soft_wrap=True)
+            began = time.monotonic()
+            try:
+                outcome = of_scenario(effective, arguments, progress, lock, new=new)
+            except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 # whatever became of one, the others go on
+                failed = Ended(effective.slug, code(error), time.monotonic() - began, why=reason(error))
+                ended.append(failed)
+                progress.print(Text(f"connlab: {failed.why}", "red"), soft_wrap=True)
+                if isinstance(error, Interruption | KeyboardInterrupt):
+                    break
+            else:
+                took_s = time.monotonic() - began
+                ended.append(Ended(effective.slug, outcome.code, took_s, outcome, account.of(outcome, effective)))
+                outcome.print(results)
+            failed_in_a_row = failed_in_a_row + 1 if ended[-1].code is ExitCode.LAB_FAILED else 0
+            if failed_in_a_row == FAILED_IN_A_ROW:
+                progress.print(Text(f"connlab: {stopped()}", "red"), soft_wrap=True)
+                break
+    return ended
+
+
+def stopped() -> str:
+    """Say why nothing more was begun."""
+    return f"{FAILED_IN_A_ROW} runs in succession failed: nothing more was begun; 'make doctor' says what is wrong"
+
+
+def reason(error: BaseException) -> str:
+    """Say in one line why a scenario came to no verdict."""
+    if isinstance(error, ConnlabError):
+        return str(error).splitlines()[0]
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+
+
+def code(error: BaseException) -> ExitCode:
+    """Give the exit code of a scenario that came to no verdict."""
+    return error.exit_code if isinstance(error, ConnlabError) else ExitCode.LAB_FAILED
+
+
+def worst(ended: Iterable[Ended]) -> ExitCode:
+    """Give the worst of the exit codes."""
+    codes = {one.code for one in ended}
+    return next((code for code in _WORST if code in codes), ExitCode.REPRODUCED)
+
+
+def print_summary(console: Console, ended: Iterable[Ended]) -> None:
+    """Print one line about each scenario."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("scenario", "verdict", "took", "unexplained", "not true, or why", "result"):
+        table.add_column(column, no_wrap=column in ("scenario", "verdict"), overflow="fold")
+    for one in ended:
+        verdict = Text(one.state, verdicts.STYLES.get(one.state, "bold red"))
+        table.add_row(one.scenario, verdict, f"{one.took_s:.0f} s", *_details(one))
+    console.print(table)
+
+
+def _details(one: Ended) -> tuple[str, str, str]:
+    if one.outcome is None or one.account is None:
+        return "-", one.why or "", "-"
+    wanting = [*(f"{name} false" for name in one.account.false), *(f"{name} unknown" for name in one.account.unknown)]
+    return verdicts.show(one.account.unexplained), ", ".join(wanting), paths.shown(one.outcome.folder)

@@ -1,0 +1,147 @@
+"""One experiment from its start to its verdict: a run, or the series of a scenario's arms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from lab import paths
+from lab.errors import BadInput, ExitCode
+from lab.results import verdict_printing
+from lab.run import reports, verdicts
+from lab.run.lock import Lock
+from lab.run.manifest import Guess
+from lab.run.run import run
+from lab.scenario import effective as effectives
+from lab.scenario import twins
+from lab.scenario.effective import Effective
+from lab.scenario.resolve import resolve
+from lab.series import arms, command, printing, record
+from lab.series.answers import Answers
+from lab.series.plan import Plan
+from lab.series.record import Series
+from lab.teach import reveal
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a scenario.
+
+    Attributes:
+        folder: the run's, or the series'.
+        verdict: its derived/verdict.json.
+        series: its series.json; None of a single run.
+        answers: what somebody expected of the series.
+    """
+
+    folder: Path
+    verdict: Mapping[str, Any]
+    series: Series | None = None
+    answers: Answers | None = None
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code: where runs are missing the lab or the machine failed, whatever the others say."""
+        if self.series and self.series.status not in ("complete", "stopped"):
+            return ExitCode.LAB_FAILED
+        return verdicts.exit_code(self.verdict)
+
+    @property
+    def runs(self) -> list[Path]:
+        """The folders of the runs that it rests on."""
+        if self.series is None:
+            return [self.folder]
+        return [paths.RESULTS / str(place.run) for place in self.series.runs if place.status == "complete"]
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as a program reads it."""
+        status = {} if self.series is None else {"status": self.series.status}
+        return {**self.verdict, **status, "folder": str(self.folder), "exit_code": int(self.code)}
+
+    def print(self, console: Console) -> None:
+        """Print what came out, and where it all lies."""
+        if self.series is None:
+            verdict_printing.print_verdict(console, self.verdict, self.folder)
+        else:
+            printing.print_series(console, self.series, self.verdict, self.folder)
+            if self.answers:
+                reveal.print_series(console, self.series.runs, self.verdict, self.answers)
+
+
+def of_run(
+    effective: Effective,
+    arguments: Sequence[str],
+    console: Console,
+    guesses: Sequence[Guess] = (),
+    lock: Lock | None = None,
+) -> Outcome:
+    """Run a scenario without arms once and judge it; the arguments are those of lab.run.run.run.
+
+    Raises:
+        BadInput, LabError: as lab.run.run.run.
+    """
+    folder = run(effective, arguments, console, guesses, lock)
+    return Outcome(folder, reports.derive(folder))
+
+
+def of_plan(
+    plan: Plan,
+    arguments: Sequence[str],
+    console: Console,
+    *,
+    new: bool,
+    answers: Answers | None = None,
+    lock: Lock | None = None,
+) -> Outcome:
+    """Run a series, or what is left of it, and judge it; the arguments are those of lab.series.command.run_plan.
+
+    Raises:
+        BadInput, LabError: as lab.series.command.run_plan.
+    """
+    folder = command.run_plan(plan, arguments, console, new=new, answers=answers, lock=lock)
+    return Outcome(folder, verdicts.derive_series(folder), record.load(folder), answers)
+
+
+def of_scenario(effective: Effective, arguments: Sequence[str], console: Console, lock: Lock, *, new: bool) -> Outcome:
+    """Run a scenario, or the series of its arms, and judge it, all under the lock of one command.
+
+    Raises:
+        BadInput, LabError: as the two above.
+    """
+    if effective.scenario.arms:
+        return of_plan(arms.plan(effective, ()), arguments, console, new=new, lock=lock)
+    return of_run(effective, arguments, console, lock=lock)
+
+
+def planned(slug: str) -> Effective:
+    """Resolve a scenario, its arms with it.
+
+    Raises:
+        BadInput: something in it is wrong.
+    """
+    effective = resolve(slug)
+    if effective.scenario.arms:
+        arms.plan(effective, ())
+    return effective
+
+
+def all_planned() -> Iterator[Effective]:
+    """Give every scenario, with a twin that is there; what is wrong with any is told at once, when all were read.
+
+    Raises:
+        BadInput: something is.
+    """
+    problems = effectives.misnamed(paths.SCENARIOS)
+    catalogue: dict[str, Effective] = {}
+    for slug in effectives.slugs(paths.SCENARIOS):
+        try:
+            yield catalogue.setdefault(slug, planned(slug))
+        except BadInput as error:
+            problems += error.problems
+    problems += [] if problems else twins.lacking(catalogue)
+    if problems:
+        raise BadInput(problems)

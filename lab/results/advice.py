@@ -1,0 +1,27 @@
+"""The advice on a run: read from its folder; analysis.pages.report.advice computes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from analysis.pages.report import ReportError, advice, record
+from analysis.pages.report.advice import Advice
+from lab import paths
+from lab.errors import BadInput, Problem
+
+
+def of_run(folder: Path) -> Advice:
+    """Give the advice for a run.
+
+    Raises:
+        BadInput: the run was not analysed, or its records cannot be read.
+    """
+    try:
+        run = record.read(folder)
+        if run.ledger["requests"] is None:
+            what = f"the ledger of {paths.shown(folder)} is empty: {'; '.join(run.ledger['lacks'])}"
+            raise BadInput(Problem(what, way_on="advise on a run that came to its end"))
+        # Its tables are read only here.
+        return advice.of_run(run)
+    except ReportError as error:
+        raise BadInput(Problem(str(error))) from None

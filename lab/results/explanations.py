@@ -1,0 +1,58 @@
+"""`connlab explain`: what the user asks for, refused or understood, and the stories of those requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from analysis import story
+from analysis.evidence import manifest
+from analysis.evidence.rawrun import RawRun
+from analysis.story import Explanation, text
+from lab.errors import BadInput, Problem
+
+# More stories than this nobody reads; --request finds any other.
+_WORST_MAX = 100
+
+
+def of_run(folder: Path, request: str | None, worst: str | None) -> Explanation:
+    """Explain a request of a run, or its worst ones.
+
+    Args:
+        folder: the run's.
+        request: its name, such as `k6-1/17`; None for the worst.
+        worst: how many of those; None for one request.
+
+    Raises:
+        BadInput: not exactly one of the two is given, there is no such request, or the manifest cannot be read.
+    """
+    if (request is None) == (worst is None):
+        raise BadInput(
+            Problem("an explanation takes either a request, such as k6-1/17, or how many of the worst, such as 5")
+        )
+    number = 0 if worst is None else _number(worst)
+    try:
+        raw = RawRun(folder, manifest.read(folder))
+        return story.worst(raw, number) if request is None else story.named(raw, request)
+    except (manifest.ManifestError, story.UnknownRequest) as error:
+        raise BadInput(Problem(str(error))) from None
+
+
+def _number(written: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,3}", written) or not 1 <= int(written) <= _WORST_MAX:
+        fault = f"'{written}' is no number of requests: give 1 to {_WORST_MAX}"
+        raise BadInput(Problem(fault, "--worst"))
+    return int(written)
+
+
+def as_json(explanation: Explanation) -> dict[str, Any]:
+    """Give an explanation for a program."""
+    return asdict(explanation)
+
+
+def lines(explanation: Explanation) -> Iterator[str]:
+    """Write an explanation for a reader."""
+    return text.lines(explanation)

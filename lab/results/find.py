@@ -1,0 +1,37 @@
+"""Finds the run that a command names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lab import paths
+from lab.errors import BadInput, Problem
+from lab.run.manifest import FILE
+from lab.scenario.nearest import did_you_mean
+from lab.series.record import FILE as SERIES_FILE
+
+_NO_MANIFEST = "a run's folder does, and without it nothing of a run can be read"
+
+
+def find_run(name: str) -> Path:
+    """Find a run by its folder, by `<scenario>/<run-id>`, or by `<scenario>` for its latest run.
+
+    Raises:
+        BadInput: there is no such run.
+    """
+    results = paths.RESULTS
+    for folder in (Path(name), results / name, results / name / "latest"):
+        if name and (folder / FILE).is_file():
+            return folder.resolve()
+    for folder in (Path(name), results / "series" / name):
+        if name and (folder / SERIES_FILE).is_file():
+            way_on = f"give one of its runs, as {paths.shown(folder / SERIES_FILE)} names them, or make compare MATRIX="
+            raise BadInput(Problem(f"'{name}' is a series of runs", way_on=f"{way_on}{folder.resolve().name}"))
+    for folder in (Path(name), results / name):
+        if name and folder.is_dir():
+            inside = max(folder.glob(f"*/{FILE}"), default=None)
+            way_on = f"give one of the runs in it, such as {paths.shown(inside.parent)}" if inside else _NO_MANIFEST
+            raise BadInput(Problem(f"{paths.shown(folder)} holds no {FILE}", way_on=way_on))
+    known = [folder.parent.name for folder in results.glob("*/latest")]
+    hint = did_you_mean(name, known) or "give the folder that holds manifest.json"
+    raise BadInput(Problem(f"no run at '{name}'" if name else "no run is named", way_on=hint))

@@ -1,0 +1,46 @@
+"""Prints what somebody expected of a run beside what was measured: right, near, or off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from analysis.verdict import guesses
+from analysis.verdict.guesses import Outcome
+from lab.run.manifest import FILE
+
+MARKS = {
+    "right": ("✓ right", "green"),
+    "near": ("≈ near", "cyan"),
+    "off": ("○ off", "yellow"),
+    "skipped": ("- passed", "dim"),
+    "unknown": ("? unknown", "yellow"),
+}
+
+
+def print_run(console: Console, folder: Path, verdict: Mapping[str, Any]) -> None:
+    """Print what was expected of a run; nothing if nobody was asked."""
+    manifest = json.loads((folder / FILE).read_bytes())
+    if not any(one["value"] is not None for one in manifest.get("guesses", [])):
+        return
+    figures = json.loads((folder / "derived" / "figures.json").read_bytes())
+    console.print(Text("your predictions", "bold"))
+    for outcome in guesses.of_run(manifest, verdict, figures):
+        print_one(console, outcome)
+
+
+def print_one(console: Console, one: Outcome) -> None:
+    """Print one answer."""
+    word, style = MARKS[one.mark]
+    yours = "-" if one.guess is None else guesses.written(one.guess, one.unit)
+    measured = "unknown" if one.measured is None else guesses.written(one.measured, one.unit)
+    console.print(Text.assemble((f"{word:<10}", style), one.asks), soft_wrap=True)
+    remark = f" ({one.remark})" if one.remark and one.mark != "skipped" else ""
+    console.print(Text(f"          you: {yours}, measured: {measured}{remark}"), soft_wrap=True)
+    if one.says and one.mark == "off":
+        console.print(Text(f"          {one.says}", "dim"), soft_wrap=True)

@@ -1,0 +1,196 @@
+"""What `connlab list` and `connlab show` tell about scenarios."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lab.run.verdicts import show as show_measured
+from lab.scenario import foreseen
+from lab.scenario.catalogue import CATALOGUE, show_value
+from lab.scenario.effective import Effective
+from lab.scenario.units import format_duration
+from lab.series import arms
+
+# Below this width the knobs' meanings would be columns of single words.
+_WIDE = 120
+_WITH_PATHS = 140
+_WORKSHOP = "workshop"
+
+
+def in_order(scenarios: Iterable[Effective]) -> list[Effective]:
+    """Order them as the experiments are numbered; the workshop's own come last."""
+
+    def key(one: Effective) -> tuple[bool, list[tuple[int, str]], str]:
+        parts = re.findall(r"\d+|\D+", one.scenario.experiment)
+        numbered = [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+        return one.scenario.experiment == _WORKSHOP, numbered, one.slug
+
+    return sorted(scenarios, key=key)
+
+
+def paths_of(variants: Iterable[Effective]) -> list[str]:
+    """Give the path of a scenario, or those of its arms where they differ, as `k6 → nginx → backend`."""
+    return list(dict.fromkeys(" → ".join(one.scenario.path) for one in variants))
+
+
+def summary(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, Any]:
+    """Give one line about a scenario: what `connlab list` shows.
+
+    Args:
+        effective: the scenario with the user's overrides.
+        overrides: these, as `knob=value`.
+
+    Raises:
+        BadInput: its arms cannot be planned.
+    """
+    scenario = effective.scenario
+    variants, repetitions = arms.variants(effective, overrides), scenario.arms.repetitions if scenario.arms else 1
+    # The arms differ in how long their load takes.
+    expected = [foreseen.expected_s(one) for one in variants]
+    return {
+        "scenario": effective.slug,
+        "experiment": scenario.experiment,
+        "title": scenario.title,
+        "paths": paths_of(variants),
+        "load_s": None if None in expected else repetitions * sum(filter(None, expected)),
+        "load_s_min": repetitions * sum(foreseen.least_s(one) for one in variants),
+        "runs": repetitions * len(variants),
+    }
+
+
+def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
+    """Print the scenarios; on a narrow terminal without their paths, for a name must be whole to be copied."""
+    wide = console.width >= _WITH_PATHS
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("scenario", "from", *(["path"] if wide else []), "load", "title"):
+        table.add_column(column, no_wrap=column in ("scenario", "from", "path"), overflow="fold")
+    for one in summaries:
+        path = ["\n".join(one["paths"])] if wide else []
+        table.add_row(one["scenario"], one["experiment"], *path, _load(one), one["title"])
+    console.print(table)
+
+
+def _load(one: dict[str, Any]) -> str:
+    """Say how long a scenario's load takes, or at least takes, in all of its runs together."""
+    runs = f" in {one['runs']} runs" if one["runs"] > 1 else ""
+    seconds = f"at least {one['load_s_min']:.0f} s" if one["load_s"] is None else f"{one['load_s']:.0f} s"
+    return seconds + runs
+
+
+def details(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, Any]:
+    """Give everything about a scenario with its overrides, as `summary`: what `connlab show` shows."""
+    scenario = effective.scenario
+    return summary(effective, overrides) | {
+        "question": scenario.question,
+        "warmup_requests": scenario.warmup.requests,
+        "drain_ms": scenario.drain,
+        "slow_ms": scenario.slow,
+        "knobs": {
+            name: {"value": effective.values[name], "source": effective.source(name)}
+            for name in _relevant_knobs(effective)
+        },
+        "actions": [action.model_dump(by_alias=True) for action in scenario.actions],
+        "preset": effective.preset,
+        "presets": {name: one.model_dump() for name, one in scenario.presets.items()},
+        "published": scenario.published and scenario.published.model_dump(),
+        "arms": dict(scenario.arms.variants) if scenario.arms else {},
+        "predictions": [
+            {
+                **prediction.model_dump(),
+                # Each arm has values of its own.
+                "known": {}
+                if scenario.arms
+                else foreseen.known_before_run(effective, foreseen.names_in(prediction.expression)),
+            }
+            for prediction in scenario.predictions
+        ],
+    }
+
+
+def _relevant_knobs(effective: Effective) -> list[str]:
+    """Give the knobs that have a say in this scenario: of the roles on its path, and of its workload."""
+    workload = effective.scenario.knobs.load.workload
+    return [name for name in effective.on_path() if not _of_other_workload(name, workload)]
+
+
+def _of_other_workload(name: str, workload: str) -> bool:
+    readers = CATALOGUE[name].workloads if name in CATALOGUE else None
+    return readers is not None and workload not in readers
+
+
+def print_details(console: Console, shown: dict[str, Any]) -> None:
+    """Print a scenario: question, effective knobs and predictions with the values that are known before a run."""
+    console.print(Text.assemble((shown["title"], "bold"), f" ({shown['experiment']}, {'; '.join(shown['paths'])})"))
+    console.print(shown["question"])
+    slow = "" if shown["slow_ms"] is None else f", slow above {format_duration(shown['slow_ms'])}"
+    warmup, drain = shown["warmup_requests"], format_duration(shown["drain_ms"])
+    about = "" if shown["load_s"] is None else "about "
+    console.print(f"load {about}{_load(shown)}, warm-up {warmup} requests, drain {drain}{slow}")
+    console.print(_knob_table(shown["knobs"], with_meaning=console.width >= _WIDE))
+    print_actions(console, shown["actions"])
+    print_arms(console, shown["arms"])
+    for name, preset in shown["presets"].items():
+        _print_preset(console, name, preset, in_force=name == shown["preset"])
+    if shown["published"]:
+        _print_published(console, shown["published"])
+    for one in shown["predictions"]:
+        of_arms = f" ({'arm' if len(one['arms']) == 1 else 'arms'} {', '.join(one['arms'])})" if one["arms"] else ""
+        console.print(Text.assemble((one["id"], "bold"), f"{of_arms}: {one['says']}"))
+        console.print(f"    {one['expression']}", soft_wrap=True)
+        for name, value in one["known"].items():
+            console.print(f"    {name} = {show_measured(value)}", style="dim", soft_wrap=True)
+
+
+def print_actions(console: Console, actions: list[dict[str, Any]]) -> None:
+    """Print what the lab does to servers while the load runs."""
+    for action in actions:
+        lasts = "" if action["for"] is None else f" for {format_duration(action['for'])}"
+        when = format_duration(action["at"])
+        console.print(Text.assemble("action ", (f"{action['do']} {action['instance']}", "bold"), f" at {when}{lasts}"))
+
+
+def print_arms(console: Console, arms: Mapping[str, Any]) -> None:
+    """Print what each arm sets."""
+    for name, settings in arms.items():
+        differences = _settings(settings) or "the scenario as it stands"
+        console.print(Text.assemble("arm ", (name, "bold"), f": {differences}"), soft_wrap=True)
+
+
+def _print_preset(console: Console, name: str, preset: dict[str, Any], *, in_force: bool) -> None:
+    knobs = _settings({knob: value for knob, value in preset.items() if knob not in ("says", "arms")})
+    arms = [f"in the arm {arm} {_settings(values)}" for arm, values in preset["arms"].items()]
+    differences = "; ".join(filter(None, (knobs, *arms)))
+    mark = " (in force)" if in_force else ""
+    console.print(Text.assemble("preset ", (name, "bold"), f"{mark}: {differences}"), soft_wrap=True)
+    if preset["says"]:
+        console.print(Text(f"    {preset['says']}", "dim"), soft_wrap=True)
+
+
+def _settings(values: dict[str, Any]) -> str:
+    return ", ".join(f"{knob} = {show_measured(value)}" for knob, value in values.items())
+
+
+def _print_published(console: Console, published: dict[str, Any]) -> None:
+    """Print what was published, and what this lab puts beside it."""
+    if published["says"]:
+        console.print(Text.assemble(("published", "bold"), f": {published['says']}"), soft_wrap=True)
+    for name, expression in published["here"].items():
+        console.print(Text.assemble("    beside it ", (name, "bold"), f": {expression}"), soft_wrap=True)
+
+
+def _knob_table(knobs: dict[str, Any], *, with_meaning: bool) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("knob", "value", "from", *(("meaning",) if with_meaning else ())):
+        table.add_column(column, overflow="fold")
+    for name, knob in knobs.items():
+        meaning = CATALOGUE[name].description if name in CATALOGUE else "sysctl of the role's network namespace"
+        cells = (name, show_value(name, knob["value"]), knob["source"], *((meaning,) if with_meaning else ()))
+        table.add_row(*cells, style="dim" if knob["source"] == "default" else "bold")
+    return table

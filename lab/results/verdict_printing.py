@@ -1,0 +1,40 @@
+"""Prints a run's verdict: the ledger, the predictions, what the evidence lacks, and where it all lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from lab import paths
+from lab.results import ledger
+from lab.results.lacks import Lacks
+from lab.run.verdicts import REPORT_FILE, STYLES, show
+
+
+def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) -> None:
+    """Print what came out.
+
+    The ledger, each prediction with what was measured, what the instruments lack, the verdict, and where it all lies.
+    """
+    from lab.results import guesses_printing  # noqa: PLC0415 # brings the analysis; as in `verdicts.derive`
+
+    lacks = Lacks(verdict.get("problems", []))
+    ledger.print_ledger(console, folder, lacks)
+    for one in verdict["predictions"]:
+        status = (f"{one['status']:<8}", STYLES[one["status"]])
+        console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)
+        for name, value in one["measured"].items():
+            console.print(f"        {name} = {show(value)}", style="dim", soft_wrap=True)
+        if one.get("why"):
+            console.print(f"        why: {lacks.short(one['why'])}", style="yellow", soft_wrap=True)
+    for problem in verdict.get("problems", []):
+        console.print(Text(f"evidence: {problem['instrument']}: {problem['message']}", "yellow"), soft_wrap=True)
+    guesses_printing.print_run(console, folder, verdict)
+    console.print(Text.assemble("verdict: ", (verdict["verdict"], STYLES[verdict["verdict"]])))
+    console.print(f"result: {paths.shown(folder)}", soft_wrap=True)
+    if (folder / REPORT_FILE).is_file():
+        console.print(f"report: {paths.shown(folder / REPORT_FILE)}", soft_wrap=True)

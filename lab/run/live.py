@@ -1,0 +1,197 @@
+"""The live display of a run: redrawn in a terminal, one plain line a second elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from analysis.formatting import counted
+from lab.run.gauges import ClientGauge, Gauges, ServerGauge
+from lab.run.history import SECONDS_KEPT, bars
+
+# Meanings of the k6 error codes that the lab's experiments provoke (k6's own are in lib/netext/httpext/error_codes.go).
+_ERRORS = {
+    "1000": "closed without answer",
+    "1050": "request time-out",
+    "1210": "no connection",
+    "1211": "connect time-out",
+    "1212": "connection refused",
+    "1220": "connection reset",
+}
+_PLAIN_PERIOD_S = 1.0
+_BAR_WIDTH = 24
+# What the columns before the history take.
+_BESIDES_HISTORY = 11 + 9 + 3 * 2 + 1
+_MEANING, _MEANING_NARROW = 34, 27
+_WIDE = 100
+_FEWEST_SECONDS = 5
+_ERRORS_SHOWN = 3
+_STATUS_OFFSET = 1000
+_STATUSES = range(400, 600)
+
+
+class Display:
+    """Shows the phase a run is in, how far it is, and its gauges."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        self._console = console
+        self._title = title
+        self._phase = ""
+        self._phase_began = time.monotonic()
+        self._expected_s: float | None = None
+        self._gauges: Gauges | None = None
+        self._last_plain = 0.0
+        # Between two looks at the gauges the clock goes on, also while a phase keeps this thread busy.
+        self._shown: RenderableType = ""
+        self._live = (
+            Live(console=console, refresh_per_second=4, transient=True, get_renderable=self._drawn)
+            if console.is_terminal
+            else None
+        )
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def phase(self, name: str, expected_s: float | None = None) -> None:
+        """Show that a phase begins; `expected_s` is how long it will take, as far as is known."""
+        self._phase, self._phase_began, self._expected_s = name, time.monotonic(), expected_s
+        self._last_plain = 0.0
+        self.refresh()
+
+    def watch(self, gauges: Gauges | None) -> None:
+        """Show these gauges from now on, or none."""
+        self._gauges = gauges
+
+    def refresh(self) -> None:
+        """Read the gauges and draw, if it is time to."""
+        now = time.monotonic()
+        if not self._live and now - self._last_plain < _PLAIN_PERIOD_S:
+            return
+        self._last_plain = now
+        if self._gauges:
+            self._gauges.refresh()
+        if self._live:
+            self._shown = _table(self._gauges, self._console.width) if self._gauges else ""
+            self._live.refresh()
+        else:
+            self._console.print(self._line(), highlight=False, soft_wrap=True)
+
+    def _elapsed(self) -> str:
+        elapsed_s = time.monotonic() - self._phase_began
+        if self._expected_s is None:
+            return f"{elapsed_s:.0f} s"
+        return f"{elapsed_s:.0f} of about {self._expected_s:.0f} s"
+
+    def _line(self) -> str:
+        parts = [f"{self._title}: {self._phase} {self._elapsed()}"]
+        if self._gauges:
+            parts += [_client(self._gauges.client)]
+            parts += [f"{name}: {_kernel(gauge)}" for name, gauge in self._gauges.kernels.items()]
+        return " · ".join(parts)
+
+    def _drawn(self) -> RenderableType:
+        whole = Table.grid()
+        whole.add_row(Text.assemble((self._title, "bold"), f"  {self._phase}  ", *self._progress()))
+        whole.add_row(self._shown)
+        return whole
+
+    def _progress(self) -> list[str | tuple[str, str]]:
+        elapsed_s, expected_s = time.monotonic() - self._phase_began, self._expected_s
+        if not expected_s:
+            return [f"{elapsed_s:.0f} s"]
+        done = min(_BAR_WIDTH, int(_BAR_WIDTH * elapsed_s / expected_s))
+        left_s = expected_s - elapsed_s
+        left = f"about {left_s:.0f} s left" if left_s >= 0.5 else "longer than expected"  # noqa: PLR2004  rounds to 1
+        return [("━" * done, "green"), ("━" * (_BAR_WIDTH - done), "dim"), f"  {elapsed_s:.0f} s, {left}"]
+
+
+def _client(gauge: ClientGauge) -> str:
+    users, requests = counted(gauge.users, "user"), counted(gauge.requests, "request")
+    text = f"{users}, {requests} ({gauge.asking.per_second:,.0f}/s), {gauge.failed:,} failed"
+    if gauge.errors:
+        text += f": {', '.join(_kinds(gauge))}"
+    return text + (f", {counted(gauge.dropped, 'iteration')} dropped" if gauge.dropped else "")
+
+
+def _kinds(gauge: ClientGauge) -> list[str]:
+    """The most frequent failures, each with k6's code; those of a status are that and 1000."""
+    named = []
+    for code, count in gauge.errors.most_common(_ERRORS_SHOWN):
+        status = int(code) - _STATUS_OFFSET if code.isdecimal() else 0
+        what = f"answered {status}" if status in _STATUSES else f"{_ERRORS.get(code, 'failed')} ({code})"
+        named.append(f"{count:,} {what}")
+    return named
+
+
+def _kernel(gauge: ServerGauge) -> str:
+    parts = []
+    if gauge.limit is not None:
+        full = " full" if gauge.is_full else ""
+        parts = [f"queue {gauge.depth}/{gauge.limit}{full}", counted(gauge.overflows, "overflow")]
+    return ", ".join([*parts, f"{gauge.time_wait} TIME_WAIT"])
+
+
+def _table(gauges: Gauges, width: int) -> Table:
+    """A row for each figure: its name, its value, what that means, and its last seconds, the newest at the right."""
+    meaning = _MEANING if width >= _WIDE else _MEANING_NARROW
+    seconds = max(_FEWEST_SECONDS, min(SECONDS_KEPT, width - meaning - _BESIDES_HISTORY))
+    client, kernels = gauges.client, gauges.kernels
+    until = max(client.asking.newest, *(gauge.waiting.newest for gauge in kernels.values()))
+    table = Table.grid(padding=(0, 2))
+    table.add_column(min_width=11)
+    table.add_column(justify="right", min_width=9)
+    table.add_column(width=meaning, no_wrap=True, overflow="ellipsis")
+    table.add_column(no_wrap=True)
+    table.add_row("", "", "", Text(f"the last {seconds} s".rjust(seconds), "dim"))
+    table.add_row("users", f"{client.users:,}")
+    rate = f"{client.asking.per_second:,.0f}/s"
+    table.add_row("requests", f"{client.requests:,}", rate, _scaled(client.asking.last(seconds, until), "blue"))
+    failed = Text(f"{client.failed:,}", "bold red" if client.failed else "")
+    kinds = _kinds(client)
+    table.add_row("failed", failed, next(iter(kinds), ""), _scaled(client.failing.last(seconds, until), "red"))
+    for kind in kinds[1:]:
+        table.add_row("", "", kind)
+    if client.dropped:
+        table.add_row("dropped", Text(f"{client.dropped:,}", "bold red"), "iterations never begun")
+    for name, gauge in kernels.items():
+        table.add_row(Text(name, "bold"))
+        if gauge.limit is not None:
+            _add_queue(table, gauge, gauge.limit, seconds, until)
+        history = _scaled(gauge.waiting.last(seconds, until), "magenta")
+        table.add_row("  TIME_WAIT", f"{gauge.time_wait:,}", "", history)
+    return table
+
+
+def _add_queue(table: Table, gauge: ServerGauge, limit: int, seconds: int, until: int) -> None:
+    drawn, places = Text(), limit + gauge.queues
+    for value in gauge.filling.last(seconds, until):
+        drawn.append(bars([value], places), "red" if value is not None and value >= places else "green")
+    state = "full: drops new SYNs" if gauge.is_full else f"of {places:,} (limit {limit:,} + {gauge.queues})"
+    table.add_row("  queue", f"{gauge.depth:,}", Text(state, "bold red" if gauge.is_full else ""), drawn)
+    rate = gauge.overflowing.per_second
+    table.add_row(
+        "  overflows",
+        Text(f"{gauge.overflows:,}", "bold red" if gauge.overflows else ""),
+        f"+{rate:,.0f} in a second" if rate else "",
+        _scaled(gauge.overflowing.last(seconds, until), "red"),
+    )
+
+
+def _scaled(values: list[float | None], style: str) -> Text:
+    """Values as bars, the highest being the greatest of them."""
+    most = max([value or 0 for value in values], default=0)
+    return Text(bars(values, most), style if most else "dim")

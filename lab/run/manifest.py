@@ -1,0 +1,240 @@
+"""manifest.json: what was run, on what, with which settings, when, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lab.scenario.effective import Effective, Source
+from lab.scenario.fields import Action, Claim, Published, Tolerance
+from lab.scenario.topology import Topology
+from lab.whole import write_whole
+
+FILE = "manifest.json"
+_RESERVE = ".manifest.reserve"
+_RESERVE_BYTES = 128 << 10
+Status = Literal["running", "complete", "aborted", "failed"]
+PhaseName = Literal["prepare", "warmup", "measure", "drain"]
+Scalar = int | bool | str
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", validate_by_name=True)
+
+
+class Git(_Part):
+    """The state of the repository; null where it is no git repository."""
+
+    commit: str | None = None
+    dirty: bool | None = None
+
+
+class LabVersion(_Part):
+    """The program that made the run."""
+
+    version: str
+    python: str
+
+
+class Host(_Part):
+    """The machine."""
+
+    kernel: str
+    distribution: str
+    cpus: int
+    memory_kb: int
+    docker: str | None = None
+    compose: str | None = None
+
+
+class KnobRecord(_Part):
+    """One knob; durations in milliseconds.
+
+    Attributes:
+        read_back: what the running server, kernel or proxy says the value is; null where none of them can tell.
+    """
+
+    value: Scalar
+    default: Scalar | None
+    source: Source
+    read_back: Scalar | None = None
+
+
+class Listener(_Part):
+    """A listening socket as the kernel describes it; depth and limit in connections."""
+
+    address: str
+    port: int
+    depth: int
+    limit: int
+    drops: int | None = None
+
+
+class Phase(_Part):
+    """A span of the run; Unix epoch in microseconds, the end null while it lasts."""
+
+    name: PhaseName
+    start_us: int
+    end_us: int | None = None
+
+
+class Guess(_Part):
+    """What the person at the terminal expected of one figure, told before the run; null where they passed it over.
+
+    Attributes:
+        prediction: the id of the prediction that the question was taken from.
+        unit: the figure's; empty or `count` for a count.
+    """
+
+    prediction: str
+    figure: str
+    asks: str
+    unit: str
+    value: int | float | None
+
+
+class ActionRecord(_Part):
+    """What the lab did to a server in the measurement; Unix epoch in microseconds, null for what did not come about.
+
+    Attributes:
+        at_ms: when it was to be, from the start of the measurement.
+        for_ms: how long it was to last; null if nothing was said.
+        start_us: just before the engine was asked.
+        down_us: of a restart and a stop: when the server had ended.
+        end_us: when it was done: the server ran on, was ready again, or had ended.
+        exit_code: of a restart and a stop: the server's at that end.
+    """
+
+    do: Literal["pause", "restart", "stop"]
+    instance: str
+    at_ms: int
+    for_ms: int | None = None
+    start_us: int | None = None
+    down_us: int | None = None
+    end_us: int | None = None
+    exit_code: int | None = None
+
+
+class Removed(_Part):
+    """What a container left under a name below raw/ that is no plain file, and the lab therefore removed.
+
+    Attributes:
+        file: its path below the run's folder.
+        was: what it was, such as `a symbolic link`.
+    """
+
+    file: str
+    was: str
+
+
+class Manifest(_Part):
+    """The whole file."""
+
+    model_config = ConfigDict(title="connlab manifest")
+
+    contract: Annotated[Literal["connlab.manifest/1"], Field(alias="schema")] = "connlab.manifest/1"
+    scenario: str
+    title: str | None = None
+    question: str | None = None
+    run: str
+    series: str | None = None
+    cell: str = "default"
+    repetition: int = 1
+    preset: str | None = None
+    by_set: Annotated[
+        bool,
+        Field(description="Whether the scenario with these knobs set is this run: no path or arm besides"),
+    ] = True
+    status: Status = "running"
+    reason: str | None = None
+    command: list[str]
+    started: str
+    ended: str | None = None
+    git: Git = Git()
+    lab: LabVersion
+    images: dict[str, str] = {}
+    host: Host
+    path: list[str]
+    instances: dict[str, list[str]]
+    addresses: dict[str, list[str]] = {}
+    knobs: dict[str, KnobRecord]
+    sysctls: dict[str, dict[str, str | None]] = {}
+    listeners: dict[str, list[Listener]] = {}
+    phases: list[Phase] = []
+    actions: list[ActionRecord] = []
+    exits: dict[str, int | None] = {}
+    removed: list[Removed] = []
+    slow_ms: int | None = None
+    tolerance: Tolerance
+    predictions: list[Claim]
+    published: Published | None = None
+    guesses: list[Guess] = []
+
+    def begin(self, name: PhaseName) -> Phase:
+        """Open a phase now, and close the one before it."""
+        now_us = time.time_ns() // 1000
+        self.end_phase(now_us)
+        self.phases.append(Phase(name=name, start_us=now_us))
+        return self.phases[-1]
+
+    def end_phase(self, now_us: int | None = None) -> None:
+        """Close the open phase, if there is one."""
+        if self.phases and self.phases[-1].end_us is None:
+            self.phases[-1].end_us = now_us or time.time_ns() // 1000
+
+    def finish(self, status: Status, reason: str | None = None) -> None:
+        """Say how the run ended; a run that has ended stays so."""
+        if self.status != "running":
+            return
+        self.end_phase()
+        self.status, self.reason, self.ended = status, reason, utc_now()
+
+    def save(self, folder: Path) -> None:
+        """Write the file; a reader sees the old one or the new one, whole."""
+        write_whole(folder / FILE, self.model_dump_json(by_alias=True, indent=2) + "\n")
+
+
+def reserve(folder: Path) -> None:
+    """Put by the room for a manifest, so that one can still be written when the disk is full."""
+    (folder / _RESERVE).write_bytes(bytes(_RESERVE_BYTES))
+
+
+def release(folder: Path) -> None:
+    """Give the room back, just before the last manifest is written."""
+    (folder / _RESERVE).unlink(missing_ok=True)
+
+
+def load(folder: Path) -> Manifest:
+    """Read a run's manifest.
+
+    Raises:
+        OSError, ValueError: there is none, or it is not one of ours.
+    """
+    return Manifest.model_validate_json((folder / FILE).read_bytes())
+
+
+def utc_now() -> str:
+    """Give the time as the manifest writes it: `2026-01-31T12:00:00Z`."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def knob_records(effective: Effective, defaults: Mapping[str, Scalar]) -> dict[str, KnobRecord]:
+    """Record every knob of the roles on the path with its default and who set it; sysctls have no default here."""
+    return {
+        name: KnobRecord(value=value, default=defaults.get(name), source=effective.source(name))
+        for name, value in effective.on_path().items()
+    }
+
+
+def instances_of(topology: Topology) -> dict[str, list[str]]:
+    """Give the instances by role, as the file has them."""
+    return {str(role): list(instances) for role, instances in topology.instances.items()}
+
+
+def actions_of(actions: list[Action]) -> list[ActionRecord]:
+    """Give what the file says of actions before they are done."""
+    return [ActionRecord(do=one.do, instance=one.instance, at_ms=one.at, for_ms=one.lasts) for one in actions]

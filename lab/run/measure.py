@@ -1,0 +1,117 @@
+"""Warm-up, load and drain: what happens between servers that are ready and the end of the measurement."""
+
+from __future__ import annotations
+
+import time
+
+from analysis.health.limits import K6_EXITS_IN_ORDER
+from lab import parallel
+from lab.engine.compose import collector
+from lab.engine.compose.containers import STOP_GRACE_S, last_words
+from lab.engine.compose.docker import docker
+from lab.engine.compose.watch import Watch
+from lab.errors import LabError
+from lab.run import k6, machine
+from lab.run.actions import Actions
+from lab.run.live import Display
+from lab.run.session import Session
+from lab.run.tail import last_tick_us
+from lab.scenario.topology import TRAFFIC_PORT, collector_of, container_of
+
+_TICK_S = 0.25
+# After max_duration k6 ends its users and writes its summary.
+_END_MARGIN_S = 90
+_DISK_FREE_MIN_BYTES = 64 << 20
+_WARMUP_REQUEST_S = 2
+_SAMPLE_MAX_S = 2
+_SAMPLE_POLL_S = 0.02
+
+
+def warm_up(session: Session) -> None:
+    """Let the last servers of the path serve some requests, one at a time.
+
+    They come from inside each server's own namespace, over loopback: no capture and no client's counter has them. Each
+    connection ends with RST and leaves no TIME_WAIT behind.
+
+    Raises:
+        LabError: a request failed.
+    """
+    scenario, topology = session.effective.scenario, session.topology
+    count = scenario.warmup.requests
+    urls = f"http://127.0.0.1:{TRAFFIC_PORT}{scenario.knobs.load.path}\n" * count
+    timeout_s = 30 + count * _WARMUP_REQUEST_S
+
+    def warm(server: str) -> str:
+        return collector.ask(server, "xargs", "-n", "1", "collector", "http", stdin=urls, timeout_s=timeout_s)
+
+    parallel.each(warm, topology.instances[scenario.path[-1]])
+
+
+def await_start_line(session: Session, watch: Watch) -> None:
+    """Wait until every client stands ready to begin, having sent nothing yet."""
+    k6.wait_ready(session.topology.clients, watch)
+
+
+def load(session: Session, watch: Watch, display: Display) -> str | None:
+    """Let the clients go, act on the servers as the scenario says, and wait until all have come to their end.
+
+    Returns:
+        What spoils the run although it came to an end, or None.
+
+    Raises:
+        LabError: a server or a collector ended, or the disk is full: the rest would prove nothing.
+    """
+    with Actions(session, watch) as actions:
+        fault = _load(session, watch, display, actions)
+        return fault or actions.settle()
+
+
+def _load(session: Session, watch: Watch, display: Display, actions: Actions) -> str | None:
+    clients = session.topology.clients
+    k6.resume(clients)
+    limit_s = session.effective.scenario.knobs.load.max_duration / 1000 + _END_MARGIN_S
+    deadline = time.monotonic() + limit_s
+    while any(watch.exit_code(client) is None for client in clients):
+        _check(session, watch)
+        actions.check()
+        display.refresh()
+        if time.monotonic() > deadline:
+            docker("stop", "--time", str(STOP_GRACE_S), *map(container_of, clients), timeout_s=60)
+            return f"k6 did not come to an end within {limit_s:g} s and was stopped"
+        time.sleep(_TICK_S)
+    bad = [client for client in clients if watch.exit_code(client) not in K6_EXITS_IN_ORDER]
+    return f"{watch.ended(bad[0])}:{last_words(bad[0])}" if bad else None
+
+
+def drain(session: Session, watch: Watch, display: Display) -> None:
+    """Go on watching the sockets after the load, for the scenario's window."""
+    end = time.monotonic() + session.effective.scenario.drain / 1000
+    while (left_s := end - time.monotonic()) > 0:
+        _check(session, watch)
+        display.refresh()
+        time.sleep(min(_TICK_S, left_s))
+
+
+def await_samples(session: Session) -> None:
+    """Wait until each sampler has taken a sample that began after the end of the last phase.
+
+    The window's counters are read off the samples on either side of it. One that is taken amid the warm-up may have a
+    connection as opened and not yet as accepted; and a server that is shut down before the last has no listener in it.
+    A sampler that takes none within the bound is left behind; what it lacks is unknown then.
+    """
+    end_us = session.manifest.phases[-1].end_us or 0
+    deadline = time.monotonic() + _SAMPLE_MAX_S
+    behind = [session.places.collector(instance, "samples.jsonl") for instance in session.topology.all]
+    while (behind := [file for file in behind if last_tick_us(file) <= end_us]) and time.monotonic() < deadline:
+        time.sleep(_SAMPLE_POLL_S)
+
+
+def _check(session: Session, watch: Watch) -> None:
+    watch.check()
+    collectors = [collector_of(instance) for instance in session.topology.all]
+    for service in (*session.topology.servers, *collectors):
+        ended = watch.ended(service)
+        if ended:
+            raise LabError(f"{ended} during the run:{last_words(service)}")
+    if machine.disk_free_bytes(session.raw) < _DISK_FREE_MIN_BYTES:
+        raise LabError(f"the disk is full: less than {_DISK_FREE_MIN_BYTES >> 20} MiB are left at {session.raw}")

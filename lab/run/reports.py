@@ -1,0 +1,96 @@
+"""A run's report and the index of all runs: written by analysis.pages.report, found and opened here."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+from lab import paths
+from lab.errors import BadInput, LabError, Problem
+from lab.run import verdicts
+from lab.run.manifest import FILE
+
+
+def derive(folder: Path) -> dict[str, Any]:
+    """Derive everything from a run's raw files, write its report, and give its verdict.
+
+    Raises:
+        BadInput: the folder is no run's.
+        LabError: captures cannot be read, or what was derived cannot.
+    """
+    verdict = verdicts.derive(folder)
+    write(folder)
+    return verdict
+
+
+def write(folder: Path) -> Path:
+    """Write the report of a run that was analysed, and the index.
+
+    Raises:
+        LabError: what the analysis derived cannot be read.
+    """
+    # It brings duckdb, which a run needs only at its end.
+    from analysis.pages import report  # noqa: PLC0415
+
+    try:
+        page = report.write(folder)
+    except report.ReportError as error:
+        raise LabError(str(error)) from None
+    _write_index(folder)
+    return page
+
+
+def _write_index(folder: Path) -> None:
+    from analysis.pages import report  # noqa: PLC0415 # as above
+
+    if paths.RESULTS in folder.parents:
+        report.write_index(paths.RESULTS)
+
+
+def of_run(folder: Path) -> Path:
+    """Write the report of any run; one that was not analysed, or by another version, is analysed first.
+
+    Raises:
+        BadInput: the folder is no run's.
+        LabError: as `derive`.
+    """
+    from analysis.pages import report  # noqa: PLC0415 # as above
+
+    try:
+        page = report.write(folder)
+    except report.ReportError:
+        verdicts.derive(folder)
+        return write(folder)
+    _write_index(folder)
+    return page
+
+
+def newest() -> Path:
+    """The folder of the run that began last.
+
+    Raises:
+        BadInput: there is none.
+    """
+    found = [path.parent for path in paths.RESULTS.glob(f"*/*/{FILE}") if not path.parent.is_symlink()]
+    if not found:
+        what = f"no run below {paths.shown(paths.RESULTS)}"
+        raise BadInput(Problem(what, way_on="make one: make run SCENARIO=accept-queue-overflow"))
+    return max(found, key=lambda folder: folder.name)
+
+
+def has_screen() -> bool:
+    """Whether a browser would be seen by anybody."""
+    return not sys.platform.startswith("linux") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def show(page: Path) -> bool:
+    """Open a page in the user's browser, if there is one on this screen; say whether there was."""
+    if not has_screen():
+        return False
+    try:
+        return webbrowser.open(page.resolve().as_uri())
+    except webbrowser.Error:
+        return False

@@ -1,0 +1,196 @@
+"""A run, phase by phase: prepare, warm up, measure, drain, stop, derive."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from analysis.evidence import rawfiles
+from lab import paths
+from lab.engine.compose import containers
+from lab.engine.compose.watch import Watch
+from lab.errors import BadInput, Interruption, LabError
+from lab.run import limits, manifest, measure, prepare, rawfolders, reports, verdicts
+from lab.run.gauges import Gauges
+from lab.run.live import Display
+from lab.run.lock import Lock, is_ours, machine_lock
+from lab.run.manifest import Guess
+from lab.run.session import Occasion, Session, open_session, point_latest
+from lab.run.signals import Interrupted, interruptible
+from lab.scenario import foreseen
+from lab.scenario.effective import Effective
+
+_STOP_GRACE_ABORTED_S = 5
+
+
+def run(
+    effective: Effective,
+    command: Sequence[str],
+    console: Console,
+    guesses: Sequence[Guess] = (),
+    lock: Lock | None = None,
+) -> Path:
+    """Run a scenario once and give the folder with everything recorded; containers are gone when this returns.
+
+    Args:
+        effective: what is run.
+        command: the command line.
+        console: where progress is shown.
+        guesses: what somebody expects of it; its manifest keeps them.
+        lock: the machine's lock, where the command holds it for more than this run.
+
+    Raises:
+        BadInput: this machine or its kernel cannot do what is asked.
+        LabError: the lab or the machine failed, or the run was interrupted; what was recorded stays.
+    """
+    limits.check(effective)
+    with machine_lock(f"the run of {effective.slug}", held=lock) as held, interruptible():
+        clear_up_after(held)
+        occasion = Occasion(cell=effective.variant.arm or Occasion.cell, guesses=guesses)
+        session = open_session(effective, command, occasion, held)
+        record(session, console, held, effective.slug)
+        return session.folder
+
+
+def record(session: Session, console: Console, lock: Lock, title: str) -> None:
+    """Take a run from its opened session to its end; whoever calls this holds the machine's lock.
+
+    Raises:
+        BadInput, LabError: as `run`.
+    """
+    with _brought_to_an_end(session, lock):
+        _phases(session, console, title)
+
+
+def clear_up_after(lock: Lock) -> None:
+    """Remove what a run left behind that could not clear up after itself, and let its manifest say so."""
+    containers.remove_all()
+    if lock.dead is None or lock.dead.folder is None:
+        return
+    with contextlib.suppress(OSError, ValueError):
+        folder = _own_folder(lock.dead.folder)
+        left = manifest.load(folder)
+        if left.status == "running" and (left.scenario, left.run) == (folder.parent.name, folder.name):
+            why = f"the lab's process {lock.dead.pid} ended without a word (killed, or the machine went down)"
+            left.finish("aborted", why)
+            left.removed.extend(rawfolders.seal(folder / rawfiles.FOLDER))
+            manifest.release(folder)
+            left.save(folder)
+
+
+def _own_folder(name: str) -> Path:
+    """Give the folder of a run of this checkout, if nobody else can have put anything in its place.
+
+    Args:
+        name: as `Holder.folder` has it.
+
+    Raises:
+        ValueError: it is none: it lies elsewhere, a link leads to it, or other users may write there.
+        OSError: it is not there.
+    """
+    results = paths.RESULTS.resolve()
+    file = results / name / manifest.FILE
+    scenario, run, _ = file.relative_to(results).parts
+    chain = (results, results / scenario, results / scenario / run, file)
+    if file.resolve() != file or not all(is_ours(one.lstat()) for one in chain):
+        raise ValueError(f"{file} is no manifest of this user's")
+    return file.parent
+
+
+@contextlib.contextmanager
+def _brought_to_an_end(session: Session, lock: Lock) -> Iterator[None]:
+    """See to it that, whatever happens, nothing of the run is left running and its manifest says how it ended."""
+    try:
+        yield
+    except BaseException as error:
+        reason = _reason(error)
+        left = _abandon(session)
+        with contextlib.suppress(OSError):
+            session.finish("aborted", "; ".join(filter(None, (reason, left))))
+            if left is None:
+                lock.note()
+        if isinstance(error, BadInput):
+            raise
+        if isinstance(error, Interrupted | LabError | OSError):
+            kind = Interruption if isinstance(error, Interrupted) else LabError
+            told = (f"the run was aborted: {reason}", left, *_what_is_left(session))
+            raise kind("\n".join(filter(None, told))) from error
+        raise
+
+
+def _what_is_left(session: Session) -> Iterator[str]:
+    """Derive what can be derived of a run that broke off, and say where it lies; a run is not lost for this."""
+    yield f"what was recorded stays in {paths.shown(session.folder)}"
+    try:
+        reports.derive(session.folder)
+    except Exception as error:  # noqa: BLE001 # whatever half a run's files make of the analysis, why it broke off matters more
+        yield f"there is no report of it: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+    else:
+        yield f"its report: {paths.shown(session.folder / verdicts.REPORT_FILE)}"
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename or 'the machine'}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def _abandon(session: Session) -> str | None:
+    """Stop and remove in order; each step is tried whatever became of the one before."""
+    with contextlib.suppress(LabError, OSError):
+        containers.stop(session.topology, _STOP_GRACE_ABORTED_S)
+    with contextlib.suppress(LabError, OSError):
+        containers.keep_logs(session.topology, session.raw)
+    with contextlib.suppress(LabError, OSError):
+        session.manifest.exits = containers.exit_codes(session.topology)
+    left = containers.remove_all_or_say()
+    with contextlib.suppress(OSError):
+        session.manifest.removed.extend(rawfolders.seal(session.raw))
+    return left
+
+
+def _phases(session: Session, console: Console, title: str) -> None:
+    scenario, topology = session.effective.scenario, session.topology
+    with Display(console, title) as display, Watch(session.manifest.run) as watch:
+        _begin(session, display, "prepare")
+        prepare.start(session, watch)
+        measure.await_start_line(session, watch)
+        if scenario.warmup.requests:
+            _begin(session, display, "warmup")
+            measure.warm_up(session)
+        _end(session)
+
+        display.watch(Gauges(topology, session.places))
+        _begin(session, display, "measure", foreseen.expected_s(session.effective))
+        fault = measure.load(session, watch, display)
+        _begin(session, display, "drain", scenario.drain / 1000)
+        measure.drain(session, watch, display)
+        _end(session)
+
+        display.watch(None)
+        display.phase("stopping")
+        _close(session, fault)
+    point_latest(session.folder)
+
+
+def _begin(session: Session, display: Display, name: manifest.PhaseName, expected_s: float | None = None) -> None:
+    session.manifest.begin(name)
+    session.save()
+    display.phase(name, expected_s)
+
+
+def _end(session: Session) -> None:
+    session.manifest.end_phase()
+    measure.await_samples(session)
+
+
+def _close(session: Session, fault: str | None) -> None:
+    containers.stop(session.topology, containers.STOP_GRACE_S)
+    containers.keep_logs(session.topology, session.raw)
+    session.manifest.exits = containers.exit_codes(session.topology)
+    containers.remove_all()
+    session.manifest.removed.extend(rawfolders.seal(session.raw))
+    session.finish("failed" if fault else "complete", fault)

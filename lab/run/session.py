@@ -1,0 +1,163 @@
+"""What belongs to one run: its configuration, folder and manifest."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.evidence import rawfiles
+from analysis.evidence.rawfiles import Places
+from lab import paths
+from lab.errors import LabError
+from lab.run import facts, manifest, rawfolders
+from lab.run.lock import Lock
+from lab.run.manifest import Guess, Manifest, Status, actions_of, instances_of, knob_records, utc_now
+from lab.scenario.catalogue import CATALOGUE
+from lab.scenario.effective import Effective
+from lab.scenario.topology import Topology, topology_of
+
+_SAME_SECOND_S = 0.1
+# What a container or another user could write to would be theirs to replace.
+_FOLDER_MODE = 0o755
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """Which run this is: of which series, which cell of it, which repetition; and what somebody expects of it."""
+
+    series: str | None = None
+    cell: str = "default"
+    repetition: int = 1
+    guesses: Sequence[Guess] = ()
+
+
+_ALONE = Occasion()
+
+
+@dataclass(frozen=True)
+class Session:
+    """One run.
+
+    Attributes:
+        folder: results/<scenario>/<run-id>.
+    """
+
+    effective: Effective
+    topology: Topology
+    folder: Path
+    manifest: Manifest
+
+    @property
+    def raw(self) -> Path:
+        """The folder of the raw files, one below it for each instance."""
+        return self.folder / rawfiles.FOLDER
+
+    @property
+    def places(self) -> Places:
+        """Where in it each container writes."""
+        return Places(self.folder)
+
+    def save(self) -> None:
+        """Write the manifest as it stands."""
+        self.manifest.save(self.folder)
+
+    def finish(self, status: Status, reason: str | None = None) -> None:
+        """Write the last manifest; a full disk has room for this one."""
+        self.manifest.finish(status, reason)
+        manifest.release(self.folder)
+        self.save()
+
+
+def open_session(
+    effective: Effective, command: Sequence[str], occasion: Occasion = _ALONE, lock: Lock | None = None
+) -> Session:
+    """Make the run's folders and its first manifest.
+
+    Args:
+        effective: what is run.
+        command: the command line.
+        occasion: which run it is.
+        lock: the machine's lock; it names the folder at once, so that no death leaves a run that seems at work.
+
+    Raises:
+        LabError: they cannot be made, or no engine answers.
+    """
+    topology = topology_of(effective)
+    host, git, version = facts.host(), facts.git_state(), facts.lab_version()
+    folder = _make_folders(paths.RESULTS / effective.slug, topology, occasion)
+    if lock:
+        named = occasion.cell != Occasion.cell
+        lock.note(f"{occasion.cell} r{occasion.repetition:02}" if named else None, folder)
+    scenario = effective.scenario
+    first = Manifest(
+        scenario=effective.slug,
+        title=scenario.title,
+        question=scenario.question,
+        run=folder.name,
+        series=occasion.series,
+        cell=occasion.cell,
+        repetition=occasion.repetition,
+        preset=effective.preset,
+        by_set=scenario.arms is None and effective.variant.path is None,
+        command=list(command),
+        started=utc_now(),
+        git=git,
+        lab=version,
+        host=host,
+        path=list(scenario.path),
+        instances=instances_of(topology),
+        knobs=knob_records(effective, {knob.name: knob.default for knob in CATALOGUE.values()}),
+        actions=actions_of(scenario.actions),
+        slow_ms=scenario.slow,
+        tolerance=scenario.tolerance,
+        predictions=[stated.prediction for stated in effective.predictions],
+        published=effective.published,
+        guesses=list(occasion.guesses),
+    )
+    manifest.reserve(folder)
+    session = Session(effective, topology, folder, first)
+    session.save()
+    return session
+
+
+def _make_folders(parent: Path, topology: Topology, occasion: Occasion) -> Path:
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        folder = make_folder(parent, f"{occasion.cell}-r{occasion.repetition:02}")
+        (folder / rawfiles.FOLDER).mkdir(mode=_FOLDER_MODE)
+        for instance in topology.all:
+            rawfolders.make(Places(folder), instance)
+    except OSError as error:
+        raise LabError(
+            f"{error.filename}: {error.strerror}", way_on="see that results/ is writable, with space left"
+        ) from None
+    return folder
+
+
+def make_folder(parent: Path, name: str) -> Path:
+    """Make a folder named after this second; where it exists, the next second will do."""
+    while True:
+        folder = parent / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{name}"
+        try:
+            folder.mkdir(mode=_FOLDER_MODE)
+        except FileExistsError:
+            time.sleep(_SAME_SECOND_S)
+        else:
+            return folder
+
+
+def point_latest(folder: Path) -> None:
+    """Let `latest` beside a run or a series point at it; relative, so that results/ can be moved."""
+    link = folder.parent / "latest"
+    temporary = folder.parent / f".latest.{os.getpid()}"
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(folder.name)
+    try:
+        temporary.replace(link)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        print(f"connlab: {link} was not set: {error.strerror}", file=sys.stderr)  # noqa: T201 # a run is not lost for it

@@ -1,0 +1,79 @@
+"""What must hold of a scenario's actions, so that each can be done, and does what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+from analysis.formatting import number
+from lab.errors import Problem
+from lab.scenario.effective import Effective
+from lab.scenario.fields import Action
+from lab.scenario.nearest import did_you_mean
+from lab.scenario.topology import topology_of
+from lab.scenario.units import format_duration
+
+
+def action_problems(effective: Effective) -> Iterator[Problem]:
+    """Give everything about the actions that cannot be done; the path is known to be sound."""
+    actions = effective.scenario.actions
+    if not actions:
+        return
+    topology = topology_of(effective)
+    end_ms, knob = _load_ends(effective)
+    for index, action in enumerate(actions):
+        where = effective.where("actions", index, "instance")
+        if action.instance in topology.clients:
+            yield Problem(f"{action.instance} is the load itself", where, f"act on {_either(topology.servers)}")
+        elif action.instance not in topology.servers:
+            hint = did_you_mean(action.instance, topology.servers) or f"the servers are {', '.join(topology.servers)}"
+            yield Problem(f"there is no server '{action.instance}' on the path", where, hint)
+        elif action.do == "restart" and topology.role_of(action.instance) == "gateway":
+            what = "the gateway's records are of one process, so that it cannot be started again within a run"
+            yield Problem(what, where, "pause or stop it")
+        if action.at >= end_ms:
+            what = f"at {format_duration(action.at)} the load is over, {knob}"
+            yield Problem(what, effective.where("actions", index, "at"), "act sooner, or let the load last longer")
+        yield from _duration(effective, index, action)
+    for instance in dict.fromkeys(one.instance for one in actions):
+        yield from _one_after_the_other(effective, instance)
+
+
+def _either(names: list[str]) -> str:
+    return " or ".join(names)
+
+
+def _duration(effective: Effective, index: int, action: Action) -> Iterator[Problem]:
+    where = effective.where("actions", index, "do")
+    if action.do == "pause" and not action.lasts:
+        yield Problem("a pause needs to know for how long", where, "write for: 2s")
+    if action.do == "stop" and action.lasts is not None:
+        yield Problem("a stop lasts until the end of the run", where, "leave 'for' out, or write do: restart")
+
+
+def _one_after_the_other(effective: Effective, instance: str) -> Iterator[Problem]:
+    indices = [index for index, one in enumerate(effective.scenario.actions) if one.instance == instance]
+    indices.sort(key=lambda index: effective.scenario.actions[index].at)
+    for before, after in pairwise(indices):
+        first, second = effective.scenario.actions[before], effective.scenario.actions[after]
+        where = effective.where("actions", after, "at")
+        if first.do == "stop":
+            yield Problem(f"{instance} is stopped before, and stays so", where, "leave one of the two out")
+        elif second.at <= first.at + (first.lasts or 0):
+            yield Problem(f"{instance} is still in another action then", where, "let it end first")
+
+
+def _load_ends(effective: Effective) -> tuple[float, str]:
+    """Give when the load is over at the latest, in ms as far as that is known, and what says so."""
+    # The model is loaded only for scenarios that need it here.
+    from lab.scenario import foreseen  # noqa: PLC0415
+
+    load = effective.scenario.knobs.load
+    if load.workload == "spike":
+        return load.duration, f"by load.duration ({format_duration(load.duration)})"
+    undisturbed = effective.scenario.model_copy(update={"actions": []})
+    expected_s = foreseen.expected_s(replace(effective, scenario=undisturbed))
+    if expected_s is None:
+        return load.max_duration, f"by load.max_duration ({format_duration(load.max_duration)})"
+    return 1000 * expected_s, f"which takes about {number(expected_s)} s"

@@ -1,0 +1,91 @@
+"""The knobs by their full names: what is known about each, and how its value is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lab.scenario.knob_types import DURATION_SCHEMA
+from lab.scenario.knobs import For, Group, Knobs, KnobValue, OfTheLab, Workload
+from lab.scenario.units import format_duration
+
+
+@dataclass(frozen=True)
+class Knob:
+    """What is known about one knob.
+
+    Attributes:
+        default: in milliseconds for a duration.
+        workloads: those that read it; None = all.
+        of_the_lab: no program that runs in the topology reads it.
+    """
+
+    group: str
+    field: str
+    default: KnobValue
+    is_duration: bool
+    description: str
+    workloads: tuple[Workload, ...] | None
+    of_the_lab: bool
+
+    @property
+    def name(self) -> str:
+        """The full name, as scenarios and overrides write it."""
+        return f"{self.group}.{self.field}"
+
+
+def _catalogue() -> Iterator[Knob]:
+    for group, outer in Knobs.model_fields.items():
+        if not (isinstance(outer.annotation, type) and issubclass(outer.annotation, Group)):
+            continue  # kernel: its names are the kernel's, not ours
+        for field, info in outer.annotation.model_fields.items():
+            limits = [item for item in info.metadata if isinstance(item, For)]
+            default: KnobValue = info.default
+            yield Knob(
+                group=group,
+                field=field,
+                default=default,
+                is_duration=DURATION_SCHEMA in info.metadata,
+                description=info.description or "",
+                workloads=limits[0].workloads if limits else None,
+                of_the_lab=any(isinstance(item, OfTheLab) for item in info.metadata),
+            )
+
+
+CATALOGUE: dict[str, Knob] = {knob.name: knob for knob in _catalogue()}
+
+
+def flat(knobs: Knobs) -> dict[str, KnobValue]:
+    """Give every knob's value under its full name; sysctls as `kernel.<role>.<name>`."""
+    values = {knob.name: getattr(getattr(knobs, knob.group), knob.field) for knob in CATALOGUE.values()}
+    return values | {
+        f"kernel.{role}.{name}": value for role, names in knobs.kernel.items() for name, value in names.items()
+    }
+
+
+def show_value(name: str, value: KnobValue) -> str:
+    """Write the value of the knob `name` as a scenario would: `20s`, `true`, `auto`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and name in CATALOGUE and CATALOGUE[name].is_duration:
+        return format_duration(value)
+    return str(value) if value != "" else '""'
+
+
+def environment(knobs: Knobs, group: str) -> dict[str, str]:
+    """Give a group's knobs as a container's environment: `CONNLAB_<FIELD>`, durations as `<n>ms`.
+
+    Those of the lab stay out: how many instances there are, say, is not an instance's business.
+    """
+    values = flat(knobs)
+    return {
+        f"CONNLAB_{knob.field.upper()}": _environment_value(values[knob.name], knob)
+        for knob in CATALOGUE.values()
+        if knob.group == group and not knob.of_the_lab
+    }
+
+
+def _environment_value(value: KnobValue, knob: Knob) -> str:
+    if knob.is_duration:
+        return f"{value}ms"
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

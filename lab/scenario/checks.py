@@ -1,0 +1,184 @@
+"""What must hold between the parts of a scenario, beyond each value's own type and range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lab.errors import Problem
+from lab.scenario import presets, sysctls
+from lab.scenario.action_checks import action_problems
+from lab.scenario.catalogue import CATALOGUE, show_value
+from lab.scenario.effective import Effective
+from lab.scenario.knobs import PROXIES, ROLES
+from lab.scenario.prediction_checks import prediction_problems
+
+STATIC_PAGE = "/static.html"
+_DELAY = "/api/delay"
+# The lines that k6's requests have, less one (k6/lib/slow.js).
+_HEADER_INTERVALS = {"GET": 4, "POST": 6}
+# Tomcat's maxHeaderCount.
+_HEADERS_MAX = 100
+
+
+def problems_of(effective: Effective) -> Iterator[Problem]:
+    """Give everything about the scenario that cannot be run or would silently do nothing."""
+    yield from presets.problems(effective.scenario, effective.document)
+    path_problems = list(_path(effective))
+    yield from path_problems
+    yield from _roles(effective)
+    yield from _workload(effective)
+    yield from _target(effective)
+    yield from _between_knobs(effective)
+    yield from _sysctls(effective)
+    if not path_problems:
+        yield from action_problems(effective)
+        yield from prediction_problems(effective)
+
+
+def _path(effective: Effective) -> Iterator[Problem]:
+    path = effective.scenario.path
+    where = effective.where("path")
+    shown = f"[{', '.join(path)}]"
+    if path[0] != "k6":
+        yield Problem(f"the path {shown} does not begin with k6, the client", where, "write [k6, nginx, backend]")
+    if len(set(path)) < len(path):
+        yield Problem(f"the path {shown} names a role twice", where)
+    elif "k6" in path[1:]:
+        yield Problem(f"in the path {shown} k6 is no server", where)
+    elif sorted(path, key=ROLES.index) != path:
+        yield Problem(
+            f"in the path {shown} the roles do not stand in their order",
+            where,
+            f"write [{', '.join(sorted(path, key=ROLES.index))}]",
+        )
+    elif len(set(path) & set(PROXIES)) > 1:
+        yield Problem(f"the path {shown} has two proxies, and the lab follows requests through one", where)
+
+
+def _roles(effective: Effective) -> Iterator[Problem]:
+    path = effective.scenario.path
+    for knob in effective.asked():
+        parts = knob.split(".")
+        role = parts[1] if parts[0] == "kernel" else parts[0]
+        if role in ROLES and role not in path:
+            what = f"{knob} is set, but {role} is not on the path [{', '.join(path)}]"
+            yield Problem(what, effective.where_knob(knob), f"leave it out, or put {role} on the path")
+
+
+def _workload(effective: Effective) -> Iterator[Problem]:
+    workload = effective.scenario.knobs.load.workload
+    for knob in effective.asked():
+        readers = CATALOGUE[knob].workloads if knob in CATALOGUE else None
+        if readers and workload not in readers:
+            what = f"{knob} is set, but the workload '{workload}' does not read it"
+            yield Problem(what, effective.where_knob(knob), f"it belongs to {' and '.join(readers)}")
+
+
+def _target(effective: Effective) -> Iterator[Problem]:
+    load = effective.scenario.knobs.load
+    if "backend" not in effective.scenario.path:
+        if "gateway" in effective.scenario.path:
+            yield Problem("the gateway has nothing of its own", effective.where("path"), "put backend on the path")
+        elif load.workload == "long_polling":
+            yield Problem(
+                "long_polling needs the backend's waiting room", effective.where("path"), "put backend on the path"
+            )
+        elif load.path != STATIC_PAGE:
+            what = f"without a backend nginx has nothing but its static page, and load.path is {load.path}"
+            yield Problem(
+                what, effective.where_knob("load.path"), f"set load.path to {STATIC_PAGE}, or put backend on the path"
+            )
+    if load.path != _DELAY:
+        for knob in ("load.method", "load.handler_delay", "load.response_bytes"):
+            if effective.source(knob) != "default":
+                yield Problem(
+                    f"{knob} is set, but only {_DELAY} reads it, and load.path is {load.path}",
+                    effective.where_knob(knob),
+                )
+
+
+def _between_knobs(effective: Effective) -> Iterator[Problem]:
+    knobs, at = effective.scenario.knobs, effective.where_knob
+    load, backend = knobs.load, knobs.backend
+    if backend.threads_min_spare > backend.threads_max:
+        what = f"backend.threads_min_spare ({backend.threads_min_spare}) exceeds threads_max ({backend.threads_max})"
+        yield Problem(what, _first_asked(effective, "backend.threads_max", "backend.threads_min_spare"))
+    if load.workload == "long_polling" and backend.token_timeout <= backend.polling_period:
+        what = (
+            f"backend.token_timeout ({_shown(effective, 'backend.token_timeout')}) must exceed backend.polling_period"
+        )
+        yield Problem(
+            f"{what} ({_shown(effective, 'backend.polling_period')}), or every waiting user is abandoned",
+            _first_asked(effective, "backend.polling_period", "backend.token_timeout"),
+        )
+    if load.workload == "long_polling" and backend.instances > 1:
+        what = f"each of {backend.instances} backends has a waiting room of its own, and its places are none in another"
+        yield Problem(what, at("backend.instances"), "run long_polling with one backend")
+    if load.workload == "sequential" and load.instances > 1:
+        yield Problem("the workload 'sequential' is one user's: it runs in one instance", at("load.instances"))
+    if load.workload == "long_polling" and load.users == 1:
+        yield Problem("long_polling ramps up in two halves, and one user has none", at("load.users"))
+    if load.workload not in ("spike", "sequential") and load.users < load.instances:
+        what = f"{load.users} users cannot be shared by {load.instances} instances of k6"
+        yield Problem(what, _first_asked(effective, "load.instances", "load.users"))
+    if load.workload == "spike" and load.max_users < load.instances:
+        what = f"load.max_users ({load.max_users}) cannot be shared by {load.instances} instances of k6"
+        yield Problem(what, _first_asked(effective, "load.instances", "load.max_users"))
+    if load.workload == "slow_clients":
+        yield from _headers(effective)
+    yield from _durations(effective)
+
+
+def _headers(effective: Effective) -> Iterator[Problem]:
+    load = effective.scenario.knobs.load
+    shown = _shown(effective, "load.header_duration")
+    intervals = _HEADER_INTERVALS[load.method]
+    if load.header_duration < intervals * load.header_interval:
+        what = f"a header has {intervals + 1} lines at the least, and at one each"
+        yield Problem(
+            f"{what} {_shown(effective, 'load.header_interval')} it takes longer than load.header_duration ({shown})",
+            _first_asked(effective, "load.header_interval", "load.header_duration"),
+        )
+    # But for the request line and the empty one.
+    headers = load.header_duration // load.header_interval - 1
+    if headers > _HEADERS_MAX:
+        what = f"at one line each {_shown(effective, 'load.header_interval')}, a load.header_duration of {shown} makes"
+        yield Problem(
+            f"{what} {headers:,} headers, and Tomcat refuses a request with more than {_HEADERS_MAX}",
+            _first_asked(effective, "load.header_interval", "load.header_duration"),
+        )
+    if load.request_timeout <= load.header_duration:
+        what = f"load.request_timeout ({_shown(effective, 'load.request_timeout')}) ends a slow client's request before"
+        yield Problem(
+            f"{what} its header is sent, after load.header_duration ({shown})",
+            _first_asked(effective, "load.header_duration", "load.request_timeout"),
+        )
+
+
+def _durations(effective: Effective) -> Iterator[Problem]:
+    load = effective.scenario.knobs.load
+    needed_ms = load.takes_ms(load.own_ms)
+    if needed_ms >= load.max_duration:
+        what = f"the load itself takes {show_value('load.duration', needed_ms)}, and load.max_duration ends it"
+        yield Problem(
+            f"{what} after {_shown(effective, 'load.max_duration')}", effective.where_knob("load.max_duration")
+        )
+    if load.workload == "long_polling" and needed_ms == 0:
+        yield Problem("the ramps of long_polling take no time at all", effective.where_knob("load.ramp_full"))
+
+
+def _sysctls(effective: Effective) -> Iterator[Problem]:
+    for role, names in effective.scenario.knobs.kernel.items():
+        for name, value in names.items():
+            fault = sysctls.fault(name, value)
+            if fault:
+                yield Problem(fault[0], effective.where_knob(f"kernel.{role}.{name}"), fault[1])
+
+
+def _first_asked(effective: Effective, *knobs: str) -> str:
+    """Cite the knob that someone set: of two that disagree, the default is not to blame."""
+    return effective.where_knob(next((knob for knob in knobs if effective.source(knob) != "default"), knobs[0]))
+
+
+def _shown(effective: Effective, knob: str) -> str:
+    return show_value(knob, effective.values[knob])

@@ -1,0 +1,251 @@
+"""The effective configuration of a run: a scenario with the user's overrides, validated as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
+
+from lab import paths
+from lab.errors import BadInput, Problem
+from lab.scenario import document, messages, presets
+from lab.scenario.catalogue import flat
+from lab.scenario.document import Document, Location
+from lab.scenario.fields import Claim, Published, Scenario
+from lab.scenario.knobs import ROLES, KnobValue
+from lab.scenario.nearest import did_you_mean
+from lab.scenario.overrides import Override, knob_location, parse_overrides
+
+Source = Literal["scenario", "set", "preset", "cell", "default"]
+
+_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A prediction, and the place to cite for it."""
+
+    prediction: Claim
+    where: str
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What an arm, or a cell of a matrix, makes of a scenario.
+
+    Attributes:
+        overrides: the knobs that it sets.
+        path: its path, if it has one of its own, with the place to cite.
+        arm: the arm's name.
+        predictions: those that stand in place of the scenario's.
+    """
+
+    overrides: tuple[Override, ...] = ()
+    path: tuple[list[str], str] | None = None
+    arm: str | None = None
+    predictions: tuple[Stated, ...] | None = None
+
+
+AS_WRITTEN = Variant()
+
+
+@dataclass(frozen=True)
+class Effective:
+    """What will be run.
+
+    Attributes:
+        values: every knob's value under its full name; durations in milliseconds.
+        overrides: the preset's, the user's and the variant's; each knob stands once.
+        preset: its name, if one was asked for.
+    """
+
+    slug: str
+    scenario: Scenario
+    values: Mapping[str, KnobValue]
+    document: Document
+    overrides: tuple[Override, ...]
+    variant: Variant = AS_WRITTEN
+    preset: str | None = None
+
+    def source(self, knob: str) -> Source:
+        """Tell who set a knob."""
+        for override in self.overrides:
+            if override.knob == knob:
+                return override.source
+        return "scenario" if knob_location(knob) in self.document.lines else "default"
+
+    @property
+    def predictions(self) -> list[Stated]:
+        """What is predicted of one run of this."""
+        if self.variant.predictions is not None:
+            return list(self.variant.predictions)
+        return [
+            Stated(one.claim(), self.where("predictions", index, "expression"))
+            for index, one in enumerate(self.scenario.predictions)
+            if one.judges(self.variant.arm)
+        ]
+
+    @property
+    def published(self) -> Published | None:
+        """What stands beside a published experiment in one run of this: arms are told together, cells by a matrix."""
+        return None if self.scenario.arms or self.variant is not AS_WRITTEN else self.scenario.published
+
+    def asked(self) -> list[str]:
+        """Give the knobs that the scenario or the user set."""
+        return [knob for knob in self.values if self.source(knob) != "default"]
+
+    def on_path(self) -> dict[str, KnobValue]:
+        """Give the knobs that have a say: all but those of roles that take no part."""
+        absent = set(ROLES) - set(self.scenario.path)
+        return {knob: value for knob, value in self.values.items() if knob.split(".", 1)[0] not in absent}
+
+    def where_knob(self, knob: str) -> str:
+        """Give the place to cite for a knob's value."""
+        return _where(knob_location(knob), self.document, self.overrides)
+
+    def where(self, *location: str | int) -> str:
+        """Give the place to cite for another part of the scenario."""
+        if location == ("path",) and self.variant.path:
+            return self.variant.path[1]
+        return self.document.where(location)
+
+
+def slugs(folder: Path = paths.SCENARIOS) -> list[str]:
+    """Give the names of all scenarios."""
+    return sorted(name for name in _folders(folder) if _SLUG.fullmatch(name))
+
+
+def misnamed(folder: Path = paths.SCENARIOS) -> list[Problem]:
+    """Give a problem for each folder that holds a scenario and cannot be one's name."""
+    what = "a scenario's folder is named in small letters, digits and hyphens"
+    return [
+        Problem(what, paths.shown(folder / name), "rename it")
+        for name in sorted(_folders(folder))
+        if not _SLUG.fullmatch(name)
+    ]
+
+
+def _folders(folder: Path) -> list[str]:
+    return [file.parent.name for file in folder.glob("*/scenario.yaml")]
+
+
+def unchecked(
+    slug: str,
+    overrides: Iterable[str] = (),
+    folder: Path | None = None,
+    variant: Variant = AS_WRITTEN,
+    preset: str | None = None,
+) -> Effective:
+    """Read a scenario and apply a preset, a variant and overrides (`knob=value`); each value is valid by itself.
+
+    What the user sets goes over what the preset sets, and so does what the variant sets. Whether the whole makes sense
+    is for `lab.scenario.resolve`, which commands call.
+
+    Raises:
+        BadInput: a value is not valid; all that were found are listed, with file, line and the nearest valid name.
+    """
+    file = _file(slug, folder or paths.SCENARIOS)
+    parsed = document.parse(file.read_bytes(), paths.shown(file))
+    effective = _validate(slug, parsed, (*parse_overrides(overrides), *variant.overrides), variant)
+    if preset is not None:
+        effective = _with_preset(effective, preset)
+    return effective
+
+
+def _with_preset(effective: Effective, preset: str) -> Effective:
+    over = {override.knob for override in effective.overrides}
+    below = presets.chosen(effective.scenario, effective.document, preset)
+    overrides = (*(one for one in below if one.knob not in over), *effective.overrides)
+    return replace(_validate(effective.slug, effective.document, overrides, effective.variant), preset=preset)
+
+
+def _file(slug: str, folder: Path) -> Path:
+    known = slugs(folder)
+    if not slug:
+        raise BadInput(Problem("no scenario is named", way_on="'connlab list' (make list) shows them"))
+    if slug not in known and (of_experiment := _of_experiment(slug, known, folder)):
+        what = f"'{slug}' is an experiment, and no scenario's name"
+        raise BadInput(Problem(what, way_on=f"its scenarios: {', '.join(of_experiment)}"))
+    if not _SLUG.fullmatch(slug):
+        what = f"'{slug}' is no scenario's name: it holds small letters, digits and hyphens"
+        raise BadInput(Problem(what, way_on=did_you_mean(slug, known)))
+    if slug not in known and (folder / "matrices" / f"{slug}.yaml").is_file():
+        raise BadInput(Problem(f"'{slug}' is a matrix, and no scenario", way_on=f"make matrix MATRIX={slug}"))
+    if slug not in known:
+        hint = did_you_mean(slug, known) or "'connlab list' (make list) shows them"
+        raise BadInput(Problem(f"unknown scenario '{slug}'", way_on=hint))
+    return folder / slug / "scenario.yaml"
+
+
+def _of_experiment(name: str, known: Iterable[str], folder: Path) -> list[str]:
+    """Give the scenarios that reproduce an experiment; its id may be written in small letters."""
+    texts = ((slug, (folder / slug / "scenario.yaml").read_text(errors="replace")) for slug in known)
+    line = re.compile(rf"^experiment: *{re.escape(name)} *$", re.MULTILINE | re.IGNORECASE)
+    return [slug for slug, text in texts if line.search(text)]
+
+
+def _validate(slug: str, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> Effective:
+    if not isinstance(parsed.content, Mapping):
+        raise BadInput(Problem("a scenario is a mapping of keys to values", parsed.where(())))
+    content = _with_overrides(parsed.content, overrides)
+    if variant.path:
+        content["path"] = variant.path[0]
+    try:
+        scenario = Scenario.model_validate(content)
+    except ValidationError as error:
+        found = error.errors()
+        raise BadInput([_problem(finding, parsed, overrides, variant) for finding in found]) from None
+    return Effective(slug, scenario, flat(scenario.knobs), parsed, overrides, variant)
+
+
+def _with_overrides(content: Mapping[str, Any], overrides: tuple[Override, ...]) -> dict[str, Any]:
+    changed = dict(content)
+    for override in overrides:
+        level = changed
+        for key in override.location[:-1]:
+            inner = level.get(str(key), {})
+            if not isinstance(inner, dict):
+                break  # the scenario is wrong here, and validation will say so
+            level[str(key)] = level = dict(inner)
+        else:
+            level[str(override.location[-1])] = override.value
+    return changed
+
+
+def _problem(finding: Any, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
+    location = tuple(part for part in finding["loc"] if part != "[key]")
+    what, way_on = messages.sentence(finding, siblings(Scenario, location))
+    if variant.path and location[:1] == ("path",):
+        return Problem(what, variant.path[1], way_on)
+    return Problem(what, _where(location, parsed, overrides), way_on)
+
+
+def _where(location: Location, parsed: Document, overrides: tuple[Override, ...]) -> str:
+    for override in overrides:
+        if override.location[: len(location)] == location and location not in parsed.lines:
+            return override.where
+        if override.location == location:
+            return override.where
+    return parsed.where(location)
+
+
+def siblings(model: type[BaseModel], location: Location) -> list[str]:
+    """Give the keys that are valid beside the one at `location` in a file of this model."""
+    for part in location[:-1]:
+        inner = _model_of(model, part)
+        if inner is None:
+            continue  # an index into a list of models
+        model = inner
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _model_of(model: type[BaseModel], part: str | int) -> type[BaseModel] | None:
+    field = model.model_fields.get(str(part))
+    if field is None:
+        return None
+    candidates = [field.annotation, *getattr(field.annotation, "__args__", ())]
+    return next((kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel)), None)

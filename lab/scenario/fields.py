@@ -1,0 +1,221 @@
+"""A scenario: the model of `scenarios/<slug>/scenario.yaml`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, WithJsonSchema
+
+from lab.scenario.knob_types import Duration
+from lab.scenario.knobs import ROLES, Group, Knobs, Role
+
+Text = Annotated[str, Field(min_length=1)]
+
+NAME_PATTERN = r"^[a-z0-9]+(-[a-z0-9]+)*$"
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+
+_OF_ARMS = re.compile(r"\barms\.")
+
+Value = bool | int | float | str
+# Knobs by their full names, and `path`. What a value may be is the knob's to say, once it stands in its scenario.
+Settings = Annotated[
+    dict[str, Value | list[str]],
+    Field(description="Knobs by their full names, such as load.keep_alive: false; and path, if it differs"),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {"path": {"type": "array", "items": {"enum": list(ROLES)}, "minItems": 2}},
+            "propertyNames": {"pattern": r"^(path|[a-z0-9]+\..+)$"},
+            "additionalProperties": {"type": ["integer", "boolean", "string", "number"]},
+        }
+    ),
+]
+
+
+class Preset(Group):
+    """The scenario at another size, by a name: what `PRESET=` puts in the place of the scenario's own knobs."""
+
+    # Its knobs stand beside `says`, by their full names, as those of an arm do.
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"propertyNames": {"pattern": r"^(says|arms|[a-z0-9]+\..+)$"}}
+    )
+    __pydantic_extra__: dict[str, Value]
+
+    says: Annotated[Text | None, Field(description="What it is, and why the scenario's own size is another")] = None
+    arms: Annotated[dict[Name, dict[str, Value]], Field(description="What it sets in one arm, by the arm's name")] = (
+        Field(default_factory=dict)
+    )
+
+    @property
+    def knobs(self) -> dict[str, Value]:
+        """What it sets in the scenario as a whole: knobs by their full names."""
+        return self.__pydantic_extra__
+
+
+class Warmup(Group):
+    """Requests before the measurement, one at a time, each on a connection of its own that leaves nothing behind."""
+
+    requests: Annotated[int, Field(ge=0, le=10_000, description="How many; 0 = no warm-up")] = 0
+
+
+class Tolerance(Group):
+    """What a run may leave open and still be judged."""
+
+    unexplained: Annotated[int, Field(ge=0, description="Failed or slow requests without a known cause")] = 0
+
+
+class Claim(Group):
+    """What is said will be measured, fixed before the run."""
+
+    id: Annotated[Name, Field(description="Small letters, digits, hyphens; unique")]
+    says: Annotated[Text, Field(description="The prediction in words")]
+    expression: Annotated[Text, Field(description="The prediction over figures, model and knobs; see docs/figures.md")]
+
+
+class Prediction(Claim):
+    """A scenario's prediction: about each run, about the runs of some arms, or about the arms beside each other."""
+
+    arms: Annotated[
+        Annotated[list[str], Field(min_length=1)] | None, Field(description="The arms whose runs it is about; all")
+    ] = None
+
+    @property
+    def compares_arms(self) -> bool:
+        """Whether it is about the series as a whole, and not about each run."""
+        return bool(_OF_ARMS.search(self.expression))
+
+    def judges(self, arm: str | None) -> bool:
+        """Whether it is about each run of an arm; None stands for a scenario without arms."""
+        return not self.compares_arms and (self.arms is None or arm in self.arms)
+
+    def claim(self) -> Claim:
+        """Give what the records of a run and of a series keep of it."""
+        return Claim(id=self.id, says=self.says, expression=self.expression)
+
+
+class Published(Group):
+    """What was published of this experiment, and the figures of this lab that stand beside it."""
+
+    says: Annotated[Text | None, Field(description="What was published; left out where nothing was")] = None
+    here: Annotated[
+        dict[Text, Text],
+        Field(
+            min_length=1,
+            description="Numbers by their names in words: expressions as in predictions, over arms.<arm>.<figure> where"
+            " there are arms",
+        ),
+    ]
+
+
+class ClaimTest(Group):
+    """What tells whether a published claim holds here: predictions, of which all must be true in a run."""
+
+    borne_out_by: Annotated[list[Name], Field(description="Predictions that the claim makes, too")] = Field(
+        default_factory=list
+    )
+    refuted_by: Annotated[list[Name], Field(description="Predictions that contradict the claim")] = Field(
+        default_factory=list
+    )
+    but: Annotated[Text | None, Field(description="What these predictions leave open of what was published")] = None
+
+
+class Twin(Group):
+    """Where the signal must not show: in an arm, in the twin of another scenario, or, of a healthy one, nowhere."""
+
+    scenario: Annotated[Name | None, Field(description="The scenario whose twin it is; this one")] = None
+    arm: Annotated[Name | None, Field(description="The arm in which the signal does not show")] = None
+    clean: Annotated[
+        list[Name], Field(description="Predictions of one run that are all true where the signal does not show")
+    ] = Field(default_factory=list)
+
+
+class Budget(Group):
+    """What a series may take at most; more is refused before anything starts."""
+
+    cells: Annotated[int, Field(ge=1, le=10_000, description="Cells")] = 100
+    duration: Annotated[Duration, Field(ge=1, description="Expected time of all runs")] = 4 * 3_600_000
+
+
+class Stop(Group):
+    """When a series ends before its last run."""
+
+    failed_in_a_row: Annotated[
+        int, Field(ge=1, le=1000, description="After so many runs in succession that the lab could not complete")
+    ] = 3
+    when: Annotated[
+        Text | None, Field(description="After a run in which this expression holds, such as client.requests.failed > 0")
+    ] = None
+
+
+class Series(Group):
+    """How often and in which order the runs of a series go."""
+
+    repetitions: Annotated[int, Field(ge=1, le=99, description="Runs of each cell, or arm")] = 1
+    seed: Annotated[int, Field(ge=0, le=2**31, description="What the order is shuffled by")] = 1
+    cooldown: Annotated[Duration, Field(ge=0, le=600_000, description="Pause before each run but the first")] = 0
+    stop: Stop = Stop()
+    budget: Budget = Budget()
+
+
+class Arms(Series):
+    """Named variants of the scenario, each repeated, in one series."""
+
+    baseline: Annotated[str | None, Field(description="The arm with which others are compared; the first")] = None
+    variants: Annotated[dict[Name, Settings], Field(min_length=2, description="What differs in each arm, by its name")]
+
+
+class Action(Group):
+    """What the lab does to a server while the load runs."""
+
+    model_config = ConfigDict(validate_by_name=True)
+
+    at: Annotated[Duration, Field(ge=0, description="When, from the start of the measurement")]
+    do: Annotated[
+        Literal["pause", "restart", "stop"],
+        Field(description="pause: no process of it runs for a time; restart: it is stopped and started; stop"),
+    ]
+    instance: Annotated[Text, Field(description="To which server, such as nginx or backend-1")]
+    lasts: Annotated[
+        Duration | None,
+        Field(alias="for", description="How long a pause lasts; how long after its end a restart starts it, 0s"),
+    ] = None
+
+
+class Scenario(Group):
+    """One experiment of the lab."""
+
+    model_config = ConfigDict(title="connlab scenario", validate_by_name=True)
+
+    format: Annotated[Literal[1], Field(alias="schema", description="The version of this format")]
+    title: Annotated[Text, Field(description="The phenomenon, in a few words")]
+    experiment: Annotated[Text, Field(description="Which published experiment this reproduces, such as B1")]
+    question: Annotated[Text, Field(description="What the run answers")]
+    path: Annotated[
+        list[Role],
+        Field(min_length=2, description="The roles from the client to the last server, such as [k6, nginx, backend]"),
+    ]
+    knobs: Annotated[Knobs, Field(description="What differs from the defaults")] = Knobs()
+    warmup: Warmup = Warmup()
+    drain: Annotated[
+        Duration, Field(ge=0, le=600_000, description="How long the sockets are watched after the load")
+    ] = 2_000
+    actions: Annotated[list[Action], Field(description="What the lab does to servers while the load runs")] = Field(
+        default_factory=list
+    )
+    slow: Annotated[
+        Annotated[Duration, Field(ge=1)] | None, Field(description="A request slower than this must have a cause")
+    ] = None
+    tolerance: Tolerance = Tolerance()
+    arms: Annotated[Arms | None, Field(description="Variants to be compared: a run is then a series of runs")] = None
+    presets: Annotated[
+        dict[Name, Preset], Field(description="Other sizes of the scenario, such as the published one, by their names")
+    ] = Field(default_factory=dict)
+    predictions: Annotated[list[Prediction], Field(min_length=1, description="Each gives true, false or unknown")]
+    published: Annotated[
+        Published | None, Field(description="What was published, and which figures stand beside it")
+    ] = None
+    claim: Annotated[ClaimTest | None, Field(description="Which predictions tell whether what was published holds")] = (
+        None
+    )
+    twin: Annotated[Twin | None, Field(description="The healthy twin, and the predictions by which it is clean")] = None

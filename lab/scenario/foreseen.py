@@ -1,0 +1,101 @@
+"""What is known before a run: the knobs, and what the model computes from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from analysis import figures
+from analysis.evidence.manifest import Manifest
+from analysis.evidence.rawrun import RawRun
+from analysis.evidence.window import Window
+from analysis.expressions import parse
+from analysis.expressions.values import Unknown, Value, unknown
+from analysis.figures import Run
+from analysis.health import Evidence
+from lab.scenario import sysctls
+from lab.scenario.effective import Effective
+from lab.scenario.topology import topology_of
+
+_RESPONSES = "model.response_ms.list"
+_WAITING = (_RESPONSES, "model.users_failed")
+
+
+class _Plan(Run):
+    """A run that is to come: it has settings, and no evidence yet to rest on."""
+
+    def resting_on(
+        self, instances: list[str], evidence: dict[Evidence, str], compute: Callable[[Window], Value]
+    ) -> Value:
+        """Compute what rests on the load as if it had been put on in full; nothing else is recorded yet."""
+        del instances
+        if set(evidence) - {Evidence.LOAD}:
+            return unknown("the run is to come")
+        window = self.raw.window
+        return window if isinstance(window, Unknown) else compute(window)
+
+
+def known_before_run(effective: Effective, names: Iterable[str]) -> dict[str, Any]:
+    """Give the value of each of these names that does not depend on measurements; lists as lists.
+
+    A sysctl that the scenario does not set is taken to be what a new network namespace begins with.
+    """
+    plan = _Plan(RawRun(Path(), _manifest(effective)))
+    settled = [name for name in names if name in effective.values or name.startswith("model.")]
+    values = {name: figures.value(plan, name) for name in settled}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if not isinstance(value, Unknown)
+    }
+
+
+def names_in(expression: str) -> tuple[str, ...]:
+    """Give the names in an expression, each once."""
+    return parse(expression).names
+
+
+def expected_s(effective: Effective) -> float | None:
+    """Estimate how long the load takes, in seconds; None where the model does not know who waits and for how long."""
+    told_by_settings = effective.scenario.knobs.load.workload in ("sequential", "long_polling")
+    if not told_by_settings and set(_WAITING) - set(known_before_run(effective, _WAITING)):
+        return None
+    return least_s(effective)
+
+
+def least_s(effective: Effective) -> float:
+    """Estimate how long the load takes at least, in seconds: as expected, or as if nobody waited."""
+    load = effective.scenario.knobs.load
+    if load.workload == "sequential":
+        return max(load.takes_ms(0), load.requests) / 1000
+    if load.workload == "long_polling":
+        backend = effective.scenario.knobs.backend
+        # Who waits in the accept queue is served when the first ones' idle connections end, and k6 waits for that.
+        queued = load.users > backend.max_connections * backend.instances
+        return (load.takes_ms(0) + (backend.keep_alive_timeout if queued else 0)) / 1000
+    known = known_before_run(effective, _WAITING)
+    longest_ms = max(known.get(_RESPONSES) or [0])
+    failing_ms = load.connect_timeout if known.get("model.users_failed") else 0
+    last_ms: int = max(load.own_ms, longest_ms, failing_ms)
+    return load.takes_ms(last_ms) / 1000
+
+
+def _manifest(effective: Effective) -> Manifest:
+    topology = topology_of(effective)
+    defaults = {name: value for name, value in sysctls.IN_A_NEW_NAMESPACE.items() if sysctls.settable(name)}
+    kernel = effective.scenario.knobs.kernel
+    return Manifest.model_validate(
+        {
+            "schema": "connlab.manifest/1",
+            "scenario": effective.slug,
+            "run": "to-come",
+            "status": "complete",
+            "path": list(effective.scenario.path),
+            "instances": {role: list(instances) for role, instances in topology.instances.items()},
+            "knobs": {name: {"value": value} for name, value in effective.on_path().items()},
+            "actions": [{"do": one.do, "instance": one.instance} for one in effective.scenario.actions],
+            "sysctls": {one: defaults | kernel.get(topology.role_of(one), {}) for one in topology.all},
+            "phases": [{"name": "measure", "start_us": 0, "end_us": 1}, {"name": "drain", "start_us": 1, "end_us": 2}],
+        }
+    )

@@ -1,0 +1,168 @@
+"""Puts the questions of a lesson to whoever sits at the terminal, before anything of the run starts."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from rich.console import Console
+from rich.text import Text
+
+from analysis.formatting import counted
+from lab import paths
+from lab.results import listing
+from lab.run.manifest import Guess
+from lab.scenario.catalogue import show_value
+from lab.scenario.effective import Effective
+from lab.series.answers import Answers
+from lab.series.plan import Plan
+from lab.series.record import Choice as Chosen
+from lab.teach import questions, wording
+from lab.teach.questions import Choice, Question
+
+_Answer = TypeVar("_Answer")
+
+_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e\d+)?) ?(ms|s|m|min|%)?")
+_MS_PER = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000}
+_HOW = "A guess will do, and nobody is judged. Enter passes a question over, ? says what is counted, Ctrl-D ends them."
+_NOBODY = "lesson: no terminal, so nobody is asked for a prediction; the run goes as ever"
+
+
+class _NoMore(Exception):
+    """The terminal has ended its input: the questions that are left are passed over."""
+
+
+def before(console: Console, effective: Effective, plan: Plan | None) -> Answers:
+    """Ask what somebody expects of a run, or of a series.
+
+    Args:
+        console: of the terminal.
+        effective: the scenario; of a series, any of its arms.
+        plan: of its arms; None if it has none.
+
+    Returns:
+        One guess for each question; no guesses at all where there is no terminal, or nothing was answered.
+    """
+    if not (sys.stdin.isatty() and console.is_terminal):
+        console.print(_NOBODY, soft_wrap=True)
+        return Answers()
+    numbers, choices = (questions.of_run(effective), []) if plan is None else questions.of_series(plan)
+    if not numbers and not choices:
+        console.print("lesson: the predictions of this scenario have no number to ask for", soft_wrap=True)
+        return Answers()
+    _introduce(console, effective, plan, len(numbers) + len(choices))
+    answers = Answers()
+    try:
+        _ask_all(console, numbers, choices, answers)
+    except _NoMore:
+        console.print()
+    if not answers.given:
+        console.print("No prediction, then: the run shows what happens.\n")
+        return Answers()
+    console.print(f"Written down: {answers.given}. The end of the run, and its report, show what was measured.\n")
+    return answers
+
+
+def _ask_all(console: Console, numbers: Sequence[Question], choices: Sequence[Choice], answers: Answers) -> None:
+    """Fill `answers` in; each question is there from the beginning, so that one that was never reached is shown too."""
+    guesses = [
+        Guess(prediction=one.prediction, figure=one.figure, asks=one.asks, unit=one.unit, value=None) for one in numbers
+    ]
+    for one, guess in zip(numbers, guesses, strict=True):
+        answers.of_arm.setdefault(one.arm, []).append(guess)
+    answers.chosen += [
+        Chosen(prediction=one.prediction, asks=one.asks, arms=list(one.arms), less=one.less, value=None)
+        for one in choices
+    ]
+    arm, number = None, 0
+    for one, guess in zip(numbers, guesses, strict=True):
+        if one.arm != arm:
+            arm = one.arm
+            console.print(Text.assemble("arm ", (str(arm), "bold")))
+        number += 1
+        guess.value = _ask(console, f"{number}. {_with_unit(one)}", one.figure, partial(read_number, unit=one.unit))
+    if choices and arm is not None:
+        console.print(Text("the arms beside each other", "bold"))
+    for choice, chosen in zip(choices, answers.chosen, strict=True):
+        number += 1
+        options = ", ".join(f"{place} {name}" for place, name in enumerate(choice.arms, start=1))
+        asks = f"{number}. {choice.asks} Where is it less: {options}?"
+        chosen.value = _ask(console, asks, choice.asks, partial(read_choice, options=choice.arms))
+
+
+def _introduce(console: Console, effective: Effective, plan: Plan | None, count: int) -> None:
+    scenario = effective.scenario
+    console.print(Text(scenario.title, "bold"))
+    console.print(" ".join(scenario.question.split()))
+    if plan is None:
+        console.print(f"path: {' → '.join(scenario.path)}", style="dim")
+    for name in effective.asked():
+        if plan is None or effective.source(name) != "cell":
+            console.print(f"  {name} = {show_value(name, effective.values[name])}", style="dim", soft_wrap=True)
+    listing.print_actions(console, [action.model_dump(by_alias=True) for action in scenario.actions])
+    if plan is not None and scenario.arms:
+        listing.print_arms(console, scenario.arms.variants)
+    lesson = paths.SCENARIOS / effective.slug / "README.md"
+    if lesson.is_file():
+        console.print(f"the lesson: {paths.shown(lesson)}", style="dim", soft_wrap=True)
+    console.print(f"\nBefore it runs, {counted(count, 'question')}: what do you expect?\n{_HOW}\n", soft_wrap=True)
+
+
+def _with_unit(one: Question) -> str:
+    return f"{one.asks} (in {one.unit}; 1.5s is read too)" if one.unit == "ms" else one.asks
+
+
+def _ask(console: Console, text: str, figure: str, read: Callable[[str], _Answer]) -> _Answer | None:
+    """Ask until the answer can be read, or there is none."""
+    while True:
+        try:
+            said = console.input(f"{text}\n   > ", markup=False).strip()
+        except EOFError:
+            raise _NoMore from None
+        if not said:
+            return None
+        if said == "?":
+            console.print(f"   {wording.meaning(figure)}", style="dim", soft_wrap=True)
+            continue
+        try:
+            return read(said)
+        except ValueError as error:
+            console.print(f"   {error}", style="yellow", soft_wrap=True)
+
+
+def read_number(text: str, unit: str) -> int | float:
+    """Read a number as people write it: `1,000`, `1 000`, and of a duration in ms also `1.5s`.
+
+    Raises:
+        ValueError: it is none; the message says what would be.
+    """
+    plain = re.sub(r"(?<=\d)[,_ ](?=\d{3}(?!\d))", "", text.lower())
+    found = _NUMBER.fullmatch(plain)
+    if found is None:
+        example = "such as 250 or 1.5s" if unit == "ms" else "such as 100"
+        raise ValueError(f"'{text}' is no number; write one, {example}, or Enter to pass")
+    value, given = float(found[1]), found[2]
+    if given == "%" and not unit.startswith("%"):
+        raise ValueError("a number is asked for, not a share")
+    if given in _MS_PER:
+        if unit != "ms":
+            raise ValueError("a number is asked for, not a duration")
+        value *= _MS_PER[given]
+    return int(value) if value.is_integer() else value
+
+
+def read_choice(text: str, options: Iterable[str]) -> str:
+    """Read one of some names, or its place from 1.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    names = list(options)
+    if text in names:
+        return text
+    if text.isdecimal() and 1 <= int(text) <= len(names):
+        return names[int(text) - 1]
+    raise ValueError(f"'{text}' is none of {', '.join(names)}; write its number or name, or Enter to pass")

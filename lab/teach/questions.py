@@ -1,0 +1,147 @@
+"""The questions of a lesson: a few numbers that the scenario's predictions are about, and which arm has more of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from analysis.compare.measurement import arm_word
+from analysis.expressions import parse
+from analysis.expressions.tree import Call, Comparison, Name, Node
+from analysis.expressions.values import Kind
+from analysis.figures.names import find
+from lab.scenario.effective import Effective
+from lab.scenario.fields import Claim
+from lab.series.plan import Plan
+from lab.teach import wording
+
+_MOST = 4
+_MOST_OF_SERIES = 6
+# Functions that compare their first argument with the others.
+_COMPARING = frozenset({"between", "near"})
+# What the ledger leaves open and how sure it is of itself is nobody's to foresee.
+_NOT_ASKED = ("model.", "ledger.", "process.")
+# What the captures say often repeats what another observer said.
+_LAST = frozenset({"flows"})
+
+
+@dataclass(frozen=True)
+class Question:
+    """A number that is asked for.
+
+    Attributes:
+        prediction: the id of the prediction that it is taken from.
+        arm: the arm whose runs it is about; None for all runs.
+    """
+
+    prediction: str
+    figure: str
+    asks: str
+    unit: str
+    arm: str | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """In which of two arms a figure is less.
+
+    Attributes:
+        prediction: the id of the prediction that says so of one of them.
+        less: that one.
+        arms: the two, in the order of their names.
+    """
+
+    prediction: str
+    asks: str
+    less: str
+    arms: tuple[str, str]
+
+
+def of_run(effective: Effective, most: int = _MOST) -> list[Question]:
+    """Give the questions about one run, the most telling first.
+
+    First come figures that a prediction computes from the settings alone: these can be worked out beforehand. What
+    only relates two measured figures comes after them, if it is about another observer. Of an arm, what is said of it
+    in particular comes before what is said of all.
+    """
+    everywhere = {one.id for one in effective.scenario.predictions if one.arms is None}
+    stated = sorted(effective.predictions, key=lambda one: one.prediction.id in everywhere)
+    found: dict[str, Question] = {}
+    candidates = [
+        (one.prediction, name, _is_settled(effective, others))
+        for one in stated
+        for name, others in _compared(parse(one.prediction.expression).tree)
+        if _can_be_asked(effective, name)
+    ]
+    observers: set[str] = set()
+    predictions: set[str] = set()
+    for settled, last in ((True, False), (False, False), (True, True)):
+        for prediction, name, is_settled in candidates:
+            observer = name.partition(".")[0]
+            if is_settled is not settled or (observer in _LAST) is not last or len(found) == most:
+                continue
+            if name in found or prediction.id in predictions or (not settled and observer in observers):
+                continue
+            observers.add(observer)
+            predictions.add(prediction.id)
+            found[name] = Question(prediction.id, name, *wording.question(name), effective.variant.arm)
+    return list(found.values())
+
+
+def of_series(plan: Plan) -> tuple[list[Question], list[Choice]]:
+    """Give the questions about the runs of each arm, and those about the arms beside each other."""
+    choices = [choice for claim in plan.predictions for choice in _choices(claim, plan.cells)]
+    left = max(_MOST_OF_SERIES - len(choices), len(plan.cells))
+    each = max(1, left // len(plan.cells))
+    return [one for planned in plan.cells.values() for one in of_run(planned.effective, each)], choices
+
+
+def _compared(tree: Node) -> Iterator[tuple[str, list[str]]]:
+    """Each name that stands by itself in a comparison, with the names that it is compared with."""
+    for node in tree.walk():
+        if isinstance(node, Comparison):
+            operands: tuple[Node, ...] = node.operands
+            asked: Iterable[Node] = operands
+        elif isinstance(node, Call) and node.function in _COMPARING:
+            operands = node.arguments
+            asked = operands[:1]
+        else:
+            continue
+        for operand in asked:
+            if isinstance(operand, Name):
+                others = [one.text for other in operands if other is not operand for one in _names(other)]
+                yield operand.text, others
+
+
+def _names(node: Node) -> Iterator[Name]:
+    return (one for one in node.walk() if isinstance(one, Name))
+
+
+def _can_be_asked(effective: Effective, name: str) -> bool:
+    if name in effective.values or name.startswith(_NOT_ASKED):
+        return False
+    found = find(name)
+    return found is not None and found[0].kind is Kind.NUMBER
+
+
+def _is_settled(effective: Effective, names: Iterable[str]) -> bool:
+    return all(name in effective.values or name.startswith("model.") for name in names)
+
+
+def _choices(claim: Claim, cells: Iterable[str]) -> Iterator[Choice]:
+    arms = {arm_word(cell): cell for cell in cells}
+    for node in parse(claim.expression).tree.walk():
+        if not isinstance(node, Comparison) or len(node.operands) != 2 or node.signs[0] not in ("<", ">"):  # noqa: PLR2004  two sides
+            continue
+        less, more = node.operands if node.signs[0] == "<" else node.operands[::-1]
+        if not (isinstance(less, Name) and isinstance(more, Name)):
+            continue
+        (one, figure), (other, same) = (_of_arm(less.text), _of_arm(more.text))
+        if figure == same and one in arms and other in arms:
+            first, second = sorted((arms[one], arms[other]))
+            yield Choice(claim.id, wording.question(figure)[0], arms[one], (first, second))
+
+
+def _of_arm(name: str) -> tuple[str, str]:
+    arm, _, figure = name.removeprefix("arms.").partition(".")
+    return arm, figure
