@@ -129,7 +129,7 @@ describe("what the reports say", () => {
     assert.equal(await failure.locator("svg .syn.lost").count(), 5);
     assert.match(await failure.locator("svg").textContent(), /queue 2 \(limit 1\): full/);
     for (const filter of await page.locator(".ladder .filter").allInnerTexts()) {
-      assert.match(filter, /raw\/backend-1\/capture\.pcap[^]*ip\.addr == .* && tcp\.port == /);
+      assert.match(filter, /raw\/backend-1\/collector\/capture\.pcap[^]*ip\.addr == .* && tcp\.port == /);
     }
     await close();
   });
