@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.figures import catalogue
-from analysis.figures.names import FIGURES, Scope, UnknownFigure, check_name, scope
+from analysis.figures.names import FIGURES, Scope, UnknownFigure, check_name, find, scope
 from analysis.figures.run import Run
 
 if TYPE_CHECKING:
@@ -26,4 +26,4 @@ def describe() -> tuple[Figure, ...]:
 
 def value(run: Run, name: str) -> Value:
     """The value of a knob or a figure in a run, unknown with a reason where the evidence does not give one."""
-    return catalogue.value(FIGURES, run, name)
+    return catalogue.value(find, run, name)

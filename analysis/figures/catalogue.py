@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from analysis.figures.run import Run
 
 Compute: TypeAlias = Callable[["Run", Mapping[str, str]], Value]
+Find: TypeAlias = Callable[[str], "tuple[Figure, dict[str, str]] | None"]
 
 # What each part of a pattern can match. Which of these names exist is for analysis.figures.names.
 _ROLE = r"[a-z0-9]+(?:_[a-z0-9]+)*"
@@ -85,11 +86,11 @@ def find(figures: Iterable[Figure], name: str) -> tuple[Figure, dict[str, str]] 
     return None
 
 
-def value(figures: Iterable[Figure], run: Run, name: str) -> Value:
+def value(find: Find, run: Run, name: str) -> Value:
     """The value of a knob or a figure in a run; unknown, with a reason, where the evidence gives none.
 
     Args:
-        figures: those that are known.
+        find: finds a figure by its name, among those that are known.
         run: the run.
         name: of a knob or of one of the figures.
     """
@@ -98,7 +99,7 @@ def value(figures: Iterable[Figure], run: Run, name: str) -> Value:
         if isinstance(knob.value, bool | int | float):
             return knob.value
         return unknown(f"{name} has no value that can be compared")
-    found = find(figures, name)
+    found = find(name)
     if found is None:
         return unknown(f"there is no figure or knob {name}")
     figure, parameters = found

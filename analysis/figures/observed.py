@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from analysis.figures import catalogue, client, flows, gateway, kernel, ledger, model, servers, sysctls
@@ -25,4 +26,9 @@ MODELLED: tuple[Figure, ...] = model.FIGURES
 
 def value(run: Run, name: str) -> Value:
     """The value of a knob or of an observed figure in a run; unknown, with a reason, where the evidence gives none."""
-    return catalogue.value((*MEASURED, *MODELLED), run, name)
+    return catalogue.value(_find, run, name)
+
+
+@lru_cache(maxsize=4096)
+def _find(name: str) -> tuple[Figure, dict[str, str]] | None:
+    return catalogue.find((*MEASURED, *MODELLED), name)
