@@ -11,17 +11,18 @@ _INTRODUCTION = f"""\
 
 <!-- Made by `python -m analysis.account > docs/causes.md`; change the list in analysis/account/causes.py instead. -->
 
-The ledger gives a cause to each request that failed, or was slower than the scenario's bound: the first of this list
-whose proof is on record. A request without one is `{UNEXPLAINED}`; the ledger prints these first and counts them
-against the scenario's tolerance. derived/requests.parquet has each request's `cause` and the `evidence` for it, or what
-is missing.
+The ledger names a cause for each request that failed or was slower than the scenario's bound: the first cause in this
+list that the evidence proves. A request without a proven cause is `{UNEXPLAINED}`. The ledger prints these requests
+first and counts them against the scenario's tolerance. derived/requests.parquet has each request's `cause` and the
+`evidence` for it, or what is missing.
 
-Most proofs include what did not come: an answer, a FIN. A capture that is cut or unreadable cannot prove that. Requests
-whose packets it may lack are `{UNEXPLAINED}`, unless the capture shows all that proves their cause.
+Most proofs include something that did not come, such as an answer or a FIN. A capture that is cut or unreadable cannot
+prove that. If it may lack a request's packets, the request is `{UNEXPLAINED}`, unless the capture shows everything that
+proves its cause.
 
-The cause of a request that waited is its longest proven wait, if the proven waits together cover at least half of its
-time. For a slow request it is also enough if the rest of its time is within the bound for slow ones. Times in the
-evidence count from the beginning of the measurement.
+The cause of a request that waited is its longest proven wait, if all proven waits together make up at least half of its
+time. For a slow request it is also enough if the rest of its time is within the bound for slow requests. Times in the
+evidence count from the start of the measurement.
 
 | cause | what happened | what proves it |
 |---|---|---|

@@ -171,10 +171,10 @@ def _queued_says(prefix: str, part: str) -> str:
 CAUSES = (
     Cause(
         "ephemeral-ports-exhausted",
-        "The client, or the proxy, had no port left for another connection to that server.",
-        "The dial failed with EADDRNOTAVAIL, and by the capture as many connections held a port as"
-        " `net.ipv4.ip_local_port_range` has, those in TIME_WAIT included. The gateway: the same of its dial."
-        " nginx: its error log says so.",
+        "The client or the proxy had no free local port for another connection to this server.",
+        "The dial failed with EADDRNOTAVAIL, and the capture shows that connections held as many ports as"
+        " `net.ipv4.ip_local_port_range` has. Connections in TIME_WAIT count, too. Gateway: the same for its dial."
+        " nginx: its error log reports the error.",
         "outcome = 'failed' AND (((dial_error_kind = 'address-not-available'"
         " OR try_dial_error_kind = 'address-not-available') AND shortage_held >= shortage_ports AND NOT torn)"
         f" OR (try_connect_us IS NULL AND {_logged(99)}))",
@@ -185,9 +185,9 @@ CAUSES = (
     ),
     Cause(
         "connection-refused",
-        "Nothing listened where the client, or the proxy, wanted to connect.",
-        "The dial failed as `refused`, and the server answered its SYN with RST. At a proxy: its connection was"
-        " answered so, or its log says so.",
+        "Nothing listened at the address that the client or the proxy dialled.",
+        "The dial failed as `refused`, and the server answered its SYN with RST. At a proxy: the server answered the"
+        " proxy's connection with RST, or the proxy recorded the refusal.",
         "outcome = 'failed' AND ((dial_error_kind = 'refused' AND flow_refused)"
         f" OR ({_NO_UPSTREAM} AND (up_refused OR try_dial_error_kind = 'refused' OR {_logged(111)})))",
         f"""if(dial_error_kind = 'refused', {_DIAL_FAILED} || '; ' || {_FLOW} || ': the server answered with RST at '
@@ -196,13 +196,12 @@ CAUSES = (
     ),
     Cause(
         "accept-queue-drop",
-        "The server's accept queue was full for each SYN of the client, or of the proxy; or for the last ACK of its"
-        " handshake and all its data.",
-        "The dial timed out, or its request did; none of its SYNs was answered;"
-        " and around each of them the server's kernel counted at"
-        " least as many `TcpExt.ListenOverflows` as SYNs got lost there. Or the SYN was answered, and the server"
-        " never took notice of the ACK and of any data, so that only the client had a connection; and its kernel"
-        " counted overflows. At a proxy: the same of its connection.",
+        "The server's accept queue was full at each SYN of the client or the proxy; or at the last ACK of the"
+        " handshake and at all data after it.",
+        "The dial or its request timed out, no SYN was answered, and around each lost SYN the server's kernel counted"
+        " at least as many `TcpExt.ListenOverflows` as SYNs were lost there. Or the server answered the SYN but never"
+        " reacted to the ACK and to any data, so that only the client had a connection, and the server's kernel"
+        " counted overflows. At a proxy: the same for its connection.",
         f"outcome = 'failed' AND (({_NO_CONNECTION} AND {_overflow('flow')})"
         f" OR ({_NO_UPSTREAM} AND {_overflow('up')})"
         f" OR (status = 0 AND {_unnoticed('flow')}) OR (status IN (502, 504) AND {_unnoticed('up')}))",
@@ -213,11 +212,11 @@ CAUSES = (
     ),
     Cause(
         "accept-queue-reset",
-        "The server's accept queue had room for the SYN and none for the last ACK of the handshake, and the server's"
-        " kernel broke the connection off.",
-        "The client completed the handshake; the server sent a RST after its SYN-ACK, one without ACK as no socket"
-        " sends it, and nothing else; its `net.ipv4.tcp_abort_on_overflow` is 1, and its kernel counted overflows. At a"
-        " proxy: the same of its connection.",
+        "The server's accept queue had room for the SYN but not for the last ACK of the handshake, and the server's"
+        " kernel reset the connection.",
+        "The client completed the handshake. After its SYN-ACK the server sent only a RST, one without ACK, which no"
+        " socket sends. The server's `net.ipv4.tcp_abort_on_overflow` is 1, and its kernel counted overflows. At a"
+        " proxy: the same for its connection.",
         "outcome = 'failed' AND ((status = 0 AND coalesce(flow_aborted, false))"
         " OR (status IN (502, 504) AND coalesce(up_aborted, false)))",
         f"""if(coalesce(flow_aborted, false), {_FLOW} || ': ' || {_aborted_says("flow")},
@@ -225,10 +224,9 @@ CAUSES = (
     ),
     Cause(
         "syn-queue-drop",
-        "The server's queue of half-open connections was full each time the client, or the proxy, sent a SYN.",
-        "The dial timed out, or its request did; none of its SYNs was answered;"
-        " and around each of them the server's kernel counted at"
-        " least as many `TcpExt.TCPReqQFullDrop` as SYNs got lost there. At a proxy: the same of its connection.",
+        "The server's queue of half-open connections was full each time the client or the proxy sent a SYN.",
+        "The dial or its request timed out, no SYN was answered, and around each lost SYN the server's kernel counted"
+        " at least as many `TcpExt.TCPReqQFullDrop` as SYNs were lost there. At a proxy: the same for its connection.",
         f"outcome = 'failed' AND (({_NO_CONNECTION} AND {_crowded_out('flow')})"
         f" OR ({_NO_UPSTREAM} AND {_crowded_out('up')}))",
         f"""if({_NO_CONNECTION}, {_DIAL_FAILED} || '; ' || {_FLOW} || ': ' || {_crowded_out_says("flow")},
@@ -236,11 +234,11 @@ CAUSES = (
     ),
     Cause(
         "connect-timeout",
-        "The client, or the proxy, gave up connecting, and no accept queue was the reason: its SYNs were lost, or"
-        " their answers were.",
-        "The dial timed out, or its request did,"
-        " and around each of its SYNs the server's kernel dropped none; or none of them reached the"
-        " server's capture. At a proxy: the same of its connection.",
+        "The client or the proxy gave up connecting, and a full queue was not the reason: its SYNs or the answers to"
+        " them were lost.",
+        "The dial or its request timed out. Around each of its SYNs the server's kernel dropped none, or none of its"
+        " SYNs reached the server's capture. At a proxy: the server's kernel dropped none around each SYN of its"
+        " connection.",
         f"outcome = 'failed' AND (({_NO_CONNECTION} AND captured"
         f" AND (flow_id IS NULL AND dial_local IS NOT NULL OR {_silent('flow')}))"
         f" OR ({_NO_UPSTREAM} AND {_silent('up')}))",
@@ -252,10 +250,10 @@ CAUSES = (
     ),
     Cause(
         "proxy-connections-exhausted",
-        "The proxy had none of its `worker_connections` left, for the client or for the backend.",
-        "nginx's error log says so of this client's connection; or it says so without naming one, as it does when it"
-        " reuses those of its clients, in the second in which it closed this one without an answer and without a line"
-        " in its access log.",
+        "The proxy had used up its `worker_connections`, so it had none for the client or for the backend.",
+        "nginx's error log says so for this client's connection. When nginx takes connections away from its clients,"
+        " the log names no connection; then nginx closed this one in the same second, without an answer and without a"
+        " line in its access log.",
         "outcome = 'failed' AND (error_text LIKE '%worker_connections are not enough%'"
         " OR (status = 0 AND line_line IS NULL AND exhausted_line IS NOT NULL))",
         f"""coalesce({_LINE} || {_ERROR}, {_FLOW} || ' was closed at ' || moment(flow_close_us)
@@ -264,11 +262,11 @@ CAUSES = (
     ),
     Cause(
         "stale-keepalive",
-        "The request went out on a kept connection that the server had just closed, or was about to.",
-        "The connection was kept; no answer follows the client's last data in the capture; and the server's FIN or RST"
-        " is not later than that, or came at most 50 ms after it, and when the connection had been idle for the"
-        " backend's `keepAliveTimeout`: it closed without having read the request. At a proxy: the same of its"
-        " connection, and it answered 502.",
+        "The request went out on a kept connection that the server had just closed, or was about to close.",
+        "The connection was kept, and in the capture no answer follows the client's last data. The server's FIN or RST"
+        " came before that data; or it came at most 50 ms after, when the connection had been idle for the backend's"
+        " `keepAliveTimeout`, so the server closed without reading the request. At a proxy: the same for its"
+        " connection, and the proxy answered 502.",
         f"({_BROKEN} AND reused AND {_UNANSWERED} AND flow_client_last_data_time_us BETWEEN time_us AND end_us"
         f" AND (flow_close_us <= flow_client_last_data_time_us OR (NOT proxied AND {_idle_too_long('flow')})))"
         " OR (outcome = 'failed' AND status = 502 AND try_status = 502"
@@ -278,10 +276,10 @@ CAUSES = (
     ),
     Cause(
         "reset-by-peer",
-        "The server ended the connection with RST before it answered.",
-        "The connection had been made; the first RST in the capture is the server's, while the request waited. Where"
-        " the server's kernel answered SYNs with cookies, it had also sent data: else it may never have had the"
-        " connection.",
+        "The server reset the connection (RST) before it answered.",
+        "The connection was established, and the first RST in the capture is the server's, sent while the request"
+        " waited. If the server's kernel answered SYNs with cookies, the server had also sent data; otherwise it may"
+        " never have had the connection.",
         f"{_BROKEN} AND flow_established AND NOT flow_perhaps_unknown AND flow_first_rst_by = 'server'"
         " AND flow_first_rst_time_us BETWEEN time_us AND end_us + 1000000",
         f"""{_FLOW} || format(': RST from {{}} at {{}}', flow_to_instance, moment(flow_first_rst_time_us))
@@ -290,9 +288,9 @@ CAUSES = (
     ),
     Cause(
         "closed-without-answer",
-        "The server closed the connection in an orderly way, but without an answer.",
-        "The server's FIN came while the request waited and before the client's, and no data of the server's after the"
-        " request began.",
+        "The server closed the connection in order (FIN), but without an answer.",
+        "The server's FIN came while the request waited and before the client's FIN, and the server sent no data after"
+        " the request began.",
         f"{_BROKEN} AND flow_established AND {_UNANSWERED} AND flow_closed_by = 'server' AND flow_close_kind = 'fin'"
         " AND flow_server_fin_time_us BETWEEN time_us AND end_us + 1000000",
         f"""{_FLOW} || format(': FIN from {{}} at {{}} without an answer', flow_to_instance,
@@ -300,15 +298,15 @@ CAUSES = (
     ),
     Cause(
         "no-live-upstream",
-        "The proxy tried no server: it had left all of them out, because of earlier failures.",
-        "nginx's error log says so of this client's connection, and it answered 502.",
+        "The proxy tried no server: because of earlier failures it had excluded all of them.",
+        "nginx's error log says so for this client's connection, and nginx answered 502.",
         "outcome = 'failed' AND status = 502 AND error_text LIKE '%no live upstreams%'",
         f"{_LINE} || {_ERROR}",
         seen=True,
     ),
     Cause(
         "upstream-timeout",
-        "The proxy waited for the backend as long as its time-outs allow, and answered 504.",
+        "The proxy waited for the backend until its own time-out, and answered 504.",
         "The access line has status 504, and so has its last try.",
         "outcome = 'failed' AND status = 504 AND line_status = 504 AND try_status = 504",
         f"{_LINE} || {_ERROR}",
@@ -316,7 +314,7 @@ CAUSES = (
     ),
     Cause(
         "upstream-failed",
-        "The backend, or the connection to it, broke while the proxy waited for an answer; it answered 502.",
+        "The backend or the connection to it failed while the proxy waited for an answer; the proxy answered 502.",
         "The access line has status 502, and so has its last try.",
         "outcome = 'failed' AND status = 502 AND line_status = 502 AND try_status = 502",
         f"{_LINE} || {_ERROR}",
@@ -324,8 +322,8 @@ CAUSES = (
     ),
     Cause(
         "error-status",
-        "The server answered, and its answer is an error.",
-        "The client has the status; through a proxy, the access line has the same one.",
+        "The server answered with an error status.",
+        "The client has the status. Through a proxy, the access line has the same status.",
         "outcome = 'failed' AND status >= 400 AND (line_line IS NULL AND NOT proxied OR line_status = status)",
         f"""coalesce({_LINE}, {_FLOW} || ': answered at ' || moment(flow_server_last_data_time_us), 'the client')
             || format('; the answer has status {{}}', status)""",
@@ -333,8 +331,8 @@ CAUSES = (
     ),
     Cause(
         "waited-for-a-connection",
-        "The request waited for a connection of its client's pool, or of the gateway's, to become free.",
-        "It went over a connection that was there already, and was blocked before it got that.",
+        "The request waited until a connection in the client's or the gateway's pool was free.",
+        "It used a connection that existed already, and was blocked before it got that connection.",
         f"{_main('pool_us')} OR {_main('up_pool_us')}",
         """if(coalesce(pool_us, 0) >= coalesce(up_pool_us, 0),
                format('blocked for {} of {} before it got dial {}/{}', took(pool_us), took(total_us), instance, dial),
@@ -344,7 +342,7 @@ CAUSES = (
     ),
     Cause(
         "waited-for-syn-retry",
-        "Its connection came about with a later SYN; the earlier ones were lost. No error tells of it.",
+        "Earlier SYNs of its connection were lost, and a later one was answered. No error shows this.",
         "In the capture the connection has more than one SYN, and the answer is to a later one.",
         f"{_main('syn_us')} OR {_main('up_syn_us')}",
         f"""if(coalesce(syn_us, 0) >= coalesce(up_syn_us, 0), {_healed_says("flow", "syn_us")},
@@ -352,26 +350,27 @@ CAUSES = (
     ),
     Cause(
         "waited-for-ack-retry",
-        "The last ACK of its handshake met a full accept queue, and so did its data, until a later copy of that, or the"
-        " ACK of a repeated SYN-ACK, found room. No error tells of it.",
-        "In the capture the client completed the handshake, and the server acknowledged only a later copy of the same"
-        " data, or none of it when it spoke; its kernel counted overflows.",
+        "The last ACK of its handshake and its data met a full accept queue, until a retransmission of the data, or"
+        " the ACK of a repeated SYN-ACK, found room. No error shows this.",
+        "In the capture the client completed the handshake. The server acknowledged only a retransmission of the data,"
+        " or had acknowledged no data when it sent its own. The server's kernel counted overflows.",
         f"{_main('ack_us')} OR {_main('up_ack_us')}",
         f"""if(coalesce(ack_us, 0) >= coalesce(up_ack_us, 0), {_made_late_says("flow", "ack_us")},
                {_UP} || '; ' || {_made_late_says("up", "up_ack_us")})""",
     ),
     Cause(
         "waited-in-accept-queue",
-        "Its connection was complete, and lay in the accept queue until the server accepted it.",
-        "The queue is first in, first out: by the connections that came before it in the capture and by the queue's"
-        " depth at each tick, it was still there at the last tick that counts.",
+        "Its connection was complete and waited in the accept queue until the server accepted it.",
+        "The queue is first in, first out. The connections before it in the capture, and the queue's depth at each"
+        " tick, show that it was still in the queue at the last tick that counts.",
         f"{_main('queue_us')} OR {_main('up_queue_us')}",
         f"""if(coalesce(queue_us, 0) >= coalesce(up_queue_us, 0), {_queued_says("flow", "queue_us")},
                {_UP} || '; ' || {_queued_says("up", "up_queue_us")})""",
     ),
     Cause(
         "waited-for-another-server",
-        "The proxy had tried another server, in vain, before the one that answered. No error tells the client of it.",
+        "The proxy tried another server, without success, before the one that answered. No error shows this to the"
+        " client.",
         "The access line has more than one try.",
         _main("retry_us"),
         """format('the proxy turned to {} at {}, in vain (status {}), and after {} of {} to {}', first_server,
@@ -379,18 +378,18 @@ CAUSES = (
     ),
     Cause(
         "server-paused",
-        "The lab had paused the server, or the backend behind the proxy, while it had the request.",
-        "The manifest's action, as long as the request and it overlap; the connection had been accepted before: no SYN"
-        " of it was lost, and it did not lie in an accept queue.",
+        "The lab paused the server, or the backend behind the proxy, while it had the request.",
+        "The manifest has the pause; only its overlap with the request counts. The connection was accepted before the"
+        " pause: none of its SYNs was lost, and it was not in an accept queue.",
         _main("pause_us"),
         """format('{} was paused for {} of the {} that it took', paused, took(pause_us), took(total_us))""",
         seen=True,
     ),
     Cause(
         "waited-for-a-thread",
-        "It was accepted, and waited for one of the server's threads.",
-        "All threads were busy in every reading while the server had it, or, if there was none, in those before and"
-        " after; what the handler takes on average is not counted as waiting.",
+        "The server had accepted it, and it waited for one of the server's threads.",
+        "All threads were busy in every reading while the server had the request or, if there was no such reading, in"
+        " the readings before and after. The handler's average time does not count as waiting.",
         _main("thread_us"),
         """format('all {} threads were busy in {} while {} had it ({} of {})', threads_max,
             if(scrapes > 0, format('{} of {} readings', saturated, scrapes), 'the readings before and after'),
@@ -398,19 +397,19 @@ CAUSES = (
     ),
     Cause(
         "slow-handler",
-        "The server worked on it for that long.",
-        "It was accepted and there were free threads in every reading before, meanwhile and after; the server's own"
-        " account of its processing time grew by at least half as much. If no reading came meanwhile, what an average"
-        " request took counts. Through a proxy, the proxy timed the backend's part.",
+        "The server's handler worked on it for that long.",
+        "It was accepted, and every reading before, during and after it shows free threads. The server's own counter"
+        " of processing time grew by at least half as much. If no reading falls into the request, the time of an"
+        " average request counts. Through a proxy, the proxy timed the backend's part.",
         _main("handler_us"),
         """format('{} had it for {} of {}, with free threads in all {} readings from before it to after it', server,
             took(handler_us), took(total_us), scrapes + 2)""",
     ),
     Cause(
         "generator-starved",
-        "The answer was on its way or had arrived, and the client was late to take it.",
-        "The server's last data in the capture, or the proxy's line, is that much earlier than the request's end at the"
-        " client, and the machine's processors were not idle in between.",
+        "The answer was on its way or had arrived, and the client was late to read it.",
+        "The server's last data in the capture, or the proxy's line, is that much earlier than the request's end at"
+        " the client, and the machine's processors were not idle in between.",
         f"{_main('lag_us')} AND idle_percent < idle_percent_min",
         """format('the answer left at {}, the client had it {} later ({} of {}); the processors were idle for {:.1f} %',
             moment(left_us), took(lag_us), took(lag_us), took(total_us), idle_percent)""",
