@@ -30,49 +30,49 @@ _INTRODUCTION = """\
 
 <!-- Made by `python -m analysis.figures > docs/figures.md`; change the declarations in analysis/figures/ instead. -->
 
-What a prediction can name: the figures below, and every knob under its own name, durations in ms (`load.users`,
+A prediction can use the figures below, and every knob by its own name, durations in ms (`load.users`,
 `backend.keep_alive_timeout`). `connlab show <scenario>` lists a scenario's knobs.
 
-[data-format.md](data-format.md) defines the *window* over which counters are taken. What makes a figure unknown stands
-[below](#evidence).
+[data-format.md](data-format.md) defines the *window* that counters cover. [Evidence](#evidence) says what makes a
+figure unknown.
 
 ## Parameters
 
-- `<role>`: `k6`, `nginx`, `gateway` or `backend`, or one instance with `_` for `-`, as `backend_1`. A role's counts
-  are the sums over its instances; its maxima are the greatest of any one instance.
+- `<role>`: `k6`, `nginx`, `gateway` or `backend`, or one instance with `_` for `-`, such as `backend_1`. A role's
+  counts are sums over its instances; its maxima are the largest value of any one instance.
 - `<backend>`: `backend` or one of its instances.
-- `<server>`: a role or an instance that others connect to: all of them but `k6`.
+- `<server>`: a role or an instance that others connect to, that is, any except `k6`.
 - `<proxy>`: `nginx` or `gateway`, whichever is on the path.
-- `<Counter>`: a counter of /proc/net/netstat or /proc/net/snmp in the kernel's spelling, as `TcpExt.ListenOverflows`.
+- `<Counter>`: a counter of /proc/net/netstat or /proc/net/snmp by the kernel's name, such as `TcpExt.ListenOverflows`.
 """
 
 _LANGUAGE = """\
 ## Expressions
 
-A prediction is a comparison, or several joined by `and`, `or` and `not`. There are `+ - * / // %`, `== != < <= > >=`
-(chained as in `0 < x <= 5`), `true`, `false`, parentheses, and these functions:
+A prediction is a comparison, or several combined with `and`, `or` and `not`. It may use `+ - * / // %`,
+`== != < <= > >=` (chained as in `0 < x <= 5`), `true`, `false`, parentheses, and these functions:
 
 | function | gives |
 |---|---|
 """
 
 _UNKNOWN = """
-A figure without evidence is *unknown*, and so is what is computed from it, but for logic: `false and unknown` is
-false, `true or unknown` is true. A division by zero is unknown, and so is a value of a list that is too short.
+A figure without evidence is *unknown*, and so is everything computed from it, except in logic: `false and unknown` is
+false, `true or unknown` is true. A division by zero is unknown, and so is `nth` of a list that is too short.
 """
 
 
 _EVIDENCE = """\
 ## Evidence
 
-A figure is unknown if the evidence it rests on is spoilt; `why` in the verdict tells by what. A file of another version
-gives none. Nothing else spoils evidence: late ticks carry their time, and the difference of a counter bears a hole
-between the edges.
+A figure is unknown if its evidence is spoilt; `why` in the verdict gives the reason. A file of another version counts
+as missing. Nothing else spoils evidence: late ticks carry their own time, and a gap between the edges of the window
+does not change a counter's difference.
 
-While the load is in doubt, a prediction is unknown if it names anything but knobs, `sysctl`, `ledger.unexplained` and
-`ledger.identities`: all else, whoever counted it, is of that load.
+If the load is in doubt, a prediction is unknown, unless it uses only knobs, `sysctl`, `ledger.unexplained` and
+`ledger.identities`. All other figures depend on the load.
 
-| evidence | is | is spoilt by |
+| evidence | meaning | spoilt by |
 |---|---|---|
 """
 

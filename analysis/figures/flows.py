@@ -29,63 +29,63 @@ _TICK_SLACK_MS = 50
 # Figure → its meaning, and SQL that counts the connections of a server in the window (account.joins.connections).
 _COUNTS = {
     "total": ("Connections begun.", "count(*)"),
-    "established": ("Connections that came about for the client.", "count(*) FILTER (established)"),
+    "established": ("Connections established as the client sees them.", "count(*) FILTER (established)"),
     "refused": ("Connections that the server answered with RST.", "count(*) FILTER (refused)"),
-    "unanswered": ("Connections whose SYNs nothing answered.", "count(*) FILTER (NOT answered AND NOT refused)"),
+    "unanswered": ("Connections whose SYNs got no answer.", "count(*) FILTER (NOT answered AND NOT refused)"),
     "half_open": (
-        "Connections that the server answered and the client did not complete.",
+        "Connections that the server answered but the client did not complete.",
         "count(*) FILTER (answered AND NOT established)",
     ),
     "healed": (
-        "Connections that came about although SYNs got lost: latency, and no error.",
+        "Connections established although SYNs were lost: the user sees latency, but no error.",
         "count(*) FILTER (established AND syns_lost > 0)",
     ),
-    "syns": ("SYNs, repeated ones included.", "coalesce(sum(syn_count), 0)"),
-    "syn_unanswered": ("SYNs that nothing answered.", "coalesce(sum(syns_lost), 0)"),
+    "syns": ("SYNs, retransmissions included.", "coalesce(sum(syn_count), 0)"),
+    "syn_unanswered": ("SYNs without an answer.", "coalesce(sum(syns_lost), 0)"),
     "syn_healed": (
-        "Those of them after which a later one was answered.",
+        "Unanswered SYNs of connections whose later SYN was answered.",
         "coalesce(sum(syns_lost) FILTER (answered_us IS NOT NULL), 0)",
     ),
     "syn_failed": (
-        "Those of connections that nothing ever answered.",
+        "Unanswered SYNs of connections that never got an answer.",
         "coalesce(sum(syns_lost) FILTER (answered_us IS NULL), 0)",
     ),
-    "syn_retransmissions": ("SYNs sent again.", "coalesce(sum(syn_retransmissions), 0)"),
+    "syn_retransmissions": ("Retransmitted SYNs.", "coalesce(sum(syn_retransmissions), 0)"),
     "synack_retransmissions": (
-        "SYN-ACKs sent again.",
+        "Retransmitted SYN-ACKs.",
         "coalesce(sum(synack_count - 1) FILTER (synack_count > 0), 0)",
     ),
-    "entered": ("Connections that came into the accept queue of the server.", "count(*) FILTER (entered)"),
+    "entered": ("Connections that entered the server's accept queue.", "count(*) FILTER (entered)"),
     # Two processors may each make the connection, and one throws its own away: tcp_v4_syn_recv_sock, own_req.
     "made_at_once": (
         "Connections whose handshake's last ACK and first data came within 50 µs; PassiveOpens may count one twice.",
         "count(*) FILTER (client_first_data_time_us - handshake_ack_time_us < 50)",
     ),
     "perhaps_unknown": (
-        "Connections that may have been made by a SYN cookie, of which nothing tells whether the server ever had them.",
+        "Connections that a SYN cookie may have made; the capture does not show whether the server ever had them.",
         "count(*) FILTER (perhaps_unknown)",
     ),
     "ack_dropped.min": (
-        "Packets after the SYN, the handshake's last ACK and data, that met a full accept queue, at the least.",
+        "Packets after the SYN that met a full accept queue (the handshake's last ACK, and data): the lower bound.",
         "coalesce(sum(ack_dropped_min), 0)",
     ),
-    "ack_dropped.max": ("The same at the most.", "coalesce(sum(ack_dropped_max), 0)"),
+    "ack_dropped.max": ("The same: the upper bound.", "coalesce(sum(ack_dropped_max), 0)"),
     "closed_by_client": ("Connections that the client closed first.", "count(*) FILTER (closed_by = 'client')"),
     "closed_by_server": ("Connections that the server closed first.", "count(*) FILTER (closed_by = 'server')"),
     "reset_by_client": (
-        "Connections of which the client sent the first RST.",
+        "Connections whose first RST came from the client.",
         "count(*) FILTER (first_rst_by = 'client')",
     ),
     "reset_by_server": (
-        "Connections of which the server sent the first RST, refused ones included.",
+        "Connections whose first RST came from the server, refused ones included.",
         "count(*) FILTER (first_rst_by = 'server')",
     ),
     "retransmissions": (
-        "Packets with data sent again, by either side.",
+        "Retransmitted packets with data, from either side.",
         "coalesce(sum(client_retransmissions + server_retransmissions), 0)",
     ),
     "port_reuses": (
-        "Connections between the same two addresses and ports as one before.",
+        "Connections between the same two addresses and ports as an earlier one.",
         "count(*) FILTER (reused_port_of IS NOT NULL)",
     ),
 }  # fmt: skip
@@ -237,7 +237,7 @@ FIGURES: tuple[Figure, ...] = (
         "flows.<server>.syns_of_unanswered.list",
         Kind.LIST,
         "SYNs",
-        "How many each connection had that nothing answered.",
+        "The number of SYNs of each connection that got no answer.",
         _SOURCE,
         _of_connections(_syns_of_unanswered),
     ),
@@ -261,8 +261,8 @@ FIGURES: tuple[Figure, ...] = (
         "flows.<role>.time_wait.min",
         Kind.NUMBER,
         "sockets",
-        "Of one instance: sockets that must be in TIME_WAIT at the window's end, by who closed first, and when, and by"
-        " how many the kernel had no room for (TCPTimeWaitOverflow).",
+        "For one instance: the least number of sockets in TIME_WAIT at the window's end. It follows from which side"
+        " closed first and when, and from how many the kernel had no room for (TCPTimeWaitOverflow).",
         _SOURCE,
         _time_wait("least"),
     ),
@@ -270,8 +270,8 @@ FIGURES: tuple[Figure, ...] = (
         "flows.<role>.time_wait.max",
         Kind.NUMBER,
         "sockets",
-        "Those that may be: the kernel's timer, and the reading of the samples, may be late; and its count has sockets"
-        " in FIN_WAIT2 in it that no process holds.",
+        "The greatest possible number: the kernel's timer and the reading of the samples may be late, and the kernel"
+        " also counts sockets in FIN_WAIT2 that no process holds.",
         _SOURCE,
         _time_wait("most"),
     ),

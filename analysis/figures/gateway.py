@@ -24,9 +24,9 @@ _ACCESS = {Evidence.ACCESS: "access", Evidence.CLOCK: ""}
 # Figure → meaning, and where the level stands in a scrape.
 _LEVELS = {
     "connections.open": ("connections to the backends", ("connections", "open")),
-    "connections.idle": ("of them idle in the pool", ("connections", "idle")),
+    "connections.idle": ("idle connections in the pool", ("connections", "idle")),
     "requests.in_flight": ("requests at the gateway", ("requests", "inFlight")),
-    "requests.waiting": ("of them waiting for a connection to a backend", ("requests", "waiting")),
+    "requests.waiting": ("requests waiting for a connection to a backend", ("requests", "waiting")),
 }
 
 # Figure → meaning, table, and the condition that counts its rows.
@@ -34,7 +34,7 @@ _COUNTS = {
     "connections.opened": ("Connections to the backends that were opened.", "dials", "error_kind IS NULL"),
     "connections.closed": ("Connections to the backends that were closed, by either side.", "closes", "true"),
     "connections.closed_by_peer": (
-        "Those of them whose end by the backend the gateway read before its own; the capture tells who was first.",
+        "Those where the gateway read the backend's close before its own; the capture shows which side was first.",
         "closes",
         "error IS NOT NULL",
     ),
@@ -95,7 +95,7 @@ FIGURES: tuple[Figure, ...] = (
     ),
     _figure(
         "dials.failed_<kind>",
-        "Those that failed in this way, as `client.dials.failed_<kind>`.",
+        "Attempts that failed for this reason, as `client.dials.failed_<kind>`.",
         _DIALS_FILE,
         _count("dials", "error_kind = $kind"),
     ),
@@ -106,7 +106,7 @@ FIGURES: tuple[Figure, ...] = (
         _joined(_REUSED, _ACCESS),
     ),
     *(
-        _figure(f"{name}.max", f"The most {meaning} at once, once a second.", _SCRAPE_FILE, _greatest(path))
+        _figure(f"{name}.max", f"The most {meaning} at once, in readings once a second.", _SCRAPE_FILE, _greatest(path))
         for name, (meaning, path) in _LEVELS.items()
     ),
 )

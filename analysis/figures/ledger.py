@@ -103,7 +103,7 @@ def _figure(pattern: str, meaning: str, compute: Callable[[Run, Mapping[str, str
 FIGURES: tuple[Figure, ...] = (
     _figure(
         "ledger.unexplained",
-        "Requests that failed, or were slower than the scenario's bound, and whose cause nothing proves.",
+        "Requests that failed, or were slower than the scenario's bound, without a proven cause.",
         _by_cause,
     ),
     _figure(
@@ -114,19 +114,19 @@ FIGURES: tuple[Figure, ...] = (
     _figure("ledger.requests.failed", "Requests that failed.", _with_outcome("failed")),
     _figure(
         "ledger.requests.slow",
-        "Requests that succeeded, and took longer than the scenario's bound.",
+        "Requests that succeeded but took longer than the scenario's bound.",
         _with_outcome("slow"),
     ),
     _figure(
         "ledger.dials_without_port",
-        "Dials for which there was no port, of which the capture shows that the whole range was held.",
+        "Dials that found no free port; the capture shows that the whole range was in use.",
         _without_port("k6", {Evidence.DIALS: "k6"}),
     ),
     Figure(
         "ledger.gateway_dials_without_port",
         Kind.NUMBER,
         "",
-        "The same of the gateway's dials.",
+        "The same for the gateway's dials.",
         _SOURCE,
         _without_port("gateway", {Evidence.DIALS: "dials"}),
         of_role="gateway",

@@ -51,8 +51,8 @@ _MEANINGS = {
     Evidence.REQUESTS: "every request of a k6 instance",
     Evidence.DIALS: "every dial of a k6 instance, or of the gateway",
     Evidence.EVENTS: "every event of a k6 instance",
-    Evidence.LOAD: "that the load asked for was put on, when it was asked for",
-    Evidence.CLOCK: "that the wall clock was not set in the window",
+    Evidence.LOAD: "the requested load, at the requested time",
+    Evidence.CLOCK: "a wall clock that was not set in the window",
     Evidence.SCRAPES: "the scrapes of a server, unbroken over the window",
     Evidence.ACCESS: "every line of an access log",
     Evidence.ERRORS: "the error log of a proxy",
@@ -64,32 +64,32 @@ _LOST = "a missing file, header or last line; a corrupt line; fewer records than
 
 _SPOILT_BY = {
     Evidence.COUNTERS: (
-        f"a hole at an edge of more than {limits.EDGE_GAP_PERIODS} periods (and {limits.EDGE_GAP_MS_MIN} ms); samples"
-        " that begin later or end sooner than the window"
+        f"a gap at an edge of more than {limits.EDGE_GAP_PERIODS} periods (and {limits.EDGE_GAP_MS_MIN} ms); samples"
+        " that begin after the window's start or end before its end"
     ),
-    Evidence.TICKS: f"the same; a hole of more than {limits.GAP_PERIODS} periods (and {limits.GAP_MS_MIN} ms)",
+    Evidence.TICKS: f"the same; a gap of more than {limits.GAP_PERIODS} periods (and {limits.GAP_MS_MIN} ms)",
     Evidence.SOCKETS: _HOLE,
     Evidence.PROCESSES: _HOLE,
     Evidence.REQUESTS: _LOST,
     Evidence.DIALS: _LOST,
     Evidence.EVENTS: "a missing file, header or last line; a corrupt line",
     Evidence.LOAD: (
-        "k6's end out of order, or by an exit code other than"
-        f" {' and '.join(map(str, limits.K6_EXITS_IN_ORDER))}; dropped or interrupted iterations; users who never"
-        " asked for anything; users who were to come one after another and came together as the last place of an accept"
-        " queue was taken; connections that k6 closed and its users would have kept, while others asked for one;"
-        f" of a spike's requests less than {limits.ARRIVALS_PERCENT_MIN:g} % begun; processors idle for less than"
+        "k6 did not end in order, or its exit code was not"
+        f" {' or '.join(map(str, limits.K6_EXITS_IN_ORDER))}; dropped or interrupted iterations; users that never sent"
+        " a request; users that should come one after another but came together as the last place of an accept queue"
+        " was taken; connections that k6 closed while others asked for one, although its users would have kept them;"
+        f" less than {limits.ARRIVALS_PERCENT_MIN:g} % of a spike's requests begun; processors idle for less than"
         f" {limits.HOST_IDLE_PERCENT_MIN:g} % of the load while k6 took more than {limits.K6_CPU_SHARE_PERCENT_MAX:g} %"
-        f" of them; more than {limits.LATE_TICKS_PERCENT_MAX:g} % of the ticks beside k6 late by half a period, or a"
-        f" hole in them of more than {limits.GAP_PERIODS} periods (and {limits.GAP_MS_MIN} ms), or none to its end;"
+        f" of them; more than {limits.LATE_TICKS_PERCENT_MAX:g} % of the ticks beside k6 late by half a period, a gap"
+        f" in them of more than {limits.GAP_PERIODS} periods (and {limits.GAP_MS_MIN} ms), or no ticks up to its end;"
         " a clock that was set so that these ticks are in doubt"
     ),
     Evidence.CLOCK: (
-        f"a step of more than {limits.CLOCK_STEP_MS} ms against the monotonic clock: in the window, or where it leaves"
-        " open which ticks enclose that"
+        f"a step of more than {limits.CLOCK_STEP_MS} ms against the monotonic clock, in the window, or outside it if"
+        " that leaves open which ticks enclose the window"
     ),
     Evidence.SCRAPES: _HOLE,
-    Evidence.ACCESS: "a missing file; a corrupt line; the proxy's end by an exit code other than 0",
+    Evidence.ACCESS: "a missing file; a corrupt line; an exit code of the proxy other than 0",
     Evidence.ERRORS: "a missing or unreadable file",
     Evidence.PACKETS: (
         "a missing, damaged or foreign file; an end before the run's; packets that the kernel dropped or nothing can"

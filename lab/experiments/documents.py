@@ -32,26 +32,26 @@ _INTRODUCTION = """\
 
 Made by `make experiments` from the scenarios and from [experiments.jsonl](experiments.jsonl); do not edit it.
 
-Each row is a scenario: what was published, and beside it the same figures of this lab, as the median of its \
-recorded runs with the least and the greatest in parentheses. Absolute times and rates belong to the machine that they \
-were measured on; counts, ratios and the order of things are what is reproduced.
+Each row is a scenario: the published result, and beside it the same figures as this lab measures them: the median of \
+the recorded runs, with minimum and maximum in parentheses. Absolute times and rates depend on the machine; the lab \
+reproduces counts, ratios and the order of values.
 
-The verdict counts runs: `reproduced` where every prediction held, `inconclusive` where evidence was missing or \
-unhealthy, `not` where a prediction was false. Behind those stand the predictions that were not true, with the number \
-of runs. `unexplained` is the greatest number of requests in a run for which the ledger found no cause; `identities` \
-says how many of the ledger's sums agree. A run of a scenario with arms is a series: its sums are over all arms.
+`verdict` counts runs: `reproduced` if every prediction held, `inconclusive` if evidence was missing or unhealthy, \
+`not` if a prediction was false. The predictions that were not true follow in parentheses, with the number of runs. \
+`unexplained` is the largest number of requests in a run for which the ledger found no cause; `identities` says how \
+many of the ledger's identities hold. A run of a scenario with arms is a series; its numbers cover all arms.
 
-A prediction is this lab's own, and may contradict what was published. `claim` says what became of that: in how many \
-of the runs the predictions that the scenario names for it (`claim` in its scenario.yaml) bore it out, or refuted it, \
-and what they leave open.
+A prediction is this lab's own, and may contradict what was published. `claim` says in how many runs the published \
+claim was confirmed or refuted by the predictions that the scenario names for it (`claim` in its scenario.yaml), and \
+what they leave open.
 
-`twin` is where the signal must not show: an arm of the scenario, an arm of another one, another one as a whole, or, \
-of a scenario that is healthy itself, all of it (`twin` in its scenario.yaml). It is clean in the recorded runs in \
-which every prediction held that says so.
+`twin` is the healthy counterpart, which must not show the signal: an arm of the scenario, an arm of another scenario, \
+another scenario as a whole, or `itself` for a scenario that is healthy (`twin` in its scenario.yaml). It is clean in \
+a recorded run if all predictions that say so held.
 
-`make record SCENARIO=<slug> RUNS=10` (or `SCENARIO=all`) records runs until there are so many. Runs of an earlier \
-version of a scenario, with other knobs or predictions, do not count: a prediction that a run refuted and that was \
-changed for it, say, begins anew. `earlier` has the verdicts of those.
+`make record SCENARIO=<slug> RUNS=10` (or `SCENARIO=all`) records runs until there are that many. Runs of an earlier \
+version of a scenario, with other knobs or predictions, do not count. If a run refutes a prediction and the prediction \
+is then changed, counting starts again. `earlier` has the verdicts of the runs that no longer count.
 """
 
 
@@ -180,10 +180,10 @@ def _claim(effective: Effective, counting: Sequence[Line]) -> str:
     if claim is None or not counting:
         return ""
     names = {*claim.borne_out_by, *claim.refuted_by}
-    # Of an arm's runs a prediction stands as <arm>/<id>.
+    # A prediction about an arm's runs is named <arm>/<id>.
     open_ = [names & {name.rsplit("/", 1)[-1] for name in (*line.false, *line.unknown)} for line in counting]
     told = sum(not each for each in open_)
-    return f"{'refuted' if claim.refuted_by else 'borne out'} in {told} of {len(counting)}"
+    return f"{'refuted' if claim.refuted_by else 'confirmed'} in {told} of {len(counting)}"
 
 
 def _but(effective: Effective) -> str:

@@ -51,7 +51,7 @@ def _claim_problems(effective: Effective, predictions: Collection[str]) -> Itera
         return
     if bool(claim.borne_out_by) == bool(claim.refuted_by):
         yield Problem(
-            "a claim is either borne out or refuted by predictions",
+            "a claim names either predictions that confirm it or predictions that refute it",
             effective.where("claim"),
             "write borne_out_by or refuted_by",
         )

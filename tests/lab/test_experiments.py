@@ -388,7 +388,7 @@ def test_lines_of_an_earlier_version_do_not_count_and_are_told(effective: Make) 
     assert rows(one := effective(text=MINIMAL + PUBLISHED), line(one, 5), *old)[7] == told
 
 
-@pytest.mark.parametrize(("key", "word"), [("borne_out_by", "borne out"), ("refuted_by", "refuted")])
+@pytest.mark.parametrize(("key", "word"), [("borne_out_by", "confirmed"), ("refuted_by", "refuted")])
 def test_a_claim_is_counted_by_the_predictions_that_speak_of_it(effective: Make, key: str, word: str) -> None:
     claim = f"claim:\n  {key}: [served]\n  but: with fewer users\n"
     one = effective(text=MINIMAL + PUBLISHED + claim)
@@ -402,8 +402,8 @@ def test_a_claim_is_counted_by_the_predictions_that_speak_of_it(effective: Make,
     ("claim", "message"),
     [
         ("borne_out_by: [nobody]", "no prediction is named 'nobody'"),
-        ("borne_out_by: [served]\n  refuted_by: [served]", "either borne out or refuted"),
-        ("but: it is small", "either borne out or refuted"),
+        ("borne_out_by: [served]\n  refuted_by: [served]", "either predictions that confirm it"),
+        ("but: it is small", "either predictions that confirm it"),
     ],
 )
 def test_a_claim_that_nothing_can_tell_is_refused(effective: Make, claim: str, message: str) -> None:
