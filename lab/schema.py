@@ -8,9 +8,10 @@ from typing import Any
 
 from lab import paths
 from lab.experiments.lines import Line
+from lab.reading.units import DURATION_PATTERN, format_duration
+from lab.roles.declaration import Role
 from lab.run.manifest import Manifest
 from lab.scenario.fields import Scenario
-from lab.scenario.units import DURATION_PATTERN, format_duration
 from lab.series.matrix_file import Matrix
 from lab.series.record import Series
 
@@ -22,6 +23,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     return {
         "scenario.schema.json": {"$schema": _DIALECT, **_with_units(Scenario.model_json_schema())},
         "matrix.schema.json": {"$schema": _DIALECT, **_with_units(Matrix.model_json_schema())},
+        "role.schema.json": {"$schema": _DIALECT, **_with_units(Role.model_json_schema())},
         "manifest.schema.json": {"$schema": _DIALECT, **Manifest.model_json_schema(mode="serialization")},
         "experiment.schema.json": {"$schema": _DIALECT, **Line.model_json_schema(mode="serialization")},
         "series.schema.json": {"$schema": _DIALECT, **Series.model_json_schema(mode="serialization")},

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from lab import paths
 from lab.errors import BadInput, Problem
+from lab.reading.nearest import did_you_mean
 from lab.results import find
 from lab.run.manifest import FILE as MANIFEST_FILE
 from lab.scenario import effective
-from lab.scenario.nearest import did_you_mean
 from lab.series import matrix_file, record
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from analysis.figures.estimate import Bounds, Check, Client, Estimate
 from analysis.formatting import counted
 from analysis.model.ladder import INITIAL_TIMEOUT_MS, TIMEOUT_MAX_MS
 from lab.errors import BadInput, ExitCode, Problem
+from lab.reading.nearest import did_you_mean
+from lab.reading.units import format_duration, parse_duration
 from lab.scenario import sysctls
-from lab.scenario.nearest import did_you_mean
-from lab.scenario.units import format_duration, parse_duration
 
 WIDTH = 100
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from lab import paths
 from lab.errors import BadInput, Problem
+from lab.reading.nearest import did_you_mean
 from lab.run.manifest import FILE
-from lab.scenario.nearest import did_you_mean
 from lab.series.record import FILE as SERIES_FILE
 
 _NO_MANIFEST = "a run's folder does, and without it nothing of a run can be read"

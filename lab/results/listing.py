@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lab.reading.units import format_duration
 from lab.run.verdicts import show as show_measured
 from lab.scenario import foreseen
 from lab.scenario.catalogue import CATALOGUE, show_value
 from lab.scenario.effective import Effective
-from lab.scenario.units import format_duration
 from lab.series import arms
 
 # Below this width the knobs' meanings would be columns of single words.

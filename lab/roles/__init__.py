@@ -1,5 +1,5 @@
-"""What the lab knows of single programs on the path.
+"""What the lab knows of the programs on the path: each role is a folder, and its role.yaml declares it.
 
-In: what a program left or says of its settings. Out: those settings by the names of their knobs.
-It must not know an engine or a run.
+In: the role.yaml files. Out: declarations, types of knobs, and settings read back by the names of their knobs.
+It must not know a scenario, an engine or a run.
 """

@@ -12,7 +12,7 @@ from lab.errors import BadInput, LabError, Problem
 from lab.run import machine
 from lab.scenario import sysctls
 from lab.scenario.effective import Effective
-from lab.scenario.knobs import Role
+from lab.scenario.knobs import RoleName
 from lab.scenario.topology import Topology, topology_of
 
 # Measured: a k6 user with its connection, resident and with the room that Go's collector takes (k6/README.md), and what
@@ -113,7 +113,7 @@ def _open_files(effective: Effective, topology: Topology) -> Iterator[Problem]:
     knobs = effective.scenario.knobs
     backends = max(1, len(topology.instances.get("backend", [])))
     # One process each: an instance of k6, a worker of nginx, the gateway, a backend.
-    needed: dict[Role, tuple[int, str]] = {
+    needed: dict[RoleName, tuple[int, str]] = {
         "k6": (users // len(topology.clients) + _FILES_BESIDES, users_knob),
         "nginx": (knobs.nginx.worker_connections + _FILES_BESIDES_NGINX, "nginx.worker_connections"),
         "gateway": (2 * users + _FILES_BESIDES, users_knob),

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 from analysis.formatting import number
 from lab.errors import Problem
+from lab.reading.nearest import did_you_mean
+from lab.reading.units import format_duration
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Action
-from lab.scenario.nearest import did_you_mean
 from lab.scenario.topology import topology_of
-from lab.scenario.units import format_duration
 
 
 def action_problems(effective: Effective) -> Iterator[Problem]:

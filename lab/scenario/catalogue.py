@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lab.scenario.knob_types import DURATION_SCHEMA
-from lab.scenario.knobs import For, Group, Knobs, KnobValue, OfTheLab, Workload
-from lab.scenario.units import format_duration
+from lab.reading.units import format_duration
+from lab.roles.declaration import ROLES, Workload
+from lab.roles.knob_types import DURATION_SCHEMA
+from lab.scenario.knobs import Group, Knobs, KnobValue
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Knob:
     Attributes:
         default: in milliseconds for a duration.
         workloads: those that read it; None = all.
-        of_the_lab: no program that runs in the topology reads it.
+        env: the environment variable that carries it; None = no program that runs in the topology reads it.
     """
 
     group: str
@@ -25,8 +26,8 @@ class Knob:
     default: KnobValue
     is_duration: bool
     description: str
-    workloads: tuple[Workload, ...] | None
-    of_the_lab: bool
+    workloads: tuple[Workload, ...] | None = None
+    env: str | None = None
 
     @property
     def name(self) -> str:
@@ -35,21 +36,18 @@ class Knob:
 
 
 def _catalogue() -> Iterator[Knob]:
+    declared = {role.knob(name): knob for role in ROLES.values() for name, knob in role.knobs.items()}
     for group, outer in Knobs.model_fields.items():
         if not (isinstance(outer.annotation, type) and issubclass(outer.annotation, Group)):
             continue  # kernel: its names are the kernel's, not ours
         for field, info in outer.annotation.model_fields.items():
-            limits = [item for item in info.metadata if isinstance(item, For)]
             default: KnobValue = info.default
-            yield Knob(
-                group=group,
-                field=field,
-                default=default,
-                is_duration=DURATION_SCHEMA in info.metadata,
-                description=info.description or "",
-                workloads=limits[0].workloads if limits else None,
-                of_the_lab=any(isinstance(item, OfTheLab) for item in info.metadata),
-            )
+            knob = Knob(group, field, default, DURATION_SCHEMA in info.metadata, info.description or "")
+            if knob.name in declared:
+                of_role = declared[knob.name]
+                env = None if of_role.counts else of_role.env or f"CONNLAB_{field.upper()}"
+                knob = replace(knob, workloads=of_role.workloads, env=env)
+            yield knob
 
 
 CATALOGUE: dict[str, Knob] = {knob.name: knob for knob in _catalogue()}
@@ -73,15 +71,15 @@ def show_value(name: str, value: KnobValue) -> str:
 
 
 def environment(knobs: Knobs, group: str) -> dict[str, str]:
-    """Give a group's knobs as a container's environment: `CONNLAB_<FIELD>`, durations as `<n>ms`.
+    """Give a group's knobs as a container's environment, durations as `<n>ms`.
 
     Those of the lab stay out: how many instances there are, say, is not an instance's business.
     """
     values = flat(knobs)
     return {
-        f"CONNLAB_{knob.field.upper()}": _environment_value(values[knob.name], knob)
+        knob.env: _environment_value(values[knob.name], knob)
         for knob in CATALOGUE.values()
-        if knob.group == group and not knob.of_the_lab
+        if knob.group == group and knob.env is not None
     }
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lab.errors import Problem
+from lab.roles.declaration import KINDS, ROLES
 from lab.scenario import presets, sysctls
 from lab.scenario.action_checks import action_problems
 from lab.scenario.catalogue import CATALOGUE, show_value
 from lab.scenario.effective import Effective
-from lab.scenario.knobs import PROXIES, ROLES
+from lab.scenario.knobs import PROXIES
+from lab.scenario.load import own_ms, takes_ms
 from lab.scenario.prediction_checks import prediction_problems
 
 STATIC_PAGE = "/static.html"
@@ -39,17 +41,18 @@ def _path(effective: Effective) -> Iterator[Problem]:
     path = effective.scenario.path
     where = effective.where("path")
     shown = f"[{', '.join(path)}]"
+    in_order = sorted(path, key=lambda role: KINDS.index(ROLES[role].kind))
     if path[0] != "k6":
         yield Problem(f"the path {shown} does not begin with k6, the client", where, "write [k6, nginx, backend]")
     if len(set(path)) < len(path):
         yield Problem(f"the path {shown} names a role twice", where)
     elif "k6" in path[1:]:
         yield Problem(f"in the path {shown} k6 is no server", where)
-    elif sorted(path, key=ROLES.index) != path:
+    elif in_order != path:
         yield Problem(
             f"in the path {shown} the roles do not stand in their order",
             where,
-            f"write [{', '.join(sorted(path, key=ROLES.index))}]",
+            f"write [{', '.join(in_order)}]",
         )
     elif len(set(path) & set(PROXIES)) > 1:
         yield Problem(f"the path {shown} has two proxies, and the lab follows requests through one", where)
@@ -157,7 +160,7 @@ def _headers(effective: Effective) -> Iterator[Problem]:
 
 def _durations(effective: Effective) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
-    needed_ms = load.takes_ms(load.own_ms)
+    needed_ms = takes_ms(load, own_ms(load))
     if needed_ms >= load.max_duration:
         what = f"the load itself takes {show_value('load.duration', needed_ms)}, and load.max_duration ends it"
         yield Problem(

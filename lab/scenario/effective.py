@@ -8,16 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.scenario import document, messages, presets
+from lab.reading import document
+from lab.reading.document import Document, Location
+from lab.reading.findings import siblings
+from lab.reading.nearest import did_you_mean
+from lab.roles.declaration import ROLES
+from lab.scenario import messages, presets
 from lab.scenario.catalogue import flat
-from lab.scenario.document import Document, Location
 from lab.scenario.fields import Claim, Published, Scenario
-from lab.scenario.knobs import ROLES, KnobValue
-from lab.scenario.nearest import did_you_mean
+from lab.scenario.knobs import KnobValue
 from lab.scenario.overrides import Override, knob_location, parse_overrides
 
 Source = Literal["scenario", "set", "preset", "cell", "default"]
@@ -231,21 +234,3 @@ def _where(location: Location, parsed: Document, overrides: tuple[Override, ...]
         if override.location == location:
             return override.where
     return parsed.where(location)
-
-
-def siblings(model: type[BaseModel], location: Location) -> list[str]:
-    """Give the keys that are valid beside the one at `location` in a file of this model."""
-    for part in location[:-1]:
-        inner = _model_of(model, part)
-        if inner is None:
-            continue  # an index into a list of models
-        model = inner
-    return [info.alias or name for name, info in model.model_fields.items()]
-
-
-def _model_of(model: type[BaseModel], part: str | int) -> type[BaseModel] | None:
-    field = model.model_fields.get(str(part))
-    if field is None:
-        return None
-    candidates = [field.annotation, *getattr(field.annotation, "__args__", ())]
-    return next((kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel)), None)

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from lab.scenario.knob_types import Duration
-from lab.scenario.knobs import ROLES, Group, Knobs, Role
+from lab.roles.declaration import ROLES
+from lab.roles.knob_types import Duration
+from lab.scenario.knobs import Group, Knobs, RoleName
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -192,7 +193,7 @@ class Scenario(Group):
     experiment: Annotated[Text, Field(description="Which published experiment this reproduces, such as B1")]
     question: Annotated[Text, Field(description="What the run answers")]
     path: Annotated[
-        list[Role],
+        list[RoleName],
         Field(min_length=2, description="The roles from the client to the last server, such as [k6, nginx, backend]"),
     ]
     knobs: Annotated[Knobs, Field(description="What differs from the defaults")] = Knobs()

@@ -16,6 +16,7 @@ from analysis.figures import Run
 from analysis.health import Evidence
 from lab.scenario import sysctls
 from lab.scenario.effective import Effective
+from lab.scenario.load import own_ms, takes_ms
 from lab.scenario.topology import topology_of
 
 _RESPONSES = "model.response_ms.list"
@@ -68,17 +69,19 @@ def least_s(effective: Effective) -> float:
     """Estimate how long the load takes at least, in seconds: as expected, or as if nobody waited."""
     load = effective.scenario.knobs.load
     if load.workload == "sequential":
-        return max(load.takes_ms(0), load.requests) / 1000
+        requests_ms: int = load.requests
+        return max(takes_ms(load, 0), requests_ms) / 1000
     if load.workload == "long_polling":
         backend = effective.scenario.knobs.backend
         # Who waits in the accept queue is served when the first ones' idle connections end, and k6 waits for that.
         queued = load.users > backend.max_connections * backend.instances
-        return (load.takes_ms(0) + (backend.keep_alive_timeout if queued else 0)) / 1000
+        idle_ms: int = backend.keep_alive_timeout if queued else 0
+        return (takes_ms(load, 0) + idle_ms) / 1000
     known = known_before_run(effective, _WAITING)
     longest_ms = max(known.get(_RESPONSES) or [0])
     failing_ms = load.connect_timeout if known.get("model.users_failed") else 0
-    last_ms: int = max(load.own_ms, longest_ms, failing_ms)
-    return load.takes_ms(last_ms) / 1000
+    last_ms: int = max(own_ms(load), longest_ms, failing_ms)
+    return takes_ms(load, last_ms) / 1000
 
 
 def _manifest(effective: Effective) -> Manifest:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lab.errors import BadInput, Problem
+from lab.reading.document import Location
+from lab.reading.nearest import nearest
 from lab.scenario.catalogue import CATALOGUE
-from lab.scenario.document import Location
-from lab.scenario.nearest import nearest
 
 _EXAMPLE = "write it as backend.accept_count=10"
 _SYSCTL_EXAMPLE = "write it as kernel.backend.net.ipv4.tcp_syn_retries=6"

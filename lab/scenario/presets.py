@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from lab.errors import BadInput, Problem
-from lab.scenario.document import Document, Location
+from lab.reading.document import Document, Location
+from lab.reading.nearest import did_you_mean
 from lab.scenario.fields import Scenario, Value
-from lab.scenario.nearest import did_you_mean
 from lab.scenario.overrides import Override, settings
 
 

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from lab.scenario.nearest import nearest
+from lab.reading.nearest import nearest
 
 PROC_SYS = Path("/proc/sys")
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from lab.scenario.effective import Effective
-from lab.scenario.knobs import Role
+from lab.scenario.knobs import RoleName
 
 PROJECT = "connlab"
 RUN_LABEL = "connlab.run"
@@ -22,7 +22,7 @@ class Topology:
         second_names: by instance, the host name of its second address, where it has one.
     """
 
-    instances: dict[Role, list[str]]
+    instances: dict[RoleName, list[str]]
     second_names: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -47,7 +47,7 @@ class Topology:
         hosts = (host for instance in first for host in (instance, self.second_names.get(instance)) if host)
         return [f"http://{host}:{TRAFFIC_PORT}" for host in hosts]
 
-    def role_of(self, instance: str) -> Role:
+    def role_of(self, instance: str) -> RoleName:
         """Give the role that an instance plays."""
         return next(role for role, instances in self.instances.items() if instance in instances)
 
@@ -56,7 +56,7 @@ def topology_of(effective: Effective) -> Topology:
     """Work out the instances that a configuration asks for."""
     knobs = effective.scenario.knobs
     counts = {"k6": knobs.load.instances, "backend": knobs.backend.instances}
-    instances: dict[Role, list[str]] = {
+    instances: dict[RoleName, list[str]] = {
         role: [f"{role}-{number}" for number in range(1, counts[role] + 1)] if role in counts else [role]
         for role in effective.scenario.path
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from lab.errors import Problem
+from lab.reading.nearest import did_you_mean
 from lab.scenario.effective import Effective
-from lab.scenario.nearest import did_you_mean
 
 
 def problems(effective: Effective) -> Iterator[Problem]:

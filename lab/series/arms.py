@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from lab.errors import BadInput, Problem
+from lab.reading.nearest import did_you_mean
 from lab.scenario import presets
 from lab.scenario.effective import Effective, Variant
 from lab.scenario.fields import Arms
-from lab.scenario.nearest import did_you_mean
 from lab.scenario.overrides import parse_overrides
 from lab.scenario.prediction_checks import published_problems
 from lab.scenario.resolve import resolve

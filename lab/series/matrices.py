@@ -9,9 +9,9 @@ from pathlib import Path
 
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.scenario.document import Document
+from lab.reading.document import Document
+from lab.reading.nearest import did_you_mean
 from lab.scenario.effective import Effective, Stated, Variant
-from lab.scenario.nearest import did_you_mean
 from lab.scenario.resolve import resolve
 from lab.series import settings
 from lab.series.gather import Gathered, refuse_user_settings, same_cells

@@ -11,13 +11,13 @@ from pydantic import ConfigDict, Field, ValidationError, WithJsonSchema
 
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.scenario import document as documents
+from lab.reading import document as documents
+from lab.reading.document import Document
+from lab.reading.findings import siblings
+from lab.reading.nearest import did_you_mean
 from lab.scenario import messages
-from lab.scenario.document import Document
-from lab.scenario.effective import siblings
 from lab.scenario.fields import NAME_PATTERN, Claim, Name, Settings, Text
 from lab.scenario.fields import Series as Rules
-from lab.scenario.nearest import did_you_mean
 
 _SUFFIX = ".yaml"
 _VALUE = {"type": ["integer", "boolean", "string", "number"]}

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.errors import BadInput, Problem
+from lab.reading.units import format_duration
 from lab.scenario import foreseen
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Claim, Published
 from lab.scenario.fields import Series as Rules
-from lab.scenario.units import format_duration
 from lab.series.order import order
 from lab.series.record import Axis, Cell, Kind, Search
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import BadInput, Problem
+from lab.reading.units import parse_duration
 from lab.scenario.catalogue import CATALOGUE, show_value
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Series as Rules
 from lab.scenario.overrides import nearest_knob, parse_overrides
 from lab.scenario.resolve import resolve
-from lab.scenario.units import parse_duration
 from lab.series.bisect import Next, Range, Status, decide
 from lab.series.engine import Engine
 from lab.series.foresight import Border, border

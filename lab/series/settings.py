@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.errors import BadInput, Problem
-from lab.scenario.document import Document, Location
+from lab.reading.document import Document, Location
 from lab.scenario.overrides import Override
 from lab.scenario.overrides import settings as read_knobs
 

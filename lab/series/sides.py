@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.errors import BadInput, Problem
+from lab.reading.document import Document
 from lab.scenario.catalogue import CATALOGUE
-from lab.scenario.document import Document
 from lab.scenario.fields import NAME_PATTERN
 from lab.scenario.overrides import nearest_knob
 from lab.series import settings

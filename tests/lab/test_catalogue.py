@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from analysis.pages.report import labels
 from lab import paths
 from lab.scenario.catalogue import CATALOGUE, environment, flat, show_value
-from lab.scenario.knobs import Backend, Knobs, KnobValue
+from lab.scenario.knobs import GROUPS, Knobs, KnobValue
 
 
 def test_every_knob_has_a_description() -> None:
@@ -20,14 +20,6 @@ def test_defaults_are_within_their_own_ranges() -> None:
         for group in ("backend", "nginx", "gateway", "load", "capture", "sampler")
     }
     assert Knobs.model_validate(asked) == Knobs()
-
-
-def test_no_heap_is_asked_for_that_the_backend_refuses() -> None:
-    refused = (paths.ROOT / "backend" / "image" / "start").read_text()
-    limits = re.search(r"heap_mb_min=(\d+) heap_mb_max=(\d+)", refused)
-    assert limits is not None
-    asked = Backend.model_json_schema()["properties"]["heap_mb"]
-    assert int(limits[1]) <= asked["minimum"] < asked["maximum"] <= int(limits[2])
 
 
 def _as_written(name: str) -> object:
@@ -53,7 +45,7 @@ def test_a_container_gets_every_knob_of_its_role_as_text() -> None:
     assert nginx["CONNLAB_PROXY_CONNECTION"] == ""
     assert load["CONNLAB_CONNECT_TIMEOUT"] == "1000ms"
     assert "CONNLAB_INSTANCES" not in {**backend, **load}
-    assert len(backend) == len(Backend.model_fields) - 1
+    assert len(backend) == len(GROUPS["backend"].model_fields) - 1
 
 
 # Where each program has its own list of the knobs that it reads.

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import BadInput
-from lab.scenario.document import parse
+from lab.reading.document import parse
 from lab.scenario.resolve import resolve
 from tests.lab.support import MINIMAL, Write
 

@@ -50,7 +50,7 @@ def test_a_scenario_is_resolved_with_its_overrides(effective: Make) -> None:
         ),
         (
             {"accept_count: 1": "max_keep_alive_requests: 0"},
-            "8: backend.max_keep_alive_requests: '0' is neither -1 (no limit) nor at least 1",
+            "8: backend.max_keep_alive_requests: '0' is neither -1 (no limit) nor a whole number from 1 to 2000000000",
         ),
         ({"workload: users": "workload: user"}, "10: load.workload cannot be 'user'; did you mean 'users'?"),
         ({"  load:": "  laod:"}, "9: unknown group of knobs 'laod'; did you mean 'load'?"),

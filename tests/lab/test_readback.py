@@ -215,9 +215,9 @@ def test_what_took_at_nginx_is_recorded(proxied: Callable[..., Session]) -> None
         (
             [],
             NGINX_CONF.replace("multi_accept off;\n", ""),
-            "nginx's own print of its configuration does not tell nginx.multi_accept",
+            "nginx does not tell all of its settings: nginx.multi_accept missing",
         ),
-        ([], None, "nginx left no configuration to read back: "),
+        ([], None, "nginx left no settings to read back: "),
     ],
 )
 def test_what_did_not_take_at_nginx_stops_the_run(
@@ -240,7 +240,7 @@ def test_virtual_threads_have_no_pool_to_read_back(opened: Callable[..., Session
 def test_a_server_that_tells_nothing_stops_the_run(session: Session, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("* inspect *", namespace())
     fake_docker.says("* http *", '{"settings": {}}')
-    with pytest.raises(LabError, match="does not tell its settings: 'acceptCount' is missing"):
+    with pytest.raises(LabError, match=r"backend-1 does not tell all of its settings: backend\.accept_count"):
         back(session)
 
 

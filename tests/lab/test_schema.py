@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from lab import paths
-from lab.scenario import document
+from lab.reading import document
 from lab.scenario.effective import slugs
 from lab.schema import schemas
 from tests.lab.support import MINIMAL, yaml_with

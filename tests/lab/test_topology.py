@@ -51,7 +51,7 @@ HERE = r"127\.0\.0\.1:(\d+)"
         ("collector/internal/management/management.go", r"ServerPort = (\d+)", MANAGEMENT),
         ("compose.yaml", HERE, MANAGEMENT),
         ("gateway/main.go", HERE, MANAGEMENT),
-        ("lab/run/readback.py", HERE, MANAGEMENT),
+        *((f"{role}/role.yaml", HERE, MANAGEMENT) for role in ("backend", "gateway")),
         ("nginx/templates/http.d/60-management.conf", HERE, MANAGEMENT),
         ("collector/internal/management/management.go", r"K6Port += (\d+)", K6),
         ("k6/connlab-k6", f"--address {HERE}", K6),

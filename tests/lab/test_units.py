@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.scenario.units import format_duration, parse_duration
+from lab.reading.units import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

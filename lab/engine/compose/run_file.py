@@ -18,7 +18,7 @@ from lab.engine.compose.docker import docker
 from lab.scenario import sysctls
 from lab.scenario.catalogue import environment
 from lab.scenario.effective import Effective
-from lab.scenario.knobs import PROXIES, Role
+from lab.scenario.knobs import PROXIES, RoleName
 from lab.scenario.topology import PROJECT, RUN_LABEL, TRAFFIC_PORT, Topology, collector_of, container_of, segments
 
 FILE_NAME = "compose.run.yaml"
@@ -128,7 +128,7 @@ def _collector_environment(
     }
 
 
-def capture_mode(effective: Effective, role: Role) -> str:
+def capture_mode(effective: Effective, role: RoleName) -> str:
     """Give what the collectors beside a role capture."""
     capture = effective.scenario.knobs.capture
     if role not in captures.expected(list(effective.scenario.path), capture.mode, capture.client):
@@ -156,7 +156,7 @@ def _role_environment(effective: Effective, topology: Topology, instance: str) -
     return environment(knobs, "backend")
 
 
-def _settable(effective: Effective, role: Role) -> dict[str, str]:
+def _settable(effective: Effective, role: RoleName) -> dict[str, str]:
     """Give the sysctls to set; one that this kernel lacks and behaves like anyway is left out."""
     asked = effective.scenario.knobs.kernel.get(role, {})
     return {name: value for name, value in asked.items() if sysctls.settable(name)}

@@ -1,0 +1,95 @@
+"""Turns pydantic's findings about a YAML file into sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from lab.reading.nearest import did_you_mean
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+    from lab.reading.document import Location
+
+# How a value is written, given the name of what it is the value of.
+Show = Callable[[str, Any], str]
+
+_BOUNDS = {"greater_than_equal": "at least", "less_than_equal": "at most"}
+_TAKES = {
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "dict_type": "a mapping of names to values",
+    "model_type": "a mapping of names to values",
+    "model_attributes_type": "a mapping of names to values",
+    "string_pattern_mismatch": "small letters, digits and hyphens",
+}
+_SHOWN_MAX = 60
+
+
+def sentence(
+    error: ErrorDetails, siblings: list[str], name: str, show: Show = lambda _, value: str(value)
+) -> tuple[str, str | None]:
+    """Say what is wrong and the way on.
+
+    Args:
+        error: one finding of pydantic's.
+        siblings: the names that are valid where this one stands.
+        name: what to call the place.
+        show: how values are written.
+    """
+    location, value, context = error["loc"], error["input"], error.get("ctx", {})
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        return f"unknown key '{name}'", did_you_mean(str(location[-1]), siblings)
+    if kind == "literal_error":
+        return f"{name} cannot be {_shown(value, name, show)}", did_you_mean(str(value), expected(error))
+    if kind == "missing":
+        return f"'{name}' is missing", None
+    if kind in _BOUNDS:
+        bound = show(name, next(iter(context.values())))
+        return f"{name} must be {_BOUNDS[kind]} {bound}, not {_shown(value, name, show)}", None
+    if kind in _TAKES:
+        return f"{name} takes {_TAKES[kind]}, not {_shown(value, name, show)}", None
+    if kind in ("string_too_short", "too_short"):
+        return f"{name} is empty" if not value else f"{name} is too short", None
+    return f"{name}: {error['msg']}", None
+
+
+def expected(error: ErrorDetails) -> list[str]:
+    """Give the values that would have been valid."""
+    text: str = error["ctx"]["expected"]
+    return [word.strip("'") for word in text.replace(" or ", ", ").split(", ")]
+
+
+def _shown(value: object, name: str, show: Show) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    if isinstance(value, bool | int):
+        return show(name, value)
+    text = str(value)
+    return f"'{text}'" if len(text) <= _SHOWN_MAX else f"'{text[:_SHOWN_MAX]}…'"
+
+
+def siblings(model: type[BaseModel], location: Location) -> list[str]:
+    """Give the keys that are valid beside the one at `location` in a file of this model."""
+    for part in location[:-1]:
+        inner = _model_of(model, part)
+        if inner is None:
+            continue  # an index into a list of models
+        model = inner
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _model_of(model: type[BaseModel], part: str | int) -> type[BaseModel] | None:
+    field = model.model_fields.get(str(part))
+    if field is None:
+        return None
+    candidates = [field.annotation, *getattr(field.annotation, "__args__", ())]
+    return next((kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel)), None)

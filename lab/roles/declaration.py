@@ -1,0 +1,276 @@
+"""A role's declaration: the model of `<role>/role.yaml`, all that the lab knows of a program on the path."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from lab import paths
+from lab.errors import BadInput, Problem
+from lab.reading import document
+from lab.reading.document import Document, Location
+from lab.reading.findings import sentence, siblings
+from lab.roles import knob_types
+from lab.roles.knob_types import DAY_MS, Duration
+
+FILE = "role.yaml"
+Kind = Literal["client", "proxy", "server"]
+# As they stand on a path.
+KINDS: tuple[Kind, ...] = ("client", "proxy", "server")
+Workload = Literal["users", "spike", "long_polling", "sequential", "tcp", "slow_clients", "half_open"]
+Default = int | bool | str
+
+Text = Annotated[str, Field(min_length=1)]
+KnobName = Annotated[str, Field(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def _is_pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise knob_types.refusal(f"'{text}' is no regular expression: {error}") from None
+    return text
+
+
+Pattern = Annotated[str, Field(min_length=1), AfterValidator(_is_pattern)]
+
+
+class Told(_Part):
+    """Where the running program tells a knob's value: a name on the role's page, or a line of the role's file."""
+
+    name: Annotated[Text | None, Field(description="Its name among the `settings` on the role's page")] = None
+    part: Annotated[Text | None, Field(description="The part of the role's file in which the line stands")] = None
+    line: Annotated[
+        Pattern | None, Field(description="A regular expression for the whole line; its one group is the value")
+    ] = None
+    absent: Annotated[Default | None, Field(description="The value that a file without such a line tells")] = None
+    optional: Annotated[bool, Field(description="Whether the file may have no such line, and tell nothing")] = False
+    unless: Annotated[
+        KnobName | None, Field(description="The knob with which, when it is true, the program has no such setting")
+    ] = None
+
+
+class Knob(_Part, ABC):
+    """What every knob has."""
+
+    default: Any
+    doc: Annotated[Text, Field(description="What it does, as the program's manual has it")]
+    unit: Annotated[Text | None, Field(description="What a number counts; a duration has its own")] = None
+    env: Annotated[
+        Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] | None,
+        Field(description="The environment variable that carries it; CONNLAB_<NAME>"),
+    ] = None
+    counts: Annotated[
+        Literal["instances", "addresses"] | None,
+        Field(description="What of the topology it counts: the lab reads it, and the program does not"),
+    ] = None
+    workloads: Annotated[
+        Annotated[tuple[Workload, ...], Field(strict=False, min_length=1)] | None,
+        Field(description="The workloads that read it; all"),
+    ] = None
+    read_back: Annotated[Told | None, Field(description="Where the running program tells it")] = None
+
+    @abstractmethod
+    def annotation(self) -> Any:  # noqa: ANN401 # what pydantic takes for a type
+        """Give the type of its values, with their range."""
+
+    @property
+    def initial(self) -> Default:
+        """Give the default, in milliseconds for a duration."""
+        value: Default = TypeAdapter(self.annotation(), config=ConfigDict(strict=True)).validate_python(self.default)
+        return value
+
+    @model_validator(mode="after")
+    def _default_is_valid(self) -> Knob:
+        try:
+            _ = self.initial
+        except ValidationError as error:
+            raise knob_types.refusal(f"the default is not valid: {error.errors()[0]['msg']}") from None
+        return self
+
+
+class Integer(Knob):
+    """A whole number within a range, or one of a few other values."""
+
+    type: Literal["integer"]
+    minimum: int
+    maximum: int
+    also: Annotated[
+        dict[str, Text] | None, Field(description="Values outside the range, and what each of them means")
+    ] = None
+    default: int | str
+
+    def annotation(self) -> Any:  # noqa: ANN401 # as above
+        """Give the type of its values, with their range."""
+        if self.also is None:
+            return knob_types.integer(self.minimum, self.maximum)
+        return knob_types.integer_or(self.also, self.minimum, self.maximum)
+
+
+class DurationKnob(Knob):
+    """A time with its unit, in whole steps."""
+
+    model_config = ConfigDict(title="Duration")
+
+    type: Literal["duration"]
+    minimum: Duration = 0
+    maximum: Duration = DAY_MS
+    step: Duration = 1
+    default: Annotated[Text, Field(description="With its unit, such as 20s")]
+
+    def annotation(self) -> Any:  # noqa: ANN401 # as above
+        """Give the type of its values, with their range."""
+        return knob_types.duration(self.minimum, self.maximum, self.step)
+
+
+class Boolean(Knob):
+    """True or false."""
+
+    type: Literal["boolean"]
+    default: bool
+
+    def annotation(self) -> Any:  # noqa: ANN401 # as above
+        """Give the type of its values."""
+        return bool
+
+
+class Choice(Knob):
+    """One of a few texts."""
+
+    type: Literal["choice"]
+    values: Annotated[list[str], Field(min_length=2)]
+    default: str
+
+    def annotation(self) -> Any:  # noqa: ANN401 # as above
+        """Give the type of its values."""
+        return knob_types.choice(self.values)
+
+
+class Words(Knob):
+    """Some of a few words, with spaces between them."""
+
+    type: Literal["words"]
+    values: Annotated[list[Text], Field(min_length=2)]
+    alone: Annotated[Text | None, Field(description="The word that has no other beside it")] = None
+    default: str
+
+    def annotation(self) -> Any:  # noqa: ANN401 # as above
+        """Give the type of its values."""
+        return knob_types.words(self.values, self.alone)
+
+
+class UrlPath(Knob):
+    """The path of a URL."""
+
+    type: Literal["url_path"]
+    default: str
+
+    def annotation(self) -> Any:  # noqa: ANN401 # as above
+        """Give the type of its values."""
+        return knob_types.URL_PATH
+
+
+_TYPES: Mapping[str, type[BaseModel]] = {
+    "integer": Integer,
+    "duration": DurationKnob,
+    "boolean": Boolean,
+    "choice": Choice,
+    "words": Words,
+    "url_path": UrlPath,
+}
+AnyKnob = Annotated[Integer | DurationKnob | Boolean | Choice | Words | UrlPath, Field(discriminator="type")]
+
+
+class ReadBack(_Part):
+    """How the running program tells its settings."""
+
+    page: Annotated[Text | None, Field(description="A page that has them as JSON, in `settings`")] = None
+    file: Annotated[Text | None, Field(description="A file that it leaves among its raw files")] = None
+    part: Annotated[
+        Pattern | None, Field(description="A regular expression for a line that begins a part; its group is the name")
+    ] = None
+
+
+class Limits(_Part):
+    """The knobs that bound what the program holds."""
+
+    backlog: Annotated[KnobName | None, Field(description="The backlog that it asks of listen(2)")] = None
+
+
+class Role(_Part):
+    """A program on the path."""
+
+    model_config = ConfigDict(title="connlab role", validate_by_name=True)
+
+    format: Annotated[Literal[1], Field(alias="schema", description="The version of this format")]
+    kind: Kind
+    says: Annotated[Text, Field(description="What it is, in a sentence")]
+    group: Annotated[str, Field(pattern=r"^[a-z0-9]*$", description="The group of its knobs; the folder's name")] = ""
+    read_back: Annotated[ReadBack | None, Field(description="How it tells its settings")] = None
+    limits: Limits = Limits()
+    knobs: dict[KnobName, AnyKnob]
+
+    @model_validator(mode="after")
+    def _names_its_own_knobs(self) -> Role:
+        named = {told.unless for one in self.knobs.values() if (told := one.read_back) is not None}
+        unknown = {*named, *self.limits.model_dump().values()} - {None, *self.knobs}
+        if unknown:
+            raise knob_types.refusal(f"it names the knob '{min(map(str, unknown))}', and has none of that name")
+        return self
+
+    def knob(self, name: str) -> str:
+        """Give a knob's full name."""
+        return f"{self.group}.{name}"
+
+    def counting(self, what: Literal["instances", "addresses"]) -> str | None:
+        """Give the knob that counts its instances, or its addresses; None where it has one of them."""
+        return next((name for name, knob in self.knobs.items() if knob.counts == what), None)
+
+
+def read(file: Path) -> Role:
+    """Read one declaration.
+
+    Raises:
+        BadInput: something in it is not valid; all that was found is listed, with file and line.
+    """
+    parsed = document.parse(file.read_bytes(), paths.shown(file))
+    try:
+        role = Role.model_validate(parsed.content)
+    except ValidationError as error:
+        raise BadInput([_problem(finding, parsed) for finding in error.errors()]) from None
+    return role.model_copy(update={"group": role.group or file.parent.name})
+
+
+def _problem(finding: Any, parsed: Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
+    location: Location = tuple(part for part in finding["loc"] if part != "[key]")
+    model: type[BaseModel] = Role
+    below = location
+    # Below a knob, pydantic names its type, which is no key of the file.
+    if location[:1] == ("knobs",) and location[2:3] and location[2] in _TYPES:
+        model, below = _TYPES[str(location[2])], location[3:]
+        location = (*location[:2], *below)
+    name = ".".join(map(str, location)) or "the declaration"
+    what, way_on = sentence(finding, siblings(model, below), name)
+    return Problem(what, parsed.where(location), way_on)
+
+
+def read_all(folder: Path = paths.ROOT) -> Mapping[str, Role]:
+    """Read the declaration of every role, in the order of a path: each by its folder's name.
+
+    Raises:
+        BadInput: one of them is not valid.
+    """
+    roles = {file.parent.name: read(file) for file in sorted(folder.glob(f"*/{FILE}"))}
+    return dict(sorted(roles.items(), key=lambda item: KINDS.index(item[1].kind)))
+
+
+ROLES: Mapping[str, Role] = read_all()

@@ -1,0 +1,115 @@
+"""The types that a knob can have: each is read from YAML's values, and says what it takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from lab.reading.units import DURATION_PATTERN, format_duration, parse_duration
+
+DAY_MS = 86_400_000
+
+
+def refusal(why: str) -> PydanticCustomError:
+    """Give the error that says why a value is refused."""
+    return PydanticCustomError("refused", "{why}", {"why": why})
+
+
+def _read_duration(value: object) -> int:
+    if isinstance(value, str):
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            raise refusal(str(error)) from None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise refusal(f"'{value}' has no unit: write {value}s or {value}ms")
+    raise refusal("takes a duration, such as 20s, 500ms or 2m")
+
+
+DURATION_SCHEMA = WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "examples": ["20s", "500ms", "2m"]})
+
+# A day at most: nginx, Tomcat and k6 take more, a run does not.
+Duration = Annotated[int, BeforeValidator(_read_duration), Field(le=DAY_MS), DURATION_SCHEMA]
+
+
+# What these give is an annotation, and only pydantic knows its kind.
+
+
+def integer(minimum: int, maximum: int) -> Any:  # noqa: ANN401 # as above
+    """Give the type of a whole number."""
+    return Annotated[int, Field(ge=minimum, le=maximum)]
+
+
+def integer_or(also: Mapping[str, str], minimum: int, maximum: int) -> Any:  # noqa: ANN401 # as above
+    """Give the type of a whole number, or one of some other values; it is a text where one of these is no number.
+
+    Args:
+        also: what each of these values means, by the value as text.
+        minimum: of the number.
+        maximum: of the number.
+    """
+    numeric = all(re.fullmatch(r"-?[0-9]+", text) for text in also)
+
+    def read(value: object) -> int | str:
+        is_number = type(value) is int and minimum <= value <= maximum
+        if is_number or (not isinstance(value, bool) and str(value) in also):
+            return int(str(value)) if numeric else str(value)
+        others = ", ".join(f"{text} ({means})" for text, means in also.items())
+        raise refusal(f"'{value}' is neither {others} nor a whole number from {minimum} to {maximum}")
+
+    constants: list[dict[str, Any]] = [{"const": int(text) if numeric else text} for text in also]
+    schema = {"anyOf": [*constants, {"type": "integer", "minimum": minimum, "maximum": maximum}]}
+    return Annotated[int if numeric else str, BeforeValidator(read), WithJsonSchema(schema)]
+
+
+def duration(minimum_ms: int, maximum_ms: int, step_ms: int) -> Any:  # noqa: ANN401 # as above
+    """Give the type of a duration, a whole number of steps: milliseconds inside the lab, with a unit outside."""
+
+    def read(value: object) -> int:
+        milliseconds = _read_duration(value)
+        if milliseconds % step_ms:
+            raise refusal(f"'{value}' is no multiple of {format_duration(step_ms)}, and finer it does not take")
+        return milliseconds
+
+    return Annotated[int, BeforeValidator(read), Field(ge=minimum_ms, le=maximum_ms), DURATION_SCHEMA]
+
+
+def choice(values: list[str]) -> Any:  # noqa: ANN401 # as above
+    """Give the type of one of these texts."""
+
+    def read(value: object) -> object:
+        # YAML reads 1.1 as a number.
+        return str(value) if isinstance(value, float) else value
+
+    numbers = [float(value) for value in values if re.fullmatch(r"[0-9]+\.[0-9]+", value)]
+    schema: dict[str, Any] = {"enum": [*values, *numbers]} | ({} if numbers else {"type": "string"})
+    return Annotated[Literal[tuple(values)], BeforeValidator(read), WithJsonSchema(schema)]
+
+
+def words(values: list[str], alone: str | None) -> Any:  # noqa: ANN401 # as above
+    """Give the type of a list of these words with spaces between them; `alone` allows none beside it."""
+
+    def read(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        given = value.split()
+        if not given or not set(given) <= set(values):
+            raise refusal(f"'{value}' is no list of valid words with spaces between them; valid: {' '.join(values)}")
+        if alone in given and len(given) > 1:
+            raise refusal(f"'{value}' has '{alone}' beside other words; it stands alone")
+        return " ".join(given)
+
+    return Annotated[str, BeforeValidator(read)]
+
+
+def _read_url_path(value: object) -> object:
+    if isinstance(value, str) and not re.fullmatch(r"/[A-Za-z0-9._~/-]*", value):
+        raise refusal(f"'{value}' is no path: it begins with '/' and holds letters, digits and . _ ~ - /")
+    return value
+
+
+URL_PATH: Any = Annotated[str, BeforeValidator(_read_url_path)]

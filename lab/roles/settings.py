@@ -1,0 +1,94 @@
+"""Reads what a program tells of its settings, on a page or in a file, by the names of its knobs."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lab.reading.units import parse_duration
+from lab.roles.declaration import Boolean, Default, DurationKnob, Knob, Role, Told
+
+Settings = dict[str, Default]
+
+_SPOKEN_OFF = ("", "off", "false")
+
+
+class NotTold(Exception):
+    """The program does not tell these settings."""
+
+    def __init__(self, knobs: list[str]) -> None:
+        super().__init__(", ".join(knobs))
+        self.knobs = knobs
+
+
+def on_page(role: Role, answer: Any) -> Settings:  # noqa: ANN401 # JSON
+    """Give the settings of a page.
+
+    Raises:
+        NotTold: some are missing.
+    """
+    told = answer.get("settings") if isinstance(answer, Mapping) else None
+    settings = told if isinstance(told, Mapping) else {}
+    names = {knob: told.name for knob, told in _told(role) if told.name is not None}
+    found: Settings = {knob: settings[name] for knob, name in names.items() if name in settings}
+    return _complete(role, found)
+
+
+def in_file(role: Role, text: str) -> Settings:
+    """Give the settings of a file, such as a configuration that the program itself printed.
+
+    Raises:
+        NotTold: some are missing.
+    """
+    lines = list(_parts(role, text))
+    found: Settings = {}
+    for name, told in _told(role):
+        values = (_value(role.knobs[name], told, line) for part, line in lines if part == told.part)
+        value = next((value for value in values if value is not None), told.absent)
+        if value is not None:
+            found[name] = value
+    return _complete(role, found)
+
+
+def _told(role: Role) -> Iterator[tuple[str, Told]]:
+    return ((name, knob.read_back) for name, knob in role.knobs.items() if knob.read_back is not None)
+
+
+def _parts(role: Role, text: str) -> Iterator[tuple[str | None, str]]:
+    """Give each line with the name of its part."""
+    part: str | None = None
+    heading = role.read_back.part if role.read_back else None
+    for line in text.splitlines():
+        begins = re.fullmatch(heading, line) if heading else None
+        if begins:
+            part = begins[1]
+        else:
+            yield part, line
+
+
+def _value(knob: Knob, told: Told, line: str) -> Default | None:
+    """Give what a line tells of a knob; None if it is another line, or tells no such value."""
+    match = re.fullmatch(told.line or "", line.split(" #", maxsplit=1)[0].rstrip())
+    if not match:
+        return None
+    text: str = match[1] or ""
+    if isinstance(knob, Boolean):
+        return text not in _SPOKEN_OFF
+    if isinstance(knob, DurationKnob):
+        with contextlib.suppress(ValueError):
+            return parse_duration(text)
+        return None
+    if isinstance(knob.initial, int):
+        return int(text) if re.fullmatch("-?[0-9]{1,12}", text) else None
+    return text
+
+
+def _complete(role: Role, found: Settings) -> Settings:
+    """Leave out what has no meaning beside other settings, and refuse what lacks any other."""
+    without = {name for name, told in _told(role) if told.unless is not None and found.get(told.unless) is True}
+    lost = [name for name, told in _told(role) if name not in found and name not in without and not told.optional]
+    if lost:
+        raise NotTold(lost)
+    return {name: value for name, value in found.items() if name not in without}

@@ -1,0 +1,81 @@
+"""A role's declaration is valid, or refused with file, line and a way on."""
+
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from lab import paths
+from lab.errors import BadInput
+from lab.reading import document
+from lab.roles.declaration import ROLES, read, read_all
+from lab.schema import schemas
+from tests.lab.support import yaml_with
+
+SCHEMA = jsonschema.Draft202012Validator(schemas()["role.schema.json"])
+DECLARED = """\
+schema: 1
+kind: proxy
+says: A proxy.
+limits: {backlog: backlog}
+knobs:
+  backlog:
+    doc: The backlog
+    type: integer
+    minimum: 1
+    maximum: 10
+    default: 5
+    read_back: {part: all, line: 'backlog ([0-9]+)'}
+  timeout:
+    doc: The time-out
+    type: duration
+    minimum: 1ms
+    step: 1s
+    default: 20s
+"""
+
+
+def declared(folder: Path, text: str) -> Path:
+    file = folder / "relay" / "role.yaml"
+    file.parent.mkdir()
+    file.write_text(text)
+    return file
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_an_editor_takes_each_role_of_the_lab(name: str) -> None:
+    file = paths.ROOT / name / "role.yaml"
+    SCHEMA.validate(document.parse(file.read_bytes(), name).content)
+
+
+def test_the_roles_stand_in_the_order_of_a_path() -> None:
+    assert [role.kind for role in ROLES.values()] == sorted(role.kind for role in ROLES.values())
+
+
+def test_a_role_is_called_as_its_folder(tmp_path: Path) -> None:
+    declared(tmp_path, DECLARED)
+    roles = read_all(tmp_path)
+    assert list(roles) == ["relay"]
+    assert roles["relay"].knob("backlog") == "relay.backlog"
+    assert roles["relay"].knobs["timeout"].initial == 20_000
+
+
+@pytest.mark.parametrize(
+    ("replacements", "message"),
+    [
+        ({"kind: proxy": "kind: proxi"}, "2: kind cannot be 'proxi'; did you mean 'proxy'?"),
+        ({"says: A proxy.\n": ""}, "1: 'says' is missing"),
+        ({"maximum: 10": "maximun: 10"}, "10: unknown key 'knobs.backlog.maximun'"),
+        ({"maximum: 10": "maximum: ten"}, "10: knobs.backlog.maximum takes a whole number, not 'ten'"),
+        ({"default: 5": "default: 11"}, "6: knobs.backlog: the default is not valid: Input should be less than"),
+        ({"default: 20s": "default: 20500ms"}, "13: knobs.timeout: the default is not valid: '20500ms' is no multiple"),
+        ({"type: duration": "type: time"}, "13: knobs.timeout: "),
+        ({"{backlog: backlog}": "{backlog: backlogs}"}, "1: the declaration: it names the knob 'backlogs', and has no"),
+        ({"([0-9]+)": "([0-9]+"}, "12: knobs.backlog.read_back.line: 'backlog ([0-9]+' is no regular expression"),
+    ],
+)
+def test_a_fault_is_told_with_its_line(tmp_path: Path, replacements: dict[str, str], message: str) -> None:
+    file = declared(tmp_path, yaml_with(DECLARED, replacements))
+    with pytest.raises(BadInput, match=re.escape(f"relay/role.yaml:{message}")):
+        read(file)
