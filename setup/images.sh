@@ -12,8 +12,9 @@ source setup/lib.sh
 
 readonly toolchains=(go go-check java node pages) needed=(collector flows k6 gateway backend nginx)
 
-# The files that git knows or would know, so that build output does not make an image stale.
-files_of() { git ls-files --cached --others --exclude-standard -- "$@" 2>/dev/null || find "$@" -type f; }
+# The files that git knows or would know, so that build output does not make an image stale. A role's declaration is
+# the lab's to read, and in no image.
+files_of() { { git ls-files --cached --others --exclude-standard -- "$@" 2>/dev/null || find "$@" -type f; } | grep -v '/role\.yaml$'; }
 
 fingerprint() {
   local base=$1
