@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -629,12 +629,16 @@ def check_compose(*, as_json: JsonOption = False) -> None:
         )
 
 
+# Made once: whoever calls `main` again, as tests do, need not wait for it.
+_command = cache(partial(typer.main.get_command, app))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; every end has its exit code, and a traceback only with CONNLAB_DEBUG=1."""
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     debug = os.environ.get("CONNLAB_DEBUG") == "1"
     try:
-        code = app(args=arguments, prog_name="connlab", standalone_mode=False)
+        code = _command().main(args=arguments, prog_name="connlab", standalone_mode=False)
     except typer.Exit as end:
         code = end.exit_code
     except typer.TyperException as error:

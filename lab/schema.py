@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from lab.series.record import Series
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
+@cache
 def schemas() -> dict[str, dict[str, Any]]:
-    """Give each schema by its file's name."""
+    """Give each schema by its file's name; they are made once, and nobody changes them."""
     return {
         "scenario.schema.json": {"$schema": _DIALECT, **_with_units(Scenario.model_json_schema())},
         "matrix.schema.json": {"$schema": _DIALECT, **_with_units(Matrix.model_json_schema())},

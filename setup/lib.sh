@@ -30,7 +30,7 @@ watched() {
   local what=$1 log=$2 child
   shift 2
   say "$what …"
-  local began=$SECONDS shown=0
+  local began=$SECONDS shown=0 pause=0.02
   watched_code=0
   set -m
   "$@" >>"$log" 2>&1 </dev/null &
@@ -38,7 +38,8 @@ watched() {
   set +m
   trap 'kill -- "-$child" || true; wait "$child" || true; die "$what: interrupted; the log is in $log"' INT TERM HUP
   while kill -0 "$child" 2>/dev/null; do
-    sleep 0.2
+    sleep "$pause"
+    ((SECONDS == began)) || pause=0.2
     if ((SECONDS - began >= shown + 15)); then
       shown=$((SECONDS - began))
       say "$what … ${shown} s: $(tail -n 1 "$log" | tr -d '\r' | cut -c1-100)"

@@ -34,7 +34,7 @@ class Document:
         file: the name under which messages cite it.
         lines: the line (from 1) of each key and list item.
 
-    It is shared by all that read the same text: nobody changes it.
+    Content and lines are shared by all that read the same text: nobody changes them.
     """
 
     file: str
@@ -49,7 +49,6 @@ class Document:
         return f"{self.file}:1"
 
 
-@lru_cache(maxsize=_KEPT)
 def parse(data: bytes, file: str) -> Document:
     """Parse one YAML document.
 
@@ -57,38 +56,45 @@ def parse(data: bytes, file: str) -> Document:
         BadInput: it is no YAML, repeats a key, or is nested beyond reason.
     """
     try:
-        text = data.decode()
+        return Document(file, *_read(data))
+    except _Refused as error:
+        raise BadInput(Problem(error.what, f"{file}:{error.line}", error.way_on)) from None
+
+
+class _Refused(Exception):
+    """What is wrong with a text, and on which line (from 1)."""
+
+    def __init__(self, what: str, line: int, way_on: str | None = None) -> None:
+        self.what = what
+        self.line = line
+        self.way_on = way_on
+
+
+@lru_cache(maxsize=_KEPT)
+def _read(data: bytes) -> tuple[object, Mapping[Location, int]]:
+    """Give a text's content as plain values, and the line of each."""
+    try:
         yaml = YAML(typ="rt", pure=True)
         yaml.Composer = _Composer
         yaml.max_depth = _DEPTH_MAX + 1  # the whole has depth 1 there, and 0 here
-        loaded = yaml.load(text)
+        loaded = yaml.load(data.decode())
     except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise BadInput(Problem("the file is no UTF-8 text", f"{file}:{line}")) from None
-    except _Tagged as error:
-        what = f"a tag ('{error.tag}') has no place here"
-        raise BadInput(Problem(what, f"{file}:{error.line}", "leave it out, or put the value in quotes")) from None
+        raise _Refused("the file is no UTF-8 text", data[: error.start].count(b"\n") + 1) from None
     except DuplicateKeyError as error:
-        raise BadInput(Problem(_duplicate(error), _place(error, file))) from None
+        raise _Refused(_duplicate(error), _line(error)) from None
     except MaxDepthExceededError as error:
-        raise BadInput(Problem(_TOO_DEEP, _place(error, file))) from None
+        raise _Refused(_TOO_DEEP, _line(error)) from None
     except ComposerError as error:
         # The library's sentence goes on from its own context.
         several = "another document" in str(error.problem)
         what = "the file holds a second document; it is one, without '---' in between" if several else _broken(error)
-        raise BadInput(Problem(what, _place(error, file))) from None
+        raise _Refused(what, _line(error)) from None
     except MarkedYAMLError as error:
-        raise BadInput(Problem(_broken(error), _place(error, file))) from None
+        raise _Refused(_broken(error), _line(error)) from None
     except (YAMLError, ValueError, RecursionError) as error:
-        raise BadInput(Problem(f"broken YAML: {str(error).splitlines()[0]}", f"{file}:1")) from None
-    reader = _Reader(file)
-    return Document(file, reader.plain(loaded), reader.lines)
-
-
-class _Tagged(Exception):
-    def __init__(self, tag: str, line: int) -> None:
-        self.tag = tag
-        self.line = line
+        raise _Refused(f"broken YAML: {str(error).splitlines()[0]}", 1) from None
+    reader = _Reader()
+    return reader.plain(loaded), reader.lines
 
 
 class _Composer(Composer):
@@ -98,7 +104,9 @@ class _Composer(Composer):
         event = self.parser.peek_event()
         tag = getattr(event, "tag", None)
         if tag is not None:
-            raise _Tagged(str(tag).replace("tag:yaml.org,2002:", "!!"), event.start_mark.line + 1)
+            spelled = str(tag).replace("tag:yaml.org,2002:", "!!")
+            way_on = "leave it out, or put the value in quotes"
+            raise _Refused(f"a tag ('{spelled}') has no place here", event.start_mark.line + 1, way_on)
         return super().compose_node(parent, index)
 
 
@@ -106,9 +114,9 @@ def _broken(error: MarkedYAMLError) -> str:
     return f"broken YAML: {_first_line(error)}"
 
 
-def _place(error: MarkedYAMLError, file: str) -> str:
+def _line(error: MarkedYAMLError) -> int:
     mark = error.problem_mark or error.context_mark
-    return f"{file}:{mark.line + 1 if mark else 1}"
+    return mark.line + 1 if mark else 1
 
 
 def _first_line(error: MarkedYAMLError) -> str:
@@ -127,14 +135,13 @@ def _duplicate(error: DuplicateKeyError) -> str:
 class _Reader:
     """Turns ruamel's nodes into plain values and notes their lines."""
 
-    def __init__(self, file: str) -> None:
-        self.file = file
+    def __init__(self) -> None:
         self.lines: dict[Location, int] = {}
 
     def plain(self, node: Any, location: Location = ()) -> object:  # noqa: ANN401 # YAML holds anything
         if len(location) > _DEPTH_MAX:
             # By aliases alone: what is written out is refused before.
-            raise BadInput(Problem(_TOO_DEEP, f"{self.file}:{max(self.lines.values(), default=1)}"))
+            raise _Refused(_TOO_DEEP, max(self.lines.values(), default=1))
         if isinstance(node, CommentedMap):
             return {str(key): self._item(node, key, (*location, str(key)), node.lc.key) for key in node}
         if isinstance(node, CommentedSeq):

@@ -141,13 +141,18 @@ def _make_folders(parent: Path, topology: Topology, occasion: Occasion) -> Path:
 def make_folder(parent: Path, name: str) -> Path:
     """Make a folder named after this second; where it exists, the next second will do."""
     while True:
-        folder = parent / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{name}"
+        folder = parent / f"{stamp()}-{name}"
         try:
             folder.mkdir(mode=_FOLDER_MODE)
         except FileExistsError:
             time.sleep(_SAME_SECOND_S)
         else:
             return folder
+
+
+def stamp() -> str:
+    """Give this second, as a folder's name begins with it."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
 
 
 def point_latest(folder: Path) -> None:

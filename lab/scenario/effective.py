@@ -167,21 +167,27 @@ def _with_preset(effective: Effective, preset: str) -> Effective:
 
 
 def _file(slug: str, folder: Path) -> Path:
+    file = folder / slug / "scenario.yaml"
+    if not _SLUG.fullmatch(slug) or not file.is_file():
+        raise BadInput(_unknown(slug, folder))
+    return file
+
+
+def _unknown(slug: str, folder: Path) -> Problem:
+    """Say why a name is no scenario's, with the nearest that is."""
     known = slugs(folder)
     if not slug:
-        raise BadInput(Problem("no scenario is named", way_on="'connlab list' (make list) shows them"))
-    if slug not in known and (of_experiment := _of_experiment(slug, known, folder)):
+        return Problem("no scenario is named", way_on="'connlab list' (make list) shows them")
+    if of_experiment := _of_experiment(slug, known, folder):
         what = f"'{slug}' is an experiment, and no scenario's name"
-        raise BadInput(Problem(what, way_on=f"its scenarios: {', '.join(of_experiment)}"))
+        return Problem(what, way_on=f"its scenarios: {', '.join(of_experiment)}")
     if not _SLUG.fullmatch(slug):
         what = f"'{slug}' is no scenario's name: it holds small letters, digits and hyphens"
-        raise BadInput(Problem(what, way_on=did_you_mean(slug, known)))
-    if slug not in known and (folder / "matrices" / f"{slug}.yaml").is_file():
-        raise BadInput(Problem(f"'{slug}' is a matrix, and no scenario", way_on=f"make matrix MATRIX={slug}"))
-    if slug not in known:
-        hint = did_you_mean(slug, known) or "'connlab list' (make list) shows them"
-        raise BadInput(Problem(f"unknown scenario '{slug}'", way_on=hint))
-    return folder / slug / "scenario.yaml"
+        return Problem(what, way_on=did_you_mean(slug, known))
+    if (folder / "matrices" / f"{slug}.yaml").is_file():
+        return Problem(f"'{slug}' is a matrix, and no scenario", way_on=f"make matrix MATRIX={slug}")
+    hint = did_you_mean(slug, known) or "'connlab list' (make list) shows them"
+    return Problem(f"unknown scenario '{slug}'", way_on=hint)
 
 
 def _of_experiment(name: str, known: Iterable[str], folder: Path) -> list[str]:

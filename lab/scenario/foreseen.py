@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +85,14 @@ def least_s(effective: Effective) -> float:
     return takes_ms(load, last_ms) / 1000
 
 
+@cache
+def _defaults_of_the_kernel() -> dict[str, str]:
+    return {name: value for name, value in sysctls.IN_A_NEW_NAMESPACE.items() if sysctls.settable(name)}
+
+
 def _manifest(effective: Effective) -> Manifest:
     topology = topology_of(effective)
-    defaults = {name: value for name, value in sysctls.IN_A_NEW_NAMESPACE.items() if sysctls.settable(name)}
+    defaults = _defaults_of_the_kernel()
     kernel = effective.scenario.knobs.kernel
     return Manifest.model_validate(
         {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,8 +88,12 @@ def docker_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDocke
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let results, the machine's lock and the note of its holder lie below a folder of the test's own.
 
-    Nor is git asked about the checkout, which each session would do with two processes.
+    Nor is git asked about the checkout, which each session would do with two processes. Each folder is made in a second
+    of its own, for which nobody waits.
     """
+    began = time.time()
+    seconds = (time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(began + passed)) for passed in itertools.count())
+    monkeypatch.setattr("lab.run.session.stamp", lambda: next(seconds))
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr("lab.run.lock.lock_file", lambda: tmp_path / "connlab.lock")
     monkeypatch.setattr("lab.run.lock.note_file", lambda: tmp_path / "cache" / "running.json")

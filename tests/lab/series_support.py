@@ -1,8 +1,4 @@
-"""A series over the minimal scenario, run without Docker: runs are folders with manifests, as the engine reads them.
-
-As a program it is a lab that stops at a given moment, so that a test can kill it there:
-`python -m tests.lab.series_support <folder> <moment>`.
-"""
+"""A series over the minimal scenario, run without Docker: runs are folders with manifests, as the engine reads them."""
 
 from __future__ import annotations
 
@@ -131,9 +127,8 @@ def interrupt() -> None:
     raise Interrupted("interrupted (Ctrl-C)")
 
 
-def main(folder: Path, moment: str) -> None:
+def run_until(folder: Path, moment: str) -> None:
     """Run the matrix in `folder`; in its third run, at the moment, say so and wait to be killed."""
-    paths.RESULTS = folder / "results"
 
     def at(reached: str) -> None:
         if reached == moment and len(runner.ran) == _KILLED_IN:
@@ -143,7 +138,3 @@ def main(folder: Path, moment: str) -> None:
     runner = FakeRunner(at=at)
     made = engine(matrices.plan("grid", folder=folder / "scenarios"), runner)
     made.go(open_places(made))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])

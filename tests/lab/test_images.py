@@ -59,7 +59,7 @@ def is_gone(mark: Path) -> bool:
 def test_what_go_compiles_and_the_others_are_built_beside_each_other(
     tree: Path, tmp_path: Path, docker_program: FakeDocker
 ) -> None:
-    begun, awaited = tmp_path / "begun", "until [[ -e {} ]]; do sleep 0.05; done; exit"
+    begun, awaited = tmp_path / "begun", "until [ -e {} ]; do sleep 0.05; done; exit"
     for one, other in (("k6", "java"), ("java", "k6")):
         wait = awaited.format(f"{begun}.{other}")
         docker_program.rules.append(f"{builds(one)}) touch {begun}.{one}; {wait} ;;")
@@ -79,7 +79,7 @@ def test_a_build_that_fails_fails_the_set_up_and_leaves_nothing_at_work(
         stays(docker_program, other, mark)
     else:
         mark.touch()
-    docker_program.rules.append(f"{builds(failing)}) until [[ -e {mark} ]]; do sleep 0.05; done; exit 1 ;;")
+    docker_program.rules.append(f"{builds(failing)}) until [ -e {mark} ]; do sleep 0.05; done; exit 1 ;;")
     docker_program.otherwise()
     ended = subprocess.run(
         [tree / "setup" / "images.sh", failing, other], capture_output=True, text=True, check=False, timeout=SECONDS

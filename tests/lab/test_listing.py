@@ -1,4 +1,5 @@
 import re
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -8,9 +9,15 @@ from lab.scenario.effective import slugs
 from lab.scenario.resolve import resolve
 
 
+@pytest.fixture(scope="module")
+def summaries() -> list[dict[str, Any]]:
+    return [listing.summary(resolve(slug)) for slug in slugs()]
+
+
 @pytest.mark.parametrize("width", [80, 120, 160])
-def test_every_name_can_be_copied_and_every_title_read(width: int, capsys: pytest.CaptureFixture[str]) -> None:
-    summaries = [listing.summary(resolve(slug)) for slug in slugs()]
+def test_every_name_can_be_copied_and_every_title_read(
+    width: int, summaries: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
     listing.print_list(Console(width=width), summaries)
     shown = capsys.readouterr().out
     assert {one["scenario"] for one in summaries} <= set(shown.split())

@@ -99,7 +99,7 @@ PYTHON = """#!/usr/bin/env bash
 case "$*" in
   *version_info*) cat "${0%/*}/version" ;;
   "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
-  *" --requirement "*) echo "${@: -1}" >>installed; sleep 0.5; [[ ! -e offline ]] ;;
+  *" --requirement "*) echo "${@: -1}" >>installed; [[ ! -e slow ]] || sleep 0.5; [[ ! -e offline ]] ;;
   *" --editable ."*) printf '#!/bin/sh\\n' >.venv/bin/connlab; chmod +x .venv/bin/connlab ;;
 esac
 """
@@ -155,6 +155,7 @@ def test_a_copy_of_the_tree_and_another_python_have_an_environment_of_their_own(
 
 
 def test_two_set_ups_at_once_make_one_environment(tree: Path) -> None:
+    (tree / "slow").touch()
     with begin(tree) as one, begin(tree) as two:
         said = one.communicate(timeout=SECONDS)[1] + two.communicate(timeout=SECONDS)[1]
     assert (one.returncode, two.returncode, installed(tree)) == (0, 0, ["requirements.lock"])
@@ -227,7 +228,7 @@ def test_an_engine_at_rest_is_started_and_nothing_is_installed_beside_it(
     docker_program.says('"compose version "*', "2.26.1")
     docker_program.says('"context show"', "default")
     docker_program.says('"buildx version"', exit_code=buildx)
-    docker_program.rules.append(f'"version "*) [[ -e {started} ]] && printf 26.1.5; exit ;;')
+    docker_program.rules.append(f'"version "*) [ -e {started} ] && printf 26.1.5; exit ;;')
     docker_program.otherwise()
     ended = subprocess.run([paths.SETUP / "engine.sh"], capture_output=True, text=True, check=False, timeout=SECONDS)
     assert ended.returncode == code

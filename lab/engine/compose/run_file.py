@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Any
@@ -101,12 +102,17 @@ def _patterns(topology: Topology) -> dict[str, Any]:
     further = topology.clients[1:]
     if not further:
         return {}
-    declared = YAML(typ="safe", pure=True).load(paths.COMPOSE_FILE.read_bytes())["services"]
+    declared = _declared(paths.COMPOSE_FILE)
     pattern = json.dumps({service: declared[service] for service in (collector_of(_K6_PATTERN), _K6_PATTERN)})
     services: dict[str, Any] = {}
     for instance in further:
         services |= json.loads(pattern.replace(_K6_PATTERN, instance))
     return services
+
+
+@cache
+def _declared(compose_file: Path) -> dict[str, Any]:
+    return dict(YAML(typ="safe", pure=True).load(compose_file.read_bytes())["services"])
 
 
 def _merged(pattern: Mapping[str, Any], common: Mapping[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401 # Compose's own keys
