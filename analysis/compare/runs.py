@@ -75,7 +75,10 @@ class RunRecord:
         Figures of the only instance of a role stand under the role's name.
         """
         knob = self.manifest["knobs"].get(name)
-        value = self.figures.get(name, self.figures.get(_of_role(name))) if knob is None else knob["value"]
+        if knob is not None:
+            value = knob["value"]
+        else:
+            value = self.figures[name] if name in self.figures else self.figures.get(_of_role(name))
         return value if is_number(value) else None
 
 

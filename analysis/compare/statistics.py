@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
 
 CONFIDENCE = 0.95
 POWER = 0.8
@@ -29,8 +31,8 @@ REPETITIONS_MAX = 1_000
 _TAIL = (1 - CONFIDENCE) / 2
 # The standard deviation of what rounding to a whole number cuts off.
 _ROUNDING = 1 / math.sqrt(12)
-# Elements that a batch of resamples may hold at once: 64 MB.
-_BATCH_ELEMENTS = 8_000_000
+# Means that a batch of samples may have at once: 16 MB.
+_BATCH_ELEMENTS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,8 @@ def mean_intervals(samples: Floats) -> list[Interval]:
         samples: one to a row, two runs or more each.
     """
     n = samples.shape[1]
-    distribution = _bootstrap((samples,))
     quantile = _t(n - 1) * math.sqrt(n / (n - 1))
-    return _intervals(distribution, np.full(len(samples), quantile))
+    return _intervals((samples,), np.full(len(samples), quantile))
 
 
 def difference_intervals(a: Floats, b: Floats) -> list[Interval]:
@@ -90,7 +91,7 @@ def difference_intervals(a: Floats, b: Floats) -> list[Interval]:
     """
     contributions = np.stack([a.var(axis=1, ddof=1) / a.shape[1], b.var(axis=1, ddof=1) / b.shape[1]], axis=1)
     quantiles = [expanded_quantile(row, (a.shape[1], b.shape[1])) for row in contributions]
-    return _intervals(_bootstrap((a, b)), np.array(quantiles))
+    return _intervals((a, b), np.array(quantiles))
 
 
 def expanded_quantile(variances: Sequence[float] | Floats, sizes: Sequence[int]) -> float:
@@ -120,47 +121,72 @@ def _t(freedom: float) -> float:
 
 def interval_of(distribution: Floats, quantile: float) -> Interval:
     """The interval that a bootstrap distribution gives, so many standard deviations of a normal one to each side."""
-    return _intervals(distribution[np.newaxis, :], np.array([quantile]))[0]
+    return _ends(distribution[np.newaxis, :], np.ones(len(distribution), dtype=np.int64), np.array([quantile]))[0]
 
 
-def resamples(n: int, stream: int) -> npt.NDArray[np.int64]:
+def resamples(n: int, stream: int) -> Integers:
     """Which of n runs each resample takes, one resample to a row; each stream is independent of the others."""
     return np.random.default_rng([SEED, stream]).integers(0, n, (RESAMPLES, n))
 
 
-def _bootstrap(samples: tuple[Floats, ...]) -> Floats:
-    # It takes longer to load than everything else that a list of scenarios needs.
-    from scipy import stats  # noqa: PLC0415
-
-    elements = sum(sample.size for sample in samples)
-    result = stats.bootstrap(
-        samples,
-        _mean if len(samples) == 1 else _difference,
-        axis=1,
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        batch=max(1, _BATCH_ELEMENTS // max(1, elements)),
-        # Its own intervals are not used.
-        method="percentile",
-        rng=np.random.default_rng(SEED),
-    )
-    return np.asarray(result.bootstrap_distribution)
+def _intervals(groups: tuple[Floats, ...], quantiles: Floats) -> list[Interval]:
+    """The intervals of one group's means, or of the second's less the first's; one sample of each group to a row."""
+    taken, times = _ways(tuple(group.shape[1] for group in groups))
+    found: list[Interval] = []
+    rows = max(1, _BATCH_ELEMENTS // len(times))
+    for start in range(0, len(quantiles), rows):
+        batch = slice(start, start + rows)
+        # Whole numbers are summed up before they are divided: equal means are then equal to the last bit.
+        means = [group[batch] @ each.T / group.shape[1] for group, each in zip(groups, taken, strict=True)]
+        found += _ends(means[0] if len(means) == 1 else means[1] - means[0], times, quantiles[batch])
+    return found
 
 
-def _mean(a: Floats, axis: int) -> Floats:
-    return np.asarray(a.mean(axis=axis))
+@lru_cache(maxsize=16)
+def _ways(sizes: tuple[int, ...]) -> tuple[tuple[Floats, ...], Integers]:
+    """The different ways in which RESAMPLES resamples take the runs of groups of these sizes.
+
+    Few runs can be taken in few ways: two of each group in nine. The draws depend on the sizes alone, so an interval
+    does not depend on what else is compared.
+
+    Returns:
+        How often each way takes each run, one way to a row, for each group; and how many resamples each way stands for.
+    """
+    rng = np.random.default_rng(SEED)
+    counts = [_counts(rng.integers(0, n, (RESAMPLES, n))) for n in sizes]
+    ways, times = np.unique(np.concatenate(counts, axis=1), axis=0, return_counts=True)
+    return tuple(np.split(ways.astype(np.float64), np.cumsum(sizes)[:-1], axis=1)), times
 
 
-def _difference(a: Floats, b: Floats, axis: int) -> Floats:
-    return np.asarray(b.mean(axis=axis) - a.mean(axis=axis))
+def _counts(drawn: Integers) -> Integers:
+    """How often each row has each number below its length."""
+    rows, n = drawn.shape
+    return np.bincount((drawn + n * np.arange(rows)[:, np.newaxis]).ravel(), minlength=rows * n).reshape(rows, n)
 
 
-def _intervals(distributions: Floats, quantiles: Floats) -> list[Interval]:
+def _ends(values: Floats, times: Integers, quantiles: Floats) -> list[Interval]:
+    """The interval of each distribution.
+
+    Args:
+        values: the values of one distribution to a row.
+        times: how often each column's value occurs.
+        quantiles: how many standard deviations of a normal distribution each interval reaches to each side.
+    """
+    order = values.argsort(axis=1)
+    ascending, reached = np.take_along_axis(values, order, axis=1), times[order].cumsum(axis=1)
+
+    def at(rank: Integers) -> Floats:
+        column = np.count_nonzero(reached <= rank[:, np.newaxis], axis=1)
+        return np.asarray(ascending[np.arange(len(ascending)), column])
+
+    def quantile(tail: Floats) -> Floats:
+        position = tail * (times.sum() - 1)
+        rank = np.floor(position).astype(np.int64)
+        low, high = at(rank), at(np.ceil(position).astype(np.int64))
+        return np.asarray(low + (high - low) * (position - rank))
+
     tails = special.ndtr(-quantiles)
-    return [
-        Interval(*(float(end) for end in np.quantile(distribution, [tail, 1 - tail])))
-        for distribution, tail in zip(distributions, tails, strict=True)
-    ]
+    return [Interval(*ends) for ends in zip(quantile(tails).tolist(), quantile(1 - tails).tolist(), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

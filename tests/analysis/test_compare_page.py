@@ -142,7 +142,7 @@ def test_a_large_matrix_stays_below_two_megabytes(results: Results) -> None:
             for cell in cells
         ],
     )
-    text = page_of(results, compare_series(folder))
+    text = comparison_page.html(compare_series(folder))
 
     assert len(text.encode()) < 2_000_000
     assert len(Page(text).data["matrix"]["cells"]) == 72

@@ -85,7 +85,9 @@ def test_the_same_runs_give_the_same_interval() -> None:
 
     assert difference_intervals(a, b) == difference_intervals(a, b)
     # What else is computed beside it changes nothing.
-    assert difference_intervals(np.vstack([a, b]), np.vstack([b, a]))[0] == difference_intervals(a, b)[0]
+    others = np.random.default_rng(13).normal(3, 1, (2_000, 4))
+    assert difference_intervals(np.vstack([a, others]), np.vstack([b, others]))[0] == difference_intervals(a, b)[0]
+    assert mean_intervals(np.vstack([a, others]))[0] == mean_intervals(a)[0]
 
 
 def test_runs_that_are_all_the_same_have_an_interval_of_one_point() -> None:
