@@ -47,4 +47,4 @@ def check(runs: Iterable[Effective]) -> int:
 
 
 def _check(file: Path) -> None:
-    run_file.compose(file, "--profile", "*", "config", "--quiet")
+    run_file.compose(file, "config", "--quiet")

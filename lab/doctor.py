@@ -11,6 +11,7 @@ from typing import Literal
 from lab import parallel, paths
 from lab.engine.compose.docker import docker
 from lab.errors import LabError
+from lab.roles.declaration import ROLES
 from lab.run import facts, limits, machine
 from lab.scenario import sysctls
 
@@ -76,7 +77,7 @@ def _buildx() -> Finding:
 
 
 def _images() -> Finding:
-    wanted = ("collector", "k6", "nginx", "gateway", "backend")
+    wanted = ("collector", *ROLES)
     try:
         present = {json.loads(line)["Repository"] for line in docker("image", "ls", "--format", "json").splitlines()}
     except (LabError, ValueError, KeyError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -107,6 +107,7 @@ class Integer(Knob):
     also: Annotated[
         dict[str, Text] | None, Field(description="Values outside the range, and what each of them means")
     ] = None
+    at_most: Annotated[KnobName | None, Field(description="The knob of this role that it must not exceed")] = None
     default: int | str
 
     def annotation(self) -> Any:  # noqa: ANN401 # as above
@@ -204,6 +205,20 @@ class Limits(_Part):
     """The knobs that bound what the program holds."""
 
     backlog: Annotated[KnobName | None, Field(description="The backlog that it asks of listen(2)")] = None
+    connections: Annotated[KnobName | None, Field(description="The connections that it takes at once")] = None
+    process_connections: Annotated[
+        KnobName | None, Field(description="The connections of one of its processes, to clients and servers together")
+    ] = None
+
+
+class Memory(_Part):
+    """What an instance takes of the machine's memory."""
+
+    base_mb: Annotated[int, Field(ge=0, description="Without a connection; MiB")]
+    heap: Annotated[
+        KnobName | None, Field(description="A part that this knob fixes, and that holds connections; MiB")
+    ] = None
+    connection_kb: Annotated[int, Field(ge=0, description="For each connection, in the heap if there is one; KiB")] = 0
 
 
 class Role(_Part):
@@ -215,14 +230,24 @@ class Role(_Part):
     kind: Kind
     says: Annotated[Text, Field(description="What it is, in a sentence")]
     group: Annotated[str, Field(pattern=r"^[a-z0-9]*$", description="The group of its knobs; the folder's name")] = ""
+    called: Annotated[Text, Field(description="Its name in the midst of a sentence")]
+    ready: Annotated[Text | None, Field(description="A page that answers once it serves")] = None
+    scrape: Annotated[
+        dict[KnobName, Text], Field(description="Pages that the collector reads during a run, by their files' names")
+    ] = Field(default_factory=dict)
     read_back: Annotated[ReadBack | None, Field(description="How it tells its settings")] = None
+    page: Annotated[Text | None, Field(description="The page that a proxy serves without a server behind it")] = None
+    once: Annotated[Text | None, Field(description="Why it cannot be started again within a run")] = None
     limits: Limits = Limits()
+    memory: Memory
+    files: Annotated[int, Field(ge=0, description="Files that a process opens besides its connections")] = 128
     knobs: dict[KnobName, AnyKnob]
 
     @model_validator(mode="after")
     def _names_its_own_knobs(self) -> Role:
         named = {told.unless for one in self.knobs.values() if (told := one.read_back) is not None}
-        unknown = {*named, *self.limits.model_dump().values()} - {None, *self.knobs}
+        bounds = {one.at_most for one in self.knobs.values() if isinstance(one, Integer)}
+        unknown = {*named, *bounds, *self.limits.model_dump().values(), self.memory.heap} - {None, *self.knobs}
         if unknown:
             raise knob_types.refusal(f"it names the knob '{min(map(str, unknown))}', and has none of that name")
         return self
@@ -230,6 +255,12 @@ class Role(_Part):
     def knob(self, name: str) -> str:
         """Give a knob's full name."""
         return f"{self.group}.{name}"
+
+    def bounds(self) -> Iterator[tuple[str, str]]:
+        """Give each knob that must not exceed another, and that other, by their full names."""
+        for name, knob in self.knobs.items():
+            if isinstance(knob, Integer) and knob.at_most is not None:
+                yield self.knob(name), self.knob(knob.at_most)
 
     def counting(self, what: Literal["instances", "addresses"]) -> str | None:
         """Give the knob that counts its instances, or its addresses; None where it has one of them."""

@@ -9,22 +9,14 @@ from lab import paths
 from lab.engine.compose import run_file
 from lab.engine.compose.docker import docker
 from lab.errors import BadInput, LabError, Problem
+from lab.roles.declaration import ROLES
 from lab.run import machine
 from lab.scenario import sysctls
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
 from lab.scenario.topology import Topology, topology_of
 
-# Measured: a k6 user with its connection, resident and with the room that Go's collector takes (k6/README.md), and what
-# each role takes besides.
-_KB_PER_USER = 420
-_KB_BASE = {"k6": 150_000, "nginx": 20_000, "gateway": 60_000, "backend": 250_000}
-_KB_COLLECTOR = 40_000
-# Of a backend's heap, for each of its connections (backend/README.md).
-_KB_HEAP_PER_CONNECTION = 19
-# Files that a process opens besides its connections.
-_FILES_BESIDES = 128
-_FILES_BESIDES_NGINX = 256  # as nginx/connlab-nginx reserves
+_COLLECTOR_MB = 39
 # Every container may open so many files, on any machine seen so far; below, nobody needs to be asked.
 _FILES_SURE = 1024
 _DISK_BASE_MB = 256
@@ -69,33 +61,40 @@ def _users(effective: Effective) -> tuple[int, str]:
 
 def _memory(effective: Effective, topology: Topology) -> Iterator[Problem]:
     users, knob = _users(effective)
-    heap_kb = effective.scenario.knobs.backend.heap_mb * 1024
-    needed_kb = users * _KB_PER_USER
+    needed_mb = 0
     for role, instances in topology.instances.items():
-        each_kb = _KB_BASE[role] + _KB_COLLECTOR + (heap_kb if role == "backend" else 0)
-        needed_kb += each_kb * len(instances)
-    total_kb = machine.memory_kb("MemTotal")
-    if needed_kb > total_kb:
-        what = f"the run needs about {needed_kb // 1024:,} MiB of memory for {users:,} users and its servers"
-        yield Problem(
-            f"{what}, and this machine has {total_kb // 1024:,} MiB", effective.where_knob(knob), "ask for less"
-        )
+        memory = ROLES[role].memory
+        heap_mb = effective.number(ROLES[role].knob(memory.heap)) if memory.heap else 0
+        needed_mb += len(instances) * (memory.base_mb + _COLLECTOR_MB + heap_mb)
+        needed_mb += 0 if memory.heap else (users * memory.connection_kb) >> 10
+    total_mb = machine.memory_kb("MemTotal") >> 10
+    if needed_mb > total_mb:
+        what = f"the run needs about {needed_mb:,} MiB of memory for {users:,} users and its servers"
+        yield Problem(f"{what}, and this machine has {total_mb:,} MiB", effective.where_knob(knob), "ask for less")
 
 
 def _heap(effective: Effective, topology: Topology) -> Iterator[Problem]:
-    """Refuse connections that end the JVM amid the measurement."""
-    backends, backend = len(topology.instances.get("backend", [])), effective.scenario.knobs.backend
-    if not backends:
-        return
-    connections = min(_users(effective)[0] // backends, backend.max_connections)
-    needed_mb = connections * _KB_HEAP_PER_CONNECTION // 1024
-    if needed_mb > backend.heap_mb:
-        what = f"{connections:,} connections take about {needed_mb:,} MiB of a backend's heap, and it has"
-        yield Problem(
-            f"{what} {backend.heap_mb:,} (backend.heap_mb)",
-            effective.where_knob("backend.heap_mb"),
-            "raise it, or lower backend.max_connections",
-        )
+    """Refuse connections that end a server amid the measurement, because they fill its heap."""
+    for name, instances in topology.instances.items():
+        role = ROLES[name]
+        if role.memory.heap is None:
+            continue
+        heap = role.knob(role.memory.heap)
+        connections = _connections(effective, topology, name)
+        needed_mb, has_mb = (connections * role.memory.connection_kb) >> 10, effective.number(heap)
+        if needed_mb > has_mb:
+            what = f"{connections:,} connections take about {needed_mb:,} MiB of the heap of {instances[0]}, and it has"
+            lower = f", or lower {role.knob(role.limits.connections)}" if role.limits.connections else ""
+            yield Problem(f"{what} {has_mb:,} ({heap})", effective.where_knob(heap), f"raise it{lower}")
+
+
+def _connections(effective: Effective, topology: Topology, name: RoleName) -> int:
+    """Give the connections that one instance of a role may hold at once; a proxy has two for each of a client."""
+    role = ROLES[name]
+    users = _users(effective)[0] // len(topology.instances[name])
+    if role.limits.connections is not None:
+        users = min(users, effective.number(role.knob(role.limits.connections)))
+    return 2 * users if role.kind == "proxy" else users
 
 
 def _disk(effective: Effective, topology: Topology) -> Iterator[Problem]:
@@ -109,23 +108,21 @@ def _disk(effective: Effective, topology: Topology) -> Iterator[Problem]:
 
 
 def _open_files(effective: Effective, topology: Topology) -> Iterator[Problem]:
-    users, users_knob = _users(effective)
-    knobs = effective.scenario.knobs
-    backends = max(1, len(topology.instances.get("backend", [])))
-    # One process each: an instance of k6, a worker of nginx, the gateway, a backend.
-    needed: dict[RoleName, tuple[int, str]] = {
-        "k6": (users // len(topology.clients) + _FILES_BESIDES, users_knob),
-        "nginx": (knobs.nginx.worker_connections + _FILES_BESIDES_NGINX, "nginx.worker_connections"),
-        "gateway": (2 * users + _FILES_BESIDES, users_knob),
-        "backend": (min(users // backends, knobs.backend.max_connections) + _FILES_BESIDES, users_knob),
-    }
-    if max(needed[role][0] for role in topology.instances) <= _FILES_SURE:
+    _, users_knob = _users(effective)
+    needed: dict[RoleName, tuple[int, str]] = {}
+    for name in topology.instances:
+        role = ROLES[name]
+        if role.limits.process_connections is not None:
+            knob = role.knob(role.limits.process_connections)
+            needed[name] = effective.number(knob) + role.files, knob
+        else:
+            needed[name] = _connections(effective, topology, name) + role.files, users_knob
+    if max(files for files, _ in needed.values()) <= _FILES_SURE:
         return
     cap = open_files_cap()
-    for role in topology.instances:
-        files, knob = needed[role]
+    for name, (files, knob) in needed.items():
         if cap is not None and files > cap:
-            what = f"{knob} = {effective.values[knob]:,} needs about {files:,} open files in one process of {role}"
+            what = f"{knob} = {effective.values[knob]:,} needs about {files:,} open files in one process of {name}"
             way_on = "ask for less, share the load by load.instances, or raise the Docker Engine's nofile limit"
             yield Problem(f"{what}, and a container may open {cap:,}", effective.where_knob(knob), way_on)
 

@@ -14,7 +14,6 @@ from lab.scenario.knobs import PROXIES
 from lab.scenario.load import own_ms, takes_ms
 from lab.scenario.prediction_checks import prediction_problems
 
-STATIC_PAGE = "/static.html"
 _DELAY = "/api/delay"
 # The lines that k6's requests have, less one (k6/lib/slow.js).
 _HEADER_INTERVALS = {"GET": 4, "POST": 6}
@@ -30,6 +29,7 @@ def problems_of(effective: Effective) -> Iterator[Problem]:
     yield from _roles(effective)
     yield from _workload(effective)
     yield from _target(effective)
+    yield from _bounds(effective)
     yield from _between_knobs(effective)
     yield from _sysctls(effective)
     if not path_problems:
@@ -42,12 +42,12 @@ def _path(effective: Effective) -> Iterator[Problem]:
     where = effective.where("path")
     shown = f"[{', '.join(path)}]"
     in_order = sorted(path, key=lambda role: KINDS.index(ROLES[role].kind))
-    if path[0] != "k6":
-        yield Problem(f"the path {shown} does not begin with k6, the client", where, "write [k6, nginx, backend]")
+    if ROLES[path[0]].kind != "client":
+        client = next(name for name, role in ROLES.items() if role.kind == "client")
+        way_on = f"write [{', '.join([client, *(role for role in in_order if role != client)])}]"
+        yield Problem(f"the path {shown} does not begin with {client}, the client", where, way_on)
     if len(set(path)) < len(path):
         yield Problem(f"the path {shown} names a role twice", where)
-    elif "k6" in path[1:]:
-        yield Problem(f"in the path {shown} k6 is no server", where)
     elif in_order != path:
         yield Problem(
             f"in the path {shown} the roles do not stand in their order",
@@ -79,17 +79,20 @@ def _workload(effective: Effective) -> Iterator[Problem]:
 
 def _target(effective: Effective) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
-    if "backend" not in effective.scenario.path:
-        if "gateway" in effective.scenario.path:
-            yield Problem("the gateway has nothing of its own", effective.where("path"), "put backend on the path")
+    last = effective.scenario.path[-1]
+    if ROLES[last].kind == "proxy":
+        page = ROLES[last].page
+        if page is None:
+            what = f"{ROLES[last].called} has nothing of its own"
+            yield Problem(what, effective.where("path"), "put backend on the path")
         elif load.workload == "long_polling":
             yield Problem(
                 "long_polling needs the backend's waiting room", effective.where("path"), "put backend on the path"
             )
-        elif load.path != STATIC_PAGE:
-            what = f"without a backend nginx has nothing but its static page, and load.path is {load.path}"
+        elif load.path != page:
+            what = f"without a backend {last} has nothing but its static page, and load.path is {load.path}"
             yield Problem(
-                what, effective.where_knob("load.path"), f"set load.path to {STATIC_PAGE}, or put backend on the path"
+                what, effective.where_knob("load.path"), f"set load.path to {page}, or put backend on the path"
             )
     if load.path != _DELAY:
         for knob in ("load.method", "load.handler_delay", "load.response_bytes"):
@@ -100,12 +103,17 @@ def _target(effective: Effective) -> Iterator[Problem]:
                 )
 
 
+def _bounds(effective: Effective) -> Iterator[Problem]:
+    for role in ROLES.values():
+        for name, limit in role.bounds():
+            value, most = effective.number(name), effective.number(limit)
+            if value > most:
+                yield Problem(f"{name} ({value}) exceeds {limit} ({most})", _first_asked(effective, limit, name))
+
+
 def _between_knobs(effective: Effective) -> Iterator[Problem]:
     knobs, at = effective.scenario.knobs, effective.where_knob
     load, backend = knobs.load, knobs.backend
-    if backend.threads_min_spare > backend.threads_max:
-        what = f"backend.threads_min_spare ({backend.threads_min_spare}) exceeds threads_max ({backend.threads_max})"
-        yield Problem(what, _first_asked(effective, "backend.threads_max", "backend.threads_min_spare"))
     if load.workload == "long_polling" and backend.token_timeout <= backend.polling_period:
         what = (
             f"backend.token_timeout ({_shown(effective, 'backend.token_timeout')}) must exceed backend.polling_period"

@@ -97,6 +97,10 @@ class Effective:
         """What stands beside a published experiment in one run of this: arms are told together, cells by a matrix."""
         return None if self.scenario.arms or self.variant is not AS_WRITTEN else self.scenario.published
 
+    def number(self, knob: str) -> int:
+        """Give the value of a knob that is a number."""
+        return int(self.values[knob])
+
     def asked(self) -> list[str]:
         """Give the knobs that the scenario or the user set."""
         return [knob for knob in self.values if self.source(knob) != "default"]

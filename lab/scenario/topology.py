@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
+from typing import Literal
 
+from lab.roles.declaration import ROLES
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
 
@@ -33,19 +35,24 @@ class Topology:
     @property
     def servers(self) -> list[str]:
         """Every instance that is no client."""
-        return [instance for role, instances in self.instances.items() if role != "k6" for instance in instances]
+        return [one for role, instances in self.instances.items() if not _is_client(role) for one in instances]
 
     @property
     def clients(self) -> list[str]:
-        """The instances of k6."""
-        return self.instances["k6"]
+        """The instances that make the load."""
+        return [one for role, instances in self.instances.items() if _is_client(role) for one in instances]
 
     @property
     def targets(self) -> list[str]:
         """Where the clients send their requests: every address of the first server's instances; no slash at the end."""
-        first = next(instances for role, instances in self.instances.items() if role != "k6")
+        first = next(instances for role, instances in self.instances.items() if not _is_client(role))
         hosts = (host for instance in first for host in (instance, self.second_names.get(instance)) if host)
         return [f"http://{host}:{TRAFFIC_PORT}" for host in hosts]
+
+    def behind(self, role: RoleName) -> list[str]:
+        """Give the instances of the next role on the path; none behind the last one."""
+        roles = list(self.instances)
+        return [instance for name in roles[roles.index(role) + 1 :][:1] for instance in self.instances[name]]
 
     def role_of(self, instance: str) -> RoleName:
         """Give the role that an instance plays."""
@@ -54,14 +61,24 @@ class Topology:
 
 def topology_of(effective: Effective) -> Topology:
     """Work out the instances that a configuration asks for."""
-    knobs = effective.scenario.knobs
-    counts = {"k6": knobs.load.instances, "backend": knobs.backend.instances}
-    instances: dict[RoleName, list[str]] = {
-        role: [f"{role}-{number}" for number in range(1, counts[role] + 1)] if role in counts else [role]
-        for role in effective.scenario.path
-    }
-    two_addresses = "nginx" in instances and knobs.nginx.addresses > 1
-    return Topology(instances, {"nginx": "nginx-second"} if two_addresses else {})
+    instances: dict[RoleName, list[str]] = {}
+    second_names: dict[str, str] = {}
+    for role in effective.scenario.path:
+        count = _count(effective, role, "instances")
+        instances[role] = [role] if count is None else [f"{role}-{number}" for number in range(1, count + 1)]
+        if (_count(effective, role, "addresses") or 1) > 1:
+            second_names |= {instance: f"{instance}-second" for instance in instances[role]}
+    return Topology(instances, second_names)
+
+
+def _count(effective: Effective, role: RoleName, what: Literal["instances", "addresses"]) -> int | None:
+    """Give how many instances or addresses a role has; None if no knob counts them."""
+    knob = ROLES[role].counting(what)
+    return None if knob is None else effective.number(ROLES[role].knob(knob))
+
+
+def _is_client(role: RoleName) -> bool:
+    return ROLES[role].kind == "client"
 
 
 def collector_of(instance: str) -> str:

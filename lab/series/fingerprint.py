@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import paths
+from lab.roles import declaration
 from lab.run import facts
 from lab.series.record import Fingerprint
 
@@ -29,7 +30,7 @@ def now(plan: str, roles: Iterable[str]) -> Fingerprint:
     machine = _machine()
     return Fingerprint(
         plan=plan,
-        code=_digest([*_sources("lab"), paths.COMPOSE_FILE]),
+        code=_digest([*_sources("lab"), paths.COMPOSE_FILE, *sorted(paths.ROOT.glob(f"*/{declaration.FILE}"))]),
         analysis=_digest([*_sources("analysis"), _FLOWS]),
         images=facts.images(wanted, facts.build_images),
         kernel=machine.pop("host.kernel"),
@@ -65,7 +66,7 @@ def differences(before: Fingerprint, after: Fingerprint) -> Iterator[str]:
     if before.plan != after.plan:
         yield "the scenario, or the cells and their order"
     if before.code != after.code:
-        yield "the lab's own program (lab/ or compose.yaml)"
+        yield "the lab's own program (lab/, compose.yaml or a role.yaml)"
     for name in sorted(before.images.keys() | after.images.keys()):
         if before.images.get(name) != after.images.get(name):
             was, is_now = (_short(images.get(name)) for images in (before.images, after.images))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from analysis.figures.names import find
+from lab.roles.declaration import ROLES
 
-_ROLES = {"k6": "the client", "nginx": "nginx", "gateway": "the gateway", "backend": "the backend"}
 _STATISTICS = {
     "min": "the shortest",
     "max": "the longest",
@@ -83,7 +83,7 @@ def meaning(figure: str) -> str:
 
 def _spoken(parameter: str, value: str) -> str:
     if parameter in ("role", "server", "backend", "proxy"):
-        return _ROLES.get(value, value.replace("_", "-"))
+        return ROLES[value].called if value in ROLES else value.replace("_", "-")
     if parameter == "statistic":
         return _STATISTICS.get(value, value)
     if parameter == "kind":

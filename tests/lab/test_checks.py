@@ -74,7 +74,9 @@ def test_what_only_the_delay_reads_is_refused_elsewhere(effective: Make) -> None
 
 def test_spare_threads_cannot_exceed_all_threads(effective: Make) -> None:
     said = refusal(effective, "backend.threads_max=1")
-    assert said.startswith("--set backend.threads_max=1: backend.threads_min_spare (10) exceeds threads_max (1)")
+    assert said.startswith(
+        "--set backend.threads_max=1: backend.threads_min_spare (10) exceeds backend.threads_max (1)"
+    )
 
 
 def test_a_token_outlives_the_polling_period(effective: Make) -> None:

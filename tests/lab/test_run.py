@@ -324,7 +324,7 @@ def test_a_run_that_was_killed_as_it_was_opened_is_told_so_by_the_next(
         (
             {"machine.memory_kb": 64 << 20},
             ["load.users=20000", "backend.max_connections=20000"],
-            r"20,000 connections take about 371 MiB of a backend's heap, and it has 256 \(backend.heap_mb\)",
+            r"20,000 connections take about 371 MiB of the heap of backend-1, and it has 256 \(backend.heap_mb\)",
         ),
         (
             {"sysctls.lacking": ("this kernel has no such sysctl", None)},

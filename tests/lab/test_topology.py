@@ -49,7 +49,7 @@ HERE = r"127\.0\.0\.1:(\d+)"
         ("nginx/templates/http.d/70-traffic.conf", r"0\.0\.0\.0:(\d+)", TRAFFIC),
         ("backend/src/main/resources/application.yaml", r"(?m)^    port: (\d+)", MANAGEMENT),
         ("collector/internal/management/management.go", r"ServerPort = (\d+)", MANAGEMENT),
-        ("compose.yaml", HERE, MANAGEMENT),
+        ("nginx/role.yaml", HERE, MANAGEMENT),
         ("gateway/main.go", HERE, MANAGEMENT),
         *((f"{role}/role.yaml", HERE, MANAGEMENT) for role in ("backend", "gateway")),
         ("nginx/templates/http.d/60-management.conf", HERE, MANAGEMENT),

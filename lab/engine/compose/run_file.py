@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from ipaddress import IPv4Interface, IPv4Network
@@ -16,14 +15,14 @@ from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine import owners
 from lab.engine.compose.docker import docker
+from lab.roles.declaration import ROLES
 from lab.scenario import sysctls
 from lab.scenario.catalogue import environment
 from lab.scenario.effective import Effective
-from lab.scenario.knobs import PROXIES, RoleName
+from lab.scenario.knobs import RoleName
 from lab.scenario.topology import PROJECT, RUN_LABEL, TRAFFIC_PORT, Topology, collector_of, container_of, segments
 
 FILE_NAME = "compose.run.yaml"
-_K6_PATTERN = "k6-1"
 
 
 def run_file(
@@ -31,8 +30,8 @@ def run_file(
 ) -> dict[str, Any]:
     """Give what this run adds to compose.yaml.
 
-    That is: settings of each role, sysctls of each namespace, the folders of the raw files, the k6 instances beyond the
-    first, made after its pattern, and second addresses.
+    That is every service: each instance and its collector after compose.yaml's pattern, with what the role declares,
+    its settings, the sysctls of its namespace, the folders of its raw files, and second addresses.
 
     Args:
         effective: what is run.
@@ -43,29 +42,39 @@ def run_file(
     """
     services: dict[str, Any] = {}
     second = _second_addresses(topology, subnet)
-    patterns, groups = _patterns(topology), owners.groups()
+    declared = _declared(paths.COMPOSE_FILE)
+    groups = owners.groups()
     for instance in topology.all:
         role = topology.role_of(instance)
         # A container has its own raw files and no other's.
         common = {"labels": {RUN_LABEL: run_id}} | ({"group_add": groups} if groups else {})
         collector = collector_of(instance)
-        services[collector] = _merged(
-            patterns.get(collector, {}),
-            common,
-            container_name=container_of(collector),
-            volumes=[_mount(places.collector(instance))],
-            environment=_collector_environment(effective, topology, instance, second),
-            sysctls=_settable(effective, role),
-            extra_hosts=_hosts(topology, second) if role == "k6" else {},
-        )
-        services[instance] = _merged(
-            patterns.get(instance, {}),
-            common,
-            container_name=container_of(instance),
-            volumes=[_mount(places.role(instance))],
-            environment=_role_environment(effective, topology, instance),
-        )
+        services[collector] = {
+            **declared["x-collector"],
+            **common,
+            "container_name": container_of(collector),
+            "networks": {"lab": {"aliases": [instance]}},
+            "volumes": [_mount(places.collector(instance))],
+            "environment": _collector_environment(effective, topology, instance, second),
+            **_of_clients(topology, instance, second),
+            **({"sysctls": settable} if (settable := _settable(effective, role)) else {}),
+        }
+        services[instance] = {
+            **declared["x-role"],
+            **common,
+            "image": f"connlab/{role}",
+            "container_name": container_of(instance),
+            "network_mode": f"service:{collector}",
+            "pid": f"service:{collector}",
+            "volumes": [_mount(places.role(instance))],
+            "environment": _role_environment(effective, topology, instance),
+        }
     return {"services": services, **_networks(topology, subnet, second)}
+
+
+@cache
+def _declared(compose_file: Path) -> dict[str, Any]:
+    return dict(YAML(typ="safe", pure=True).load(compose_file.read_bytes()))
 
 
 # By instance.
@@ -97,40 +106,28 @@ def _mount(source: Path) -> dict[str, Any]:
     return {"type": "bind", "source": str(source), "target": "/raw", "bind": {"create_host_path": False}}
 
 
-def _patterns(topology: Topology) -> dict[str, Any]:
-    """Declare the k6 instances beyond the first as compose.yaml declares the first one."""
-    further = topology.clients[1:]
-    if not further:
+def _of_clients(topology: Topology, instance: str, second: _Addresses) -> dict[str, Any]:
+    """Give what the namespaces of clients alone have."""
+    if instance not in topology.clients:
         return {}
-    declared = _declared(paths.COMPOSE_FILE)
-    pattern = json.dumps({service: declared[service] for service in (collector_of(_K6_PATTERN), _K6_PATTERN)})
-    services: dict[str, Any] = {}
-    for instance in further:
-        services |= json.loads(pattern.replace(_K6_PATTERN, instance))
-    return services
-
-
-@cache
-def _declared(compose_file: Path) -> dict[str, Any]:
-    return dict(YAML(typ="safe", pure=True).load(compose_file.read_bytes())["services"])
-
-
-def _merged(pattern: Mapping[str, Any], common: Mapping[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401 # Compose's own keys
-    merged = {**pattern, **common, **{key: value for key, value in more.items() if value}}
-    if "environment" in pattern:
-        merged["environment"] = {**pattern["environment"], **more["environment"]}
-    return merged
+    hosts = _hosts(topology, second)
+    # One question at a time: a client with a single port has none for a second one.
+    return {"dns_opt": ["single-request"]} | ({"extra_hosts": hosts} if hosts else {})
 
 
 def _collector_environment(
     effective: Effective, topology: Topology, instance: str, second: _Addresses
 ) -> dict[str, str]:
-    knobs = effective.scenario.knobs
-    addresses = {"CONNLAB_ADDRESSES": str(second[instance])} if instance in second else {}
-    return addresses | {
+    knobs, role = effective.scenario.knobs, ROLES[topology.role_of(instance)]
+    scrapes = " ".join(f"{name}={url}" for name, url in role.scrape.items())
+    return {
+        "CONNLAB_ROLE": instance,
         "CONNLAB_RATE_HZ": str(knobs.sampler.rate_hz),
         "CONNLAB_CAPTURE": capture_mode(effective, topology.role_of(instance)),
         "CONNLAB_CAPTURE_MAX_MB": str(knobs.capture.max_mb),
+        **({"CONNLAB_READY_URL": role.ready} if role.ready else {}),
+        **({"CONNLAB_SCRAPE": scrapes} if scrapes else {}),
+        **({"CONNLAB_ADDRESSES": str(second[instance])} if instance in second else {}),
     }
 
 
@@ -139,27 +136,23 @@ def capture_mode(effective: Effective, role: RoleName) -> str:
     capture = effective.scenario.knobs.capture
     if role not in captures.expected(list(effective.scenario.path), capture.mode, capture.client):
         return "off"
-    return capture.client if role == "k6" else capture.mode
+    return capture.client if ROLES[role].kind == "client" else capture.mode
 
 
 def _role_environment(effective: Effective, topology: Topology, instance: str) -> dict[str, str]:
-    knobs = effective.scenario.knobs
     role = topology.role_of(instance)
-    if role == "k6":
-        index = topology.clients.index(instance)
-        segment, sequence = segments(len(topology.clients))[index]
-        return environment(knobs, "load") | {
+    knobs = environment(effective.scenario.knobs, ROLES[role].group)
+    if instance in topology.clients:
+        segment, sequence = segments(len(topology.clients))[topology.clients.index(instance)]
+        return knobs | {
             "CONNLAB_TARGETS": " ".join(topology.targets),
             "CONNLAB_INSTANCE": instance,
             "CONNLAB_SEGMENT": segment,
             "CONNLAB_SEGMENT_SEQUENCE": sequence,
         }
-    if role in PROXIES:
-        backends = topology.instances.get("backend", [])
-        return environment(knobs, role) | {
-            "CONNLAB_UPSTREAMS": " ".join(f"{backend}:{TRAFFIC_PORT}" for backend in backends)
-        }
-    return environment(knobs, "backend")
+    if ROLES[role].kind == "proxy":
+        return knobs | {"CONNLAB_UPSTREAMS": " ".join(f"{one}:{TRAFFIC_PORT}" for one in topology.behind(role))}
+    return knobs
 
 
 def _settable(effective: Effective, role: RoleName) -> dict[str, str]:
