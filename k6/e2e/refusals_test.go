@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-func TestABadEnvironmentIsRefusedWithOneLineForEachKnob(t *testing.T) {
+func TestABadEnvironmentIsRefusedInOneLine(t *testing.T) {
 	t.Parallel()
-	bad := with(knobs("http://127.0.0.1:1"), "USERS", "many", "CONNECT_TIMEOUT", "30s")
+	bad := with(knobs("http://127.0.0.1:1"), "CONNECT_TIMEOUT", "30s")
 	delete(bad, "CALLS")
 	for _, log := range []string{"stderr", "file=" + filepath.Join(t.TempDir(), "k6.log")} {
 		r := start(t, "users", bad, "--log-output", log).wait(t)
@@ -29,13 +29,8 @@ func TestABadEnvironmentIsRefusedWithOneLineForEachKnob(t *testing.T) {
 			t.Errorf("stderr lacks %q:\n%s", line, &r.stderr)
 		}
 		r = start(t, "users", with(bad, "CONNECT_TIMEOUT", "1000ms"), "--log-output", log).wait(t)
-		for _, line := range []string{
-			`CONNLAB_USERS must be a whole number from 1 to 1000000000, not "many"`,
-			"CONNLAB_CALLS is missing",
-		} {
-			if !strings.Contains(r.stderr.String(), line) {
-				t.Errorf("stderr lacks %q:\n%s", line, &r.stderr)
-			}
+		if line := "CONNLAB_CALLS is missing"; !strings.Contains(r.stderr.String(), line) {
+			t.Errorf("stderr lacks %q:\n%s", line, &r.stderr)
 		}
 	}
 }

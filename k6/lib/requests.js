@@ -10,7 +10,7 @@ const verify = check;
  * Prepares one kind of request, so that sending it again and again costs little.
  *
  * @param {object} kind
- * @param {'GET' | 'POST'} kind.method
+ * @param {string} kind.method
  * @param {string} kind.name stands in every record of the request, and in k6's own metrics as the tag `name`
  * @param {string} kind.url
  * @param {number} kind.timeout_ms from the start of the connect to the end of the answer
@@ -40,7 +40,7 @@ export function request({ method, name, url, timeout_ms, headers = {}, readBody 
 /**
  * The request to the backend's delay endpoint, one for each target.
  *
- * @param {import('./targets.js').DelayKnobs & {method: 'GET' | 'POST', request_timeout: number}} knobs
+ * @param {import('./targets.js').DelayKnobs & {method: string, request_timeout: number}} knobs
  * @param {string} [name]
  * @param {Record<string, string>} [headers] beside those that every request has
  */

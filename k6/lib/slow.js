@@ -4,12 +4,13 @@
  * Lines that a request has anyway: the request line, Host, User-Agent, Connection, and the empty one that ends it; with
  * POST Content-Type and Content-Length, too.
  */
+/** @type {Record<string, number>} */
 const ownLines = { GET: 5, POST: 7 };
 
 /**
  * Headers that fill a request up to as many lines as it takes to send it for a time, one line at each interval.
  *
- * @param {'GET' | 'POST'} method
+ * @param {string} method
  * @param {number} duration_ms from the first line to the last
  * @param {number} interval_ms between two lines
  * @returns {Record<string, string>}

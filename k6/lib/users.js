@@ -7,10 +7,10 @@ import { arrivalMs } from './schedule.js';
 
 export const userKnobs = {
   ...delayKnobs,
-  users: count(),
-  arrival_gap: duration(),
-  calls: count(),
-  think_time: duration(),
+  users: count,
+  arrival_gap: duration,
+  calls: count,
+  think_time: duration,
 };
 
 /**

@@ -8,7 +8,7 @@ declare module 'k6/x/connlab' {
      * whole answer, or waits until the server has closed it. With an interval above 0, requests send the lines of their
      * header one by one, so many milliseconds apart.
      */
-    connectionPerRequest(closesFirst: 'client' | 'server', lineInterval_ms: number): void;
+    connectionPerRequest(closesFirst: string, lineInterval_ms: number): void;
     /**
      * Begins a connection to `host:port` and holds it for so many milliseconds without ever completing its handshake. The
      * dial is recorded as failed, `half-open`.

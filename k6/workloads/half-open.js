@@ -10,8 +10,8 @@ import { liveAsUser, othersFirst_ms, userKnobs, usersScenario } from '../lib/use
 
 const knobs = readKnobs(__ENV, {
   ...userKnobs,
-  half_open: count(),
-  half_open_duration: duration(1),
+  half_open: count,
+  half_open_duration: duration,
 });
 
 export const options = workloadOptions(

@@ -16,12 +16,12 @@ import { summaryFiles } from '../lib/summary.js';
 import { ofUser } from '../lib/targets.js';
 
 const knobs = readKnobs(__ENV, {
-  users: count(2),
-  ramp_half: duration(),
-  ramp_full: duration(),
-  ramp_hold: duration(),
-  ramp_down: duration(),
-  rejoin: flag(),
+  users: count,
+  ramp_half: duration,
+  ramp_full: duration,
+  ramp_hold: duration,
+  ramp_down: duration,
+  rejoin: flag,
 });
 
 const rampMs = knobs.ramp_half + knobs.ramp_full + knobs.ramp_hold + knobs.ramp_down;

@@ -8,7 +8,7 @@ import { ofCall } from '../lib/targets.js';
 
 const knobs = readKnobs(__ENV, {
   ...delayKnobs,
-  requests: count(),
+  requests: count,
 });
 
 export const options = workloadOptions(

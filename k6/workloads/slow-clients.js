@@ -12,9 +12,9 @@ import { liveAsUser, othersFirst_ms, userKnobs, usersScenario } from '../lib/use
 
 const knobs = readKnobs(__ENV, {
   ...userKnobs,
-  slow_users: count(),
-  header_interval: duration(1),
-  header_duration: duration(1),
+  slow_users: count,
+  header_interval: duration,
+  header_duration: duration,
 });
 
 export const options = workloadOptions(

@@ -10,9 +10,9 @@ import { ofUser } from '../lib/targets.js';
 
 const knobs = readKnobs(__ENV, {
   ...delayKnobs,
-  rate_per_second: count(),
-  duration: duration(1000),
-  max_users: count(),
+  rate_per_second: count,
+  duration: duration,
+  max_users: count,
 });
 
 export const options = workloadOptions(

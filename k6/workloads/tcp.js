@@ -3,14 +3,14 @@
 // It is k6's http over a transport of the extension: requests, their times and their error codes are k6's own.
 import exec from 'k6/execution';
 import connlab from 'k6/x/connlab';
-import { oneOf, readKnobs } from '../lib/knobs.js';
+import { readKnobs, word } from '../lib/knobs.js';
 import { workloadOptions } from '../lib/options.js';
 import { delayRequests } from '../lib/requests.js';
 import { summaryFiles } from '../lib/summary.js';
 import { ofCall, turnOf } from '../lib/targets.js';
 import { liveAsUser, userKnobs, usersScenario } from '../lib/users.js';
 
-const knobs = readKnobs(__ENV, { ...userKnobs, closes_first: oneOf('client', 'server') });
+const knobs = readKnobs(__ENV, { ...userKnobs, closes_first: word });
 
 export const options = workloadOptions('tcp', usersScenario(knobs), knobs);
 

@@ -3,7 +3,7 @@ package connlab.backend.knobs;
 import java.util.List;
 import org.springframework.boot.ExitCodeGenerator;
 
-/** Knobs are missing or bad; the message names each variable. */
+/** Knobs are missing; the message names each variable. */
 class KnobsRefusedException extends RuntimeException implements ExitCodeGenerator {
 
     private static final long serialVersionUID = 1;

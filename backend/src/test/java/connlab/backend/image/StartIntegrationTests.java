@@ -14,6 +14,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.testcontainers.containers.startupcheck.StartupCheckStrategy;
 import org.testcontainers.containers.wait.strategy.WaitAllStrategy;
 import org.testcontainers.utility.DockerStatus;
@@ -27,21 +28,14 @@ class StartIntegrationTests {
     private static final int PATIENCE_S = Math.toIntExact(BackendContainer.PATIENCE.toSeconds());
 
     @ParameterizedTest
-    @CsvSource(delimiter = '|', textBlock = """
-                    CONNLAB_ACCEPT_COUNT | 0     | CONNLAB_ACCEPT_COUNT=0 is refused: it must be a whole number from 1 to 2147483647
-                    CONNLAB_MAX_TOKENS   | ''    | CONNLAB_MAX_TOKENS= is refused: it must be a whole number from 1 to 10000000
-                    CONNLAB_HEAP_MB      | 256m  | CONNLAB_HEAP_MB=256m is refused: it must be a whole number from 32 to 32000
-                    CONNLAB_HEAP_MB      | 31    | CONNLAB_HEAP_MB=31 is refused: it must be a whole number from 32 to 32000
-                    CONNLAB_HEAP_MB      | 32001 | CONNLAB_HEAP_MB=32001 is refused: it must be a whole number from 32 to 32000
-                    CONNLAB_HEAP_MB      | ''    | CONNLAB_HEAP_MB= is refused: it must be a whole number from 32 to 32000
-                    """)
-    void aBadKnobEndsTheStartInOneLine(String variable, String value, String line) {
-        try (BackendContainer backend = new BackendContainer(Map.of(variable, value))
+    @ValueSource(strings = {"CONNLAB_ACCEPT_COUNT", "CONNLAB_HEAP_MB"})
+    void aMissingKnobEndsTheStartInOneLine(String variable) {
+        try (BackendContainer backend = new BackendContainer(Map.of(variable, ""))
                 .withStartupCheckStrategy(new Ended())
                 .waitingFor(new WaitAllStrategy())) {
             backend.start();
 
-            assertThat(backend.getLogs().strip()).isEqualTo("backend: " + line);
+            assertThat(backend.getLogs().strip()).isEqualTo("backend: " + variable + " is not set");
             assertThat(backend.getCurrentContainerInfo().getState().getExitCodeLong())
                     .isEqualTo(2);
         }
