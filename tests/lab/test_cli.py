@@ -103,7 +103,7 @@ def test_a_folder_that_cannot_be_a_scenario_s_name_is_named_beside_the_others(
 
 def test_show_tells_which_arms_a_prediction_is_about(connlab: Run) -> None:
     _, out, _ = connlab("show", "abort-on-overflow")
-    assert "\nsilence (arms full-0, full-1): Whatever the setting" in out
+    assert "\nsilence (arms full-0, full-1): With either setting" in out
     assert "\npatience (arm race-0): With 0" in out
     assert "\nunexplained: The ledger" in out
 
