@@ -3,12 +3,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from jsonschema import Draft202012Validator
 
-from analysis import analyse
-from analysis.figures import describe
+from analysis.evidence import manifest
+from analysis.evidence.rawrun import RawRun
+from analysis.figures import Run, describe
 from analysis.schema import schema
+from analysis.verdict import figures_file
 from tests.analysis.support import OTHERS, make_access, make_samples, quiet_tick
+from tests.analysis.whole import make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,14 +21,19 @@ if TYPE_CHECKING:
 
 
 def written(folder: Path) -> dict[str, Any]:
-    analyse(folder)
-    content: dict[str, Any] = json.loads((folder / "derived" / "figures.json").read_text())
+    content: dict[str, Any] = json.loads(figures_file.of_run(Run(RawRun(folder, manifest.read(folder)))).to_json())
     Draft202012Validator(json.loads(schema("figures"))).validate(content)
     return content
 
 
-def test_every_figure_of_a_run_is_there_with_its_value(run: RunFolder) -> None:
-    found = written(run.write())["figures"]
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What is written of the healthy run."""
+    return written(make_run(tmp_path_factory.mktemp("run")).write())
+
+
+def test_every_figure_of_a_run_is_there_with_its_value(healthy: dict[str, Any]) -> None:
+    found = healthy["figures"]
 
     assert found["client.requests.error.1211"] == OTHERS
     assert found["kernel.backend.TcpExt.ListenOverflows"] == 500
@@ -71,5 +80,5 @@ def test_only_codes_that_occurred_are_named(proxied_run: RunFolder) -> None:
     assert [name for name in names if name.startswith("client.requests.error.")] == ["client.requests.error.1211"]
 
 
-def test_gauges_among_the_samples_are_no_counters(run: RunFolder) -> None:
-    assert not [name for name in written(run.write())["figures"] if "sockstat" in name]
+def test_gauges_among_the_samples_are_no_counters(healthy: dict[str, Any]) -> None:
+    assert not [name for name in healthy["figures"] if "sockstat" in name]

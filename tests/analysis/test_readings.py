@@ -6,17 +6,26 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from analysis import analyse
+from analysis.evidence import manifest
+from analysis.evidence.rawrun import RawRun
+from analysis.figures import Run
 from analysis.verdict import readings
 from tests.analysis.support import DRAIN_END_S, MEASURE_S, at_us
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.analysis.support import RunFolder
+
+
+def derive(folder: Path) -> None:
+    (folder / "derived").mkdir(exist_ok=True)
+    readings.write(Run(RawRun(folder, manifest.read(folder))), folder)
 
 
 def values(run: RunFolder, instance: str, name: str) -> list[float]:
     folder = run.write()
-    analyse(folder)
+    derive(folder)
     rows = duckdb.execute(
         "SELECT value FROM read_parquet($path) WHERE instance = $instance AND name = $name ORDER BY time_us",
         {"path": str(folder / readings.FILE), "instance": instance, "name": name},
@@ -68,6 +77,6 @@ def test_a_run_that_never_measured_has_none(run: RunFolder) -> None:
     folder = run.write()
     (folder / "derived").mkdir()
     (folder / readings.FILE).write_text("of an earlier analysis")
-    analyse(folder)
+    derive(folder)
 
     assert not (folder / readings.FILE).exists()

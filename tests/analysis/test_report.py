@@ -13,9 +13,14 @@ import pytest
 
 from analysis import analyse
 from analysis.account.causes import CAUSES
+from analysis.evidence import manifest
+from analysis.evidence.rawrun import RawRun
+from analysis.figures import Run
 from analysis.pages import report
 from analysis.pages.report import charts, conditions, labels, ladders, lessons, page, queues, record, summary, timelines
-from tests.analysis.support import at_us, damage_pages, knob, make_samples, quiet_tick
+from analysis.verdict import ledger_tables, readings
+from tests.analysis.support import at_us, damage_pages, knob, make_manifest, make_samples, quiet_tick
+from tests.analysis.whole import make_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,14 +32,45 @@ if TYPE_CHECKING:
     Tick = Callable[[float], tuple[dict[str, int], int]]
 
 
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The healthy run, analysed once; tests take copies."""
+    folder = make_run(tmp_path_factory.mktemp("healthy")).write()
+    analyse(folder)
+    return folder
+
+
+@pytest.fixture
+def analysed(healthy: Path, tmp_path: Path) -> Path:
+    """An analysed run whose files a test may change."""
+    return shutil.copytree(healthy, tmp_path / "analysed")
+
+
+def describe(folder: Path, **changes: object) -> None:
+    """Change the manifest of a run that was analysed."""
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
 def read(run: RunFolder) -> record.Record:
     folder = run.write()
     analyse(folder)
     return record.read(folder)
 
 
-def chart_of(run: RunFolder, name: str) -> Chart:
-    return next(chart for chart in timelines.of_run(read(run)) if chart.id == name)
+def read_tables(run: RunFolder) -> record.Record:
+    """A run with its tables, from which charts and queues are drawn, and nothing else that is derived."""
+    folder = run.write()
+    derived = folder / "derived"
+    derived.mkdir()
+    found = Run(RawRun(folder, manifest.read(folder)))
+    ledger_tables.write(found, derived)
+    readings.write(found, folder)
+    return record.Record(folder, run.manifest, verdict={}, ledger={}, ladders={}, figures={}, why={})
+
+
+def chart_of(found: record.Record, name: str) -> Chart:
+    return next(chart for chart in timelines.of_run(found) if chart.id == name)
 
 
 def text_of(path: Path) -> str:
@@ -43,20 +79,16 @@ def text_of(path: Path) -> str:
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", content)).split())
 
 
-def test_a_report_needs_nothing_of_a_run_but_its_manifest_and_what_was_derived(run: RunFolder) -> None:
-    folder = run.write()
-    analyse(folder)
-    shutil.rmtree(folder / "raw")
+def test_a_report_needs_nothing_of_a_run_but_its_manifest_and_what_was_derived(analysed: Path) -> None:
+    shutil.rmtree(analysed / "raw")
 
-    assert "100 of 103 requests failed" in text_of(report.write(folder))
+    assert "100 of 103 requests failed" in text_of(report.write(analysed))
 
 
-def test_a_report_is_the_same_each_time(run: RunFolder) -> None:
-    folder = run.write()
-    analyse(folder)
-    first = report.write(folder).read_bytes()
+def test_a_report_is_the_same_each_time(analysed: Path) -> None:
+    first = report.write(analysed).read_bytes()
 
-    assert report.write(folder).read_bytes() == first
+    assert report.write(analysed).read_bytes() == first
 
 
 def test_a_run_that_was_not_analysed_is_refused_with_the_way_on(run: RunFolder) -> None:
@@ -73,42 +105,36 @@ def test_a_run_that_broke_off_before_its_load_has_a_report_too(run: RunFolder) -
     assert "The run was aborted: no backend." in text_of(report.write(folder))
 
 
-def test_a_derived_table_that_was_cut_is_refused_with_the_way_on(run: RunFolder) -> None:
-    folder = run.write()
-    analyse(folder)
-    path = folder / "derived" / "requests.parquet"
+def test_a_derived_table_that_was_cut_is_refused_with_the_way_on(analysed: Path) -> None:
+    path = analysed / "derived" / "requests.parquet"
     path.write_bytes(path.read_bytes()[:-100])
 
     with pytest.raises(report.ReportError, match=r"requests\.parquet: damaged; derive it again: make analyse RUN="):
-        report.write(folder)
+        report.write(analysed)
 
 
-def test_a_derived_table_that_is_damaged_within_is_refused_with_the_way_on(run: RunFolder) -> None:
-    folder = run.write()
-    analyse(folder)
-    damage_pages(folder / "derived" / "requests.parquet")
+def test_a_derived_table_that_is_damaged_within_is_refused_with_the_way_on(analysed: Path) -> None:
+    damage_pages(analysed / "derived" / "requests.parquet")
 
     with pytest.raises(report.ReportError, match=r"derived is damaged; derive it again: make analyse RUN="):
-        report.write(folder)
+        report.write(analysed)
 
 
 @pytest.mark.parametrize("name", ["verdict", "ledger", "figures", "ladders"])
-def test_a_derived_file_of_another_version_is_refused(run: RunFolder, name: str) -> None:
-    folder = run.write()
-    analyse(folder)
-    path = folder / "derived" / f"{name}.json"
+def test_a_derived_file_of_another_version_is_refused(analysed: Path, name: str) -> None:
+    path = analysed / "derived" / f"{name}.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema": f"connlab.{name}/99"}))
 
     with pytest.raises(report.ReportError, match=f"this version reads connlab.{name}/1; derive it again"):
-        report.write(folder)
+        report.write(analysed)
 
 
 def test_each_cause_has_words_of_its_own() -> None:
     assert {cause.name for cause in CAUSES} - lessons.LESSONS.keys() == set()
 
 
-def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(run: RunFolder) -> None:
-    found = summary.of_run(read(run))
+def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(analysed: Path) -> None:
+    found = summary.of_run(record.read(analysed))
 
     assert found.sentence == (
         "100 of 103 requests failed, because the backend had no place for another connection: its accept queue was"
@@ -140,8 +166,8 @@ def test_without_k6_s_record_nothing_is_said_of_requests(run: RunFolder) -> None
     assert "No request failed or was slow" not in text
 
 
-def test_one_request_and_one_step_are_no_plurals(run: RunFolder) -> None:
-    found = read(run)
+def test_one_request_and_one_step_are_no_plurals(analysed: Path) -> None:
+    found = record.read(analysed)
     found.ledger["unexplained"] = 1
     ladder = found.ladders["ladders"][0]
     ladder["left_out"] = 1
@@ -156,32 +182,29 @@ def test_one_request_and_one_step_are_no_plurals(run: RunFolder) -> None:
     assert "<td>; " not in content
 
 
-def test_the_heading_is_the_scenarios_title_and_question(run: RunFolder) -> None:
-    run.manifest |= {"title": "Three <places>", "question": "Who waits?"}
-    folder = run.write()
-    analyse(folder)
-    content = report.write(folder).read_text()
+def test_the_heading_is_the_scenarios_title_and_question(analysed: Path) -> None:
+    describe(analysed, title="Three <places>", question="Who waits?")
+    content = report.write(analysed).read_text()
 
     assert "<h1>Three &lt;places&gt;</h1>" in content
     assert "Who waits?" in content
 
 
-def test_a_learner_s_own_predictions_stand_beside_what_was_measured(run: RunFolder) -> None:
+def test_a_learner_s_own_predictions_stand_beside_what_was_measured(analysed: Path) -> None:
     asked = {"prediction": "none", "asks": "How many fail?", "unit": "count"}
-    run.manifest["guesses"] = [
+    guesses = [
         asked | {"figure": "client.requests.failed", "value": 99},
         asked | {"figure": "client.requests.ok", "value": None},
     ]
-    folder = run.write()
-    analyse(folder)
-    text = text_of(report.write(folder))
+    describe(analysed, guesses=guesses)
+    text = text_of(report.write(analysed))
 
     assert "Your own predictions" in text
     assert re.search(r"How many fail\? 99 100 ≈ near: 1 too few How many fail\? passed over 3", text)
 
 
-def test_the_player_knows_each_queue_and_when_each_step_was(run: RunFolder) -> None:
-    found = read(run)
+def test_the_player_knows_each_queue_and_when_each_step_was(analysed: Path) -> None:
+    found = record.read(analysed)
     (queue,) = queues.of_run(found, timelines.lasts_s(found))
 
     assert (queue["role"], queue["queues"], queue["places"][0][1]) == ("backend", 1, 2)
@@ -207,39 +230,38 @@ def test_who_waited_in_the_queue_is_told_what_for(run: RunFolder) -> None:
     )
 
 
-def test_a_knob_that_the_workload_does_not_read_is_no_condition_of_the_run(run: RunFolder) -> None:
-    named = [name for name, _ in conditions.load(read(run))]
+def test_a_knob_that_the_workload_does_not_read_is_no_condition_of_the_run(analysed: Path) -> None:
+    found = record.read(analysed)
+    named = [name for name, _ in conditions.load(found)]
     assert "load.keep_alive" in named
 
-    run.manifest["knobs"]["load.workload"]["value"] = "tcp"
-    named = [name for name, _ in conditions.load(read(run))]
+    found.manifest["knobs"]["load.workload"]["value"] = "tcp"
+    named = [name for name, _ in conditions.load(found)]
     assert "load.keep_alive" not in named
     assert "load.users" in named
 
 
-def test_a_cause_at_a_proxy_points_to_the_proxy_s_hop_and_knobs(run: RunFolder) -> None:
-    folder = run.write()
-    analyse(folder)
-    manifest = json.loads((folder / "manifest.json").read_text())
+def test_a_cause_at_a_proxy_points_to_the_proxy_s_hop_and_knobs(analysed: Path) -> None:
+    manifest = json.loads((analysed / "manifest.json").read_text())
     manifest["path"] = ["k6", "gateway", "backend"]
     manifest["knobs"] |= {"gateway.max_idle_conns": knob(100), "nginx.upstream_keepalive": knob(0)}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    ledger = json.loads((folder / "derived" / "ledger.json").read_text())
+    (analysed / "manifest.json").write_text(json.dumps(manifest))
+    ledger = json.loads((analysed / "derived" / "ledger.json").read_text())
     ledger["causes"] = {"ephemeral-ports-exhausted": 100}
-    (folder / "derived" / "ledger.json").write_text(json.dumps(ledger))
-    path = folder / "derived" / "requests.parquet"
+    (analysed / "derived" / "ledger.json").write_text(json.dumps(ledger))
+    path = analysed / "derived" / "requests.parquet"
     with duckdb.connect() as database:
         database.execute(f"CREATE TABLE old AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  our own
         replaced = "'ephemeral-ports-exhausted' AS cause, NULL::VARCHAR AS dial_error_kind, 1 AS access_line"
         database.execute(f"COPY (SELECT * REPLACE ({replaced}) FROM old) TO '{path}' (FORMAT parquet)")  # noqa: S608
-    found = summary.of_run(record.read(folder))
+    found = summary.of_run(record.read(analysed))
 
     assert "because the gateway had no port left for another connection to the backend" in found.sentence
     assert [turn.knob for turn in found.turns] == ["gateway.max_idle_conns"]
 
 
-def test_the_queue_is_drawn_against_its_limit(run: RunFolder) -> None:
-    chart = chart_of(run, "queue")
+def test_the_queue_is_drawn_against_its_limit(analysed: Path) -> None:
+    chart = chart_of(record.read(analysed), "queue")
 
     assert [(each.name, each.tone, each.most) for each in chart.series] == [
         ("backend: waiting", "role", 2),
@@ -266,7 +288,7 @@ def waiting(second: float) -> tuple[dict[str, int], int]:
 def test_a_late_tick_of_one_instance_is_no_dip_in_the_sum(run: RunFolder) -> None:
     second_of(run, "backend", waiting).lose_ticks(15, 15.3)
     run.samples["backend-1"].lose_ticks(40, 40.2)
-    depth = next(each for each in chart_of(run, "queue").series if each.name == "backend: waiting")
+    depth = next(each for each in chart_of(read_tables(run), "queue").series if each.name == "backend: waiting")
 
     first = [(0, 0), (0.1, 2), (21, 1), (42.1, 0)]
     steps = {at_s: value + (2 if at_s >= 20 else 1) for at_s, value in first} | {20: 4}
@@ -275,7 +297,7 @@ def test_a_late_tick_of_one_instance_is_no_dip_in_the_sum(run: RunFolder) -> Non
 
 def test_a_late_reading_of_one_instance_is_no_dip_in_the_sum(run: RunFolder) -> None:
     second_of(run, "backend", waiting).lose_readings("sockets", 20, 21)
-    held = next(each for each in chart_of(run, "sockets").series if each.name == "backend: ESTABLISHED")
+    held = next(each for each in chart_of(read_tables(run), "sockets").series if each.name == "backend: ESTABLISHED")
 
     assert [value for _, value in held.points] == [6, 0, 0]
     assert [at_s for at_s, _ in held.points] == sorted({at_s for at_s, _ in held.points})
@@ -284,7 +306,7 @@ def test_a_late_reading_of_one_instance_is_no_dip_in_the_sum(run: RunFolder) -> 
 def test_where_nothing_listens_for_a_while_there_is_no_level(run: RunFolder) -> None:
     for tick in run.samples["backend-1"].tick_between(20, 30):
         tick["listen"] = []
-    found = read(run)
+    found = read_tables(run)
     (queue,) = queues.of_run(found, timelines.lasts_s(found))
 
     assert queue["places"] == [(0, 2), (10, 2), (10, None), (20, 2), (51.9, 2)]
@@ -293,7 +315,7 @@ def test_where_nothing_listens_for_a_while_there_is_no_level(run: RunFolder) -> 
 
 def test_several_queues_have_the_places_of_each_and_one_of_them_may_be_full(run: RunFolder) -> None:
     second_of(run, "backend", quiet_tick)
-    found = read(run)
+    found = read_tables(run)
     (queue,) = queues.of_run(found, timelines.lasts_s(found))
 
     assert (queue["queues"], queue["places"][0][1]) == (2, 4)
@@ -307,7 +329,7 @@ def test_a_worker_with_a_queue_of_its_own_has_a_place_more(run: RunFolder) -> No
     run.manifest["listeners"]["backend-1"] *= 2
     for tick in run.samples["backend-1"].ticks:
         tick["listen"] = [dict(each) for each in tick["listen"] for _ in range(2)]
-    found = read(run)
+    found = read_tables(run)
     (queue,) = queues.of_run(found, timelines.lasts_s(found))
 
     assert (queue["queues"], queue["places"][0][1]) == (2, 4)
@@ -319,7 +341,7 @@ def test_time_wait_is_that_of_the_instance_which_has_the_most_of_its_ports(run: 
 
     second_of(run, "backend", closing)
     run.samples["backend-1"] = make_samples("backend-1", lambda second: closing(second + 10), "java")
-    chart = chart_of(run, "time-wait")
+    chart = chart_of(read_tables(run), "time-wait")
 
     assert next(each for each in chart.series if each.name == "backend: TIME_WAIT").most == 900
     assert chart.notes == ["backend: of its instances the one that has the most at each moment."]
@@ -331,7 +353,7 @@ def test_who_is_server_and_client_both_has_its_sockets_told_apart(run: RunFolder
         if reading["kind"] == "sockets":
             reading["groups"].append(probe | {"count": 1})
 
-    assert sorted(each.name for each in chart_of(run, "sockets").series) == [
+    assert sorted(each.name for each in chart_of(read_tables(run), "sockets").series) == [
         "backend as client: ESTABLISHED",
         "backend as server: ESTABLISHED",
         "k6: ESTABLISHED",
@@ -340,7 +362,7 @@ def test_who_is_server_and_client_both_has_its_sockets_told_apart(run: RunFolder
 
 def test_requests_are_drawn_by_what_became_of_them(run: RunFolder) -> None:
     run.manifest["slow_ms"] = 5000
-    chart = chart_of(run, "requests")
+    chart = chart_of(read_tables(run), "requests")
 
     assert {each.name: sum(value or 0 for _, value in each.points) for each in chart.series} == {
         "answered well": 1,
@@ -349,8 +371,8 @@ def test_requests_are_drawn_by_what_became_of_them(run: RunFolder) -> None:
     }
 
 
-def test_the_table_behind_a_chart_counts_the_same(run: RunFolder) -> None:
-    header, rows = chart_of(run, "requests").table
+def test_the_table_behind_a_chart_counts_the_same(analysed: Path) -> None:
+    header, rows = chart_of(record.read(analysed), "requests").table
 
     failed = header.index("failed: accept queue full")
     assert sum(int(row[failed]) for row in rows) == 100
@@ -388,18 +410,16 @@ def test_many_requests_are_drawn_as_percentiles(run: RunFolder) -> None:
         begin_us = at_us(20 + number / 200)
         times = {"time_us": begin_us, "end_us": begin_us + 2_000, "id": 1_000 + number, "dial": 1, "reused": True}
         client.requests.append({**client.requests[0], **times, "connecting_us": 0})
-    chart = chart_of(run, "times")
+    chart = chart_of(read_tables(run), "times")
 
     assert chart.kind == "lines"
     assert [each.name for each in chart.series] == ["median", "95th percentile", "longest", "longest for connecting"]
     assert sum(len(each.points) for each in chart.series) < 1_000
 
 
-def test_a_minute_of_a_thousand_users_stays_far_below_two_megabytes(run: RunFolder) -> None:
+def test_a_minute_of_a_thousand_users_stays_far_below_two_megabytes(analysed: Path) -> None:
     """60,000 requests, and counters, levels and readings of which no two are alike."""
-    folder = run.write()
-    analyse(folder)
-    derived = folder / "derived"
+    derived = analysed / "derived"
     noise = "(hash(time_us, instance, {0}) % 100000)::BIGINT AS {0}"
     levels = ", ".join(noise.format(name) for name in ("listen_depth", "time_wait", '"Tcp.ActiveOpens"'))
     for name, query in {
@@ -413,18 +433,17 @@ def test_a_minute_of_a_thousand_users_stays_far_below_two_megabytes(run: RunFold
             database.execute(f"CREATE TABLE old AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  our own
             database.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
 
-    assert report.write(folder).stat().st_size < 1_500_000
+    assert report.write(analysed).stat().st_size < 1_500_000
 
 
-def test_the_command_that_runs_it_again_has_what_was_set(run: RunFolder) -> None:
-    run.set_knobs(load__users=7)
-    run.manifest["knobs"]["load.users"] |= {"source": "set"}
-    run.manifest["knobs"]["load.connect_timeout"] = knob(1_500) | {"source": "set"}
-    folder = run.write()
-    analyse(folder)
+def test_the_command_that_runs_it_again_has_what_was_set(analysed: Path) -> None:
+    knobs = make_manifest()["knobs"]
+    knobs["load.users"] = knob(7) | {"source": "set"}
+    knobs["load.connect_timeout"] = knob(1_500) | {"source": "set"}
+    describe(analysed, knobs=knobs)
 
     assert 'make run SCENARIO=accept-queue-overflow SET="load.users=7 load.connect_timeout=1500ms"' in text_of(
-        report.write(folder)
+        report.write(analysed)
     )
 
 
@@ -446,14 +465,12 @@ def test_knobs_are_written_as_a_scenario_writes_them(knob_name: str, value: obje
     assert labels.knob_value(knob_name, value) == shown
 
 
-def test_the_index_lists_runs_that_cannot_be_read_any_further(run: RunFolder, tmp_path: Path) -> None:
-    folder = run.write()
-    analyse(folder)
-    report.write(folder)
+def test_the_index_lists_runs_that_cannot_be_read_any_further(analysed: Path, tmp_path: Path) -> None:
+    report.write(analysed)
     results = tmp_path / "results"
-    shutil.copytree(folder, results / "queue" / "20251121T072640Z-default-r01")
+    shutil.copytree(analysed, results / "queue" / "20251121T072640Z-default-r01")
     broken = results / "queue" / "20251121T072641Z-default-r01"
-    shutil.copytree(folder, broken)
+    shutil.copytree(analysed, broken)
     (broken / "derived" / "verdict.json").write_text("{")
     (broken / "report.html").unlink()
     unread = {
