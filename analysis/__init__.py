@@ -16,12 +16,31 @@ from analysis.figures import Run
 from analysis.output import make_folder, write
 from analysis.story import ladders
 from analysis.verdict import figures_file, ledger_file, ledger_tables, readings, verdict_file
-from analysis.verdict.verdict_file import Verdict
+from analysis.verdict.verdict_file import Judgement, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["FlowsError", "ManifestError", "Verdict", "analyse"]
+__all__ = ["FlowsError", "Judgement", "ManifestError", "Verdict", "analyse", "judge"]
+
+
+def judge(run_dir: Path) -> Judgement:
+    """Judge a run, and write nothing.
+
+    Args:
+        run_dir: the folder with manifest.json and raw/.
+
+    Returns:
+        The judgement, each part of which is worked out when it is first asked for.
+
+    Raises:
+        ManifestError: the folder is not a run's, or its manifest cannot be read.
+        FlowsError: there are captures and nothing that reads them.
+    """
+    raw = RawRun(run_dir, manifest.read(run_dir))
+    if any(capture.packets for capture in raw.captures.values()):
+        flows.require()
+    return Judgement(Run(raw))
 
 
 def analyse(run_dir: Path) -> Verdict:
@@ -38,18 +57,14 @@ def analyse(run_dir: Path) -> Verdict:
         FlowsError: there are captures and nothing that reads them; a poorer verdict would go over the one before.
         OSError: derived/ cannot be written.
     """
-    raw = RawRun(run_dir, manifest.read(run_dir))
-    if any(capture.packets for capture in raw.captures.values()):
-        flows.require()
-    run = Run(raw)
-    account = ledger_file.of_run(run)
-    found = verdict_file.of_run(run, account)
+    found = judge(run_dir)
+    account, verdict = found.account, found.verdict
     make_folder(run_dir / ledger_file.FILE.parent)
     write(run_dir / ledger_file.FILE, account.to_json())
-    ledger_tables.write(run, run_dir / ledger_file.FILE.parent)
-    readings.write(run, run_dir)
-    ladders.write(run, run_dir)
-    write(run_dir / figures_file.FILE, figures_file.of_run(run).to_json())
+    ledger_tables.write(found.run, run_dir / ledger_file.FILE.parent)
+    readings.write(found.run, run_dir)
+    ladders.write(found.run, run_dir)
+    write(run_dir / figures_file.FILE, figures_file.of_run(found.run).to_json())
     # The verdict comes last: where it stands, so do all other derived files.
-    write(run_dir / verdict_file.FILE, found.to_json())
-    return found
+    write(run_dir / verdict_file.FILE, verdict.to_json())
+    return verdict

@@ -11,10 +11,13 @@ import weakref
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import duckdb
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # A file that was written again is read again.
 _ANEW: dict[str, Any] = {"enable_external_file_cache": False}
@@ -34,6 +37,25 @@ def in_memory() -> duckdb.DuckDBPyConnection:
     connection.execute(f"ATTACH ':memory:' AS {name}; USE {name}; SET TimeZone = 'UTC'")
     weakref.finalize(connection, _detach, name).atexit = False
     return connection
+
+
+def create(database: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str]) -> None:
+    """Make an empty table.
+
+    Args:
+        database: where.
+        table: its name.
+        columns: name → type.
+    """
+    database.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {type_}' for name, type_ in columns.items())})")
+
+
+def has_rows(database: duckdb.DuckDBPyConnection, source: str) -> bool:
+    """Whether a table, or a table with a condition, has any row.
+
+    For a small run DuckDB takes longer to plan a query than to run it: what has nothing to join is not planned.
+    """
+    return database.execute(f"SELECT 1 FROM {source} LIMIT 1").fetchone() is not None  # noqa: S608  names of our own
 
 
 def _detach(name: str) -> None:

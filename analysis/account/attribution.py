@@ -4,39 +4,42 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.account import ports, waits
+from analysis.account import waits
 from analysis.account.causes import CAUSES, UNEXPLAINED
 from analysis.account.slack import CLOCK_SLACK_US, NGINX_TURN_US
 from analysis.health import limits
 
 if TYPE_CHECKING:
-    import duckdb
-
     from analysis.account.causes import Cause
+    from analysis.account.joins import Joined
     from analysis.evidence.manifest import Manifest
 
 
+TABLES = ("waits", "attributed")
+
+
 def build(
-    database: duckdb.DuckDBPyConnection,
+    joined: Joined,
     manifest: Manifest,
     start_us: int,
     *,
     captured: bool,
     whole_until_us: int | None,
 ) -> None:
-    """Make the tables `known`, `decided` and `attributed`.
+    """Make the tables `waits`, `known`, `decided` and `attributed`.
 
     Args:
-        database: with the tables of analysis.account.joins.
+        joined: the run.
         manifest: the run's.
         start_us: when the measurement began; evidence tells times from there.
         captured: whether there is a sound capture of the client's connections, so that what is not in it was not there.
         whole_until_us: until when the captures hold all packets; None: to their end. What came of a request after that
             may be missing.
     """
+    joined.need("cases")
+    database = joined.database
     proxied = len(manifest.path) > 2  # noqa: PLR2004  client and server
     database.execute(_MACROS.format(start_us=int(start_us)))
-    ports.build(database, manifest)
     waits.build(database, proxied=proxied)
     constants = {
         "bound_us": None if manifest.slow_ms is None else 1000 * manifest.slow_ms,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.database import create, has_rows
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -26,7 +28,10 @@ def build(database: duckdb.DuckDBPyConnection, manifest: Manifest) -> None:
         ports = ports_of(manifest.sysctl(instance, RANGE))
         if ports is not None:
             database.execute("INSERT INTO port_ranges VALUES (?, ?)", [instance, ports])
-    database.execute(_SHORTAGES, {"time_wait_us": 1000 * TIME_WAIT_MS})
+    if has_rows(database, f"dials WHERE {_WITHOUT_PORT}"):
+        database.execute(_SHORTAGES, {"time_wait_us": 1000 * TIME_WAIT_MS})
+    else:
+        create(database, "port_shortages", SHORTAGES)
 
 
 def ports_of(text: str | None) -> int | None:
@@ -37,9 +42,13 @@ def ports_of(text: str | None) -> int | None:
     return int(numbers[1]) - int(numbers[0]) + 1
 
 
+SHORTAGES = {"instance": "VARCHAR", "dial": "BIGINT", "held": "HUGEINT", "waiting": "HUGEINT", "ports": "BIGINT"}
+
+_WITHOUT_PORT = "error_kind = 'address-not-available'"
+
 # A port is held until its connection is over, or until the next one takes it. A dial looks for one at some moment
 # between its beginning and its end: the most that were held in that time are what it met.
-_SHORTAGES = """
+_SHORTAGES = f"""
     CREATE TABLE port_shortages AS
     WITH holds AS (
         SELECT from_instance, server_address, server_port, first_time_us AS start_us,
@@ -74,7 +83,7 @@ _SHORTAGES = """
                 ON levels.from_instance = dials.instance AND levels.server_address = dials.remote_address
                AND levels.server_port = dials.remote_port AND levels.time_us <= dials.time_us + dials.duration_us
                AND (levels.until_us > dials.time_us OR levels.until_us IS NULL)
-     WHERE dials.error_kind = 'address-not-available'
+     WHERE dials.{_WITHOUT_PORT}
      GROUP BY ALL
      ORDER BY ALL
-"""
+"""  # noqa: S608  a condition of our own

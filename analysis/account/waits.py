@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.database import create, has_rows
 from analysis.health import limits
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ def build(database: duckdb.DuckDBPyConnection, *, proxied: bool) -> None:
     database.execute(_QUEUED_TICKS)
     database.execute(_IDLE)
     database.execute(_SERVED_OVER_A_PROXY if proxied else _SERVED_DIRECTLY)
-    database.execute(_ACTED)
+    if has_rows(database, "actions"):
+        database.execute(_ACTED)
+    else:
+        create(database, "acted", ACTED)
     database.execute(_WAITS)
 
 
@@ -86,6 +90,8 @@ _SERVED_OVER_A_PROXY = """
       FROM cases LEFT JOIN addresses ON addresses.address = host_of(try_server)
      WHERE outcome = 'slow' OR (outcome = 'failed' AND status = 0)
 """
+
+ACTED = {"instance": "VARCHAR", "id": "BIGINT", "overlap_us": "BIGINT", "paused": "VARCHAR", "says": "VARCHAR"}
 
 # What the lab did to a server that the request had to do with, while it lasted; the longest pause by its overlap.
 _ACTED = """

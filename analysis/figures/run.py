@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from analysis import health
@@ -69,9 +69,11 @@ class Run:
         captured = bool(observers) and not any(
             self.health.spoilt(Evidence.PACKETS, f"capture/{each}") for each in observers
         )
-        attribution.build(
-            joined.database, self.raw.manifest, found.start_us, captured=captured, whole_until_us=self._whole_until_us()
-        )
+        attribute = partial(
+            attribution.build, joined, self.raw.manifest, found.start_us, captured=captured,
+            whole_until_us=self._whole_until_us(),
+        )  # fmt: skip
+        joined.make_later(attribute, *attribution.TABLES)
         return joined
 
     def _whole_until_us(self) -> int | None:

@@ -20,8 +20,7 @@ from analysis.output import replacing
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import duckdb
-
+    from analysis.account.joins import Joined
     from analysis.evidence.bulk import Integers
     from analysis.evidence.window import Window
     from analysis.figures import Run
@@ -33,7 +32,7 @@ STEP_US = 100_000
 # A day; a manifest whose phases last longer is damaged.
 _STEPS_MAX = 864_000
 
-_REQUESTS = """
+REQUESTS = """
     SELECT cases.instance, cases.id, vu, iteration, scenario, name, method, url, status, error_code, error, time_us,
            end_us, total_us, blocked_us, connecting_us, tls_us, sending_us, waiting_us, receiving_us, duration_us,
            reused, outcome, cause, evidence,
@@ -66,24 +65,23 @@ def write(run: Run, folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
     if isinstance(joined, Unknown) or isinstance(window, Unknown):
         return
-    _timeline(run, joined.database, window)
-    for name, query in zip(
-        FILES, (_REQUESTS, _FLOWS, "SELECT * FROM timeline ORDER BY time_us, instance"), strict=True
-    ):
-        _copy(joined.database, query, folder / name)
+    _timeline(run, joined, window)
+    for name, query in zip(FILES, (REQUESTS, _FLOWS, "SELECT * FROM timeline ORDER BY time_us, instance"), strict=True):
+        _copy(joined, query, folder / name)
 
 
-def _copy(database: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
+def _copy(joined: Joined, query: str, path: Path) -> None:
     with replacing(path) as partial:
         target = str(partial).replace("'", "''")
-        database.execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
+        joined.execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
 
 
-def _timeline(run: Run, database: duckdb.DuckDBPyConnection, window: Window) -> None:
+def _timeline(run: Run, joined: Joined, window: Window) -> None:
     """Make the table `timeline`: for each instance and each step of the window, what its ticks in it say."""
     steps = min(-(-(window.end_us - window.start_us) // STEP_US), _STEPS_MAX)
     names = _changing_counters(run)
     counters = "".join(f', "{name}" BIGINT' for name in names)
+    database = joined.database
     database.execute(f"""
         CREATE TABLE timeline (time_us BIGINT, instance VARCHAR, ticks BIGINT, listen_depth BIGINT, listen_limit BIGINT,
                                time_wait BIGINT, requests_begun BIGINT, requests_ended BIGINT, requests_failed BIGINT
@@ -91,7 +89,7 @@ def _timeline(run: Run, database: duckdb.DuckDBPyConnection, window: Window) -> 
     """)
     for instance in run.raw.instances:
         columns = {"time_us": window.start_us + STEP_US * np.arange(steps, dtype=np.int64)}
-        columns |= _of_requests(run, database, instance, window, steps)
+        columns |= _of_requests(run, joined, instance, window, steps)
         columns |= _of_ticks(run, instance, window, steps, names)
         database.register("incoming", columns)
         selected = ", ".join(f'nullif("{name}", {_NONE}) AS "{name}"' for name in columns)
@@ -117,15 +115,13 @@ def _changing_counters(run: Run) -> list[str]:
 _OF_CLIENTS = ("requests_begun", "requests_ended", "requests_failed")
 
 
-def _of_requests(
-    run: Run, database: duckdb.DuckDBPyConnection, instance: str, window: Window, steps: int
-) -> dict[str, Integers]:
+def _of_requests(run: Run, joined: Joined, instance: str, window: Window, steps: int) -> dict[str, Integers]:
     """Count a client's requests in each step; what is no client has none to count."""
     if instance not in run.raw.clients:
         return {name: np.full(steps, _NONE, dtype=np.int64) for name in _OF_CLIENTS}
-    found = database.execute(
+    found = joined.execute(
         "SELECT time_us, end_us, outcome = 'failed' AS failed FROM cases WHERE instance = $instance",
-        {"instance": instance},
+        instance=instance,
     ).fetchnumpy()
     begun, ended = (np.asarray(found[name], dtype=np.int64) for name in ("time_us", "end_us"))
     failed = np.asarray(found["failed"], dtype=bool)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.account.identities import Status
-from analysis.figures import Run
 from analysis.health import Evidence
+from analysis.verdict import ledger_file
 from analysis.verdict.measured import MeasuredValue, measured
 from analysis.verdict.predictions import judge, number
 from analysis.verdict.published import PublishedResult
@@ -19,7 +19,7 @@ from analysis.verdict.published import measured as measured_beside
 
 if TYPE_CHECKING:
     from analysis.evidence.manifest import Prediction
-    from analysis.health import Report
+    from analysis.figures import Run
     from analysis.verdict.ledger_file import Ledger
 
 FILE = Path("derived") / "verdict.json"
@@ -98,27 +98,58 @@ class Verdict(_Part):
         return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def of_run(run: Run, account: Ledger) -> Verdict:
-    """Judge a run by its scenario's predictions.
+class Judgement:
+    """A run judged by its scenario's predictions. Each part is worked out when it is first asked for.
 
-    Args:
+    Attributes:
         run: the run.
-        account: its ledger.
     """
-    manifest = run.raw.manifest
-    predictions = [_judge(run, prediction) for prediction in manifest.predictions]
-    beyond = _beyond_tolerance(run, account)
-    return Verdict(
-        contract=SCHEMA,
-        scenario=manifest.scenario,
-        run=manifest.run,
-        verdict=_result(predictions, beyond_tolerance=beyond is not None),
-        predictions=predictions,
-        published=measured_beside(manifest.published, partial(number, run)),
-        ledger=_summary(account),
-        health={name: _health(report) for name, report in run.health.reports.items()},
-        problems=_problems(run, beyond),
-    )
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    @cached_property
+    def account(self) -> Ledger:
+        """The run's ledger."""
+        return ledger_file.of_run(self.run)
+
+    @cached_property
+    def predictions(self) -> list[PredictionResult]:
+        """What became of each prediction."""
+        return [_judge(self.run, prediction) for prediction in self.run.raw.manifest.predictions]
+
+    @cached_property
+    def health(self) -> dict[str, InstrumentHealth]:
+        """What each instrument recorded of itself."""
+        return {
+            name: InstrumentHealth(healthy=report.healthy, figures=report.figures)
+            for name, report in self.run.health.reports.items()
+        }
+
+    @cached_property
+    def problems(self) -> list[ProblemEntry]:
+        """Everything that is wrong with the evidence."""
+        return _problems(self.run, self._beyond)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """All of it."""
+        manifest = self.run.raw.manifest
+        return Verdict(
+            contract=SCHEMA,
+            scenario=manifest.scenario,
+            run=manifest.run,
+            verdict=_result(self.predictions, beyond_tolerance=self._beyond is not None),
+            predictions=self.predictions,
+            published=measured_beside(manifest.published, partial(number, self.run)),
+            ledger=_summary(self.account),
+            health=self.health,
+            problems=self.problems,
+        )
+
+    @cached_property
+    def _beyond(self) -> str | None:
+        return _beyond_tolerance(self.run, self.account)
 
 
 def _summary(account: Ledger) -> LedgerSummary:
@@ -158,10 +189,6 @@ def _beyond_tolerance(run: Run, account: Ledger) -> str | None:
         return None
     are = "request is" if unexplained == 1 else "requests are"
     return f"{unexplained} {are} unexplained; the scenario tolerates {tolerated}"
-
-
-def _health(report: Report) -> InstrumentHealth:
-    return InstrumentHealth(healthy=report.healthy, figures=report.figures)
 
 
 def _problems(run: Run, beyond: str | None) -> list[ProblemEntry]:

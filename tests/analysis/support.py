@@ -186,8 +186,11 @@ def damage_pages(path: Path) -> None:
     path.write_bytes(content[:4] + b"\xff" * (footer - 4) + content[footer:])
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
+
 def jsonl(records: list[Record]) -> str:
-    return "".join(json.dumps(record, separators=(",", ":")) + "\n" for record in records)
+    return "".join(_ENCODER.encode(record) + "\n" for record in records)
 
 
 def knob(value: object) -> Record:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
-from analysis import analyse
 from analysis.account.causes import CAUSES
+from tests.analysis.joined import one_request
 from tests.analysis.packets import ACK, RST, Capture, Connection
 from tests.analysis.support import RunFolder, at_us, make_access, make_capture, make_dial, make_request
 
@@ -56,15 +54,8 @@ class Scene:
     def cause(self) -> tuple[str, str]:
         """The cause of the request, and the evidence for it."""
         self.run.lines[f"{self.observer}/capture.json"] = [make_capture(len(self.capture.packets))]
-        folder = self.run.write()
-        analyse(folder)
-        return found_in(folder)
-
-
-def found_in(folder: Path) -> tuple[str, str]:
-    requests = duckdb.read_parquet(str(folder / "derived" / "requests.parquet"))
-    ((cause, evidence),) = requests.project("cause, evidence").fetchall()
-    return cause, evidence
+        cause, evidence = one_request(self.run.write(), "cause", "evidence")
+        return cause, evidence
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
@@ -10,9 +9,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from analysis import analyse
+from analysis import Judgement, analyse, judge
 from analysis.figures import UnknownFigure, check_name
 from analysis.pages.report import record, timelines
+from tests.analysis.joined import one_request
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import (
     KNOBS,
@@ -114,20 +114,19 @@ def line(status: int, took_s: float, **changes: object) -> Record:
     return make_access(BEGIN_S + took_s, status) | own | times | changes
 
 
-def analysed(run: RunFolder, *expressions: str) -> tuple[list[str], Record]:
-    """The status of each prediction, and the verdict's document."""
+def judged(run: RunFolder, *expressions: str) -> Judgement:
     run.lines["gateway/capture.json"] = [make_capture(len(run.captures["gateway"].packets))]
     run.predict(*expressions)
-    folder = run.write()
-    verdict = analyse(folder)
-    return [each.status for each in verdict.predictions], json.loads((folder / "derived/verdict.json").read_bytes())
+    return judge(run.write())
+
+
+def statuses(run: RunFolder, *expressions: str) -> list[str]:
+    return [each.status for each in judged(run, *expressions).predictions]
 
 
 def request_of(run: RunFolder, columns: str) -> tuple[Any, ...]:
-    analysed(run)
-    requests = duckdb.read_parquet(str(run.folder / "derived" / "requests.parquet"))
-    (found,) = requests.project(columns).fetchall()
-    return tuple(found)
+    run.lines["gateway/capture.json"] = [make_capture(len(run.captures["gateway"].packets))]
+    return one_request(run.write(), columns)
 
 
 def test_the_pool_s_connections_are_counted(run: RunFolder) -> None:
@@ -141,7 +140,8 @@ def test_the_pool_s_connections_are_counted(run: RunFolder) -> None:
         "gateway.requests.in_flight.max == 1 and gateway.requests.waiting.max == 0",
         "access.gateway.requests == 1 and access.gateway.status.2xx == 1 and access.gateway.tries.total == 1",
     )
-    assert analysed(run, *expected)[0] == ["true"] * len(expected)
+    assert statuses(run, *expected) == ["true"] * len(expected)
+    analyse(run.folder)
     assert duckdb.read_parquet(str(run.folder / "derived" / "readings.parquet")).filter(
         "name = 'gateway.connections' AND value = 3"
     ).project("time_us").fetchall() == [(at_us(54),)]
@@ -185,9 +185,8 @@ def test_what_the_gateway_and_the_capture_count_differently_is_false(
         dialled(run, error_kind)
     if made is not None:
         made(upstream("172.18.0.4:50003", run))
-    analysed(run)
-    (_, hop) = json.loads((run.folder / "derived" / "ledger.json").read_bytes())["hops"]
-    found = {each["id"]: each["holds"] for each in hop["identities"]}
+    (_, hop) = judged(run).account.hops
+    found = {each.id: each.holds for each in hop.identities}
     assert {name: found[name] for name in IDENTITIES} == {
         name: "false" if name == false else "true" for name in IDENTITIES
     }
@@ -233,17 +232,16 @@ def test_the_gateway_is_out_of_ports_only_if_all_are_held(run: RunFolder, ports:
     assert found.startswith(cause)
     assert not cause.startswith("ephemeral") or "; 2 of 2 ports were held, 1 in TIME_WAIT" in evidence
     holds = "true" if cause.startswith("ephemeral") else "false"
-    assert analysed(run, "gateway.dials.failed_address_not_available == ledger.gateway_dials_without_port")[0] == [
-        holds
-    ]
+    assert statuses(run, "gateway.dials.failed_address_not_available == ledger.gateway_dials_without_port") == [holds]
 
 
 def test_a_record_of_dials_without_its_end_proves_nothing(run: RunFolder) -> None:
     run.lines["gateway/dials.jsonl"].pop()
-    (status,), verdict = analysed(run, "gateway.connections.opened == 2")
-    assert status == "unknown"
-    assert "dials.jsonl has no last line: gateway did not end in order" in verdict["predictions"][0]["why"]
-    assert verdict["health"]["dials/gateway"]["healthy"] is False
+    found = judged(run, "gateway.connections.opened == 2")
+    (prediction,) = found.predictions
+    assert prediction.status == "unknown"
+    assert "dials.jsonl has no last line: gateway did not end in order" in (prediction.why or "")
+    assert found.health["dials/gateway"].healthy is False
 
 
 def test_figures_are_the_path_s_own() -> None:

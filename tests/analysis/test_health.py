@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis import analyse
+from analysis import judge
 from tests.analysis.packets import LINK_RAW_IP
 from tests.analysis.support import EPOCH_US, Record, RunFolder, make_access, make_capture, make_request, raw_file
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from analysis import Verdict
+    from analysis import Judgement
 
 # One prediction for each kind of evidence; all hold in the healthy run.
 WATCHED = {
@@ -319,14 +319,14 @@ def without(lines: list[Record], first_s: float, last_s: float) -> list[Record]:
     return [line for line in lines if not first_s <= (line["time_us"] - EPOCH_US) / 1_000_000 < last_s]
 
 
-def judged(run: RunFolder, fault: Fault) -> Verdict:
+def judged(run: RunFolder, fault: Fault) -> Judgement:
     run.manifest["predictions"] = [
         {"id": id_, "says": "It is as it was.", "expression": expression} for id_, expression in WATCHED.items()
     ]
     fault.before(run)
     folder = run.write()
     fault.after(folder)
-    return analyse(folder)
+    return judge(folder)
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -363,7 +363,7 @@ def test_a_load_in_doubt_neither_bears_out_nor_refutes_what_depends_on_it(run: R
     }
     run.clients["k6-1"].dropped = 4
     run.predict(*expected)
-    found = analyse(run.write()).predictions
+    found = judge(run.write()).predictions
 
     assert {each.expression: each.status for each in found} == expected
     assert {each.why for each in found} == {
@@ -372,7 +372,7 @@ def test_a_load_in_doubt_neither_bears_out_nor_refutes_what_depends_on_it(run: R
     }
 
 
-def problems(verdict: Verdict) -> dict[str, list[str]]:
+def problems(verdict: Judgement) -> dict[str, list[str]]:
     return {each.message: list(each.spoils) for each in verdict.problems}
 
 
@@ -396,7 +396,7 @@ def test_what_spoils_no_figure_is_still_told(run: RunFolder, name: str, message:
 
 
 def test_each_instrument_gives_its_own_figures(run: RunFolder) -> None:
-    health = analyse(run.write()).health
+    health = judge(run.write()).health
 
     assert health["sampler/backend-1"].figures == {
         "rate_hz": 10, "ticks": 641, "late_ticks": 2, "late_ms_max": 61.0, "gaps": 0, "longest_gap_ms": 100.0,
@@ -418,7 +418,7 @@ def test_each_instrument_gives_its_own_figures(run: RunFolder) -> None:
 
 
 def test_a_proxy_captures_for_both_its_hops_and_logs_each_request(proxied_run: RunFolder) -> None:
-    health = analyse(proxied_run.write()).health
+    health = judge(proxied_run.write()).health
 
     assert "capture/nginx" in health
     assert "capture/backend-1" not in health
@@ -455,7 +455,7 @@ def test_an_access_log_with_holes_counts_nothing(
 ) -> None:
     change(proxied_run)
     proxied_run.predict("access.nginx.requests == 4", "client.requests.ok == 3")
-    verdict = analyse(proxied_run.write())
+    verdict = judge(proxied_run.write())
 
     assert [each.status for each in verdict.predictions] == ["unknown", "true"]
     assert message in (verdict.predictions[0].why or "")
@@ -464,7 +464,7 @@ def test_an_access_log_with_holes_counts_nothing(
 def test_an_error_log_that_is_missing_is_not_one_without_errors(proxied_run: RunFolder) -> None:
     proxied_run.predict("access.nginx.errors.110 == 0", "ledger.unexplained >= 0", "access.nginx.requests == 4")
     del proxied_run.texts["nginx/error.log"]
-    verdict = analyse(proxied_run.write())
+    verdict = judge(proxied_run.write())
 
     assert [each.status for each in verdict.predictions] == ["unknown", "unknown", "true"]
     assert "error.log: missing" in (verdict.predictions[0].why or "")
@@ -477,13 +477,13 @@ def test_an_error_whose_connection_has_no_possible_number_is_counted(proxied_run
         f"2025/11/21 07:27:00 [error] 7#7: *{serial} connect() failed (111: Connection refused)\n"
     )
 
-    assert [each.status for each in analyse(proxied_run.write()).predictions] == ["true"]
+    assert [each.status for each in judge(proxied_run.write()).predictions] == ["true"]
 
 
 def test_a_capture_that_only_the_reduction_can_read_is_told(run: RunFolder) -> None:
     run.captures["backend-1"].link = LINK_RAW_IP
 
-    assert problems(analyse(run.write()))["capture.pcap: its link layer is of type 101, not Ethernet"] == ["packets"]
+    assert problems(judge(run.write()))["capture.pcap: its link layer is of type 101, not Ethernet"] == ["packets"]
 
 
 @pytest.mark.parametrize(
@@ -497,13 +497,13 @@ def test_a_capture_that_only_the_reduction_can_read_is_told(run: RunFolder) -> N
 def test_a_capture_with_holes_is_told(run: RunFolder, change: Record, message: str) -> None:
     run.lines["backend-1/capture.json"] = [make_capture() | change]
 
-    assert problems(analyse(run.write()))[message] == ["packets"]
+    assert problems(judge(run.write()))[message] == ["packets"]
 
 
 def test_the_clients_own_capture_is_expected_where_it_is_asked_for(run: RunFolder) -> None:
     run.set_knobs(capture__mode="off", capture__client="handshakes")
     del run.lines["backend-1/capture.json"], run.captures["backend-1"]
-    verdict = analyse(run.write())
+    verdict = judge(run.write())
 
     # Nothing is left to explain the failures by.
     assert [each.instrument for each in verdict.problems] == ["capture/k6-1"] * 2 + ["ledger"]
@@ -514,7 +514,7 @@ def test_a_collector_that_takes_much_of_a_processor_is_told(run: RunFolder) -> N
         if reading["kind"] == "self":
             reading["cpu_ms"] *= 20
 
-    assert problems(analyse(run.write())) == {"took 16.0 % of a processor (limit 10 %)": []}
+    assert problems(judge(run.write())) == {"took 16.0 % of a processor (limit 10 %)": []}
 
 
 def test_a_sampler_that_ended_by_itself_is_told(run: RunFolder) -> None:
@@ -522,13 +522,13 @@ def test_a_sampler_that_ended_by_itself_is_told(run: RunFolder) -> None:
     path = folder / "raw" / "backend-1" / "collector" / "samples.jsonl"
     path.write_text(path.read_text().replace('"reason":"signal"', '"reason":"error: no space left"'))
 
-    assert problems(analyse(folder)) == {"the sampler ended by itself: error: no space left": []}
+    assert problems(judge(folder)) == {"the sampler ended by itself: error: no space left": []}
 
 
 def test_every_reason_is_told_once(run: RunFolder) -> None:
     run.clients["k6-1"].requests.append(make_request(200, 5.0))
     run.clients["k6-1"].dropped = 1
     run.predict("client.requests.ok == client.requests.total")
-    why = analyse(run.write()).predictions[0].why
+    why = judge(run.write()).predictions[0].why
 
     assert why == "k6/k6-1: k6 dropped 1 iterations: the load was less than asked for"

@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
+from analysis import judge
+from analysis.figures import identities
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import END_S, MEASURE_S, USERS, RunFolder, make_access, make_capture, make_dial
-from tests.analysis.test_ledger import BACKEND, account
+from tests.analysis.test_ledger import BACKEND
 
 Change = Callable[[RunFolder], object]
 
@@ -91,9 +93,9 @@ def without_packets(port: int, *, last: int = 0) -> Change:
 
 def failing(run: RunFolder, hop: int) -> set[str]:
     """The identities of a hop that are false; none is unknown."""
-    identities = account(run)[0]["hops"][hop]["identities"]
-    assert {each["why"] for each in identities} == {None}
-    return {each["id"] for each in identities if each["holds"] == "false"}
+    balances = identities.hops(judge(run.write()).run)[hop].balances
+    assert {each.why for each in balances} == {None}
+    return {each.identity.id for each in balances if each.holds == "false"}
 
 
 OF_USERS: dict[str, tuple[Change, set[str]]] = {

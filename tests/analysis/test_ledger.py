@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis import analyse, health
+from analysis import analyse, health, judge
 from analysis.account import joins
 from analysis.account.__main__ import markdown
 from analysis.evidence import manifest
@@ -21,9 +21,13 @@ from analysis.schema import schema
 from tests.analysis.packets import ACK, FIN, LINK_RAW_IP, RST, SYN, Capture, Connection, make_packets
 from tests.analysis.support import MEASURE_S, OTHERS, USERS, RunFolder, at_us, make_access, make_capture
 
+if TYPE_CHECKING:
+    from analysis.verdict.ledger_file import Ledger
+
 Record = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 BACKEND = "172.18.0.2:8080"
+SCHEMA = Draft202012Validator(json.loads(schema("ledger")))
 
 
 @pytest.fixture
@@ -35,15 +39,21 @@ def run(run: RunFolder) -> RunFolder:
 
 def ledger(folder: Path) -> Record:
     content: Record = json.loads((folder / "derived" / "ledger.json").read_bytes())
-    Draft202012Validator(json.loads(schema("ledger"))).validate(content)
+    SCHEMA.validate(content)
+    return content
+
+
+def document(account: Ledger) -> Record:
+    """A ledger as ledger.json would have it."""
+    content: Record = json.loads(account.to_json())
+    SCHEMA.validate(content)
     return content
 
 
 def account(run: RunFolder) -> tuple[Record, list[str]]:
     """The ledger of a run, and the status of its predictions."""
-    folder = run.write()
-    verdict = analyse(folder)
-    return ledger(folder), [each.status for each in verdict.predictions]
+    found = judge(run.write())
+    return document(found.account), [each.status for each in found.predictions]
 
 
 def holds(found: Record) -> dict[str, str]:
@@ -408,8 +418,8 @@ def test_a_bad_capture_is_told_and_leaves_unknown_what_rests_on_it(run: RunFolde
         path.unlink()
     else:
         path.write_bytes(content)
-    verdict = analyse(folder)
-    found = ledger(folder)
+    verdict = judge(folder)
+    found = document(verdict.account)
 
     assert any(message in each for each in found["lacks"]), found["lacks"]
     assert [each.status for each in verdict.predictions] == ["unknown"] * 3
@@ -449,12 +459,12 @@ def test_without_k6_s_record_of_its_requests_there_is_no_count_of_any(run: RunFo
     folder = run.write()
     path = folder / "raw" / "k6-1" / "role" / "requests.jsonl"
     path.unlink() if content is None else path.write_text(content)
-    verdict = analyse(folder)
-    found = ledger(folder)
+    verdict = judge(folder)
+    found = document(verdict.account)
 
     assert (found["requests"], found["unexplained"], found["causes"]) == (None, None, {})
     assert any(each.startswith("k6/k6-1: requests.jsonl") for each in found["lacks"])
-    assert verdict.verdict == "inconclusive"
+    assert verdict.verdict.verdict == "inconclusive"
     told = "how many requests are unexplained is not known; the scenario tolerates 0"
     assert told in [each.message for each in verdict.problems]
 
@@ -464,9 +474,9 @@ def test_a_record_of_requests_that_was_cut_leaves_open_how_many_are_unexplained(
     folder = run.write()
     path = folder / "raw" / "k6-1" / "role" / "requests.jsonl"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:40]))
-    verdict = analyse(folder)
+    verdict = judge(folder)
 
-    assert verdict.verdict == "inconclusive"
+    assert verdict.verdict.verdict == "inconclusive"
     told = "how many requests are unexplained is not known; the scenario tolerates 0"
     assert told in [each.message for each in verdict.problems]
 
@@ -544,9 +554,9 @@ def test_more_unexplained_requests_than_the_scenario_tolerates_reproduce_nothing
         tick["counters"]["TcpExt.ListenOverflows"] = 7
     run.predict("client.requests.failed == 100")
     run.manifest["tolerance"]["unexplained"] = tolerated
-    verdict = analyse(run.write())
+    verdict = judge(run.write())
 
-    assert verdict.verdict == result
+    assert verdict.verdict.verdict == result
     told = [each.message for each in verdict.problems]
     assert ("100 requests are unexplained; the scenario tolerates 99" in told) == (result == "inconclusive")
 
@@ -591,7 +601,8 @@ def test_a_run_that_never_measured_has_no_account_and_no_records(run: RunFolder)
     folder = run.write()
     analyse(folder)
     run.manifest |= {"status": "aborted", "phases": []}
-    found, _ = account(run)
+    analyse(run.write())
+    found = ledger(folder)
 
     assert (found["requests"], found["unexplained"], found["causes"], found["hops"]) == (None, None, {}, [])
     assert not list((folder / "derived").glob("*.parquet"))

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from analysis import ManifestError, Verdict, analyse
+from analysis import ManifestError, Verdict, analyse, judge
 from analysis.expressions import ExpressionError
 from analysis.schema import MODELS, schema
 from analysis.verdict import predictions
@@ -31,7 +31,7 @@ def written(folder: Path) -> dict[str, Any]:
 
 
 def test_a_healthy_run_that_behaves_as_predicted_is_reproduced(run: RunFolder) -> None:
-    verdict = analyse(run.write())
+    verdict = judge(run.write()).verdict
 
     assert {prediction.id: prediction.why for prediction in verdict.predictions if prediction.why} == {}
     assert statuses(verdict) == dict.fromkeys(PREDICTIONS, "true")
@@ -42,7 +42,7 @@ def test_a_healthy_run_that_behaves_as_predicted_is_reproduced(run: RunFolder) -
 
 def test_one_false_prediction_is_not_reproduced_whatever_else_is_unknown(run: RunFolder) -> None:
     run.predict("client.requests.ok == 4", "nth(client.latency_ms.list, 9) == 1", "client.requests.ok == 3")
-    verdict = analyse(run.write())
+    verdict = judge(run.write()).verdict
 
     assert list(statuses(verdict).values()) == ["false", "unknown", "true"]
     assert verdict.verdict == "not-reproduced"
@@ -50,7 +50,7 @@ def test_one_false_prediction_is_not_reproduced_whatever_else_is_unknown(run: Ru
 
 def test_without_a_false_one_an_unknown_prediction_is_inconclusive(run: RunFolder) -> None:
     run.predict("client.requests.ok == 3", "nth(client.latency_ms.list, 9) == 1")
-    verdict = analyse(run.write())
+    verdict = judge(run.write()).verdict
 
     assert verdict.verdict == "inconclusive"
     assert [prediction.why for prediction in verdict.predictions] == [None, "nth() asked for value 9 of a list of 3"]
@@ -58,7 +58,7 @@ def test_without_a_false_one_an_unknown_prediction_is_inconclusive(run: RunFolde
 
 def test_a_run_without_predictions_proves_nothing(run: RunFolder) -> None:
     run.predict()
-    verdict = analyse(run.write())
+    verdict = judge(run.write()).verdict
 
     assert verdict.verdict == "inconclusive"
     assert [problem.message for problem in verdict.problems] == ["the run has no predictions"]
@@ -94,7 +94,7 @@ def test_what_is_unknown_is_measured_as_null(run: RunFolder) -> None:
 def test_a_run_that_did_not_complete_decides_nothing(run: RunFolder, status: str) -> None:
     run.manifest |= {"status": status, "reason": "Ctrl-C"}
     run.predict("client.requests.ok == 3", "load.users == 103", "load.users == 104", "true")
-    verdict = analyse(run.write())
+    verdict = judge(run.write()).verdict
 
     assert set(statuses(verdict).values()) == {"unknown"}
     assert verdict.verdict == "inconclusive"
@@ -113,7 +113,7 @@ def test_a_run_that_was_aborted_before_it_began_still_has_a_verdict(run: RunFold
 
 def test_a_wrong_expression_in_the_manifest_is_unknown_with_its_fault(run: RunFolder) -> None:
     run.predict("load.user == 3", "client.requests.ok = 3", "client.requests.ok", "client.dials.failed_x == 1")
-    verdict = analyse(run.write())
+    verdict = judge(run.write()).verdict
 
     assert verdict.verdict == "inconclusive"
     assert [prediction.why for prediction in verdict.predictions] == [
@@ -288,7 +288,7 @@ def test_what_a_damaged_run_must_not_contradict_is_so_of_the_whole_one(whole: Pa
     files = {path for path in (whole / "raw").rglob("*") if path.is_file()}
 
     assert files == {raw_file(whole, name) for name in FILES}
-    assert found_of(analyse(whole)) == (dict.fromkeys(TRUE, "true"), dict.fromkeys(FALSE, "false"))
+    assert found_of(judge(whole).verdict) == (dict.fromkeys(TRUE, "true"), dict.fromkeys(FALSE, "false"))
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -13,11 +13,15 @@ docs/data-format.md says how each join is made.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from analysis.account import ports
 from analysis.account.joins import cases, connections, hops, links, tables
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import duckdb
 
     from analysis.account.joins.hops import Hop
@@ -41,11 +45,30 @@ class Joined:
 
     hops: tuple[Hop, ...]
     database: duckdb.DuckDBPyConnection
+    _later: dict[str, Callable[[], None]] = field(default_factory=dict, init=False, repr=False)
     _known: dict[tuple[object, ...], Row] = field(default_factory=dict, init=False, repr=False)
+
+    def make_later(self, make: Callable[[], None], *tables: str) -> None:
+        """Have tables made as soon as a query names one of them: most figures need none."""
+        self._later.update(dict.fromkeys(tables, make))
+
+    def need(self, *tables: str) -> None:
+        """Make what of these tables is not made yet."""
+        for table in tables:
+            make = self._later.get(table)
+            if make is not None:
+                for name in [name for name, other in self._later.items() if other is make]:
+                    del self._later[name]
+                make()
+
+    def execute(self, query: str, **parameters: object) -> duckdb.DuckDBPyConnection:
+        """Run a query, over tables that are made first where it is the first to name them."""
+        self.need(*(name for name in list(self._later) if name in query))
+        return self.database.execute(query, parameters)
 
     def rows(self, query: str, **parameters: object) -> list[Row]:
         """The rows that a query gives, each as a mapping from column to value."""
-        found = self.database.execute(query, parameters)
+        found = self.execute(query, **parameters)
         names = [column[0] for column in found.description]
         return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
 
@@ -63,8 +86,10 @@ def join(raw: RawRun, health: Health, window: Window) -> Joined:
     database = tables.load(raw)
     connections.build(database, raw, found, window)
     links.build(database)
-    cases.build(database, raw.manifest.slow_ms)
-    return Joined(found, database)
+    ports.build(database, raw.manifest)
+    joined = Joined(found, database)
+    joined.make_later(partial(cases.build, database, raw.manifest.slow_ms), "cases")
+    return joined
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.account.joins import admissions
+from analysis.database import create, has_rows
 from analysis.evidence.samples import TICK_SLACK_US
 
 if TYPE_CHECKING:
@@ -38,9 +39,26 @@ def build(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Sequence[Hop],
     database.execute(_CONNECTIONS, {"start_us": window.start_us, "end_us": window.end_us})
     database.execute(_RACES)
     database.execute(_ACCEPTED)
-    database.execute(_LOST_SYNS, {"slack_us": TICK_SLACK_US})
-    database.execute(_QUEUE_PROOF)
+    if has_rows(database, "connections WHERE syns_lost > 0"):
+        database.execute(_LOST_SYNS, {"slack_us": TICK_SLACK_US})
+        database.execute(_QUEUE_PROOF)
+    else:
+        for table, columns in OF_LOST_SYNS.items():
+            create(database, table, columns)
 
+
+# What a run has none of that lost no SYN.
+OF_LOST_SYNS = {
+    "lost_syns": {
+        "observer": "VARCHAR", "id": "BIGINT", "time_us": "BIGINT", "overflows": "BIGINT", "drops": "BIGINT",
+        "depth": "BIGINT", "queue_limit": "BIGINT", "enough": "BOOLEAN", "syn_queue_full": "BOOLEAN",
+    },
+    "queue_proof": {
+        "observer": "VARCHAR", "id": "BIGINT", "syns": "BIGINT", "syns_overflowed": "BIGINT",
+        "syns_syn_queue_full": "BIGINT", "syns_not_dropped": "BIGINT", "syns_unsampled": "BIGINT",
+        "depth_min": "BIGINT", "depth_max": "BIGINT", "queue_limit": "BIGINT",
+    },
+}  # fmt: skip
 
 # `captured` with the instances at both ends, null where an address is none of the run's.
 _FLOWS = """

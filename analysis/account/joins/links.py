@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.account.slack import CLOCK_SLACK_US, NGINX_TURN_US
+from analysis.database import create, has_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -24,7 +25,16 @@ def build(database: duckdb.DuckDBPyConnection) -> None:
     """Make the tables `dial_links`, `sessions`, `request_links`, `tries` and `try_links`."""
     database.execute(_DIALS)
     database.execute(_DIALS_BY_ADDRESS, {"slack_us": CLOCK_SLACK_US})
-    database.execute(_DIALS_BY_TIME, {"slack_us": CLOCK_SLACK_US})
+    if has_rows(database, f"dials WHERE {_WITHOUT_PORT}"):
+        database.execute(_DIALS_BY_TIME, {"slack_us": CLOCK_SLACK_US})
+    if has_rows(database, "access"):
+        _link_proxy(database)
+    else:
+        for table, columns in AT_THE_PROXY.items():
+            create(database, table, columns)
+
+
+def _link_proxy(database: duckdb.DuckDBPyConnection) -> None:
     database.execute(_SESSIONS, {"slack_us": CLOCK_SLACK_US})
     database.execute(_REQUEST_LINES, {"slack_us": _NGINX_SLACK_US, "late_us": _NGINX_LATE_US})
     database.execute(_TRIES)
@@ -34,6 +44,27 @@ def build(database: duckdb.DuckDBPyConnection) -> None:
     database.execute(_TRIES_BY_TIME, {key: parameters[key] for key in ("slack_us", "alone_us")})
     database.execute(_TRIES_BY_BREACH, {"slack_us": _NGINX_SLACK_US, "late_us": _NGINX_LATE_US})
 
+
+# What a run has none of without lines of a proxy.
+AT_THE_PROXY = {
+    "sessions": {
+        "instance": "VARCHAR", "connection": "BIGINT", "dial_instance": "VARCHAR", "dial": "BIGINT",
+        "observer": "VARCHAR", "flow": "BIGINT",
+    },
+    "request_links": {
+        "instance": "VARCHAR", "id": "BIGINT", "place": "BIGINT", "access_instance": "VARCHAR", "line": "BIGINT",
+    },
+    "tries": {
+        "instance": "VARCHAR", "line": "BIGINT", "try": "BIGINT", "tries": "BIGINT", "server": "VARCHAR",
+        "server_address": "VARCHAR", "server_port": "BIGINT", "status": "BIGINT", "connect_us": "BIGINT",
+        "header_us": "BIGINT", "response_us": "BIGINT", "start_us": "BIGINT", "names_dial": "BOOLEAN",
+        "dial": "BIGINT", "place": "BIGINT", "reused": "BOOLEAN",
+    },
+    "try_links": {
+        "instance": "VARCHAR", "line": "BIGINT", "try": "BIGINT", "observer": "VARCHAR", "flow": "BIGINT",
+        "how": "VARCHAR",
+    },
+}  # fmt: skip
 
 _DIALS = """
     CREATE VIEW addressed_dials AS
@@ -59,12 +90,11 @@ _DIALS_BY_ADDRESS = """
 
 # A dial that failed too fast to read its port: by the server's address and time, if just one connection that no other
 # dial explains began during it. A dial for which there was no port sent no SYN.
-_DIALS_BY_TIME = """
+_WITHOUT_PORT = "local IS NULL AND remote IS NOT NULL AND error_kind NOT IN ('address-not-available', 'unreachable')"
+_DIALS_BY_TIME = f"""
     INSERT INTO dial_links
     WITH open_dials AS (
-        SELECT * FROM addressed_dials AS dials
-         WHERE local IS NULL AND remote IS NOT NULL
-           AND error_kind NOT IN ('address-not-available', 'unreachable')
+        SELECT * FROM addressed_dials AS dials WHERE {_WITHOUT_PORT}
     ), unclaimed AS (
         SELECT *, row_number() OVER (PARTITION BY from_instance, server_address, server_port
                                      ORDER BY first_time_us, observer, id) AS place
@@ -90,7 +120,7 @@ _DIALS_BY_TIME = """
      WHERE during.place_last = during.place_before + 1
     QUALIFY count(*) OVER (PARTITION BY unclaimed.observer, unclaimed.id) = 1
      ORDER BY ALL
-"""
+"""  # noqa: S608  a condition of our own
 
 # A session is a client's connection at the proxy, as its log numbers them: with the dial that made it, and with the
 # connection in the capture. A client may have the same port to each of nginx's addresses at once, so that nginx names

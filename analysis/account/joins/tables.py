@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
-from analysis.database import in_memory
+from analysis.database import create, in_memory
 from analysis.evidence.access import WHOLE_LINE
 from analysis.evidence.client_files import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.jsonl import integer
@@ -117,10 +117,6 @@ def load(raw: RawRun) -> duckdb.DuckDBPyConnection:
     return database
 
 
-def _create(database: duckdb.DuckDBPyConnection, table: str, columns: dict[str, str]) -> None:
-    database.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {type_}' for name, type_ in columns.items())})")
-
-
 def _insert(database: duckdb.DuckDBPyConnection, table: str, columns: dict[str, Any], select: str = "*") -> None:
     """Append columns, each a NumPy array or a list, to a table."""
     arrays = {name: np.asarray(values) for name, values in columns.items()}
@@ -130,15 +126,15 @@ def _insert(database: duckdb.DuckDBPyConnection, table: str, columns: dict[str, 
 
 
 def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    _create(database, "instances", {"instance": "VARCHAR", "role": "VARCHAR"})
-    _create(database, "addresses", {"instance": "VARCHAR", "address": "VARCHAR"})
+    create(database, "instances", {"instance": "VARCHAR", "role": "VARCHAR"})
+    create(database, "addresses", {"instance": "VARCHAR", "address": "VARCHAR"})
     manifest = raw.manifest
     for role, instances in manifest.instances.items():
         for instance in instances:
             database.execute("INSERT INTO instances VALUES (?, ?)", [instance, role])
             for address in manifest.addresses.get(instance, []):
                 database.execute("INSERT INTO addresses VALUES (?, ?)", [instance, address])
-    _create(database, "actions", {"instance": "VARCHAR", "deed": "VARCHAR", "start_us": "BIGINT", "end_us": "BIGINT"})
+    create(database, "actions", {"instance": "VARCHAR", "deed": "VARCHAR", "start_us": "BIGINT", "end_us": "BIGINT"})
     for action in manifest.actions:
         if action.start_us is not None:
             row = [action.instance, action.do, action.start_us, action.end_us]
@@ -146,9 +142,9 @@ def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 
 
 def _load_clients(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    _create(database, "requests", {"instance": "VARCHAR", **_REQUESTS})
-    _create(database, "dials", {"instance": "VARCHAR", **_DIALS})
-    _create(database, "closes", {"instance": "VARCHAR", **_CLOSES})
+    create(database, "requests", {"instance": "VARCHAR", **_REQUESTS})
+    create(database, "dials", {"instance": "VARCHAR", **_DIALS})
+    create(database, "closes", {"instance": "VARCHAR", **_CLOSES})
     for instance in raw.manifest.of_role("k6"):
         folder = raw.places.role(instance)
         _read_json(database, "requests", instance, folder / "requests.jsonl")
@@ -161,7 +157,7 @@ def _load_clients(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 
 
 def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    _create(database, "access", {"instance": "VARCHAR", "line": "BIGINT", **_ACCESS})
+    create(database, "access", {"instance": "VARCHAR", "line": "BIGINT", **_ACCESS})
     for instance in raw.manifest.proxies:
         _read_json(database, "access", instance, raw.places.role(instance, "access.jsonl"))
     _tell_processes_apart(database, raw, "access", "1000 * time_ms", resolution_us=1)
@@ -216,7 +212,7 @@ def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, p
 
 def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     columns = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "connection": "BIGINT", "text": "VARCHAR"}
-    _create(database, "errors", columns)
+    create(database, "errors", columns)
     for instance in raw.manifest.proxies:
         try:
             with open_raw(raw.places.role(instance, "error.log")) as file:
@@ -253,7 +249,7 @@ def _error_line(instance: str, number: int, line: bytes) -> tuple[str, int, int,
 
 
 def _load_flows(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    _create(database, "captured", {"observer": "VARCHAR", "handshakes_only": "BOOLEAN", **FLOWS})
+    create(database, "captured", {"observer": "VARCHAR", "handshakes_only": "BOOLEAN", **FLOWS})
     for instance, reduction in raw.reductions.items():
         report = raw.captures[instance].report or {}
         if reduction.rows is not None:
@@ -276,8 +272,8 @@ _COUNTERS = (
 def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     ticks = ("n", "time_us", "listeners", "depth", "queue_limit", "drops", "overflows", "listen_drops", "cookies",
              "syn_queue_drops")  # fmt: skip
-    _create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys(ticks, "BIGINT")})
-    _create(database, "processors", {"time_us": "BIGINT", "total_ms": "BIGINT", "idle_ms": "BIGINT"})
+    create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys(ticks, "BIGINT")})
+    create(database, "processors", {"time_us": "BIGINT", "total_ms": "BIGINT", "idle_ms": "BIGINT"})
     for instance, samples in raw.samples.items():
         if samples.ticks:
             select = f"'{instance}' AS instance, *"
@@ -313,7 +309,7 @@ def _processors(samples: Samples) -> list[tuple[int, int, int]]:
 
 def _load_tomcat(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     names = ("time_us", "busy", "threads_max", "processing_ms", "requests")
-    _create(database, "scrapes", {"instance": "VARCHAR", **dict.fromkeys(names, "BIGINT")})
+    create(database, "scrapes", {"instance": "VARCHAR", **dict.fromkeys(names, "BIGINT")})
     for instance, scrape in raw.tomcat.items():
         rows = [(time_us, *_connector(body)) for time_us, body in zip(scrape.times_us, scrape.bodies, strict=True)]
         if rows:

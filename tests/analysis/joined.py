@@ -1,0 +1,20 @@
+"""What the joins make of a run's requests, by the columns of requests.parquet and without writing it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from analysis import judge
+from analysis.account.joins import Joined
+from analysis.verdict.ledger_tables import REQUESTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def one_request(folder: Path, *columns: str) -> tuple[Any, ...]:
+    """The values of these columns of a run's only request."""
+    joined = judge(folder).run.joined
+    assert isinstance(joined, Joined)
+    (found,) = joined.rows(f"SELECT {', '.join(columns)} FROM ({REQUESTS})")  # noqa: S608  names of our own
+    return tuple(found.values())
