@@ -161,9 +161,10 @@ def _run(
         _end_checked([resolved])
     guesses: Sequence[Any] = ()
     if ask:
+        from lab.engine.choice import chosen  # noqa: PLC0415
         from lab.teach.ask import before  # noqa: PLC0415
 
-        limits.check(resolved)  # nobody is asked about a run that cannot be
+        limits.check(resolved, chosen())  # nobody is asked about a run that cannot be
         guesses = before(_stderr(), resolved, None).of_run
     _end_judged(outcome.of_run(resolved, _command_line(), _stderr(), guesses), as_json=as_json)
 
@@ -279,6 +280,7 @@ def _run_series(
     as_json: bool,
     ask: bool = False,
 ) -> NoReturn:
+    from lab.engine.choice import chosen  # noqa: PLC0415
     from lab.experiments import outcome  # noqa: PLC0415
     from lab.series import command, printing  # noqa: PLC0415
     from lab.teach import ask as lessons  # noqa: PLC0415
@@ -286,7 +288,7 @@ def _run_series(
     if check:
         _end_checked(planned.effective for planned in plan.cells.values())
     if dry_run:
-        command.check(plan)
+        command.check(plan, chosen())
         if as_json:
             _print_json(printing.plan_details(plan))
         else:
@@ -294,7 +296,7 @@ def _run_series(
         raise typer.Exit
     answers = None
     if ask:
-        command.check(plan)
+        command.check(plan, chosen())
         answers = lessons.before(_stderr(), next(iter(plan.cells.values())).effective, plan)
     _end_judged(outcome.of_plan(plan, _command_line(), _stderr(), new=new, answers=answers), as_json=as_json)
 
@@ -319,6 +321,7 @@ def search(
 
     Where runs are missing, so that none was found, it is 4.
     """
+    from lab.engine.choice import chosen  # noqa: PLC0415
     from lab.series import command, printing, record, searches  # noqa: PLC0415
 
     planned = searches.plan(searches.Asked(scenario, knob, until, low, high, step, confirm), sets or [])
@@ -326,9 +329,9 @@ def search(
         _end_checked(one.effective for one in planned.plan.cells.values())
     folder, series, found = None, None, planned.plan.search
     if dry_run:
-        command.check(planned.plan)
+        command.check(planned.plan, chosen())
     else:
-        folder = command.run_plan(planned.plan, _command_line(), _stderr(), new=new, places=planned.places)
+        folder = command.run_plan(planned.plan, chosen(), _command_line(), _stderr(), new=new, places=planned.places)
         series = record.load(folder)
         found = series.search
     if found is None:
@@ -573,8 +576,9 @@ def show(
 def doctor(*, as_json: JsonOption = False) -> None:
     """Say what this machine lacks, and the way on."""
     from lab import doctor as doctors  # noqa: PLC0415
+    from lab.engine.choice import chosen  # noqa: PLC0415
 
-    findings = doctors.examine()
+    findings = doctors.examine(chosen())
     if as_json:
         _print_json([asdict(finding) for finding in findings])
     else:
@@ -590,11 +594,11 @@ def doctor(*, as_json: JsonOption = False) -> None:
 @app.command()
 def clean(*, as_json: JsonOption = False) -> None:
     """Remove every container, network, volume and image of the lab; results stay."""
-    from lab.engine.compose.clean import clean as clean_all  # noqa: PLC0415
+    from lab.engine.choice import chosen  # noqa: PLC0415
     from lab.run.lock import machine_lock  # noqa: PLC0415
 
     with machine_lock("connlab clean"):
-        cleaned = clean_all()
+        cleaned = chosen().clean()
     if as_json:
         _print_json(asdict(cleaned))
     else:

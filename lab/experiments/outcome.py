@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from lab import paths
+from lab.engine.choice import chosen
 from lab.errors import BadInput, ExitCode
 from lab.results import verdict_printing
 from lab.run import reports, verdicts
@@ -84,7 +85,7 @@ def of_run(
     Raises:
         BadInput, LabError: as lab.run.run.run.
     """
-    folder = run(effective, arguments, console, guesses, lock)
+    folder = run(effective, chosen(), arguments, console, guesses=guesses, lock=lock)
     return Outcome(folder, reports.derive(folder))
 
 
@@ -102,7 +103,7 @@ def of_plan(
     Raises:
         BadInput, LabError: as lab.series.command.run_plan.
     """
-    folder = command.run_plan(plan, arguments, console, new=new, answers=answers, lock=lock)
+    folder = command.run_plan(plan, chosen(), arguments, console, new=new, answers=answers, lock=lock)
     return Outcome(folder, verdicts.derive_series(folder), record.load(folder), answers)
 
 

@@ -1,4 +1,4 @@
-"""Actions: what the lab does to a server's container while the load runs, at the times that the scenario states."""
+"""Actions: what the lab does to a server while the load runs, at the times that the scenario states."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import time
 from types import TracebackType
 from typing import Self
 
-from lab.engine.compose import collector
-from lab.engine.compose.containers import STOP_GRACE_S
-from lab.engine.compose.docker import docker
-from lab.engine.compose.watch import Watch
+from lab.engine import collector
+from lab.engine.protocol import Watch
 from lab.errors import LabError
 from lab.run.manifest import ActionRecord
 from lab.run.session import Session
-from lab.scenario.topology import container_of
 
 _READY_S = 90
 _EVENT_S = 5
@@ -24,13 +21,14 @@ _ABORT_S = 30
 class Actions:
     """The actions of a run: each is done on a thread of its own, and writes down when it really was.
 
-    As a context it sees to it that nothing goes on, and no container stays paused, when the measurement breaks off.
+    As a context it sees to it that nothing goes on, and no server stays paused, when the measurement breaks off.
     """
 
     def __init__(self, session: Session, watch: Watch) -> None:
         measure = session.manifest.phases[-1]
         begun_ago_s = time.time() - measure.start_us / 1e6
         self._zero = time.monotonic() - begun_ago_s
+        self._engine = session.engine
         self._watch = watch
         self._broken_off = threading.Event()
         self._errors: list[LabError] = []
@@ -82,22 +80,21 @@ class Actions:
             record.end_us = _now_us()
 
     def _pause(self, record: ActionRecord) -> None:
-        container = container_of(record.instance)
-        docker("pause", container)
+        self._engine.pause(record.instance)
         self._wait(record)
-        docker("unpause", container)
+        self._engine.resume(record.instance)
 
     def _restart(self, record: ActionRecord) -> None:
         self._stop(record)
         if self._wait(record):
             return
         self._watch.expect(record.instance, end=False)
-        docker("start", container_of(record.instance))
-        collector.await_ready(record.instance, _READY_S)
+        self._engine.start_again(record.instance)
+        collector.await_ready(self._engine, record.instance, _READY_S)
 
     def _stop(self, record: ActionRecord) -> None:
         self._watch.expect(record.instance, end=True)
-        docker("stop", "--time", str(STOP_GRACE_S), container_of(record.instance), timeout_s=STOP_GRACE_S + 60)
+        self._engine.stop([record.instance])
         record.down_us = _now_us()
         record.exit_code = self._exit_code(record.instance)
 
@@ -106,7 +103,7 @@ class Actions:
         deadline = time.monotonic() + _EVENT_S
         while (code := self._watch.expected_exit_code(instance)) is None:
             if time.monotonic() > deadline:
-                raise LabError(f"the Docker Engine did not tell of its end within {_EVENT_S} s")
+                raise LabError(f"the engine did not tell of its end within {_EVENT_S} s")
             time.sleep(0.01)
         return code
 

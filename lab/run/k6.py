@@ -7,10 +7,8 @@ import time
 from typing import Any
 
 from lab import parallel
-from lab.engine.compose import collector
-from lab.engine.compose.containers import last_words
-from lab.engine.compose.docker import DockerFailed
-from lab.engine.compose.watch import Watch
+from lab.engine import collector
+from lab.engine.protocol import Engine, EngineFailed, Watch
 from lab.errors import LabError
 
 _STATUS_URL = "http://127.0.0.1:6565/v1/status"
@@ -20,7 +18,7 @@ _READY_TIMEOUT_S = 120
 _PAUSED_BEFORE_RUN = 4
 
 
-def wait_ready(instances: list[str], watch: Watch) -> None:
+def wait_ready(engine: Engine, instances: list[str], watch: Watch) -> None:
     """Wait until every instance has initialised its users and stands paused.
 
     Raises:
@@ -29,31 +27,31 @@ def wait_ready(instances: list[str], watch: Watch) -> None:
     deadline = time.monotonic() + _READY_TIMEOUT_S
     waiting = list(instances)
     while True:
-        ready = parallel.each(_is_ready, waiting)
+        ready = parallel.each(lambda one: _is_ready(engine, one), waiting)
         waiting = [instance for instance in waiting if not ready[instance]]
         if not waiting:
             return
         for instance in waiting:
             ended = watch.ended(instance)
             if ended:
-                raise LabError(f"{ended} before its load:{last_words(instance)}")
+                raise LabError(f"{ended} before its load:{engine.last_words(instance)}")
         if time.monotonic() > deadline:
             raise LabError(f"{', '.join(waiting)} did not initialise its users within {_READY_TIMEOUT_S} s")
         time.sleep(_POLL_S)
 
 
-def _is_ready(instance: str) -> bool:
+def _is_ready(engine: Engine, instance: str) -> bool:
     try:
-        attributes = _attributes(collector.http(instance, _STATUS_URL))
-    except DockerFailed:
+        attributes = _attributes(collector.http(engine, instance, _STATUS_URL))
+    except EngineFailed:
         return False  # its API is not up yet, or it has ended, which the caller sees
     return attributes.get("status") == _PAUSED_BEFORE_RUN and attributes.get("paused") is True
 
 
-def resume(instances: list[str]) -> None:
+def resume(engine: Engine, instances: list[str]) -> None:
     """Start the load in all instances at once."""
     body = json.dumps({"data": {"type": "status", "id": "default", "attributes": {"paused": False}}})
-    answers = parallel.each(lambda one: collector.http(one, _STATUS_URL, method="PATCH", body=body), instances)
+    answers = parallel.each(lambda one: collector.http(engine, one, _STATUS_URL, method="PATCH", body=body), instances)
     for instance, answer in answers.items():
         if _attributes(answer).get("paused") is not False:
             raise LabError(f"{instance} did not start its load: {json.dumps(answer)[:200]}")

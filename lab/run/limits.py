@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from lab import paths
-from lab.engine.compose import run_file
-from lab.engine.compose.docker import docker
-from lab.errors import BadInput, LabError, Problem
+from lab.engine.protocol import Engine
+from lab.errors import BadInput, Problem
 from lab.roles.declaration import ROLES
 from lab.run import machine
 from lab.scenario import sysctls
+from lab.scenario.captured import capture_mode
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
 from lab.scenario.topology import Topology, topology_of
@@ -22,7 +21,7 @@ _FILES_SURE = 1024
 _DISK_BASE_MB = 256
 
 
-def check(effective: Effective) -> None:
+def check(effective: Effective, engine: Engine) -> None:
     """Refuse what this kernel lacks and what memory, open files or disk cannot hold.
 
     Raises:
@@ -33,7 +32,7 @@ def check(effective: Effective) -> None:
     problems = [*of_kernel(effective), *(problem for check in of_machine for problem in check(effective, topology))]
     if problems:
         raise BadInput(problems)
-    problems = list(_open_files(effective, topology))
+    problems = list(_open_files(effective, topology, engine))
     if problems:
         raise BadInput(problems)
 
@@ -99,7 +98,7 @@ def _connections(effective: Effective, topology: Topology, name: RoleName) -> in
 
 def _disk(effective: Effective, topology: Topology) -> Iterator[Problem]:
     capture = effective.scenario.knobs.capture
-    captures = sum(run_file.capture_mode(effective, topology.role_of(instance)) != "off" for instance in topology.all)
+    captures = sum(capture_mode(effective, topology.role_of(instance)) != "off" for instance in topology.all)
     needed_mb = _DISK_BASE_MB + captures * capture.max_mb
     free_mb = machine.disk_free_bytes(paths.RESULTS) >> 20
     if needed_mb > free_mb:
@@ -107,7 +106,7 @@ def _disk(effective: Effective, topology: Topology) -> Iterator[Problem]:
         yield Problem(what, way_on="free space, or lower capture.max_mb")
 
 
-def _open_files(effective: Effective, topology: Topology) -> Iterator[Problem]:
+def _open_files(effective: Effective, topology: Topology, engine: Engine) -> Iterator[Problem]:
     _, users_knob = _users(effective)
     needed: dict[RoleName, tuple[int, str]] = {}
     for name in topology.instances:
@@ -119,23 +118,9 @@ def _open_files(effective: Effective, topology: Topology) -> Iterator[Problem]:
             needed[name] = _connections(effective, topology, name) + role.files, users_knob
     if max(files for files, _ in needed.values()) <= _FILES_SURE:
         return
-    cap = open_files_cap()
+    cap = engine.open_files_cap()
     for name, (files, knob) in needed.items():
         if cap is not None and files > cap:
             what = f"{knob} = {effective.values[knob]:,} needs about {files:,} open files in one process of {name}"
-            way_on = "ask for less, share the load by load.instances, or raise the Docker Engine's nofile limit"
+            way_on = "ask for less, share the load by load.instances, or raise the engine's nofile limit"
             yield Problem(f"{what}, and a container may open {cap:,}", effective.where_knob(knob), way_on)
-
-
-def open_files_cap() -> int | None:
-    """Give the number of files that a process in a container may open (`ulimit -Hn`).
-
-    None if it is unlimited, or not to be known because there is no engine, or no base image of the lab, yet.
-    """
-    options = ("--rm", "--pull", "never", "--network", "none", "--entrypoint", "cat")
-    try:
-        said = docker("run", *options, "connlab/base", "/proc/self/limits")
-    except LabError:
-        return None
-    found = re.search(r"^Max open files +[0-9a-z]+ +(?P<hard>[0-9]+) ", said, re.MULTILINE)
-    return int(found["hard"]) if found else None

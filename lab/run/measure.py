@@ -6,17 +6,14 @@ import time
 
 from analysis.health.limits import K6_EXITS_IN_ORDER
 from lab import parallel
-from lab.engine.compose import collector
-from lab.engine.compose.containers import STOP_GRACE_S, last_words
-from lab.engine.compose.docker import docker
-from lab.engine.compose.watch import Watch
+from lab.engine.protocol import Watch
 from lab.errors import LabError
 from lab.run import k6, machine
 from lab.run.actions import Actions
 from lab.run.live import Display
 from lab.run.session import Session
 from lab.run.tail import last_tick_us
-from lab.scenario.topology import TRAFFIC_PORT, collector_of, container_of
+from lab.scenario.topology import TRAFFIC_PORT, collector_of
 
 _TICK_S = 0.25
 # After max_duration k6 ends its users and writes its summary.
@@ -42,14 +39,14 @@ def warm_up(session: Session) -> None:
     timeout_s = 30 + count * _WARMUP_REQUEST_S
 
     def warm(server: str) -> str:
-        return collector.ask(server, "xargs", "-n", "1", "collector", "http", stdin=urls, timeout_s=timeout_s)
+        return session.engine.ask(server, "xargs", "-n", "1", "collector", "http", stdin=urls, timeout_s=timeout_s)
 
     parallel.each(warm, topology.instances[scenario.path[-1]])
 
 
 def await_start_line(session: Session, watch: Watch) -> None:
     """Wait until every client stands ready to begin, having sent nothing yet."""
-    k6.wait_ready(session.topology.clients, watch)
+    k6.wait_ready(session.engine, session.topology.clients, watch)
 
 
 def load(session: Session, watch: Watch, display: Display) -> str | None:
@@ -68,7 +65,7 @@ def load(session: Session, watch: Watch, display: Display) -> str | None:
 
 def _load(session: Session, watch: Watch, display: Display, actions: Actions) -> str | None:
     clients = session.topology.clients
-    k6.resume(clients)
+    k6.resume(session.engine, clients)
     limit_s = session.effective.scenario.knobs.load.max_duration / 1000 + _END_MARGIN_S
     deadline = time.monotonic() + limit_s
     while any(watch.exit_code(client) is None for client in clients):
@@ -76,11 +73,11 @@ def _load(session: Session, watch: Watch, display: Display, actions: Actions) ->
         actions.check()
         display.refresh()
         if time.monotonic() > deadline:
-            docker("stop", "--time", str(STOP_GRACE_S), *map(container_of, clients), timeout_s=60)
+            session.engine.stop(clients)
             return f"k6 did not come to an end within {limit_s:g} s and was stopped"
         time.sleep(_TICK_S)
     bad = [client for client in clients if watch.exit_code(client) not in K6_EXITS_IN_ORDER]
-    return f"{watch.ended(bad[0])}:{last_words(bad[0])}" if bad else None
+    return f"{watch.ended(bad[0])}:{session.engine.last_words(bad[0])}" if bad else None
 
 
 def drain(session: Session, watch: Watch, display: Display) -> None:
@@ -112,6 +109,6 @@ def _check(session: Session, watch: Watch) -> None:
     for service in (*session.topology.servers, *collectors):
         ended = watch.ended(service)
         if ended:
-            raise LabError(f"{ended} during the run:{last_words(service)}")
+            raise LabError(f"{ended} during the run:{session.engine.last_words(service)}")
     if machine.disk_free_bytes(session.raw) < _DISK_FREE_MIN_BYTES:
         raise LabError(f"the disk is full: less than {_DISK_FREE_MIN_BYTES >> 20} MiB are left at {session.raw}")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from analysis.evidence.rawfiles import Places, open_raw
 from lab import parallel
-from lab.engine.compose import collector
+from lab.engine import collector
+from lab.engine.protocol import Engine
 from lab.errors import LabError
 from lab.roles import settings
 from lab.roles.declaration import ROLES, Role
@@ -20,14 +21,18 @@ from lab.scenario.knobs import KnobValue
 from lab.scenario.topology import TRAFFIC_PORT, Topology
 
 
-def read_back(effective: Effective, topology: Topology, manifest: Manifest, places: Places) -> None:
+def read_back(engine: Engine, effective: Effective, topology: Topology, manifest: Manifest, places: Places) -> None:
     """Fill in what the namespaces and servers say, and stop the run if anything is not as asked.
 
     Raises:
         LabError: some knob did not take; the message names knob, asked and found, for each.
     """
-    inspected = parallel.each(lambda instance: collector.inspect(instance, _sysctl_names(effective)), topology.all)
-    told = parallel.each(lambda instance: _told(ROLES[topology.role_of(instance)], instance, places), topology.all)
+    inspected = parallel.each(
+        lambda instance: collector.inspect(engine, instance, _sysctl_names(effective)), topology.all
+    )
+    told = parallel.each(
+        lambda instance: _told(engine, ROLES[topology.role_of(instance)], instance, places), topology.all
+    )
     for instance, facts in inspected.items():
         manifest.addresses[instance] = facts["addresses"]
         manifest.sysctls[instance] = facts["sysctls"]
@@ -62,13 +67,13 @@ def _sysctl_names(effective: Effective) -> list[str]:
     return sorted(asked.union(predicted, sysctls.RECORDED))
 
 
-def _told(role: Role, instance: str, places: Places) -> dict[str, KnobValue]:
+def _told(engine: Engine, role: Role, instance: str, places: Places) -> dict[str, KnobValue]:
     """Give the knobs that an instance tells of, by their full names."""
     try:
         if role.read_back is None:
             found = {}
         elif role.read_back.page is not None:
-            found = settings.on_page(role, collector.http(instance, role.read_back.page))
+            found = settings.on_page(role, collector.http(engine, instance, role.read_back.page))
         else:
             found = settings.in_file(role, _left(instance, places.role(instance, str(role.read_back.file))))
     except settings.NotTold as error:

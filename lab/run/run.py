@@ -10,8 +10,7 @@ from rich.console import Console
 
 from analysis.evidence import rawfiles
 from lab import paths
-from lab.engine.compose import containers
-from lab.engine.compose.watch import Watch
+from lab.engine.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
 from lab.run import limits, manifest, measure, prepare, rawfolders, reports, verdicts
 from lab.run.gauges import Gauges
@@ -28,8 +27,10 @@ _STOP_GRACE_ABORTED_S = 5
 
 def run(
     effective: Effective,
+    engine: Engine,
     command: Sequence[str],
     console: Console,
+    *,
     guesses: Sequence[Guess] = (),
     lock: Lock | None = None,
 ) -> Path:
@@ -37,6 +38,7 @@ def run(
 
     Args:
         effective: what is run.
+        engine: what runs it.
         command: the command line.
         console: where progress is shown.
         guesses: what somebody expects of it; its manifest keeps them.
@@ -46,11 +48,11 @@ def run(
         BadInput: this machine or its kernel cannot do what is asked.
         LabError: the lab or the machine failed, or the run was interrupted; what was recorded stays.
     """
-    limits.check(effective)
+    limits.check(effective, engine)
     with machine_lock(f"the run of {effective.slug}", held=lock) as held, interruptible():
-        clear_up_after(held)
+        clear_up_after(held, engine)
         occasion = Occasion(cell=effective.variant.arm or Occasion.cell, guesses=guesses)
-        session = open_session(effective, command, occasion, held)
+        session = open_session(effective, engine, command, occasion, held)
         record(session, console, held, effective.slug)
         return session.folder
 
@@ -65,9 +67,9 @@ def record(session: Session, console: Console, lock: Lock, title: str) -> None:
         _phases(session, console, title)
 
 
-def clear_up_after(lock: Lock) -> None:
+def clear_up_after(lock: Lock, engine: Engine) -> None:
     """Remove what a run left behind that could not clear up after itself, and let its manifest say so."""
-    containers.remove_all()
+    engine.remove()
     if lock.dead is None or lock.dead.folder is None:
         return
     with contextlib.suppress(OSError, ValueError):
@@ -141,20 +143,29 @@ def _reason(error: BaseException) -> str:
 def _abandon(session: Session) -> str | None:
     """Stop and remove in order; each step is tried whatever became of the one before."""
     with contextlib.suppress(LabError, OSError):
-        containers.stop(session.topology, _STOP_GRACE_ABORTED_S)
+        session.engine.stop_along_the_path(session.topology, _STOP_GRACE_ABORTED_S)
     with contextlib.suppress(LabError, OSError):
-        containers.keep_logs(session.topology, session.raw)
+        session.engine.keep_logs(session.topology, session.raw)
     with contextlib.suppress(LabError, OSError):
-        session.manifest.exits = containers.exit_codes(session.topology)
-    left = containers.remove_all_or_say()
+        session.manifest.exits = session.engine.exit_codes(session.topology)
+    left = _remove_or_say(session.engine)
     with contextlib.suppress(OSError):
         session.manifest.removed.extend(rawfolders.seal(session.raw))
     return left
 
 
+def _remove_or_say(engine: Engine) -> str | None:
+    """Remove what runs, on the way out of a failed run; where that fails too, say what is left."""
+    try:
+        engine.remove()
+    except LabError as error:
+        return f"its containers could not be removed: {error}; run 'connlab clean' (make clean)"
+    return None
+
+
 def _phases(session: Session, console: Console, title: str) -> None:
     scenario, topology = session.effective.scenario, session.topology
-    with Display(console, title) as display, Watch(session.manifest.run) as watch:
+    with Display(console, title) as display, session.engine.watch(session.manifest.run) as watch:
         _begin(session, display, "prepare")
         prepare.start(session, watch)
         measure.await_start_line(session, watch)
@@ -188,9 +199,9 @@ def _end(session: Session) -> None:
 
 
 def _close(session: Session, fault: str | None) -> None:
-    containers.stop(session.topology, containers.STOP_GRACE_S)
-    containers.keep_logs(session.topology, session.raw)
-    session.manifest.exits = containers.exit_codes(session.topology)
-    containers.remove_all()
+    session.engine.stop_along_the_path(session.topology)
+    session.engine.keep_logs(session.topology, session.raw)
+    session.manifest.exits = session.engine.exit_codes(session.topology)
+    session.engine.remove()
     session.manifest.removed.extend(rawfolders.seal(session.raw))
     session.finish("failed" if fault else "complete", fault)

@@ -12,6 +12,7 @@ from pathlib import Path
 from analysis.evidence import rawfiles
 from analysis.evidence.rawfiles import Places
 from lab import paths
+from lab.engine.protocol import Engine
 from lab.errors import LabError
 from lab.run import facts, manifest, rawfolders
 from lab.run.lock import Lock
@@ -46,6 +47,7 @@ class Session:
         folder: results/<scenario>/<run-id>.
     """
 
+    engine: Engine
     effective: Effective
     topology: Topology
     folder: Path
@@ -73,12 +75,17 @@ class Session:
 
 
 def open_session(
-    effective: Effective, command: Sequence[str], occasion: Occasion = _ALONE, lock: Lock | None = None
+    effective: Effective,
+    engine: Engine,
+    command: Sequence[str],
+    occasion: Occasion = _ALONE,
+    lock: Lock | None = None,
 ) -> Session:
     """Make the run's folders and its first manifest.
 
     Args:
         effective: what is run.
+        engine: what runs it.
         command: the command line.
         occasion: which run it is.
         lock: the machine's lock; it names the folder at once, so that no death leaves a run that seems at work.
@@ -87,7 +94,7 @@ def open_session(
         LabError: they cannot be made, or no engine answers.
     """
     topology = topology_of(effective)
-    host, git, version = facts.host(), facts.git_state(), facts.lab_version()
+    host, git, version = facts.host(engine), facts.git_state(), facts.lab_version()
     folder = _make_folders(paths.RESULTS / effective.slug, topology, occasion)
     if lock:
         named = occasion.cell != Occasion.cell
@@ -119,7 +126,7 @@ def open_session(
         guesses=list(occasion.guesses),
     )
     manifest.reserve(folder)
-    session = Session(effective, topology, folder, first)
+    session = Session(engine, effective, topology, folder, first)
     session.save()
     return session
 

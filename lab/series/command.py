@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lab import paths
+from lab.engine import protocol
 from lab.errors import Problem
 from lab.run import limits
 from lab.run.lock import Lock, machine_lock
@@ -27,6 +28,7 @@ from lab.series.runner import RealRunner
 
 def run_plan(
     plan: Plan,
+    runs_on: protocol.Engine,
     command: Sequence[str],
     console: Console,
     *,
@@ -39,6 +41,7 @@ def run_plan(
 
     Args:
         plan: what is asked for.
+        runs_on: what runs it.
         command: the command line.
         console: where progress is printed.
         new: whether to begin a new series although there is one to go on with.
@@ -50,12 +53,12 @@ def run_plan(
         BadInput: this machine cannot do what a cell asks, or an unfinished series must not be mixed with this one.
         LabError: the lab or the machine failed as a whole, or the user interrupted the series.
     """
-    check(plan)
+    check(plan, runs_on)
     if plan.remark:
         console.print(Text(plan.remark, "yellow"), soft_wrap=True)
     with machine_lock(f"the series of {plan.name}", held=lock) as held, interruptible():
-        clear_up_after(held)
-        taken = fingerprint.now(plan.digest(), plan.roles)
+        clear_up_after(held, runs_on)
+        taken = fingerprint.now(plan.digest(), plan.roles, runs_on)
         series, folder, resumed = store.open_series(plan, taken, command, new=new)
         answers = answers or Answers()
         series.guesses = answers.chosen or series.guesses
@@ -64,7 +67,7 @@ def run_plan(
             series,
             folder,
             cells,
-            RealRunner(command, console, held, taken.images, answers.of_arm),
+            RealRunner(runs_on, command, console, lock=held, images=taken.images, guesses=answers.of_arm),
             Progress(series, cells, console),
         )
         if resumed:
@@ -89,7 +92,7 @@ def open_places(engine: Engine) -> Iterator[Run]:
     yield from [place for place in engine.series.runs if place.status != "complete"]
 
 
-def check(plan: Plan) -> None:
+def check(plan: Plan, runs_on: protocol.Engine) -> None:
     """Refuse what this machine cannot hold in any of the cells, and a stop rule that cannot be judged.
 
     Raises:
@@ -98,7 +101,7 @@ def check(plan: Plan) -> None:
     gathered = Gathered()
     for planned in plan.cells.values():
         with gathered:
-            limits.check(planned.effective)
+            limits.check(planned.effective, runs_on)
     gathered.extend(_stop_rule(plan))
     gathered.refuse()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import paths
+from lab.engine.protocol import Engine
 from lab.roles import declaration
 from lab.run import facts
 from lab.series.record import Fingerprint
@@ -16,34 +17,35 @@ _FLOWS = paths.ROOT / ".cache" / "bin" / "flows"
 _SHOWN = 12
 
 
-def now(plan: str, roles: Iterable[str]) -> Fingerprint:
+def now(plan: str, roles: Iterable[str], engine: Engine) -> Fingerprint:
     """Take the fingerprint of this moment; images that are missing are built first.
 
     Args:
         plan: the digest of what is to be run.
         roles: those that take part.
+        engine: what runs it.
 
     Raises:
         LabError: an image cannot be had, or no engine answers.
     """
     wanted = ["collector", *sorted(set(roles))]
-    machine = _machine()
+    machine = _machine(engine)
     return Fingerprint(
         plan=plan,
         code=_digest([*_sources("lab"), paths.COMPOSE_FILE, *sorted(paths.ROOT.glob(f"*/{declaration.FILE}"))]),
         analysis=_digest([*_sources("analysis"), _FLOWS]),
-        images=facts.images(wanted, facts.build_images),
+        images=engine.images(wanted),
         kernel=machine.pop("host.kernel"),
         machine=machine,
     )
 
 
-def _machine() -> dict[str, Any]:
+def _machine(engine: Engine) -> dict[str, Any]:
     """Give what each run's manifest will say of machine and lab, as far as a comparison wants it alike in all."""
     # Only a series that is run needs it, and its verdict will load the rest.
     from analysis.compare.settings import must_agree  # noqa: PLC0415
 
-    parts = {"host": facts.host(), "lab": facts.lab_version()}
+    parts = {"host": facts.host(engine), "lab": facts.lab_version()}
     said = {f"{group}.{name}": value for group, part in parts.items() for name, value in part}
     return {name: value for name, value in said.items() if must_agree(name)}
 

@@ -1,4 +1,4 @@
-"""Runs a series' places on real containers, under the machine's lock that the series holds."""
+"""Runs a series' places on an engine, under the machine's lock that the series holds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Literal
 
 from rich.console import Console
 
+from lab.engine.protocol import Engine
 from lab.errors import LabError
-from lab.run import facts, reports
+from lab.run import reports
 from lab.run.lock import Lock
 from lab.run.manifest import Guess
 from lab.run.run import record
@@ -24,12 +25,15 @@ class RealRunner:
 
     def __init__(
         self,
+        engine: Engine,
         command: Sequence[str],
         console: Console,
+        *,
         lock: Lock,
         images: Mapping[str, str],
         guesses: Mapping[str | None, Sequence[Guess]],
     ) -> None:
+        self._engine = engine
         self._command = command
         self._console = console
         self._lock = lock
@@ -38,13 +42,13 @@ class RealRunner:
 
     def run(self, effective: Effective, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
         """Run it once, with the images that the series began with."""
-        now = facts.images(self._images, facts.build_images)
+        now = self._engine.images(self._images)
         rebuilt = [name for name, image in now.items() if image != self._images[name]]
         if rebuilt:
             way_on = "NEW=1 (--new) starts another series"
             raise LabError(f"connlab/{rebuilt[0]} was rebuilt since the series began", way_on=way_on)
         expected = replace(occasion, guesses=self._guesses.get(occasion.cell, ()))
-        session = open_session(effective, self._command, expected, self._lock)
+        session = open_session(effective, self._engine, self._command, expected, self._lock)
         opened(session.folder)
         record(session, self._console, self._lock, title)
 

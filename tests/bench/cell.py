@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from lab.engine.choice import chosen
 from lab.run import manifest
 from lab.run.run import run
 from lab.scenario.resolve import resolve
@@ -40,7 +41,7 @@ def main(runs: int) -> int:
     found = []
     for _ in range(runs):
         began = time.monotonic()
-        folder = run(resolved, sys.argv, Console(stderr=True))
+        folder = run(resolved, chosen(), sys.argv, Console(stderr=True))
         found.append(spans(folder, time.monotonic() - began))
     medians = {f"{name}_s": round(statistics.median(one[name] for one in found), 2) for name in found[0]}
     report = {"runs": runs, **medians, "overhead_s_max": OVERHEAD_S_MAX, "each_overhead_s": []}

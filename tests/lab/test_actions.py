@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.engine.compose.engine import Compose
 from lab.engine.compose.watch import Watch
 from lab.errors import BadInput, LabError
 from lab.run import manifest
@@ -23,7 +24,7 @@ def with_actions(*actions: str, text: str = PROXIED) -> str:
 
 
 def session_of(make: Make, *actions: str) -> Session:
-    opened = open_session(make(text=with_actions(*actions)), ["connlab"])
+    opened = open_session(make(text=with_actions(*actions)), Compose(), ["connlab"])
     opened.manifest.begin("measure")
     return opened
 

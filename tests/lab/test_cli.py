@@ -192,7 +192,7 @@ def test_a_failed_engine_is_the_machine_s_failure(connlab: Run, fake_docker: InM
 def test_an_error_of_the_lab_s_own_has_no_traceback_unless_asked_for(
     connlab: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken() -> None:
+    def broken(_: object) -> None:
         raise KeyError("x")
 
     monkeypatch.setattr("lab.doctor.examine", broken)

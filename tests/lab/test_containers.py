@@ -18,7 +18,7 @@ def test_roles_end_along_the_path_and_then_their_collectors(effective: Make, fak
     topology = topology_of(effective("backend.instances=2", text=text))
     services = [*topology.all, *map("collector-{}".format, topology.all)]
     fake_docker.says("ps *", "\n".join(f"connlab-{service}" for service in services) + "\n")
-    containers.stop(topology, 15)
+    containers.stop_along_the_path(topology, 15)
     assert [call for call in fake_docker.calls if call.startswith("stop ")] == [
         "stop --time 15 connlab-k6-1",
         "stop --time 15 connlab-nginx",

@@ -1,11 +1,13 @@
 import pytest
 
-from lab.doctor import Finding, examine
+from lab.doctor import examine
+from lab.engine.compose.engine import Compose
+from lab.engine.protocol import Finding
 from tests.lab.engine import InMemoryDocker
 
 
 def findings() -> dict[str, Finding]:
-    return {finding.name: finding for finding in examine()}
+    return {finding.name: finding for finding in examine(Compose())}
 
 
 def test_a_machine_that_has_everything_is_told_so(fake_docker: InMemoryDocker) -> None:

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from analysis.figures.names import FIGURES
 from analysis.verdict import guesses
+from lab.engine.compose.engine import Compose
 from lab.results import verdict_printing
 from lab.run import verdicts
 from lab.run.manifest import Guess
@@ -172,7 +173,7 @@ def test_the_run_keeps_what_was_expected_and_its_end_shows_it(
 ) -> None:
     resolved = resolve("accept-queue-overflow")
     found = ask.before(typed("3", "100", "100", "2"), resolved, None)
-    session = open_session(resolved, ["connlab"], Occasion(guesses=found.of_arm[None]))
+    session = open_session(resolved, Compose(), ["connlab"], Occasion(guesses=found.of_arm[None]))
     kept = json.loads((session.folder / "manifest.json").read_bytes())["guesses"]
     assert [one["value"] for one in kept] == [3, 100, 100, 2]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from lab.engine.compose.engine import Compose
 from lab.engine.compose.watch import Watch
 from lab.errors import LabError
 from lab.run import measure
@@ -37,7 +38,7 @@ def opened(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Cal
     fake_docker.says("compose version *", "2.26.1")
 
     def make(*overrides: str, text: str = MINIMAL) -> Session:
-        return open_session(effective(*overrides, text=text), ["connlab", "run", "one"])
+        return open_session(effective(*overrides, text=text), Compose(), ["connlab", "run", "one"])
 
     return make
 
@@ -174,12 +175,12 @@ def test_the_last_servers_of_the_path_are_warmed_up_one_request_at_a_time(
 ) -> None:
     asked: dict[str, str] = {}
 
-    def ask(server: str, *command: str, stdin: str, timeout_s: float) -> None:
+    def ask(_: Compose, server: str, *command: str, stdin: str, timeout_s: float) -> None:
         assert command == ("xargs", "-n", "1", "collector", "http")
         assert timeout_s > 3
         asked[server] = stdin
 
-    monkeypatch.setattr("lab.engine.compose.collector.ask", ask)
+    monkeypatch.setattr(Compose, "ask", ask)
     measure.warm_up(opened("backend.instances=2", text=PROXIED + "warmup: {requests: 3}\n"))
     assert asked == dict.fromkeys(("backend-1", "backend-2"), "http://127.0.0.1:8080/api/delay\n" * 3)
 

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from lab.cli import main
+from lab.engine.compose.engine import Compose
 from lab.errors import BadInput
 from lab.results import listing
 from lab.run import manifest, session
@@ -117,7 +118,7 @@ def test_the_manifest_tells_which_was_in_force(
     write_scenario: Write, elsewhere: Path, fake_docker: InMemoryDocker
 ) -> None:
     fake_docker.says("*", "1\n")
-    opened = session.open_session(preset_of(write_scenario, "published"), [])
+    opened = session.open_session(preset_of(write_scenario, "published"), Compose(), [])
     kept = manifest.load(opened.folder)
     assert (kept.preset, kept.knobs["load.users"].source) == ("published", "preset")
     assert kept.knobs["load.users"].default == CATALOGUE["load.users"].default

@@ -15,6 +15,7 @@ from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine import owners
 from lab.engine.compose import containers
+from lab.engine.compose.engine import Compose
 from lab.errors import LabError
 from lab.run import manifest, measure, rawfolders
 from lab.run.manifest import Removed
@@ -52,7 +53,7 @@ def mode(path: Path) -> int:
 @pytest.mark.usefixtures("_umask", "elsewhere")
 def test_no_folder_of_a_run_is_open_to_the_world(effective: Make, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("version *", "26.1.5")
-    session = open_session(effective(), ["connlab"])
+    session = open_session(effective(), Compose(), ["connlab"])
     folders = [session.folder, *(each for each in session.folder.rglob("*") if each.is_dir())]
     assert len(folders) == 8
     assert [str(each) for each in folders if mode(each) & stat.S_IWOTH] == []

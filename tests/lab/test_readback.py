@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.engine.compose.engine import Compose
 from lab.errors import LabError
 from lab.run.readback import read_back
 from lab.run.session import Session, open_session
@@ -79,7 +80,7 @@ def opened(effective: Make, fake_docker: InMemoryDocker, elsewhere: Path) -> Cal
     fake_docker.says("compose version *", "2.26.1")
 
     def make(*overrides: str, text: str = MINIMAL) -> Session:
-        return open_session(effective(*overrides, text=text), ["connlab"])
+        return open_session(effective(*overrides, text=text), Compose(), ["connlab"])
 
     return make
 
@@ -90,7 +91,7 @@ def session(opened: Callable[..., Session]) -> Session:
 
 
 def back(session: Session) -> None:
-    read_back(session.effective, session.topology, session.manifest, session.places)
+    read_back(session.engine, session.effective, session.topology, session.manifest, session.places)
 
 
 def test_a_sysctl_that_a_prediction_names_is_read_back_too(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from lab.engine.compose.engine import Compose
 from lab.errors import BadInput, Interruption, LabError
 from lab.run import limits
 from lab.run.lock import machine_lock
@@ -30,7 +31,7 @@ def start(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Call
     assert elsewhere.is_dir()
 
     def go(*overrides: str) -> Path:
-        return run(effective(*overrides), ["connlab", "run", "one"], Console(stderr=True))
+        return run(effective(*overrides), Compose(), ["connlab", "run", "one"], Console(stderr=True))
 
     return go
 
@@ -288,7 +289,7 @@ def test_an_interruption_before_the_first_place_of_a_series_needs_no_traceback(
     plan = matrices.plan("grid", folder=series_support.write(elsewhere))
     monkeypatch.setattr("lab.series.fingerprint.now", interrupt)
     with pytest.raises(Interruption, match=r"^interrupted \(Ctrl-C\)$"):
-        run_plan(plan, ["connlab"], Console(stderr=True), new=False)
+        run_plan(plan, Compose(), ["connlab"], Console(stderr=True), new=False)
 
 
 def test_a_run_that_was_killed_as_it_was_opened_is_told_so_by_the_next(
@@ -309,25 +310,25 @@ def test_a_run_that_was_killed_as_it_was_opened_is_told_so_by_the_next(
 @pytest.mark.parametrize(
     ("patched", "overrides", "message"),
     [
-        ({"machine.memory_kb": 500_000}, ["load.users=5000"], "MiB of memory for 5,000 users"),
-        ({"machine.disk_free_bytes": 1 << 20}, [], "1 MiB are free"),
+        ({"run.machine.memory_kb": 500_000}, ["load.users=5000"], "MiB of memory for 5,000 users"),
+        ({"run.machine.disk_free_bytes": 1 << 20}, [], "1 MiB are free"),
         (
-            {"machine.disk_free_bytes": 1 << 30},
+            {"run.machine.disk_free_bytes": 1 << 30},
             ["backend.instances=3", "capture.client=headers"],
             "may write 1,280 MiB below .*, and 1,024 MiB are free",
         ),
         (
-            {"open_files_cap": 4_096},
+            {"engine.compose.engine.Compose.open_files_cap": 4_096},
             ["load.users=5000"],
             "load.users = 5,000 needs about 5,128 open files in one process of k6",
         ),
         (
-            {"machine.memory_kb": 64 << 20},
+            {"run.machine.memory_kb": 64 << 20},
             ["load.users=20000", "backend.max_connections=20000"],
             r"20,000 connections take about 371 MiB of the heap of backend-1, and it has 256 \(backend.heap_mb\)",
         ),
         (
-            {"sysctls.lacking": ("this kernel has no such sysctl", None)},
+            {"scenario.sysctls.lacking": ("this kernel has no such sysctl", None)},
             ["kernel.k6.net.ipv4.tcp_x=1"],
             "this kernel has no such",
         ),
@@ -336,9 +337,9 @@ def test_a_run_that_was_killed_as_it_was_opened_is_told_so_by_the_next(
 def test_what_the_machine_cannot_hold_is_refused_with_numbers(
     effective: Make, monkeypatch: pytest.MonkeyPatch, patched: dict[str, object], overrides: list[str], message: str
 ) -> None:
-    monkeypatch.setattr("lab.run.limits.open_files_cap", lambda: None)
+    monkeypatch.setattr(Compose, "open_files_cap", lambda _: None)
     for name, value in patched.items():
-        monkeypatch.setattr(f"lab.run.limits.{name}", lambda *_, value=value: value)
+        monkeypatch.setattr(f"lab.{name}", lambda *_, value=value: value)
     resolved: Effective = effective(*overrides)
     with pytest.raises(BadInput, match=message):
-        limits.check(resolved)
+        limits.check(resolved, Compose())

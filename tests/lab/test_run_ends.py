@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from lab.engine.compose.engine import Compose
 from lab.errors import LabError
 from lab.run import manifest, measure
 from lab.run.run import run
@@ -40,7 +41,7 @@ def ended(
         fake_docker.says("ps *", "connlab-k6-1\n")
         fake_docker.says("inspect *", f"/connlab-k6-1 {client} 2026-01-31T12:00:00Z\n")
         fake_docker.says("logs --tail *", "last words\n")
-        return run(resolved, ["connlab", "run", "one"], Console(quiet=True))
+        return run(resolved, Compose(), ["connlab", "run", "one"], Console(quiet=True))
 
     return go
 

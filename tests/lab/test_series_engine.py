@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 from lab import paths
+from lab.engine.compose.engine import Compose
 from lab.errors import BadInput, Interruption
 from lab.schema import schemas
 from lab.series import fingerprint, matrices, record
@@ -189,7 +190,7 @@ def test_of_the_machine_the_fingerprint_has_what_a_comparison_wants_alike(fake_d
     fake_docker.says("version *", "26.1.5")
     fake_docker.says("compose version *", "2.26.1")
     fake_docker.says("image ls *", IMAGES)
-    taken = fingerprint.now("p", ["k6"])
+    taken = fingerprint.now("p", ["k6"], Compose())
     assert taken.kernel == platform.release()
     assert set(taken.machine) == {"host.distribution", "host.cpus", "host.docker", "host.compose", "lab.version"}
     assert taken.machine["host.docker"] == "26.1.5"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lab import paths
-from lab.run import facts
+from lab.engine.compose import images
 from lab.run.signals import Interrupted
 from tests.lab.support import FakeDocker
 
@@ -86,7 +86,7 @@ def test_an_interrupted_build_of_images_ends_in_order(tmp_path: Path, monkeypatc
     try:
         interrupter.start()
         with pytest.raises(Interrupted):
-            facts.build_images(["backend"])
+            images.build(["backend"])
     finally:
         interrupter.join()
         signal.signal(signal.SIGALRM, before)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import chain
 
 from lab.engine.compose.docker import DockerFailed, docker
+from lab.engine.protocol import Cleaned
 from lab.scenario.topology import PROJECT
 
 _COMPOSE_LABEL = f"com.docker.compose.project={PROJECT}"
@@ -16,17 +16,6 @@ _IMAGE_LABELS = ("connlab.source", "connlab.base", _CHECK_LABEL)
 # What Docker makes without a label: the checks' cache (setup/check.sh), and the base as it was pulled or imported.
 _CACHE = f"{PROJECT}-cache"
 _TRIXIE_SLIM = f"{PROJECT}/trixie-slim"
-
-
-@dataclass
-class Cleaned:
-    """What is gone, by name, and what could not be removed, with the reason."""
-
-    containers: list[str] = field(default_factory=list)
-    networks: list[str] = field(default_factory=list)
-    volumes: list[str] = field(default_factory=list)
-    images: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
 
 
 def clean() -> Cleaned:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from lab import parallel
@@ -11,25 +12,23 @@ from lab.engine.compose.docker import docker, save
 from lab.errors import LabError
 from lab.scenario.topology import PROJECT, Topology, collector_of, container_of
 
-# How long a container has to end in order; each stop gives it, so compose.yaml need not.
-STOP_GRACE_S = 15
-
 _PROJECT_LABEL = "com.docker.compose.project"
 _LOG_TIMEOUT_S = 60
 # What the engine gives for the start of a container that was made and never ran; its exit code is 0 then.
 _NEVER = "0001-"
 
 
-def stop(topology: Topology, grace_s: int) -> None:
-    """End the roles along the path, then their collectors, which so record the roles' end and their own last lines.
+def stop(names: Iterable[str], grace_s: int) -> None:
+    """Stop containers beside each other; each stop gives the grace, so compose.yaml need not."""
+    docker("stop", "--time", str(grace_s), *names, timeout_s=grace_s + 60)
 
-    A server that ended beside its proxy would now and then be first to close the connections that the proxy keeps, and
-    the capture would have it close what the experiment left open.
-    """
+
+def stop_along_the_path(topology: Topology, grace_s: int) -> None:
+    """End the roles along the path, then their collectors, as lab.engine.protocol.Engine says."""
     collectors = [collector_of(instance) for instance in topology.all]
     for services in (*topology.instances.values(), collectors):
         if names := existing([container_of(service) for service in services]):
-            docker("stop", "--time", str(grace_s), *names, timeout_s=grace_s + 60)
+            stop(names, grace_s)
 
 
 def existing(names: list[str]) -> list[str]:
@@ -89,12 +88,3 @@ def remove_all() -> list[str]:
     if networks:
         docker("network", "rm", *networks)
     return containers + networks
-
-
-def remove_all_or_say() -> str | None:
-    """Remove as `remove_all` does, on the way out of a failed run; where that fails too, say what is left."""
-    try:
-        remove_all()
-    except LabError as error:
-        return f"its containers could not be removed: {error}; run 'connlab clean' (make clean)"
-    return None

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
+from lab.engine.protocol import EngineFailed
 from lab.errors import LabError
 
 _STDERR_LINES = 12
 _DOCTOR = "'connlab doctor' (make doctor) says what this machine lacks"
 
 
-class DockerFailed(LabError):
+class DockerFailed(EngineFailed):
     """A docker command ended with an error of its own.
 
     Attributes:

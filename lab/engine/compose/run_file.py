@@ -10,13 +10,13 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from analysis.evidence import captures
 from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine import owners
 from lab.engine.compose.docker import docker
 from lab.roles.declaration import ROLES
 from lab.scenario import sysctls
+from lab.scenario.captured import capture_mode
 from lab.scenario.catalogue import environment
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
@@ -129,14 +129,6 @@ def _collector_environment(
         **({"CONNLAB_SCRAPE": scrapes} if scrapes else {}),
         **({"CONNLAB_ADDRESSES": str(second[instance])} if instance in second else {}),
     }
-
-
-def capture_mode(effective: Effective, role: RoleName) -> str:
-    """Give what the collectors beside a role capture."""
-    capture = effective.scenario.knobs.capture
-    if role not in captures.expected(list(effective.scenario.path), capture.mode, capture.client):
-        return "off"
-    return capture.client if ROLES[role].kind == "client" else capture.mode
 
 
 def _role_environment(effective: Effective, topology: Topology, instance: str) -> dict[str, str]:

@@ -6,34 +6,26 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from lab.engine.compose.docker import docker
+from lab.engine.protocol import Engine
 from lab.errors import LabError
-from lab.scenario.topology import collector_of, container_of
 
 
-def ask(instance: str, *arguments: str, stdin: str | None = None, timeout_s: float = 20) -> str:
-    """Run a command in an instance's collector and give what it prints."""
-    interactive = ("--interactive",) if stdin is not None else ()
-    return docker(
-        "exec", *interactive, container_of(collector_of(instance)), *arguments, stdin=stdin, timeout_s=timeout_s
-    )
-
-
-def http(instance: str, url: str, *, method: str = "GET", body: str | None = None) -> Any:  # noqa: ANN401 # JSON
+def http(engine: Engine, instance: str, url: str, *, method: str = "GET", body: str | None = None) -> Any:  # noqa: ANN401 # JSON
     """Send a request from inside an instance's namespace and give the answer's JSON; null for an empty one."""
     more = ("--body", body) if body is not None else ()
-    return _json(ask(instance, "collector", "http", "--method", method, *more, url) or "null", f"{instance} at {url}")
+    answer = engine.ask(instance, "collector", "http", "--method", method, *more, url)
+    return _json(answer or "null", f"{instance} at {url}")
 
 
-def await_ready(instance: str, within_s: float) -> None:
+def await_ready(engine: Engine, instance: str, within_s: float) -> None:
     """Wait until a server that was started again is ready, as its collector waited for it at first."""
-    ask(instance, "collector", "ready", "--within", f"{within_s:g}s", timeout_s=within_s + 10)
+    engine.ask(instance, "collector", "ready", "--within", f"{within_s:g}s", timeout_s=within_s + 10)
 
 
-def inspect(instance: str, sysctls: Iterable[str]) -> dict[str, Any]:
+def inspect(engine: Engine, instance: str, sysctls: Iterable[str]) -> dict[str, Any]:
     """Give what the kernel says of an instance's namespace: sysctls, listeners, addresses."""
     arguments = [part for name in sysctls for part in ("--sysctl", name)]
-    answer = _json(ask(instance, "collector", "inspect", *arguments), f"collector-{instance}")
+    answer = _json(engine.ask(instance, "collector", "inspect", *arguments), f"collector-{instance}")
     if not isinstance(answer, dict):
         raise LabError(f"collector-{instance} did not describe its namespace: {answer!r}")
     return answer

@@ -1,0 +1,95 @@
+"""The engine Docker Compose, as lab.engine.protocol asks for one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from lab import parallel
+from lab.engine.compose import clean, containers, images, machine, starting, watch
+from lab.engine.compose.docker import docker
+from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
+from lab.errors import LabError
+from lab.scenario.topology import Topology, collector_of, container_of
+
+
+class Compose:
+    """A container for each part of a run, under one project's name."""
+
+    def examine(self) -> Iterable[Finding]:
+        """Look at engine, Compose, builder and images, side by side."""
+        return machine.examine(self.open_files_cap)
+
+    def versions(self) -> dict[str, str]:
+        """Give the versions of the Docker Engine and of Compose."""
+        asked = {"docker": machine.docker_version, "compose": machine.compose_version}
+        return dict(zip(asked, parallel.each(lambda ask: ask(), asked.values()).values(), strict=True))
+
+    def open_files_cap(self) -> int | None:
+        """Ask a container for its `ulimit -Hn`; not known without an engine, or without a base image of the lab."""
+        options = ("--rm", "--pull", "never", "--network", "none", "--entrypoint", "cat")
+        try:
+            said = docker("run", *options, "connlab/base", "/proc/self/limits")
+        except LabError:
+            return None
+        found = re.search(r"^Max open files +[0-9a-z]+ +(?P<hard>[0-9]+) ", said, re.MULTILINE)
+        return int(found["hard"]) if found else None
+
+    def images(self, names: Iterable[str]) -> dict[str, str]:
+        """Give the ids of images, as the local store has them."""
+        return images.ids(names, images.build)
+
+    def start(self, parts: Parts, watch: Watch) -> None:
+        """Let Compose make the topology with what the run adds to it, and wait for its health checks."""
+        starting.start(parts, watch)
+
+    def watch(self, run_id: str) -> Watch:
+        """Listen to the engine's events."""
+        return watch.Watch(run_id)
+
+    def ask(self, instance: str, *arguments: str, stdin: str | None = None, timeout_s: float = 20) -> str:
+        """Carry out a command in the container of an instance's collector."""
+        interactive = ("--interactive",) if stdin is not None else ()
+        container = container_of(collector_of(instance))
+        return docker("exec", *interactive, container, *arguments, stdin=stdin, timeout_s=timeout_s)
+
+    def pause(self, instance: str) -> None:
+        """Freeze a container's control group."""
+        docker("pause", container_of(instance))
+
+    def resume(self, instance: str) -> None:
+        """Thaw it."""
+        docker("unpause", container_of(instance))
+
+    def stop(self, instances: Iterable[str]) -> None:
+        """Stop containers beside each other."""
+        containers.stop(map(container_of, instances), STOP_GRACE_S)
+
+    def start_again(self, instance: str) -> None:
+        """Start a container that is there."""
+        docker("start", container_of(instance))
+
+    def stop_along_the_path(self, topology: Topology, grace_s: int = STOP_GRACE_S) -> None:
+        """Stop the containers of each role that exist, then those of the collectors."""
+        containers.stop_along_the_path(topology, grace_s)
+
+    def exit_codes(self, topology: Topology) -> dict[str, int | None]:
+        """Ask for the states of the containers."""
+        return containers.exit_codes(topology)
+
+    def keep_logs(self, topology: Topology, raw: Path) -> None:
+        """Write the containers' logs."""
+        containers.keep_logs(topology, raw)
+
+    def last_words(self, service: str) -> str:
+        """Give the end of a container's log."""
+        return containers.last_words(service)
+
+    def remove(self) -> list[str]:
+        """Remove containers and networks of the project."""
+        return containers.remove_all()
+
+    def clean(self) -> Cleaned:
+        """Remove by label, and two names of the lab's own."""
+        return clean.clean()

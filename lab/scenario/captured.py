@@ -1,0 +1,16 @@
+"""Where packets are captured."""
+
+from __future__ import annotations
+
+from analysis.evidence import captures
+from lab.roles.declaration import ROLES
+from lab.scenario.effective import Effective
+from lab.scenario.knobs import RoleName
+
+
+def capture_mode(effective: Effective, role: RoleName) -> str:
+    """Give what the collectors beside a role capture."""
+    capture = effective.scenario.knobs.capture
+    if role not in captures.expected(list(effective.scenario.path), capture.mode, capture.client):
+        return "off"
+    return capture.client if ROLES[role].kind == "client" else capture.mode
