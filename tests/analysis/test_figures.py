@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import subprocess
+import runpy
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,11 +14,20 @@ from analysis.expressions.values import Kind, Unknown, Value
 from analysis.figures import Run, Scope, UnknownFigure, check_name
 from analysis.figures.document import markdown
 from analysis.figures.names import kernel_counters
+from analysis.health import Evidence
 from analysis.model import outcomes
-from tests.analysis.support import KNOBS, OTHERS, SERVED_MS, USERS, knob, make_request, make_samples, quiet_tick
-
-if TYPE_CHECKING:
-    from tests.analysis.support import RunFolder
+from tests.analysis.support import (
+    KNOBS,
+    OTHERS,
+    SERVED_MS,
+    USERS,
+    RunFolder,
+    knob,
+    make_manifest,
+    make_request,
+    make_samples,
+    quiet_tick,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,6 +44,30 @@ def read(folder: Path) -> Run:
 def healthy(whole_run: RunFolder, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The healthy run, read once."""
     return read(replace(whole_run, folder=tmp_path_factory.mktemp("run")).write())
+
+
+@pytest.fixture(scope="module")
+def kept() -> dict[str, Run]:
+    return {}
+
+
+@pytest.fixture
+def proxied(kept: dict[str, Run], request: pytest.FixtureRequest) -> Run:
+    """The run through nginx, read once."""
+    if not kept:
+        kept["proxied"] = read(request.getfixturevalue("proxied_run").write())
+    return kept["proxied"]
+
+
+@pytest.fixture
+def described(tmp_path: Path) -> RunFolder:
+    """A run of which there is its manifest alone, which is all that the model and the settings need."""
+    return RunFolder(tmp_path, make_manifest(), samples={}, clients={}, lines={}, texts={})
+
+
+def modelled(described: RunFolder, name: str) -> Value:
+    """A figure of the model, whatever became of the load."""
+    return figures.value(read(described.write()).without(frozenset({Evidence.LOAD})), name)
 
 
 def why(run: RunFolder, name: str) -> str:
@@ -135,10 +167,10 @@ def test_a_dial_held_half_open_on_purpose_neither_failed_nor_made_a_connection(r
         ("listen.nginx.depth.max", 0),
     ],
 )
-def test_a_proxy_has_figures_of_its_own(proxied_run: RunFolder, name: str, expected: Value) -> None:
-    check_name(name, proxied_run.manifest["path"], KNOBS)
+def test_a_proxy_has_figures_of_its_own(proxied: Run, name: str, expected: Value) -> None:
+    check_name(name, proxied.raw.manifest.path, KNOBS)
 
-    assert value(proxied_run, name) == expected
+    assert figures.value(proxied, name) == expected
 
 
 def test_a_role_is_the_sum_of_its_instances_and_the_greatest_of_their_maxima(run: RunFolder) -> None:
@@ -232,23 +264,23 @@ def test_a_listener_that_was_opened_again_has_no_difference(run: RunFolder) -> N
     assert why(run, "listen.backend.drops") == "the listener on port 8080 was opened again"
 
 
-def test_a_setting_exists_if_every_instance_s_kernel_has_it(run: RunFolder) -> None:
+def test_a_setting_exists_if_every_instance_s_kernel_has_it(described: RunFolder) -> None:
     name = "net.ipv4.tcp_tw_recycle"
-    run.manifest["sysctls"]["backend-1"][name] = None
-    run.manifest["sysctls"]["k6-1"][name] = "0"
-    assert value(run, f"sysctl.backend.exists.{name}") == 0
-    assert value(run, f"sysctl.k6.exists.{name}") == 1
-    assert why(run, "sysctl.k6.exists.net.ipv4.tcp_ecn") == "net.ipv4.tcp_ecn was not read back"
+    described.manifest["sysctls"]["backend-1"][name] = None
+    described.manifest["sysctls"]["k6-1"][name] = "0"
+    assert value(described, f"sysctl.backend.exists.{name}") == 0
+    assert value(described, f"sysctl.k6.exists.{name}") == 1
+    assert why(described, "sysctl.k6.exists.net.ipv4.tcp_ecn") == "net.ipv4.tcp_ecn was not read back"
 
 
-def test_a_setting_that_is_empty_exists(run: RunFolder) -> None:
-    run.manifest["sysctls"]["k6-1"]["net.ipv4.ip_local_reserved_ports"] = ""
-    assert value(run, "sysctl.k6.exists.net.ipv4.ip_local_reserved_ports") == 1
+def test_a_setting_that_is_empty_exists(described: RunFolder) -> None:
+    described.manifest["sysctls"]["k6-1"]["net.ipv4.ip_local_reserved_ports"] = ""
+    assert value(described, "sysctl.k6.exists.net.ipv4.ip_local_reserved_ports") == 1
 
 
-def test_of_a_role_without_instances_no_setting_is_known(run: RunFolder) -> None:
-    run.manifest["instances"]["backend"] = []
-    assert why(run, "sysctl.backend.exists.net.core.somaxconn") == "the manifest names no such instance"
+def test_of_a_role_without_instances_no_setting_is_known(described: RunFolder) -> None:
+    described.manifest["instances"]["backend"] = []
+    assert why(described, "sysctl.backend.exists.net.core.somaxconn") == "the manifest names no such instance"
 
 
 def test_management_ports_are_no_part_of_the_queue(run: RunFolder) -> None:
@@ -286,22 +318,27 @@ def test_management_ports_are_no_part_of_the_queue(run: RunFolder) -> None:
     ],
 )
 def test_the_model_follows_the_settings_and_says_where_it_ends(
-    run: RunFolder, knobs: dict[str, object], served: int | None, reason: str
+    described: RunFolder, knobs: dict[str, object], served: int | None, reason: str
 ) -> None:
-    run.set_knobs(**knobs)
+    described.set_knobs(**knobs)
 
-    found = value(run, "model.users_served")
+    found = modelled(described, "model.users_served")
 
     assert found == served if served is not None else isinstance(found, Unknown)
     assert reason in (found.why if isinstance(found, Unknown) else "")
     if served is not None:
-        assert value(run, "model.users_failed") == run.manifest["knobs"]["load.users"]["value"] - served
+        assert modelled(described, "model.users_failed") == described.manifest["knobs"]["load.users"]["value"] - served
 
 
-def test_the_model_does_not_simulate_more_users_than_it_can(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_does_not_simulate_more_users_than_it_can(
+    described: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(outcomes, "_USERS_MAX", USERS - 1)
 
-    assert why(run, "model.users_served") == "the model gives none: the model is of at most 102 users"
+    found = modelled(described, "model.users_served")
+
+    assert isinstance(found, Unknown)
+    assert found.why == "the model gives none: the model is of at most 102 users"
 
 
 @pytest.mark.parametrize(
@@ -313,20 +350,22 @@ def test_the_model_does_not_simulate_more_users_than_it_can(run: RunFolder, monk
     ],
 )
 def test_the_model_needs_the_kernels_settings(
-    run: RunFolder, sysctl: str, text: str | None, name: str, reason: str
+    described: RunFolder, sysctl: str, text: str | None, name: str, reason: str
 ) -> None:
     for instance in ("k6-1", "backend-1"):
-        run.manifest["sysctls"][instance][sysctl] = text
+        described.manifest["sysctls"][instance][sysctl] = text
 
-    assert reason in why(run, name)
+    assert reason in why(described, name)
 
 
-def test_a_sysctl_that_was_not_read_is_unknown_and_one_that_the_kernel_lacks_is_not(run: RunFolder) -> None:
-    run.manifest["sysctls"]["k6-1"]["net.ipv4.tcp_syn_linear_timeouts"] = None
-    assert value(run, "model.syns_per_failed_dial") == 5
+def test_a_sysctl_that_was_not_read_is_unknown_and_one_that_the_kernel_lacks_is_not(described: RunFolder) -> None:
+    described.manifest["sysctls"]["k6-1"]["net.ipv4.tcp_syn_linear_timeouts"] = None
+    assert value(described, "model.syns_per_failed_dial") == 5
 
-    del run.manifest["sysctls"]["k6-1"]["net.ipv4.tcp_syn_linear_timeouts"]
-    assert "the manifest has no net.ipv4.tcp_syn_linear_timeouts of k6-1" in why(run, "model.syns_per_failed_dial")
+    del described.manifest["sysctls"]["k6-1"]["net.ipv4.tcp_syn_linear_timeouts"]
+    assert "the manifest has no net.ipv4.tcp_syn_linear_timeouts of k6-1" in why(
+        described, "model.syns_per_failed_dial"
+    )
 
 
 @pytest.mark.parametrize(("timeout_ms", "syns"), [(900, 1), (2_000, 2), (60_000, 6)])
@@ -346,14 +385,14 @@ def test_a_gateway_that_leaves_the_time_out_to_the_kernel_sends_the_whole_ladder
     assert value(proxied_run, "model.syns_per_failed_try") == 7
 
 
-def test_without_a_proxy_there_are_no_tries_of_one(run: RunFolder) -> None:
-    assert "there is no proxy on the path" in why(run, "model.syns_per_failed_try")
+def test_without_a_proxy_there_are_no_tries_of_one(described: RunFolder) -> None:
+    assert "there is no proxy on the path" in why(described, "model.syns_per_failed_try")
 
 
-def test_linear_timeouts_lengthen_the_ladder(run: RunFolder) -> None:
-    run.manifest["sysctls"]["k6-1"]["net.ipv4.tcp_syn_linear_timeouts"] = "4"
+def test_linear_timeouts_lengthen_the_ladder(described: RunFolder) -> None:
+    described.manifest["sysctls"]["k6-1"]["net.ipv4.tcp_syn_linear_timeouts"] = "4"
 
-    assert value(run, "model.syns_per_failed_dial") == 9
+    assert value(described, "model.syns_per_failed_dial") == 9
 
 
 SCOPE = Scope(
@@ -460,10 +499,10 @@ def test_every_figure_is_declared_once() -> None:
     assert len(patterns) == len(set(patterns))
 
 
-def test_the_table_of_figures_is_current() -> None:
-    made = subprocess.run([sys.executable, "-m", "analysis.figures"], cwd=ROOT, capture_output=True, check=True)
+def test_the_table_of_figures_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_module("analysis.figures", run_name="__main__")
 
-    assert made.stdout.decode() == markdown()
+    assert capsys.readouterr().out == markdown()
     assert (ROOT / "docs" / "figures.md").read_text() == markdown(), "python -m analysis.figures > docs/figures.md"
 
 

@@ -161,7 +161,10 @@ def _spans(record: Record, _: float) -> Chart:
     if not record.has("requests"):
         chart.missing = "No request is on record."
         return chart
-    rows = record.rows("SELECT *, row_number() OVER (ORDER BY time_us, instance, id) AS place FROM requests")
+    rows = record.rows(
+        """SELECT outcome, time_us, end_us, reused, dial_time_us, dial_duration_us,
+                  row_number() OVER (ORDER BY time_us, instance, id) AS place FROM requests"""
+    )
     if len(rows) > _SPANS_MAX:
         chart.missing = f"There are {len(rows):,} requests, too many to draw one by one."
         return chart
