@@ -1,14 +1,24 @@
-"""An engine in memory: it stands behind the lab's door to Docker, answers by rules, and starts no process."""
+"""Two things that start no process: an engine in memory, on which all goes as asked, and a Docker that plays by rules.
+
+`InMemoryEngine` is for tests of runs and series; `InMemoryDocker` stands behind `lab.engine.compose`'s own door.
+"""
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import IO
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
 
 from lab.engine.compose.docker import Ended, Following
+from lab.engine.protocol import STOP_GRACE_S, Cleaned, EngineFailed, Finding, Parts, Watch
+from lab.roles.declaration import ROLES
+from lab.scenario import sysctls
+from lab.scenario.topology import TRAFFIC_PORT, Topology, collector_of
 
 # Far more than any wait of a test takes, on a busy machine too.
 _LIMIT_S = 300
@@ -118,3 +128,208 @@ class InMemoryDocker:
         self.calls.append(command)
         rule = next((one for one in self._rules if fnmatchcase(command, one.pattern)), _NOTHING)
         return rule if any(rule.after in call for call in self.calls) else _NOTHING
+
+
+class InMemoryWatch:
+    """The ends of a run's parts, as the engine says them."""
+
+    def __init__(self) -> None:
+        self._exits: dict[str, int] = {}
+        self._expected: dict[str, int | None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def end(self, service: str, code: int) -> None:
+        (self._expected if service in self._expected else self._exits)[service] = code
+
+    def check(self) -> None:
+        pass
+
+    def expect(self, service: str, *, end: bool) -> None:
+        if end:
+            self._expected[service] = None
+        else:
+            del self._expected[service]
+
+    def expected_exit_code(self, service: str) -> int | None:
+        return self._expected[service]
+
+    def exit_code(self, service: str) -> int | None:
+        return self._exits.get(service)
+
+    def ended(self, service: str) -> str | None:
+        code = self.exit_code(service)
+        return None if code is None else f"{service} ended with exit code {code}"
+
+
+class InMemoryEngine:
+    """Instances are names here: each setting takes, and the clients end as soon as the load may.
+
+    Attributes:
+        did: each verb that changed something, with what it was about, in order.
+        running: the instances and collectors that run.
+    """
+
+    def __init__(
+        self,
+        *,
+        exits: Mapping[str, int] | None = None,
+        load_ends_after: str = "",
+        fails: str = "",
+        found: Mapping[str, object] | None = None,
+    ) -> None:
+        """Make an engine.
+
+        Args:
+            exits: how clients end that do not end well.
+            load_ends_after: what is done before the clients end, as `did` has it; else they end when they are let go.
+            fails: the verb that fails, as `did` has it.
+            found: knobs that servers say another value of than was asked.
+        """
+        self.did: list[str] = []
+        self.running: set[str] = set()
+        self._exits = exits or {}
+        self._load_ends_after = load_ends_after
+        self._fails = fails
+        self._found = found or {}
+        self._watch = InMemoryWatch()
+        self._parts: Parts | None = None
+        self._let_go: set[str] = set()
+        self._codes: dict[str, int] = {}
+
+    def examine(self) -> Iterable[Finding]:
+        return [Finding("memory of this process", "ok", "enough")]
+
+    def versions(self) -> Mapping[str, str]:
+        return {}
+
+    def open_files_cap(self) -> int | None:
+        return None
+
+    def images(self, names: Iterable[str]) -> dict[str, str]:
+        return {name: f"sha256:{name}" for name in names}
+
+    def start(self, parts: Parts, watch: Watch) -> None:
+        assert watch is self._watch
+        self._parts = parts
+        self._do("start")
+        self.running = {service for one in parts.topology.all for service in (one, collector_of(one))}
+
+    def watch(self, run_id: str) -> InMemoryWatch:
+        assert run_id
+        self._watch = InMemoryWatch()
+        return self._watch
+
+    def ask(self, instance: str, *arguments: str, stdin: str | None = None, timeout_s: float = 20) -> str:
+        assert timeout_s > 0
+        assert collector_of(instance) in self.running
+        match arguments:
+            case ("collector", "inspect", *_):
+                return json.dumps(self._namespace(instance))
+            case ("collector", "http", "--method", method, *_, url) if "/v1/status" in url:
+                return self._status(instance, lets_go=method == "PATCH")
+            case ("collector", "http", *_):
+                return json.dumps({"settings": self._settings(instance)})
+            case ("collector", "ready", *_):
+                assert instance in self.running
+                return ""
+            case ("xargs", *_):
+                assert stdin
+                return ""
+        raise EngineFailed(f"no program {arguments}")
+
+    def pause(self, instance: str) -> None:
+        self._do(f"pause {instance}")
+
+    def resume(self, instance: str) -> None:
+        self._do(f"resume {instance}")
+
+    def stop(self, instances: Iterable[str]) -> None:
+        for instance in instances:
+            self._do(f"stop {instance}")
+            self._end(instance, 143)
+
+    def start_again(self, instance: str) -> None:
+        self.running.add(instance)
+        self._do(f"start {instance}")
+
+    def stop_along_the_path(self, topology: Topology, grace_s: int = STOP_GRACE_S) -> None:
+        assert grace_s > 0
+        self._do("stop along the path")
+        for service in (*topology.all, *map(collector_of, topology.all)):
+            self._end(service, 0)
+
+    def exit_codes(self, topology: Topology) -> dict[str, int | None]:
+        return {instance: self._codes.get(instance) for instance in topology.all}
+
+    def keep_logs(self, topology: Topology, raw: Path) -> None:
+        for instance in topology.all:
+            (raw / instance / "container.log").write_text(f"{instance} was here\n")
+
+    def last_words(self, service: str) -> str:
+        return f"\n  last words of {service}"
+
+    def remove(self) -> list[str]:
+        self._do("remove")
+        left, self.running = sorted(self.running), set()
+        return left
+
+    def clean(self) -> Cleaned:
+        return Cleaned(containers=self.remove())
+
+    def _do(self, what: str) -> None:
+        self.did.append(what)
+        if what == self._fails:
+            raise EngineFailed(f"the engine could not {what}")
+        if what == self._load_ends_after:
+            for client in sorted(self._let_go):
+                self._end(client, self._exits.get(client, 0))
+
+    def _end(self, service: str, code: int) -> None:
+        if service in self.running:
+            self.running.remove(service)
+            self._codes[service] = code
+            self._watch.end(service, code)
+
+    def _status(self, client: str, *, lets_go: bool) -> str:
+        if lets_go:
+            self._let_go.add(client)
+            if not self._load_ends_after:
+                self._end(client, self._exits.get(client, 0))
+        # As k6 numbers them: started, or paused before the run.
+        status = {"status": 5 if lets_go else 4, "paused": not lets_go}
+        return json.dumps({"data": {"type": "status", "attributes": status}})
+
+    def _namespace(self, instance: str) -> dict[str, Any]:
+        parts = self._of_run
+        name = parts.topology.role_of(instance)
+        found = sysctls.IN_A_NEW_NAMESPACE | parts.effective.scenario.knobs.kernel.get(name, {})
+        backlog = ROLES[name].limits.backlog
+        asked = backlog and parts.effective.number(ROLES[name].knob(backlog))
+        limits = [] if asked is None else [min(int(asked), int(found["net.core.somaxconn"]))]
+        return {
+            "sysctls": found,
+            "addresses": ["192.0.2.1"],
+            "listeners": [
+                {"address": "192.0.2.1", "port": TRAFFIC_PORT, "depth": 0, "limit": limit, "drops": 0}
+                for limit in limits
+            ],
+        }
+
+    def _settings(self, instance: str) -> dict[str, object]:
+        parts = self._of_run
+        role = ROLES[parts.topology.role_of(instance)]
+        values = {**parts.effective.values, **self._found}
+        named = {knob.read_back.name: role.knob(name) for name, knob in role.knobs.items() if knob.read_back}
+        return {name: values[knob] for name, knob in named.items() if name}
+
+    @property
+    def _of_run(self) -> Parts:
+        assert self._parts
+        return self._parts

@@ -1,0 +1,112 @@
+"""Runs and series on an engine in memory: which verbs they use, in which order, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from lab.doctor import examine
+from lab.engine.protocol import Engine
+from lab.errors import LabError
+from lab.run import manifest, measure
+from lab.run.manifest import Manifest
+from lab.run.run import run
+from lab.series import arms, command, record
+from tests.lab.engine import InMemoryEngine
+from tests.lab.support import MINIMAL, Make, yaml_with
+from tests.lab.test_series_arms import ARMS, COMPARED
+
+WITH_GATEWAY = yaml_with(MINIMAL, {"[k6, backend]": "[k6, gateway, backend]"}) + "drain: 0s\nwarmup: {requests: 2}\n"
+QUIET = Console(quiet=True)
+
+Go = Callable[..., Manifest]
+
+
+@pytest.fixture
+def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
+    """Take a scenario through a run on an engine, and give what its manifest says."""
+    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
+    monkeypatch.setattr("lab.run.reports.derive", lambda _: {})
+    assert elsewhere.is_dir()
+
+    def take(engine: Engine, *overrides: str, text: str = WITH_GATEWAY) -> Manifest:
+        return manifest.load(run(effective(*overrides, text=text), engine, ["connlab"], QUIET))
+
+    return take
+
+
+def left(elsewhere: Path) -> Manifest:
+    (file,) = elsewhere.glob("results/one/2*/manifest.json")
+    return manifest.load(file.parent)
+
+
+def test_a_run_goes_from_what_is_left_over_to_nothing_left_over(go: Go, elsewhere: Path) -> None:
+    engine = InMemoryEngine()
+    told = go(engine, "backend.instances=2")
+    assert (told.status, told.reason) == ("complete", None)
+    assert [phase.name for phase in told.phases] == ["prepare", "warmup", "measure", "drain"]
+    assert told.exits == {"k6-1": 0, "gateway": 0, "backend-1": 0, "backend-2": 0}
+    assert told.knobs["backend.accept_count"].read_back == 1
+    assert told.images["gateway"] == "sha256:gateway"
+    assert engine.did == ["remove", "start", "stop along the path", "remove"]
+    assert engine.running == set()
+    (log,) = elsewhere.glob("results/one/2*/raw/backend-2/container.log")
+    assert log.read_text() == "backend-2 was here\n"
+
+
+def test_a_client_that_ends_badly_spoils_the_run(go: Go) -> None:
+    told = go(InMemoryEngine(exits={"k6-2": 107}), "load.instances=2")
+    assert (told.status, told.reason) == ("failed", "k6-2 ended with exit code 107:\n  last words of k6-2")
+
+
+def test_a_setting_that_did_not_take_ends_the_run_before_its_load(go: Go, elsewhere: Path) -> None:
+    engine = InMemoryEngine(found={"backend.accept_count": 100})
+    with pytest.raises(LabError, match=r"backend\.accept_count on backend-1: asked 1, found 100"):
+        go(engine)
+    assert left(elsewhere).status == "aborted"
+    assert engine.did == ["remove", "start", "stop along the path", "remove"]
+
+
+@pytest.mark.parametrize("verb", ["start", "stop along the path"])
+def test_an_engine_that_fails_ends_the_run_and_everything_is_removed(go: Go, elsewhere: Path, verb: str) -> None:
+    engine = InMemoryEngine(fails=verb)
+    with pytest.raises(LabError, match=f"the run was aborted: the engine could not {verb}"):
+        go(engine)
+    assert left(elsewhere).status == "aborted"
+    assert (engine.did[-1], engine.running) == ("remove", set())
+
+
+def test_a_restart_is_the_action_s_own_end_of_a_server(go: Go) -> None:
+    engine = InMemoryEngine(load_ends_after="start backend-1")
+    text = WITH_GATEWAY.replace("users: 3", "users: 3\n    calls: 100\n    think_time: 100ms")
+    told = go(engine, text=text + "actions: [{at: 0s, do: restart, instance: backend-1, for: 10ms}]\n")
+    assert told.status == "complete"
+    assert engine.did[2:4] == ["stop backend-1", "start backend-1"]
+    (action,) = told.actions
+    assert (action.exit_code, action.end_us is not None) == (143, True)
+
+
+def test_a_series_runs_each_of_its_places(
+    effective: Make, elsewhere: Path, write_scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
+    monkeypatch.setattr("lab.run.reports.derive", lambda _: {"predictions": [1], "verdict": "reproduced"})
+    of_arms = yaml_with(
+        ARMS, {"[k6, nginx, backend]": "[k6, gateway, backend]", "      nginx.keepalive_timeout: 5s\n": ""}
+    )
+    text = MINIMAL + COMPARED + of_arms + "drain: 0s\n"
+    base = effective(text=text)
+    engine = InMemoryEngine()
+    folder = command.run_plan(arms.plan(base, (), write_scenario(text)), engine, ["connlab"], QUIET, new=False)
+    series = record.load(folder)
+    assert folder.is_relative_to(elsewhere)
+    assert series.status == "complete"
+    assert {place.verdict for place in series.runs} == {"reproduced"}
+    assert engine.did.count("start") == len(series.runs) > 1
+
+
+def test_the_doctor_says_what_the_engine_says() -> None:
+    assert examine(InMemoryEngine())[0].name == "memory of this process"
