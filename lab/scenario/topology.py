@@ -11,8 +11,6 @@ from lab.roles.declaration import ROLES
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
 
-PROJECT = "connlab"
-RUN_LABEL = "connlab.run"
 TRAFFIC_PORT = 8080
 
 
@@ -84,11 +82,6 @@ def _is_client(role: RoleName) -> bool:
 def collector_of(instance: str) -> str:
     """Name the service that holds an instance's namespaces."""
     return f"collector-{instance}"
-
-
-def container_of(service: str) -> str:
-    """Name a service's container; `docker exec` finds it so without asking Compose."""
-    return f"{PROJECT}-{service}"
 
 
 def segments(count: int) -> list[tuple[str, str]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import chain
 
 from lab.engine.compose.docker import DockerFailed, docker
+from lab.engine.compose.names import PROJECT
 from lab.engine.protocol import Cleaned
-from lab.scenario.topology import PROJECT
 
 _COMPOSE_LABEL = f"com.docker.compose.project={PROJECT}"
 _CHECK_LABEL = "connlab.check"

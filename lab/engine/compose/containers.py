@@ -9,8 +9,9 @@ from pathlib import Path
 
 from lab import parallel
 from lab.engine.compose.docker import docker, save
+from lab.engine.compose.names import PROJECT, container_of
 from lab.errors import LabError
-from lab.scenario.topology import PROJECT, Topology, collector_of, container_of
+from lab.scenario.topology import Topology, collector_of
 
 _PROJECT_LABEL = "com.docker.compose.project"
 _LOG_TIMEOUT_S = 60

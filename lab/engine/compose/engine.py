@@ -9,9 +9,10 @@ from pathlib import Path
 from lab import parallel
 from lab.engine.compose import clean, containers, images, machine, starting, watch
 from lab.engine.compose.docker import docker
+from lab.engine.compose.names import container_of
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
 from lab.errors import LabError
-from lab.scenario.topology import Topology, collector_of, container_of
+from lab.scenario.topology import Topology, collector_of
 
 
 class Compose:

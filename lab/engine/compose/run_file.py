@@ -14,13 +14,14 @@ from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine import owners
 from lab.engine.compose.docker import docker
+from lab.engine.compose.names import PROJECT, RUN_LABEL, container_of
 from lab.roles.declaration import ROLES
 from lab.scenario import sysctls
 from lab.scenario.captured import capture_mode
 from lab.scenario.catalogue import environment
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
-from lab.scenario.topology import PROJECT, RUN_LABEL, TRAFFIC_PORT, Topology, collector_of, container_of, segments
+from lab.scenario.topology import TRAFFIC_PORT, Topology, collector_of, segments
 
 FILE_NAME = "compose.run.yaml"
 

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from lab.engine.compose.docker import follow
+from lab.engine.compose.names import RUN_LABEL, container_of
 from lab.errors import LabError
-from lab.scenario.topology import RUN_LABEL, container_of
 
 
 class Watch:
