@@ -633,7 +633,7 @@ def check_compose(*, as_json: JsonOption = False) -> None:
         )
 
 
-# Made once: whoever calls `main` again, as tests do, need not wait for it.
+# Made once, so that a second call of `main`, as in tests, does not wait for it.
 _command = cache(partial(typer.main.get_command, app))
 
 

@@ -1,4 +1,4 @@
-"""Writes schemas/*.schema.json from the models: for editors, and for whoever reads a run's files."""
+"""Writes schemas/*.schema.json from the models: for editors, and for readers of a run's files."""
 
 from __future__ import annotations
 

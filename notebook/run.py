@@ -53,7 +53,7 @@ def _(html, manifest, mo, verdict):
     signs = {"true": "✓", "false": "✗", "unknown": "?"}
     mo.vstack(
         [
-            # The run's own words are text, whoever wrote them.
+            # The run's own words are untrusted: show them as text.
             mo.Html(f"<h1>{html.escape(manifest.get('title') or manifest['scenario'])}</h1>"),
             mo.Html(
                 f"<p><code>{html.escape(manifest['scenario'])}/{html.escape(manifest['run'])}</code>,"

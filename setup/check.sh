@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs a room's own checks and benchmarks inside the image that holds its tools, on a copy, so that the tree stays clean.
 #   check.sh [--mend] <toolchain> <room> [command …]     the command defaults to ./check
-# Of the tree the container has the room, schemas/, setup/ and the paths in CONNLAB_READS, so that a command cannot read
-# what setup/loop does not know of. With --mend, the copy's files that the command has changed replace the tree's.
+# The container has only the room, schemas/, setup/ and the paths in CONNLAB_READS of the tree, so that a command cannot
+# read what setup/loop does not know of. With --mend, the copy's files that the command has changed replace the tree's.
 # CONNLAB_DOCKER_ARGUMENTS adds arguments to `docker run`, for the checks that need an engine or privileges.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

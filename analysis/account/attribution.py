@@ -70,9 +70,9 @@ _MACROS = """
         if(span_us < 1000000, format('{{:.1f}} ms', span_us / 1000), format('{{:.3f}} s', span_us / 1000000));
 """
 
-# Of several complaints of nginx about one connection, the last within the request's time counts; its log has seconds.
-# Of those that name no connection, one in the second in which the proxy closed the connection; its clock is read once
-# in each turn of its event loop, so it may still write the second before.
+# If nginx logged several errors about one connection, the last within the request's time counts; its log has seconds.
+# If they name no connection, one in the second in which the proxy closed the connection counts. nginx reads its clock
+# once in each turn of its event loop, so it may still write the second before.
 _KNOWN = """
     CREATE TABLE known AS
     WITH complaints AS (

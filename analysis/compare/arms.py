@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # Resamples of one arm alone, by which its share in the variance is known: to 3 %.
 _SHARE_RESAMPLES = 1_999
-# Of a difference, and of its bounds.
+# Significant digits of a difference, and of its bounds.
 _DIGITS = 4
 
 

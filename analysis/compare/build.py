@@ -33,7 +33,7 @@ from analysis.compare.series import Cell, Series
 from analysis.compare.settings import changes, mixed
 from analysis.compare.statistics import Interval
 
-# Of few arms each is compared with each; of more cells, each with the baseline.
+# Up to this many arms are compared pairwise; with more, each cell is compared with the baseline.
 _ALL_PAIRS_MAX = 4
 
 _FAILED = "client.requests.failed"

@@ -24,7 +24,7 @@ class SampleEntry(_Part):
     """One figure in one group of runs."""
 
     values: Annotated[list[int | float], Field(description="In each run that is evidence and knows it")]
-    mean: Annotated[float | None, Field(description="Of these; null without any")]
+    mean: Annotated[float | None, Field(description="The mean of the values; null without any")]
     low: Annotated[float | None, Field(description="The interval of the mean; null with fewer than two runs")]
     high: float | None
 
@@ -102,7 +102,7 @@ class PairEntry(_Part):
     by_chance: Annotated[
         float, Field(description="How many figures would exceed the noise if nothing differed: 5 % of those with noise")
     ]
-    references: Annotated[int, Field(description="Further runs of the same settings that told of the noise alone")]
+    references: Annotated[int, Field(description="Further runs with the same settings, used for the noise only")]
     effects: list[EffectEntry]
 
 
@@ -159,7 +159,7 @@ class Comparison(_Part):
     contract: Annotated[Literal["connlab.comparison/1"], Field(alias="schema")]
     kind: Literal["runs", "arms", "matrix", "search"]
     title: str
-    confidence: Annotated[float, Field(description="Of all intervals, and of the noise")]
+    confidence: Annotated[float, Field(description="The confidence level of all intervals, and of the noise")]
     groups: list[GroupEntry]
     pairs: list[PairEntry]
     matrix: MatrixEntry | None

@@ -35,7 +35,7 @@ class Measured(_Part):
     """One figure of one arm."""
 
     values: Annotated[list[int | float], Field(description="In each run that is evidence and knows it")]
-    mean: Annotated[float | None, Field(description="Of these; null without any")]
+    mean: Annotated[float | None, Field(description="The mean of the values; null without any")]
     low: Annotated[float | None, Field(description="The interval of the mean; null with fewer than two runs")]
     high: float | None
 
@@ -98,7 +98,7 @@ class SeriesVerdict(_Part):
             " any is unknown, a cell inconclusive, or there is none; else reproduced"
         ),
     ]
-    predictions: Annotated[list[ArmPrediction], Field(description="Of the series as a whole")]
+    predictions: Annotated[list[ArmPrediction], Field(description="About the series as a whole")]
     published: Annotated[
         PublishedResult | None, Field(description="Beside a published experiment; null where nothing stands beside one")
     ]

@@ -61,8 +61,8 @@ def read(folder: Path) -> Capture:
 def whole_until_us(capture: Capture, reduction: Reduction) -> int | None:
     """Until when what is not in a capture was not there, Unix epoch; None: to its end.
 
-    0 where a part of the file is lost, and nothing says which. The few packets that a kernel drops under load are told
-    by the capture's health, and set no end.
+    0 if a part of the file is lost, and nothing says which. The capture's health reports the few packets that a kernel
+    drops under load; they set no end.
     """
     written = integer(capture.report or {}, "packets_captured")
     if capture.report is None or reduction.rows is None or reduction.losses:

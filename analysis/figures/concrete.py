@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def names(run: Run) -> Iterator[str]:
     """Every name, once, in the order of the catalogue.
 
-    Of a role with one instance only the role is named: its instance would have the same figures again. Of a parameter
-    that any number fits, as an error code, those are named that occurred.
+    If a role has one instance, only the role is named: the instance would have the same figures again. If a parameter
+    can be any number, such as an error code, the values that occurred are named.
     """
     manifest = run.raw.manifest
     counters = frozenset(name for samples in run.raw.samples.values() for name in samples.counters)

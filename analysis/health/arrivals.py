@@ -1,8 +1,9 @@
 """Examines whether users who were to come one after another did so where the last place of an accept queue was taken.
 
-The kernel looks for room in the queue when a SYN comes, and again when the handshake ends. Of two handshakes under way
-at once the second may find room that the first is about to take, on another processor: the queue then holds one more
-than its limit says. Or its last ACK is dropped. Either way the count is not that of users who come one after another.
+The kernel looks for room in the queue when a SYN comes, and again when the handshake ends. If two handshakes are in
+progress at once, the second may find room that the first is about to take, on another processor: the queue then holds
+one more than its limit says. Or its last ACK is dropped. Either way the count is not that of users who come one after
+another.
 """
 
 from __future__ import annotations

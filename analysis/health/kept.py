@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from analysis.evidence.rawrun import RawRun
     from analysis.evidence.window import Window
 
-# Users of this workload hold their connections until they leave, whatever they are told.
+# Users of this workload hold their connections until they leave, whatever answer they get.
 _WORKLOAD = "long_polling"
 
 _GIVEN_UP = """

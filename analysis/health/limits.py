@@ -41,7 +41,7 @@ LATE_TICKS_PERCENT_MAX = 5.0
 # no free user, and not what it was too late for. One in ten is what a busy machine pushes over the edge of a short one.
 ARRIVALS_PERCENT_MIN = 90.0
 
-# A collector that takes more than this of one processor disturbs what it measures. It is told, and spoils nothing:
+# A collector that takes more than this of one processor disturbs what it measures. A warning that spoils nothing:
 # the signs above decide whether that mattered.
 SAMPLER_CPU_PERCENT_MAX = 10.0
 

@@ -117,7 +117,7 @@ def dropped_syns(settings: Settings) -> int:
 
 
 def response_ms(settings: Settings) -> tuple[int, ...]:
-    """Of each call of each user served, the time from its begin to its answer at the earliest, ascending."""
+    """The shortest time from start to answer of each call of each served user, ascending."""
     outcome = _outcome(settings)
     _certain(outcome.served)
     return outcome.response_ms
@@ -201,8 +201,8 @@ def _require_patience(settings: Settings, load: Load, outcome: Outcome) -> None:
     )
     require(
         not outcome.contested,
-        "places become free while users still knock: the first connection ends after backend.keep_alive_timeout,"
-        " before the last SYN is sent, and who gets its place is chance",
+        "places become free while users still send SYNs: the first connection ends after backend.keep_alive_timeout,"
+        " before the last SYN is sent, and chance decides which user gets its place",
     )
     require(
         load.calls == 1 or outcome.failed == 0,

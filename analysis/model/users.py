@@ -11,9 +11,9 @@ that either side closes before the calls are done. The caller refuses loads for 
 Three times are known only within bounds: how late the kernel's timers, Tomcat's keep-alive clock and its acceptor
 are. Where a figure depends on which it is, the figure is uncertain, and stands as None.
 
-Nor does it know who gets a place that is set free while users still knock: the kernel sends the SYNs that fall due in
-one tick of its timer together, more of them than there are places pass before the first of their connections is in the
-queue, and SYN cookies let in others without a trace in it. Then all figures are uncertain.
+Nor does it know which user gets a place that becomes free while users still send SYNs: the kernel sends the SYNs that
+are due in one tick of its timer together, more of them than there are places pass before the first of their connections
+is in the queue, and SYN cookies let in others without a trace in it. Then all figures are uncertain.
 """
 
 from __future__ import annotations

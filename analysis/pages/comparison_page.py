@@ -22,7 +22,7 @@ _DRAWN_STAGES = ("counters", "packets", "users")
 _SAMPLES = 3_500
 _ROWS = 1_200
 _DRAWN = 600
-# Of one pair: nobody reads more, and fewer tell nothing.
+# Rows for one pair: nobody reads more, and fewer show nothing.
 _ROWS_MAX, _ROWS_MIN = 40, 4
 _DRAWN_MAX, _DRAWN_MIN = 24, 6
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Account", "Cause", "Event", "Explanation", "UnknownRequest", "View", "named", "worst"]
 
-# A story is told whether or not its run came to its end; nothing in it is counted over a window.
+# A story does not need a complete run; nothing in it is counted over a window.
 _ALWAYS = Window(0, 1 << 62, 1 << 62)
 
 
@@ -78,7 +78,7 @@ def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> E
     ]
     wanting = any(account.outcome != "ok" for account in accounts)
     lacks = (
-        [f"{derived_causes.FILE} is missing or broken, so no causes are told: analyse the run"]
+        [f"{derived_causes.FILE} is missing or broken, so causes are not shown: analyse the run"]
         if wanting and known is None
         else []
     )
@@ -117,7 +117,7 @@ def _problems(raw: RawRun, checked: Health) -> Iterator[str]:
     if manifest.status != "complete":
         yield f"the run is {manifest.status}" + (f": {manifest.reason}" if manifest.reason else "")
     if not raw.captures:
-        yield "nothing was captured, so no packets are told"
+        yield "nothing was captured, so no packets are shown"
     for problem in checked.problems:
         if problem.spoils:
             yield f"{problem.instrument}: {problem.message}"

@@ -69,7 +69,7 @@ def _span(story: Story, flow: Row, next_us: int | None) -> tuple[int, int]:
 
 
 def _try_span(story: Story, flow: Row) -> tuple[int, int]:
-    """Of a connection that was made for the try, all; of a kept one that broke off, what came of its last request."""
+    """A connection made for the try: all of it. A kept one that broke off: what happened to its last request."""
     each, last_us = flow["try"], flow["last_time_us"]
     if each["how"] == "breach":
         ending = (flow["client_last_data_time_us"], flow["server_fin_time_us"], flow["first_rst_time_us"])
@@ -105,7 +105,7 @@ def read(places: Places, carriers: Iterable[Carrier]) -> Iterator[str]:
         for carrier, of_carrier in zip(found, extract.packets, strict=True):
             carrier.packets = of_carrier if carrier.is_first_hop else _first_exchange(of_carrier)
         if extract.problem is not None:
-            yield f"{wire.file_of(places, observer)}: {extract.problem}; what comes before it is told"
+            yield f"{wire.file_of(places, observer)}: {extract.problem}; the packets before it are shown"
 
 
 def _first_exchange(found: tuple[Packet, ...]) -> tuple[Packet, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class DerivedError(Exception):
-    """There is no such file, or it is none of ours; one line for the user, with the way on."""
+    """There is no such file, or the lab did not write it; one line for the user, with the way on."""
 
 
 def read(folder: Path, file: Path, contract: str) -> dict[str, Any]:

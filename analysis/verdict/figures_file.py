@@ -31,11 +31,11 @@ class FiguresFile(BaseModel):
     figures: Annotated[
         dict[str, MeasuredValue],
         Field(
-            description="Each figure and its value; null where the evidence does not give one; a list of more than 100"
-            " values by its length and ends. Of a role with one instance the role is named, not the instance"
+            description="Each figure and its value; null if the evidence does not give one; a list of more than 100"
+            " values by its length and ends. If a role has one instance, the role is named, not the instance"
         ),
     ]
-    why: Annotated[dict[str, str], Field(description="Of each figure that is null, why")]
+    why: Annotated[dict[str, str], Field(description="Why, for each figure that is null")]
 
     def to_json(self) -> str:
         """The content of figures.json."""

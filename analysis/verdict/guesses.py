@@ -11,7 +11,7 @@ from analysis.formatting import number, spoken
 
 Mark = Literal["right", "near", "off", "skipped", "unknown"]
 
-# Whoever names a duration or a share to a tenth has understood it.
+# A guess within a tenth of a duration or a share shows understanding.
 _RIGHT = 0.10
 _NEAR = 0.25
 # What is measured; all else is counted, and counted exactly.

@@ -39,7 +39,7 @@ class Requests(_Part):
     total: int
     ok: Annotated[int, Field(description="Answered with a status from 200 to 399")]
     failed: int
-    slow: Annotated[int, Field(description="Of the ok: those answered later than the scenario's bound")]
+    slow: Annotated[int, Field(description="Those of the ok that were answered later than the scenario's bound")]
 
 
 class UnexplainedRequest(_Part):

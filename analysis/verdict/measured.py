@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.expressions.values import Unknown, Value
 
-# A longer list is told by its length and its ends: whoever wants all of it finds it in the raw files.
+# A longer list is reduced to its length and its ends; the raw files have all of it.
 _LIST_MAX = 100
 
 

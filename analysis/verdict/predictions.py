@@ -64,8 +64,7 @@ def _check_names(expression: Expression, scope: Scope, wanted: Kind = Kind.TRUTH
 def judge(run: Run, text: str) -> Judgement:
     """Find whether a prediction held in a run; a run that did not complete decides none.
 
-    A load that was not the one that was asked for neither bears out nor refutes what is predicted of it, whoever
-    counted it.
+    If the load was not the requested one, predictions about it are unknown, whichever observer counted.
     """
     value, measured = _evaluate(run, text, Kind.TRUTH)
     if isinstance(value, bool) and any(_depends_on_load(run, name) for name in measured):

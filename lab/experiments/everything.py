@@ -22,7 +22,7 @@ from lab.run.lock import machine_lock
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Stop
 
-# What fails so often in succession fails for the machine's sake, whatever is run: a series stops then, and this does.
+# This many failures in a row mean that the machine is at fault: a series stops then, and so does this.
 FAILED_IN_A_ROW = Stop().failed_in_a_row
 # The worst first: what was not even run says least.
 _WORST = (ExitCode.LAB_FAILED, ExitCode.BAD_INPUT, ExitCode.NOT_REPRODUCED, ExitCode.INCONCLUSIVE)

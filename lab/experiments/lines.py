@@ -36,7 +36,7 @@ class Line(BaseModel):
     ]
     run: Annotated[str, Field(description="<scenario>/<run-id>, or series/<series-id>")]
     when: Annotated[str, Field(description="When it began, UTC")]
-    commit: Annotated[str | None, Field(description="Of the repository")]
+    commit: Annotated[str | None, Field(description="The repository's commit")]
     kernel: str
     cpus: int
     verdict: Verdict
@@ -65,7 +65,7 @@ def read(file: Path | None = None) -> list[Line]:
     """Read all lines, in the order of time; none where there is no file.
 
     Raises:
-        BadInput: a line is none of ours.
+        BadInput: a line does not have the schema.
     """
     path = file or paths.EXPERIMENTS
     lines = []

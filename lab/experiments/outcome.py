@@ -131,7 +131,7 @@ def planned(slug: str) -> Effective:
 
 
 def all_planned() -> Iterator[Effective]:
-    """Give every scenario, with a twin that is there; what is wrong with any is told at once, when all were read.
+    """Give every scenario, with a twin that is there; all problems are reported together, after all were read.
 
     Raises:
         BadInput: something is.

@@ -152,8 +152,8 @@ class _Reader:
         return node
 
     def _item(self, node: Any, key: Any, location: Location, place: Callable[[Any], Any]) -> object:  # noqa: ANN401 # as above
-        # A key that came by a merge (`<<`) has no place of its own: the enclosing line stands for it. Of a mapping that
-        # is a merge alone the library knows no places at all, and gives None.
+        # A key that came by a merge (`<<`) has no place of its own: the enclosing line stands for it. If a mapping is a
+        # merge alone, the library knows no places at all, and gives None.
         with contextlib.suppress(KeyError):
             if (found := place(key)) is not None:
                 self.lines[location] = found[0] + 1

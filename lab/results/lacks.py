@@ -13,7 +13,7 @@ class Lacks:
         self._instruments = {f"{one['instrument']}: {one['message']}": one["instrument"] for one in problems}
 
     def short(self, why: str) -> str:
-        """Give a reason with the instrument's name in the place of what is told of it as evidence, each thing once."""
+        """Give a reason with the instrument's name in place of its problem's text, each thing once."""
         # The longest first: one problem's text may be the beginning of another's.
         for told in sorted(self._instruments, key=len, reverse=True):
             why = why.replace(told, f"{self._instruments[told]} lacks evidence")

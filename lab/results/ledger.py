@@ -24,7 +24,7 @@ def print_ledger(console: Console, folder: Path, lacks: Lacks) -> None:
     Args:
         console: where it is printed.
         folder: the run's.
-        lacks: what is told of the instruments elsewhere.
+        lacks: the instruments' problems, which are printed elsewhere.
     """
     try:
         ledger = json.loads((folder / LEDGER_FILE).read_bytes())

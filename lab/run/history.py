@@ -10,7 +10,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 class History:
-    """One value for each second, by the clock of whoever wrote it; a second in which nothing was written has none.
+    """One value for each second, by the writer's clock; a second in which nothing was written has none.
 
     Levels keep their greatest value in a second, what grows is summed up in it.
     """

@@ -128,7 +128,7 @@ def machine_lock(what: str, file: Path | None = None, *, held: Lock | None = Non
 
 
 def _open(file: Path) -> int:
-    """Open the lock file for reading, which is enough to lock it, whoever owns it; where there is none, make it."""
+    """Open the lock file for reading, which is enough to lock it, also if another user owns it; make it if missing."""
     try:
         try:
             descriptor = os.open(file, _NO_TRAP)

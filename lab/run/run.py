@@ -58,7 +58,7 @@ def run(
 
 
 def record(session: Session, console: Console, lock: Lock, title: str) -> None:
-    """Take a run from its opened session to its end; whoever calls this holds the machine's lock.
+    """Take a run from its opened session to its end; the caller holds the machine's lock.
 
     Raises:
         BadInput, LabError: as `run`.

@@ -94,7 +94,7 @@ class Effective:
 
     @property
     def published(self) -> Published | None:
-        """What stands beside a published experiment in one run of this: arms are told together, cells by a matrix."""
+        """The figures to set beside a published result in one run; series of arms and matrices have their own."""
         return None if self.scenario.arms or self.variant is not AS_WRITTEN else self.scenario.published
 
     def number(self, knob: str) -> int:

@@ -1,4 +1,4 @@
-"""Gathers everything that is wrong with a series' cells, so that it is told at once, each thing once."""
+"""Gathers everything that is wrong with a series' cells, so that all is reported together, each thing once."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ class Plan:
         baseline: the cell with which others are compared.
         predictions: those about the series as a whole.
         published: figures of the series that stand beside a published experiment.
-        figures: what a comparison of the cells tells first.
-        remark: what whoever asks for it should know before it begins.
+        figures: those that a comparison of the cells shows first.
+        remark: what the user should know before the series begins.
         request: what makes this command the same as another one, besides kind, name and overrides.
         search: what a search looks for; its cells are the two ends, and grow.
     """

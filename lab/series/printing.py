@@ -137,7 +137,7 @@ def print_search(console: Console, search: Search, series: Series | None = None,
     Args:
         console: where.
         search: what it looks for.
-        series: its runs, if there were any; how they ended is told where not all of them came to their end.
+        series: its runs, if there were any; if some did not complete, how they ended is printed.
         folder: where they lie.
     """
     knob = search.knob

@@ -177,11 +177,11 @@ class Series(_Part):
         list[Claim], Field(description="Those about the series as a whole, over arms.<arm>.<figure>")
     ] = []
     published: Annotated[
-        Published | None, Field(description="Of arms: what was published, and figures over arms.<arm>.<figure>")
+        Published | None, Field(description="For arms: what was published, and figures over arms.<arm>.<figure>")
     ] = None
     guesses: Annotated[list[Choice], Field(description="In a lesson: what was expected of arms beside each other")] = []
-    figures: Annotated[list[str], Field(description="Of a matrix: what it is about, told first")] = []
-    search: Annotated[Search | None, Field(description="Of the kind search alone")] = None
+    figures: Annotated[list[str], Field(description="For a matrix: the figures that it is about, shown first")] = []
+    search: Annotated[Search | None, Field(description="For a search only")] = None
     fingerprint: Fingerprint
 
     def save(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Puts the questions of a lesson to whoever sits at the terminal, before anything of the run starts."""
+"""Asks the learner at the terminal the questions of a lesson, before anything of the run starts."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ def of_run(effective: Effective, most: int = _MOST) -> list[Question]:
     """Give the questions about one run, the most telling first.
 
     First come figures that a prediction computes from the settings alone: these can be worked out beforehand. What
-    only relates two measured figures comes after them, if it is about another observer. Of an arm, what is said of it
-    in particular comes before what is said of all.
+    only relates two measured figures comes after them, if it is about another observer. For an arm, predictions about
+    this arm come before those about all arms.
     """
     everywhere = {one.id for one in effective.scenario.predictions if one.arms is None}
     stated = sorted(effective.predictions, key=lambda one: one.prediction.id in everywhere)

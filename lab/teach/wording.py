@@ -24,7 +24,7 @@ QUESTIONS: Mapping[str, str] = {
     "client.requests.failed": "How many requests fail?",
     "client.requests.status.<status>": "How many requests are answered with {status}?",
     "client.requests.error.<code>": "How many requests end with k6's error {code}?",
-    "client.latency_ms.<statistic>": "Of the times to an answer, connecting included, what is {statistic}?",
+    "client.latency_ms.<statistic>": "What is {statistic} of the times to an answer, connecting included?",
     "client.users.total": "How many users are there?",
     "client.users.served": "How many users get all of their answers?",
     "client.users.failed": "How many users see a failure?",
@@ -32,8 +32,8 @@ QUESTIONS: Mapping[str, str] = {
     "client.dials.ok": "How many connections do the clients open?",
     "client.dials.failed": "How many of the clients' attempts to connect fail?",
     "client.dials.failed_<kind>": "How many of the clients' attempts to connect fail with “{kind}”?",
-    "client.dial_ms.<statistic>": "Of the times that connecting takes, what is {statistic}?",
-    "client.dial_ms.failed.<statistic>": "Of the times until connecting fails, what is {statistic}?",
+    "client.dial_ms.<statistic>": "What is {statistic} of the times to connect?",
+    "client.dial_ms.failed.<statistic>": "What is {statistic} of the times until connecting fails?",
     "kernel.<role>.<Counter>": "By how much does {Counter} grow in the kernel of {role}?",
     "listen.<role>.depth.max": "How many connections lie in the accept queue of {role} at the most?",
     "listen.<role>.drops": "How many SYNs does the listening socket of {role} drop?",
@@ -76,7 +76,7 @@ def question(figure: str) -> tuple[str, str]:
 
 
 def meaning(figure: str) -> str:
-    """Give what a figure is, with its source, for whoever asks back."""
+    """Give what a figure means, with its source, for a learner who asks back."""
     found = find(figure)
     return f"{figure}: {found[0].meaning} ({found[0].source})" if found else figure
 

@@ -37,7 +37,7 @@ SYNS_S = (0, 1, 3, 7, 15)
 # When nginx of the proxied run ended its requests, each after a second at the backend, and with which status. The first
 # came before the measurement.
 ANSWERED = ((5.0, 200), (11.1, 200), (32.0, 200), (53.2, 200), (54.0, 502))
-# Of tests.analysis.packets.make_packets: handshake, request and answer of those served, the SYNs of the others.
+# What tests.analysis.packets.make_packets makes: handshake, request and answer of those served, the others' SYNs.
 PACKETS = 7 * len(SERVED_MS) + len(SYNS_S) * OTHERS
 
 

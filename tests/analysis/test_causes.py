@@ -342,7 +342,7 @@ def test_a_late_answer_is_the_handler_s_while_there_are_threads(scene: Scene, th
 
 @pytest.mark.parametrize(("waiting", "cause"), [(0, "slow-handler"), (1, "unexplained")])
 def test_the_handler_is_slow_only_if_nobody_waits_to_be_accepted(scene: Scene, waiting: int, cause: str) -> None:
-    """Of two listeners of one port nobody knows which connection lies in whose queue."""
+    """With two listeners on one port nobody knows which connection is in which queue."""
     busy(scene, 1)
     for tick in scene.run.samples["backend-1"].ticks:
         tick["listen"] *= 2

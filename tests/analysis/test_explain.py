@@ -145,7 +145,7 @@ class TestCauses:
         assert r"because \x1b[2J" in self.analysed(story, "\x1b[2J").text("50")
 
     def test_that_a_run_was_not_analysed_is_said_where_a_cause_is_wanting(self, story: Story) -> None:
-        said = "derived/requests.parquet is missing or broken, so no causes are told"
+        said = "derived/requests.parquet is missing or broken, so causes are not shown"
         assert said in story.text("50")
         assert said not in story.text("1")
 
@@ -242,7 +242,7 @@ def test_without_a_capture_the_story_is_told_without_the_wire_and_says_so(story:
     del story.run.captures["backend-1"], story.run.lines["backend-1/capture.json"]
     told = story.text("50")
 
-    assert "nothing was captured, so no packets are told" in told
+    assert "nothing was captured, so no packets are shown" in told
     assert "wire@" not in told
     assert "tcpdump" not in told
     # The queue is then told at the dial.

@@ -1,4 +1,4 @@
-"""Packets read from captures, and how they are told."""
+"""Packets read from captures, and how they are shown."""
 
 from __future__ import annotations
 

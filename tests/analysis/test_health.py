@@ -128,7 +128,7 @@ FAULTS = {
         "",
         before=lambda run: [tick.update(late_us=90_000) for tick in run.samples["backend-1"].ticks],
     ),
-    "a sampler that did not end in order is told": Fault(
+    "a sampler that did not end in order is reported": Fault(
         set(), "", before=lambda run: setattr(run.samples["backend-1"], "ended", False)
     ),
     "a missing namespace spoils its own figures": Fault(
@@ -236,7 +236,7 @@ FAULTS = {
     "a threshold that was crossed is no failure": Fault(
         set(), "", before=lambda run: run.manifest["exits"].update({"k6-1": 99})
     ),
-    "an exit code that was not recorded is told": Fault(
+    "an exit code that was not recorded is reported": Fault(
         set(), "", before=lambda run: run.manifest.update(exits={})
     ),
     "a missing file of requests spoils what rests on it": Fault(
@@ -277,7 +277,7 @@ FAULTS = {
     "without its summary k6's last word counts": Fault(
         set(), "", after=lambda folder: remove(folder, "k6-1/summary.json")
     ),
-    "errors in k6's log are told": Fault(
+    "errors in k6's log are reported": Fault(
         set(), "", before=lambda run: run.texts.update({"k6-1/k6.log": 'time="x" level=error msg="boom"\n'})
     ),
     "missing scrapes spoil what was scraped": Fault(
@@ -379,9 +379,9 @@ def problems(verdict: Judgement) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("name", "message", "spoils"),
     [
-        ("a sampler that did not end in order is told", "the sampler did not end in order", []),
-        ("an exit code that was not recorded is told", "the manifest does not say how k6 ended", []),
-        ("errors in k6's log are told", "k6.log has 1 errors", []),
+        ("a sampler that did not end in order is reported", "the sampler did not end in order", []),
+        ("an exit code that was not recorded is reported", "the manifest does not say how k6 ended", []),
+        ("errors in k6's log are reported", "k6.log has 1 errors", []),
         ("a scrape that failed spoils nothing by itself", "1 scrapes failed in the window", []),
         ("dropped packets spoil the capture alone", "the kernel dropped 3 packets", ["packets"]),
         (

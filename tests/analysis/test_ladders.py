@@ -1,4 +1,4 @@
-"""The ladders: which connections are chosen, and what is told of them."""
+"""The ladders: which connections are chosen, and what is shown of them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_run_without_captures_says_so(run: RunFolder) -> None:
         (b"no capture at all, though long enough to be one", "not a capture that can be read: it begins with the"),
         # No connection is left that could lead to it.
         (make_packets().content()[:30], "is unreadable from byte 24 on"),
-        (make_packets().content()[:-30], "the last packet is cut off; what comes before it is told"),
+        (make_packets().content()[:-30], "the last packet is cut off; the packets before it are shown"),
     ],
 )
 def test_a_capture_that_is_none_or_cut_is_told(run: RunFolder, content: bytes | None, lacks: str) -> None:

@@ -146,7 +146,7 @@ def test_users_whose_last_syn_may_meet_a_place_set_free_are_uncertain() -> None:
         (Server(1, 1, 15_000), load(103)),
     ],
 )
-def test_who_gets_a_place_that_is_set_free_while_users_still_knock_is_uncertain(server: Server, users: Load) -> None:
+def test_which_user_gets_a_place_freed_while_syns_are_sent_is_uncertain(server: Server, users: Load) -> None:
     outcome = simulate(server, users)
 
     assert outcome.contested

@@ -91,7 +91,7 @@ def test_what_rests_on_a_link_is_unknown_and_says_why(request: pytest.FixtureReq
 
 
 def judged(folder: Path, expression: str) -> tuple[str, list[str]]:
-    """What becomes of a prediction, and what is told of the instruments."""
+    """A prediction's result, and the instruments' problems."""
     run = Run(RawRun(folder, manifest.read(folder)))
     return predictions.judge(run, expression).status, [problem.message for problem in run.health.problems]
 

@@ -205,7 +205,7 @@ def test_a_cause_of_failures_is_the_main_one_however_many_were_slow(listed: RunF
     found = record.read(folder)
     assert [(each.name, each.failed) for each in summary.of_run(found).causes] == [(DROP, 1), (WAITED, 0)]
     assert advice.of_run(found).cause == DROP
-    # Of an older ledger the index knows the counts alone.
+    # For an older ledger the index knows the counts only.
     assert ("waited in the accept queue" if older else "accept queue full") in index_of(folder)
 
 

@@ -74,7 +74,7 @@ def test_every_name_of_a_prediction_is_measured(run: RunFolder) -> None:
         "client.requests.ok": 101,
         "load.users": 103,
         "load.keep_alive": True,
-        # A list longer than 100 is told by its ends.
+        # A list longer than 100 is reduced to its ends.
         "client.latency_ms.list": {"count": 101, "min": 3.5, "max": 43_210.5},
     }
 

@@ -109,7 +109,7 @@ def test_no_other_run_comes_between_two_scenarios(
     assert ended[0].outcome.series is not None
     for why in (ended[0].outcome.series.reason, ended[1].why):
         assert "docker compose" in str(why)
-    # Of each of the three runs of arms, of their series, and of the run after it.
+    # Each of the three runs of arms, their series, and the run after it.
     assert len(derived) == 5
     with machine_lock("another", elsewhere / "connlab.lock") as lock:
         assert lock.dead is None

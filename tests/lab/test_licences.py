@@ -10,7 +10,7 @@ import pytest
 
 from lab import paths
 
-# Of the text as the Apache Software Foundation publishes it.
+# The digest of the text as the Apache Software Foundation publishes it.
 APACHE_2_0 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
 
 VENDORED = sorted(file for file in paths.ROOT.glob("analysis/*/vendor/*") if file.is_file())

@@ -23,7 +23,7 @@ Phase = Callable[[Session, Watch, Display], str | None]
 Underway = Callable[..., str | None]
 
 PROXIED = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
-# Far more than any of these tests takes: whatever should end a phase and does not is told from a hang.
+# Far more than any of these tests takes, so that a phase that does not end shows as a hang.
 LIMIT_S = 300
 LONG = yaml_with(
     MINIMAL + f"drain: {LIMIT_S}s\n", {"users: 3": f"users: 3\n    handler_delay: 55s\n    max_duration: {LIMIT_S}s"}

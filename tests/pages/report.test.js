@@ -299,7 +299,7 @@ describe("the player", () => {
     await close();
   });
 
-  test("goes in steps for whoever asked for less motion", async () => {
+  test("goes in steps if the reader asked for less motion", async () => {
     const { page, close } = await open(browser, report("failing"));
     await page.emulateMedia({ reducedMotion: "reduce" });
     await page.locator("#speed").selectOption("10");

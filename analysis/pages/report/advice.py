@@ -131,8 +131,8 @@ def _places(run: _Run) -> _Remedy | None:
         return None
     each = math.ceil(users / backends)
     if run.keeps_connections and run.manifest["path"] == ["k6", "backend"]:
-        # With fewer nobody fails, but who waits in the queue waits for another's idle connection to end.
-        why = f"{each} connections for each backend: clients keep theirs, so who is in the accept queue waits for long"
+        # With fewer nobody fails, but users in the queue wait for another's idle connection to end.
+        why = f"{each} connections for each backend: clients keep theirs, so users in the accept queue wait long"
         return _more(run, "backend.max_connections", each, why)
     value = max(1, each - run.backlog - 1)
     why = f"{each} connections for each backend, less the {run.backlog} + 1 that its accept queue holds"
@@ -178,7 +178,7 @@ def _pool(run: _Run) -> _Remedy | None:
         "gateway.max_idle_conns": run.at_once,
         "gateway.max_idle_conns_per_host": math.ceil(run.at_once / run.backends),
     }
-    # Of all idle connections 0 means any number.
+    # For max_idle_conns, 0 means any number.
     small = [name for name, most in wanted.items() if 0 < run.integer(name) < most]
     if not small or run.knob("gateway.disable_keep_alives") is True:
         return None

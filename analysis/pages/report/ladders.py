@@ -20,7 +20,7 @@ _TOP, _ROW, _PAUSE = 46, 34, 30
 _SLOPE = 10
 _PAUSE_US = 200_000
 _US_PER_S = 1_000_000
-# A queue that holds more is told in figures only.
+# A queue that holds more is shown in figures only.
 _PLACES_MAX = 8
 
 _TITLES = {

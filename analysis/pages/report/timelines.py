@@ -126,7 +126,7 @@ def _times(record: Record, lasts_s: float) -> Chart:
         width_s = _bars_s(lasts_s)
         chart.kind = "lines"
         chart.says = (
-            f"Of the requests that began in each {spoken(1000 * width_s)}: the median, the 95th percentile and"
+            f"For the requests that began in each {spoken(1000 * width_s)}: the median, the 95th percentile and"
             " the longest, with the longest time for connecting. The scale is logarithmic."
         )
         chart.series = _percentiles(record, width_s)

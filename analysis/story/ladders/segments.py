@@ -48,7 +48,7 @@ def of_packets(packets: Sequence[Packet]) -> list[Segment]:
     found: list[Segment] = []
     seen: dict[tuple[bool, str], int] = {}
     furthest: dict[bool, int] = {}
-    # Of a connection that was kept, the handshake was before.
+    # A kept connection had its handshake before.
     opened = not answered
     for packet in packets:
         for kind in _kinds(packet, opened=opened):
@@ -84,7 +84,7 @@ def _kinds(packet: Packet, *, opened: bool) -> list[Literal["syn", "syn-ack", "a
         found.append("fin")
     if flags & Flags.RST:
         found.append("rst")
-    # Of bare acknowledgements only the one that completes the handshake matters.
+    # The only pure ACK that matters is the one that completes the handshake.
     return found or (["ack"] if packet.from_client and not opened else [])
 
 

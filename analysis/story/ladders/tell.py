@@ -67,7 +67,7 @@ class Teller:
             carriers: the connections that carried it, with their packets.
         """
         case = story.case
-        # Of a connection that was captured at both ends, the server's capture tells enough.
+        # If a connection was captured at both ends, the server's capture is enough.
         told = [carrier for carrier in carriers if not carrier.is_repeated and carrier.packets]
         steps = sorted([*self._events(story), *self._packets(told, case["time_us"])], key=lambda step: step.after_us)
         shown_steps, left_out = _shorten(steps)

@@ -98,7 +98,7 @@ def _hosts(topology: Topology, second: _Addresses) -> dict[str, str]:
 def _networks(topology: Topology, subnet: IPv4Network, second: _Addresses) -> dict[str, Any]:
     if not second:
         return {}
-    # The engine is told of the addresses, so that it gives them to nobody else.
+    # Reserve the addresses, so that the engine gives them to no other container.
     config = {"subnet": str(subnet), "aux_addresses": _hosts(topology, second)}
     return {"networks": {"lab": {"ipam": {"config": [config]}}}}
 
