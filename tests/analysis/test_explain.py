@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from analysis import health
+from analysis.account import joins
+from analysis.account.joins import Joined
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
-from analysis.story import Account, Explanation, UnknownRequest, named, text, worst
+from analysis.evidence.window import Window
+from analysis.story import Account, Explanation, UnknownRequest, named, select, text, worst
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import MEASURE_S, SERVED_MS, SYNS_S, USERS, RunFolder, at_us, make_access, make_capture
+from tests.analysis.whole import make_run
 
 BACKEND = "172.18.0.2:8080"
 
@@ -79,14 +84,62 @@ def story(run: RunFolder) -> Story:
     return Story(run)
 
 
+@dataclass(frozen=True)
+class Told:
+    """A run's stories, all told at once."""
+
+    explanation: Explanation
+
+    def account(self, request: str = "1") -> Account:
+        return next(each for each in self.explanation.accounts if each.request == f"k6-1/{request}")
+
+    def lines(self, request: str = "1") -> list[str]:
+        return list(text.lines(replace(self.explanation, accounts=[self.account(request)])))
+
+    def text(self, request: str = "1") -> str:
+        return re.sub(r"\s+", " ", "\n".join(self.lines(request)))
+
+
+def derive_causes(folder: Path, evidence_of: dict[int, str]) -> None:
+    """Write a derived/requests.parquet that has the evidence for some requests' cause."""
+    (folder / "derived").mkdir()
+    with duckdb.connect() as database:
+        database.execute("CREATE TABLE requests (instance VARCHAR, id BIGINT, cause VARCHAR, evidence VARCHAR)")
+        database.executemany(
+            "INSERT INTO requests VALUES ('k6-1', ?, 'accept-queue-drop', ?)",
+            [[number, evidence] for number, evidence in evidence_of.items()],
+        )
+        database.execute(f"COPY requests TO '{folder / 'derived' / 'requests.parquet'}' (FORMAT parquet)")
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """All of one run: users 1 to 3 are served, and the packets of 49 to 51, who fail, are known."""
+    story = Story(make_run(tmp_path_factory.mktemp("told")))
+    story.run.manifest["slow_ms"] = 2000
+    story.run.clients["k6-1"].requests[69]["url"] = "http://backend:8080/" + "x" * 8_000
+    for user in (1, 2, 3):
+        story.served(user)
+    for user in (49, 50, 51):
+        story.failed(user)
+    derive_causes(story.run.folder, {50: "5 SYNs at 0.490 s", 51: "\x1b[2J"})
+    return Told(story.explain(lambda raw: worst(raw, USERS)))
+
+
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory: pytest.TempPathFactory) -> Joined:
+    """The healthy run, as requests are looked up in it."""
+    folder = make_run(tmp_path_factory.mktemp("joined")).write()
+    raw = RawRun(folder, manifest.read(folder))
+    return joins.join(raw, health.examine(raw), Window(0, 1 << 62, 1 << 62))
+
+
 def texts(account: Account, observer: str) -> list[str]:
     return [event.text for event in account.events if event.observer == observer]
 
 
-def test_a_failed_dial_is_told_with_each_of_its_syns_and_the_queue_at_that_moment(story: Story) -> None:
-    for user in range(1, 4):
-        story.served(user)
-    account = story.failed(50).account("k6-1/50")
+def test_a_failed_dial_is_told_with_each_of_its_syns_and_the_queue_at_that_moment(told: Told) -> None:
+    account = told.account("50")
 
     assert account.outcome == "failed"
     assert texts(account, "wire@backend-1") == [
@@ -102,12 +155,10 @@ def test_a_failed_dial_is_told_with_each_of_its_syns_and_the_queue_at_that_momen
     assert "ends the request 30,000.0 ms after it began: k6's error 1211: dial: i/o timeout" in texts(account, "k6-1")
 
 
-def test_a_slow_request_is_told_from_its_dial_over_the_accept_queue_to_its_answer(story: Story) -> None:
-    for user in range(1, 4):
-        story.served(user)
-    told = story.text("2")
+def test_a_slow_request_is_told_from_its_dial_over_the_accept_queue_to_its_answer(told: Told) -> None:
+    found = told.text("2")
 
-    assert "Request k6-1/2 was slow, it took 22,080.0 ms" in told
+    assert "Request k6-1/2 was slow, it took 22,080.0 ms" in found
     places = [
         "dials 172.18.0.2:8080 (dial 2)",
         "SYN: k6-1:40002 → backend-1:8080 [frame",
@@ -121,28 +172,18 @@ def test_a_slow_request_is_told_from_its_dial_over_the_accept_queue_to_its_answe
         "has the whole answer, status 200, 22,080.0 ms after it began",
         "k6-1:40002 closes its side (FIN)",
     ]
-    assert [told.find(place) for place in places] == sorted(told.find(place) for place in places)
-    assert all(place in told for place in places)
+    assert [found.find(place) for place in places] == sorted(found.find(place) for place in places)
+    assert all(place in found for place in places)
 
 
 class TestCauses:
-    @staticmethod
-    def analysed(story: Story, evidence: str) -> Story:
-        story.run.write()
-        (story.run.folder / "derived").mkdir()
-        query = "COPY (SELECT 'k6-1' AS instance, 50 AS id, 'accept-queue-drop' AS cause, $evidence AS evidence)"
-        with duckdb.connect() as database:
-            path = story.run.folder / "derived" / "requests.parquet"
-            database.execute(f"{query} TO '{path}' (FORMAT parquet)", {"evidence": evidence})
-        return story
-
-    def test_the_story_begins_with_the_cause_and_its_evidence(self, story: Story) -> None:
-        lines = self.analysed(story, "5 SYNs at 0.490 s").lines("50")
+    def test_the_story_begins_with_the_cause_and_its_evidence(self, told: Told) -> None:
+        lines = told.lines("50")
         first = lines.index("Request k6-1/50 failed after 30,000.0 ms: accept-queue-drop")
         assert lines[first + 3] == "  because 5 SYNs at 0.490 s"
 
-    def test_a_cause_cannot_steer_a_terminal(self, story: Story) -> None:
-        assert r"because \x1b[2J" in self.analysed(story, "\x1b[2J").text("50")
+    def test_a_cause_cannot_steer_a_terminal(self, told: Told) -> None:
+        assert r"because \x1b[2J" in told.text("51")
 
     def test_that_a_run_was_not_analysed_is_said_where_a_cause_is_wanting(self, story: Story) -> None:
         said = "derived/requests.parquet is missing or broken, so causes are not shown"
@@ -150,13 +191,13 @@ class TestCauses:
         assert said not in story.text("1")
 
     def test_a_broken_file_is_as_none(self, story: Story) -> None:
-        self.analysed(story, "")
+        derive_causes(story.run.folder, {50: ""})
         (story.run.folder / "derived" / "requests.parquet").write_text("PAR1 and no more")
         assert "missing or broken" in story.text("50")
 
 
-def test_events_stand_in_the_order_of_time(story: Story) -> None:
-    times_us = [event.time_us for event in story.served(1).account().events]
+def test_events_stand_in_the_order_of_time(told: Told) -> None:
+    times_us = [event.time_us for event in told.account().events]
     assert times_us == sorted(times_us)
 
 
@@ -177,13 +218,11 @@ def test_a_request_without_an_answer_says_how_long_the_server_had_it(story: Stor
     assert "has not answered, 29,9" in texts(story.account("4"), "backend-1")[-1]
 
 
-def test_the_worst_requests_are_those_that_failed_and_then_the_slowest(story: Story) -> None:
-    found = story.explain(lambda raw: worst(raw, USERS))
-
-    names = [account.request for account in found.accounts]
+def test_the_worst_requests_are_those_that_failed_and_then_the_slowest(told: Told) -> None:
+    names = [account.request for account in told.explanation.accounts]
     assert names[:2] == ["k6-1/4", "k6-1/5"]
     assert names[-3:] == ["k6-1/3", "k6-1/2", "k6-1/1"]
-    assert found.outcomes == {"failed": 100, "slow": 2, "ok": 1}
+    assert told.explanation.outcomes == {"failed": 100, "slow": 2, "ok": 1}
 
 
 def test_fewer_than_the_worst_asked_for_are_all_there_are(story: Story) -> None:
@@ -204,8 +243,10 @@ def test_fewer_than_the_worst_asked_for_are_all_there_are(story: Story) -> None:
         ("\u0661", "'\u0661' names no request"),
     ],
 )
-def test_an_unknown_request_is_refused_with_the_ones_there_are(story: Story, request_: str, message: str) -> None:
-    assert message in story.refused(request_)
+def test_an_unknown_request_is_refused_with_the_ones_there_are(joined: Joined, request_: str, message: str) -> None:
+    with pytest.raises(UnknownRequest) as refusal:
+        select.named(joined, request_)
+    assert message in str(refusal.value)
 
 
 def test_an_id_alone_is_not_enough_for_two_instances(story: Story) -> None:
@@ -230,11 +271,11 @@ def test_a_line_without_a_time_of_the_request_is_no_record_of_one(story: Story) 
     assert story.refused("1") == "there is no request k6-1/1; its ids go from 2 to 103, the nearest is k6-1/2"
 
 
-def test_a_close_without_its_bytes_is_no_record_of_one(story: Story) -> None:
-    assert "closes the connection; 120 bytes sent" in story.served(1).text()
+def test_a_close_without_its_bytes_is_no_record_of_one(told: Told, story: Story) -> None:
+    assert "closes the connection; 120 bytes sent" in told.text()
     del story.run.clients["k6-1"].dials[-1]["bytes_sent"]
 
-    assert "closes the connection;" not in story.text()
+    assert "closes the connection;" not in story.served(1).text()
 
 
 def test_without_a_capture_the_story_is_told_without_the_wire_and_says_so(story: Story) -> None:
@@ -292,54 +333,62 @@ def test_what_comes_from_outside_cannot_steer_a_terminal(story: Story) -> None:
     assert r"a\nforged line\x07" in "".join(lines)
 
 
-def test_a_long_url_is_cut_and_its_length_said(story: Story) -> None:
-    story.run.clients["k6-1"].requests[0]["url"] = "http://backend:8080/" + "x" * 8_000
-    assert "x… (8,020 characters)" in story.text()
+def test_a_long_url_is_cut_and_its_length_said(told: Told) -> None:
+    assert "x… (8,020 characters)" in told.text("70")
 
 
-def test_no_line_but_the_commands_and_what_has_no_blanks_is_wider_than_it_may_be(story: Story) -> None:
-    lines = story.served(1).failed(50).lines("50")
+def test_no_line_but_the_commands_and_what_has_no_blanks_is_wider_than_it_may_be(told: Told) -> None:
+    lines = told.lines("50")
     wide = [line for line in lines if len(line) > text.WIDTH]
     assert all("tcpdump" in line or "tcp.port" in line for line in wide)
 
 
-class TestKeptConnections:
-    @pytest.fixture
-    def kept(self, story: Story) -> Story:
-        """User 1 asks three times over one connection; the requests are 1, 201 and 202."""
-        first = story.run.clients["k6-1"].requests[0]
-        for number, second in ((201, 30.0), (202, 40.0)):
-            times = {"time_us": at_us(second), "end_us": at_us(second + 1), "blocked_us": 5, "connecting_us": 0}
-            spans = {"sending_us": 20, "waiting_us": 999_000, "receiving_us": 975, "duration_us": 999_995}
-            story.run.clients["k6-1"].requests.append({**first, "id": number, **times, **spans, "reused": True})
-        connection = story.connection(1).handshake(begin_s(1) + 0.0001)
-        for second, data in ((begin_s(1) + 0.0004, 100), (30.001, 101), (40.001, 102)):
-            connection.ask(second, data).answer(second + 0.9)
-        connection.close_by_server(50)
-        return story
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """User 1 asks three times over one connection; the requests are 1, 201 and 202."""
+    story = Story(make_run(tmp_path_factory.mktemp("kept")))
+    first = story.run.clients["k6-1"].requests[0]
+    del story.run.clients["k6-1"].requests[1:]
+    for number, second in ((201, 30.0), (202, 40.0)):
+        times = {"time_us": at_us(second), "end_us": at_us(second + 1), "blocked_us": 5, "connecting_us": 0}
+        spans = {"sending_us": 20, "waiting_us": 999_000, "receiving_us": 975, "duration_us": 999_995}
+        story.run.clients["k6-1"].requests.append({**first, "id": number, **times, **spans, "reused": True})
+    connection = story.connection(1).handshake(begin_s(1) + 0.0001)
+    for second, data in ((begin_s(1) + 0.0004, 100), (30.001, 101), (40.001, 102)):
+        connection.ask(second, data).answer(second + 0.9)
+    connection.close_by_server(50)
+    return Told(story.explain(lambda raw: worst(raw, 3)))
 
-    def test_only_its_own_packets_belong_to_a_request(self, kept: Story) -> None:
+
+class TestKeptConnections:
+    def test_only_its_own_packets_belong_to_a_request(self, kept: Told) -> None:
         assert texts(kept.account("201"), "wire@backend-1") == [
             "k6-1:40001 sends 101 bytes",
             "backend-1:8080 sends 200 bytes",
         ]
 
-    def test_the_first_has_the_handshake_and_not_the_end(self, kept: Story) -> None:
+    def test_the_first_has_the_handshake_and_not_the_end(self, kept: Told) -> None:
         told = " ".join(texts(kept.account("1"), "wire@backend-1"))
         assert "SYN" in told
         assert "FIN" not in told
 
-    def test_the_last_has_the_end(self, kept: Story) -> None:
+    def test_the_last_has_the_end(self, kept: Told) -> None:
         account = kept.account("202")
         assert "backend-1:8080 closes its side (FIN)" in texts(account, "wire@backend-1")
         assert "closes the connection; 120 bytes sent, 200 received" in texts(account, "k6-1")
         assert "closes the connection" not in " ".join(texts(kept.account("201"), "k6-1"))
 
-    def test_a_kept_connection_was_not_accepted_for_it(self, kept: Story) -> None:
+    def test_a_kept_connection_was_not_accepted_for_it(self, kept: Told) -> None:
         account = kept.account("201")
         assert "takes the connection of dial 1, begun 20,000.0 ms ago" in texts(account, "k6-1")
         assert not any("accepted" in event.text for event in account.events)
         assert any("begins to answer, 900.0 ms after" in event.text for event in account.events)
+
+
+@pytest.fixture(scope="module")
+def told_once() -> list[Told]:
+    """Holds the story through nginx from when it is first told."""
+    return []
 
 
 class TestThroughNginx:
@@ -369,8 +418,16 @@ class TestThroughNginx:
         hop.answer(11.0038)
         return story
 
-    def test_both_hops_and_every_try_are_told(self, proxied: Story) -> None:
-        account = proxied.account()
+    @pytest.fixture
+    def unchanged(self, told_once: list[Told], request: pytest.FixtureRequest) -> Told:
+        """That story, told once."""
+        if not told_once:
+            story: Story = request.getfixturevalue("proxied")
+            told_once.append(Told(story.explain(lambda raw: named(raw, "1"))))
+        return told_once[0]
+
+    def test_both_hops_and_every_try_are_told(self, unchanged: Told) -> None:
+        account = unchanged.account()
 
         nginx = texts(account, "nginx")
         assert "turns to backend-2:8080 (try 1 of 2)" in nginx
@@ -460,18 +517,18 @@ class TestThroughNginx:
             in account.missing
         )
 
-    def test_the_handler_is_the_backends(self, proxied: Story) -> None:
-        (event,) = [event for event in proxied.account().events if "begins to answer" in event.text]
+    def test_the_handler_is_the_backends(self, unchanged: Told) -> None:
+        (event,) = [event for event in unchanged.account().events if "begins to answer" in event.text]
         assert event.observer == "backend-1"
 
-    def test_the_error_log_is_told_and_escaped(self, proxied: Story) -> None:
-        told = proxied.text()
+    def test_the_error_log_is_told_and_escaped(self, unchanged: Told) -> None:
+        told = unchanged.text()
         assert "error log: connect() failed (111: Connection refused) while" in told
         assert r"\x1b[31mconnecting" in told
         assert "raw/nginx/role/error.log: line 1" in told
 
-    def test_an_error_follows_what_it_is_about(self, proxied: Story) -> None:
-        told = texts(proxied.account(), "nginx")
+    def test_an_error_follows_what_it_is_about(self, unchanged: Told) -> None:
+        told = texts(unchanged.account(), "nginx")
         error = next(index for index, text in enumerate(told) if text.startswith("error log"))
         assert told[error - 1].startswith("gives it up after 1 ms")
         assert told[error + 1].startswith("turns to backend-1:8080")
@@ -487,8 +544,8 @@ class TestThroughNginx:
         assert "Not known: nginx's part: no line of its access log is certainly the request's" in proxied.text()
 
 
-def test_the_views_find_the_storys_packets_and_no_others(story: Story) -> None:
-    (view,) = story.failed(49).failed(50).failed(51).account("50").views
+def test_the_views_find_the_storys_packets_and_no_others(told: Told) -> None:
+    (view,) = told.account("50").views
 
     assert view.wireshark == (
         "ip.addr == 172.18.0.3 && tcp.port == 40050 && ip.addr == 172.18.0.2 && tcp.port == 8080"
