@@ -16,12 +16,21 @@ from analysis.schema import schema
 from analysis.story import ladders
 from analysis.story.ladders import segments
 from tests.analysis.packets import Capture, make_packets
+from tests.analysis.whole import make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from analysis.story.ladders.document import Ladder, Ladders
     from tests.analysis.support import RunFolder
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Ladders:
+    """The ladders of the healthy run, told once."""
+    run = make_run(tmp_path_factory.mktemp("healthy"))
+    run.manifest["slow_ms"] = 5000
+    return of_run(run)
 
 
 def of_run(run: RunFolder) -> Ladders:
@@ -35,14 +44,12 @@ def of_folder(folder: Path) -> Ladders:
     return found
 
 
-def of_kind(run: RunFolder, kind: str) -> Ladder:
-    return next(ladder for ladder in of_run(run).ladders if ladder.kind == kind)
+def of_kind(found: Ladders, kind: str) -> Ladder:
+    return next(ladder for ladder in found.ladders if ladder.kind == kind)
 
 
-def test_a_good_one_a_typical_one_of_each_cause_and_the_slowest_are_chosen(run: RunFolder) -> None:
-    run.manifest["slow_ms"] = 5000
-
-    assert [(one.kind, one.cause, one.count, one.request) for one in of_run(run).ladders] == [
+def test_a_good_one_a_typical_one_of_each_cause_and_the_slowest_are_chosen(healthy: Ladders) -> None:
+    assert [(one.kind, one.cause, one.count, one.request) for one in healthy.ladders] == [
         ("good", None, 1, "k6-1/1"),
         ("failed", "accept-queue-drop", 100, "k6-1/53"),
         ("slow", "waited-in-accept-queue", 2, "k6-1/2"),
@@ -57,8 +64,8 @@ def test_no_request_is_told_twice(run: RunFolder) -> None:
     assert [one.kind for one in of_run(run).ladders] == ["good"]
 
 
-def test_a_failure_has_its_five_syns_each_lost_with_the_queue_beside_it(run: RunFolder) -> None:
-    ladder = of_kind(run, "failed")
+def test_a_failure_has_its_five_syns_each_lost_with_the_queue_beside_it(healthy: Ladders) -> None:
+    ladder = of_kind(healthy, "failed")
     syns = [step for step in ladder.steps if step.kind == "syn"]
 
     assert [step.text for step in syns] == [f"SYN {number} of 5" for number in range(1, 6)]
@@ -71,8 +78,8 @@ def test_a_failure_has_its_five_syns_each_lost_with_the_queue_beside_it(run: Run
     assert "ip.addr == 172.18.0.3 && tcp.port == 40053" in ladder.packets[0].wireshark
 
 
-def test_a_served_request_has_handshake_data_and_answer(run: RunFolder) -> None:
-    steps = of_kind(run, "good").steps
+def test_a_served_request_has_handshake_data_and_answer(healthy: Ladders) -> None:
+    steps = of_kind(healthy, "good").steps
 
     assert [step.kind for step in steps if step.kind != "event"] == ["syn", "syn-ack", "ack", "data", "data"]
     assert [step.after_us for step in steps] == sorted(step.after_us for step in steps)
