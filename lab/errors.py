@@ -62,5 +62,9 @@ class LabError(ConnlabError):
         super().__init__(f"{what}\nway on: {way_on}" if way_on else what)
 
 
+class EngineFailed(LabError):
+    """An engine, or a command that it carried out beside an instance, ended with an error of its own."""
+
+
 class Interruption(LabError):
     """The user, or a signal, ended the run before its end."""

@@ -9,16 +9,11 @@ from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from analysis.evidence.rawfiles import Places
-from lab.errors import LabError
 from lab.scenario.effective import Effective
 from lab.scenario.topology import Topology
 
 # How long an instance has to end in order.
 STOP_GRACE_S = 15
-
-
-class EngineFailed(LabError):
-    """The engine, or a command that it carried out beside an instance, ended with an error of its own."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 from lab import parallel
 from lab.engine import collector
-from lab.engine.protocol import Engine, EngineFailed, Watch
-from lab.errors import LabError
+from lab.engine.protocol import Engine, Watch
+from lab.errors import EngineFailed, LabError
 
 _STATUS_URL = "http://127.0.0.1:6565/v1/status"
 _POLL_S = 0.1

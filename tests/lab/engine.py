@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from lab.engine.compose.docker import Ended, Following
-from lab.engine.protocol import STOP_GRACE_S, Cleaned, EngineFailed, Finding, Parts, Watch
+from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
+from lab.errors import EngineFailed
 from lab.roles.declaration import ROLES
 from lab.scenario import sysctls
 from lab.scenario.topology import TRAFFIC_PORT, Topology, collector_of

@@ -60,10 +60,12 @@ READ_IN = {
 @pytest.mark.parametrize("group", READ_IN)
 def test_each_knob_is_read_by_its_program(group: str) -> None:
     text = "".join(file.read_text() for pattern in READ_IN[group] for file in paths.ROOT.glob(pattern))
-    # The workloads name a knob as a field of their own: `half_open: count(0)`.
+    # The workloads name a knob as a field of their own: `half_open: count`.
     read = {
         name.upper()
-        for names in re.findall(r"CONNLAB_(\w+)|\b(\w+)(?:: \w+\(|,$)", text, re.MULTILINE)
+        for names in re.findall(
+            r"CONNLAB_(\w+)|\b(\w+)(?:: (?:count|duration|flag|segments|word))?,$", text, re.MULTILINE
+        )
         for name in names
     }
     asked = {name.removeprefix("CONNLAB_") for name in environment(Knobs(), group)}

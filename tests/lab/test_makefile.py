@@ -23,9 +23,10 @@ VARIABLES = (
 Make = Callable[..., tuple[int, list[list[str]]]]
 
 
-@pytest.fixture
-def make(tmp_path: Path) -> Make:
+@pytest.fixture(scope="module")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     """Run the Makefile in a folder where every program that it starts writes down its arguments instead."""
+    tmp_path = tmp_path_factory.mktemp("make")
     log = tmp_path / "calls"
     # Not by bash, which takes twice as long to start: there are some two thousand calls.
     recorder = f"""#!/bin/sh

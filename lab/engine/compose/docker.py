@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
-from lab.engine.protocol import EngineFailed
-from lab.errors import LabError
+from lab.errors import EngineFailed, LabError
 
 _STDERR_LINES = 12
 _DOCTOR = "'connlab doctor' (make doctor) says what this machine lacks"
