@@ -85,7 +85,7 @@ def test_a_line_with_an_impossible_value_is_a_line_all_the_same(proxied_run: Run
     assert value(proxied_run, "ledger.unexplained") == 0
 
 
-def test_connections_that_nginx_numbers_anew_are_told_apart(proxied: Scene) -> None:
+def test_connections_that_nginx_numbers_anew_are_distinguished(proxied: Scene) -> None:
     # Before it was started again nginx gave the number 9 to another client's connection.
     act(proxied.run, "restart", "nginx", BEGIN_S - 3, BEGIN_S - 1, down_us=at_us(BEGIN_S - 2), exit_code=0)
     other = make_access(BEGIN_S - 2.5, 200) | {"connection": 9, "remote_port": 39_999, "request_time": 0.01}

@@ -601,7 +601,7 @@ def test_a_wait_of_the_proxy_s_connection_is_the_request_s(proxied: Scene, wait:
     assert evidence.startswith("the proxy turned to 172.18.0.2:8080 at 44.002 s; flow nginx/2: ")
 
 
-def test_connections_of_a_proxy_that_began_together_are_told_apart_by_their_order(proxied: Scene) -> None:
+def test_connections_of_a_proxy_that_began_together_are_distinguished_by_their_order(proxied: Scene) -> None:
     proxied.request(2, status=504)
     for connection, began_s in ((9, 0.002), (10, 0.003)):
         late = {"connection": connection, "upstream_status": "504", "upstream_response_time": "1.998"}

@@ -48,7 +48,7 @@ def verdict(folder: Path) -> SeriesVerdict:
 ON_IS_FASTER = "arms.keepalive_on.client.latency_ms.mean < arms.keepalive_off.client.latency_ms.mean"
 
 
-def test_arms_whose_interval_lies_apart_are_told(results: Results) -> None:
+def test_arms_whose_interval_lies_apart_are_distinguished(results: Results) -> None:
     found = judged(results, ON_IS_FASTER, off=latencies(*SLOW), on=latencies(*FAST))
 
     assert (found.status, found.why, found.repetitions_needed) == ("true", None, None)

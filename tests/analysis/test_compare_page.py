@@ -174,7 +174,7 @@ def test_beside_the_charts_of_a_matrix_stands_a_table_of_their_numbers_with_inte
     assert re.search(r'<td class="number">1,000</td><td class="number">2,200 \[2,\d00, 2,\d00\]</td>', users)
 
 
-def test_every_chart_says_what_it_shows_to_whoever_does_not_see_it(results: Results) -> None:
+def test_every_chart_says_what_it_shows_for_readers_who_cannot_see_it(results: Results) -> None:
     page = Page(page_of(results, compare([results.run()], [results.run({"client.users.failed": 90})])))
     (chart,) = [attributes for _, attributes in page.elements if "data-pair" in attributes]
 

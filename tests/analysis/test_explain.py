@@ -138,7 +138,7 @@ def texts(account: Account, observer: str) -> list[str]:
     return [event.text for event in account.events if event.observer == observer]
 
 
-def test_a_failed_dial_is_told_with_each_of_its_syns_and_the_queue_at_that_moment(told: Told) -> None:
+def test_a_failed_dial_is_shown_with_each_of_its_syns_and_the_queue_at_that_moment(told: Told) -> None:
     account = told.account("50")
 
     assert account.outcome == "failed"
@@ -155,7 +155,7 @@ def test_a_failed_dial_is_told_with_each_of_its_syns_and_the_queue_at_that_momen
     assert "ends the request 30,000.0 ms after it began: k6's error 1211: dial: i/o timeout" in texts(account, "k6-1")
 
 
-def test_a_slow_request_is_told_from_its_dial_over_the_accept_queue_to_its_answer(told: Told) -> None:
+def test_a_slow_request_is_shown_from_its_dial_over_the_accept_queue_to_its_answer(told: Told) -> None:
     found = told.text("2")
 
     assert "Request k6-1/2 was slow, it took 22,080.0 ms" in found
@@ -278,7 +278,7 @@ def test_a_close_without_its_bytes_is_no_record_of_one(told: Told, story: Story)
     assert "closes the connection;" not in story.served(1).text()
 
 
-def test_without_a_capture_the_story_is_told_without_the_wire_and_says_so(story: Story) -> None:
+def test_without_a_capture_the_story_is_shown_without_the_wire_and_says_so(story: Story) -> None:
     story.run.set_knobs(capture__mode="off")
     del story.run.captures["backend-1"], story.run.lines["backend-1/capture.json"]
     told = story.text("50")
@@ -290,7 +290,7 @@ def test_without_a_capture_the_story_is_told_without_the_wire_and_says_so(story:
     assert re.search(r"dials 172.18.0.2:8080 \(dial 50\) accept queue of backend-1 held 2 \(limit 1, full\)", told)
 
 
-def test_a_cut_capture_is_told_as_far_as_it_goes(story: Story) -> None:
+def test_a_cut_capture_is_shown_as_far_as_it_goes(story: Story) -> None:
     story.cut_bytes = 10
     told = story.failed(50).text("50")
 
@@ -313,7 +313,7 @@ def test_an_aborted_run_has_stories_and_says_what_it_is(story: Story) -> None:
     assert "the run is aborted: interrupted" in story.served(1).text()
 
 
-def test_without_samples_no_queue_is_told(story: Story) -> None:
+def test_without_samples_no_queue_is_shown(story: Story) -> None:
     story.run.samples.clear()
     told = story.failed(50).text("50")
 
@@ -426,7 +426,7 @@ class TestThroughNginx:
             told_once.append(Told(story.explain(lambda raw: named(raw, "1"))))
         return told_once[0]
 
-    def test_both_hops_and_every_try_are_told(self, unchanged: Told) -> None:
+    def test_both_hops_and_every_try_are_shown(self, unchanged: Told) -> None:
         account = unchanged.account()
 
         nginx = texts(account, "nginx")
@@ -454,7 +454,7 @@ class TestThroughNginx:
         assert "77 bytes" not in told
         assert "88 bytes" not in told
 
-    def test_of_a_kept_connection_that_broke_off_only_its_last_request_is_told(self, proxied: Story) -> None:
+    def test_only_the_last_request_of_a_kept_connection_that_broke_off_is_shown(self, proxied: Story) -> None:
         line = make_access(11.004, 200) | {"upstream_addr": "172.18.0.5:8080, 172.18.0.2:8080", "request_time": 1.003}
         line |= {"upstream_status": "502, 200", "upstream_connect_time": "0.000, 0.001"}
         line |= {"upstream_header_time": "-, 1.002", "upstream_response_time": "0.001, 1.002"}
@@ -479,7 +479,7 @@ class TestThroughNginx:
         kept.ask(10.0013, 66).close_by_server(10.0016)
         return Connection(proxied.capture, "172.18.0.4:50004", BACKEND, isn=9_000)
 
-    def test_a_fresh_connection_to_the_same_server_that_nothing_answers_is_told_from_its_first_syn(
+    def test_a_fresh_connection_to_the_same_server_that_nothing_answers_is_shown_from_its_first_syn(
         self, proxied: Story
     ) -> None:
         self.tried_twice(proxied, 504, "-", "-").syns(10.0022, 11.0022)
@@ -491,7 +491,7 @@ class TestThroughNginx:
             f"SYN {number} of 2: nginx:50004 → backend-1:8080, unanswered" for number in (1, 2)
         ]
 
-    def test_a_fresh_connection_to_the_same_server_that_is_kept_is_told_from_its_first_syn(
+    def test_a_fresh_connection_to_the_same_server_that_is_kept_is_shown_from_its_first_syn(
         self, proxied: Story
     ) -> None:
         fresh = self.tried_twice(proxied, 200, "0.001", "1.002").handshake(10.0022).ask(10.0025, 77).answer(11.003)
@@ -521,7 +521,7 @@ class TestThroughNginx:
         (event,) = [event for event in unchanged.account().events if "begins to answer" in event.text]
         assert event.observer == "backend-1"
 
-    def test_the_error_log_is_told_and_escaped(self, unchanged: Told) -> None:
+    def test_the_error_log_is_shown_and_escaped(self, unchanged: Told) -> None:
         told = unchanged.text()
         assert "error log: connect() failed (111: Connection refused) while" in told
         assert r"\x1b[31mconnecting" in told

@@ -178,7 +178,7 @@ def test_kinds_that_do_not_fit_are_refused_before_a_run(text: str, column: int, 
     assert (refused.value.column, refused.value.message) == (column, message)
 
 
-def test_the_names_of_an_expression_are_told_once_and_with_every_column() -> None:
+def test_the_names_of_an_expression_are_given_once_and_with_every_column() -> None:
     expression = parse("a.x > 1 and near(b, a.x, 2)")
 
     assert expression.names == ("a.x", "b")

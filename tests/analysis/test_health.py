@@ -345,7 +345,7 @@ def test_a_fault_makes_unknown_what_rests_on_it_and_nothing_else(run: RunFolder,
     assert all(reasons.values())
 
 
-def test_a_load_in_doubt_neither_bears_out_nor_refutes_what_depends_on_it(run: RunFolder) -> None:
+def test_a_load_in_doubt_makes_unknown_what_depends_on_it(run: RunFolder) -> None:
     expected = {
         "kernel.backend.TcpExt.ListenDrops == 500": "unknown",
         "kernel.backend.TcpExt.ListenDrops < 500": "unknown",
@@ -480,7 +480,7 @@ def test_an_error_whose_connection_has_no_possible_number_is_counted(proxied_run
     assert [each.status for each in judge(proxied_run.write()).predictions] == ["true"]
 
 
-def test_a_capture_that_only_the_reduction_can_read_is_told(run: RunFolder) -> None:
+def test_a_capture_that_only_the_reduction_can_read_is_reported(run: RunFolder) -> None:
     run.captures["backend-1"].link = LINK_RAW_IP
 
     assert problems(judge(run.write()))["capture.pcap: its link layer is of type 101, not Ethernet"] == ["packets"]
@@ -494,7 +494,7 @@ def test_a_capture_that_only_the_reduction_can_read_is_told(run: RunFolder) -> N
         ({"reason": "tcpdump ended by itself"}, "tcpdump ended by itself"),
     ],
 )
-def test_a_capture_with_holes_is_told(run: RunFolder, change: Record, message: str) -> None:
+def test_a_capture_with_holes_is_reported(run: RunFolder, change: Record, message: str) -> None:
     run.lines["backend-1/capture.json"] = [make_capture() | change]
 
     assert problems(judge(run.write()))[message] == ["packets"]
@@ -509,7 +509,7 @@ def test_the_clients_own_capture_is_expected_where_it_is_asked_for(run: RunFolde
     assert [each.instrument for each in verdict.problems] == ["capture/k6-1"] * 2 + ["ledger"]
 
 
-def test_a_collector_that_takes_much_of_a_processor_is_told(run: RunFolder) -> None:
+def test_a_collector_that_takes_much_of_a_processor_is_reported(run: RunFolder) -> None:
     for reading in run.samples["backend-1"].slow:
         if reading["kind"] == "self":
             reading["cpu_ms"] *= 20
@@ -517,7 +517,7 @@ def test_a_collector_that_takes_much_of_a_processor_is_told(run: RunFolder) -> N
     assert problems(judge(run.write())) == {"took 16.0 % of a processor (limit 10 %)": []}
 
 
-def test_a_sampler_that_ended_by_itself_is_told(run: RunFolder) -> None:
+def test_a_sampler_that_ended_by_itself_is_reported(run: RunFolder) -> None:
     folder = run.write()
     path = folder / "raw" / "backend-1" / "collector" / "samples.jsonl"
     path.write_text(path.read_text().replace('"reason":"signal"', '"reason":"error: no space left"'))
@@ -525,7 +525,7 @@ def test_a_sampler_that_ended_by_itself_is_told(run: RunFolder) -> None:
     assert problems(judge(folder)) == {"the sampler ended by itself: error: no space left": []}
 
 
-def test_every_reason_is_told_once(run: RunFolder) -> None:
+def test_every_reason_is_reported_once(run: RunFolder) -> None:
     run.clients["k6-1"].requests.append(make_request(200, 5.0))
     run.clients["k6-1"].dropped = 1
     run.predict("client.requests.ok == client.requests.total")

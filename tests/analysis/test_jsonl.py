@@ -32,7 +32,7 @@ def test_every_line_is_a_record() -> None:
     assert damage.messages("f") == []
 
 
-def test_a_cut_last_line_is_told_and_the_rest_is_used() -> None:
+def test_a_cut_last_line_is_reported_and_the_rest_is_used() -> None:
     found, damage = read(b'{"a":1}\n{"a":')
 
     assert found == [(1, {"a": 1}), (2, None)]
@@ -55,7 +55,7 @@ def test_a_corrupt_line_is_counted_and_passed_over(bad: bytes) -> None:
     assert damage.first_bad_line == 2
 
 
-def test_a_missing_file_and_a_folder_are_told(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_reported(tmp_path: Path) -> None:
     missing, folder = JsonLines(tmp_path / "none.jsonl"), JsonLines(tmp_path)
 
     assert (list(missing), list(folder)) == ([], [])

@@ -57,7 +57,7 @@ def test_a_good_one_a_typical_one_of_each_cause_and_the_slowest_are_chosen(healt
     ]
 
 
-def test_no_request_is_told_twice(run: RunFolder) -> None:
+def test_no_request_is_shown_twice(run: RunFolder) -> None:
     client = run.clients["k6-1"]
     client.requests, client.dials = client.requests[:1], client.dials[:1]
 
@@ -105,7 +105,7 @@ def test_a_run_without_captures_says_so(run: RunFolder) -> None:
         (make_packets().content()[:-30], "the last packet is cut off; the packets before it are shown"),
     ],
 )
-def test_a_capture_that_is_none_or_cut_is_told(run: RunFolder, content: bytes | None, lacks: str) -> None:
+def test_a_capture_that_is_none_or_cut_is_reported(run: RunFolder, content: bytes | None, lacks: str) -> None:
     folder = run.write()
     path = folder / "raw" / "backend-1" / "collector" / "capture.pcap"
     path.unlink() if content is None else path.write_bytes(content)
@@ -142,7 +142,7 @@ def packet(number: int, *, client: bool = True, flags: int = 16, data: int = 0, 
         ([{"client": False, "flags": 20}], [("rst", False, False, "1")]),
     ],
 )
-def test_packets_are_told_as_segments(
+def test_packets_are_shown_as_segments(
     packets: list[dict[str, Any]], expected: list[tuple[str, bool, bool, str]]
 ) -> None:
     found = segments.of_packets([packet(number, **each) for number, each in enumerate(packets, start=1)])

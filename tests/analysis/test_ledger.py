@@ -121,7 +121,7 @@ def test_the_timeline_adds_up_to_the_counters(run: RunFolder) -> None:
     ]
 
 
-def test_a_lost_syn_that_a_later_one_healed_is_told_apart_from_a_fatal_one(run: RunFolder) -> None:
+def test_a_lost_syn_that_a_later_one_healed_is_distinguished_from_a_fatal_one(run: RunFolder) -> None:
     # User 2 came in with its second SYN: a second late, and no failure.
     capture = Capture()
     second = MEASURE_S + 0.0101
@@ -325,7 +325,7 @@ def test_a_connection_that_a_full_queue_reset_is_one_only_if_the_server_resets_s
     assert found["hops"][0]["dropped_later"] == 0
 
 
-def test_syns_that_met_a_full_syn_queue_are_told_from_overflows(run: RunFolder) -> None:
+def test_syns_that_met_a_full_syn_queue_are_distinguished_from_overflows(run: RunFolder) -> None:
     for tick in run.samples["backend-1"].ticks:
         tick["counters"]["TcpExt.TCPReqQFullDrop"] = tick["counters"].pop("TcpExt.ListenOverflows")
         tick["counters"]["TcpExt.ListenOverflows"] = 0
@@ -410,7 +410,7 @@ PCAPS: dict[str, tuple[bytes | None, str]] = {
 
 
 @pytest.mark.parametrize("what", PCAPS)
-def test_a_bad_capture_is_told_and_leaves_unknown_what_rests_on_it(run: RunFolder, what: str) -> None:
+def test_a_bad_capture_is_reported_and_leaves_unknown_what_rests_on_it(run: RunFolder, what: str) -> None:
     content, message = PCAPS[what]
     folder = run.write()
     path = folder / "raw" / "backend-1" / "collector" / "capture.pcap"
@@ -571,7 +571,7 @@ def test_a_step_of_the_clock_leaves_unknown_what_rests_on_time(run: RunFolder) -
     assert holds(found)["syns-dropped"] == "unknown"
 
 
-def test_a_k6_that_died_half_way_is_told_and_what_it_recorded_is_explained(run: RunFolder) -> None:
+def test_a_k6_that_died_half_way_is_reported_and_what_it_recorded_is_explained(run: RunFolder) -> None:
     client = run.clients["k6-1"]
     client.ended = False
     client.requests, client.dials = client.requests[:40], client.dials[:40]

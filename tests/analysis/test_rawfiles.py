@@ -114,7 +114,7 @@ def test_no_file_of_a_run_is_followed_or_waited_for(run: RunFolder, kind: str) -
     assert {prediction["status"] for prediction in verdict["predictions"]} == {"unknown"}
 
 
-def test_what_the_lab_removed_is_told(run: RunFolder) -> None:
+def test_what_the_lab_removed_is_reported(run: RunFolder) -> None:
     run.predict("client.requests.ok == 3")
     run.manifest["removed"] = [{"file": "raw/k6-1/role/requests.jsonl", "was": "a symbolic link"}]
     folder = run.write()

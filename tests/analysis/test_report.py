@@ -217,7 +217,7 @@ def test_the_player_knows_each_queue_and_when_each_step_was(analysed: Path) -> N
         assert steps[0] == pytest.approx(drawing.ladder["began_us"] / 1e6)
 
 
-def test_who_waited_in_the_queue_is_told_what_for(run: RunFolder) -> None:
+def test_the_report_says_what_a_request_in_the_queue_waited_for(run: RunFolder) -> None:
     run.manifest["slow_ms"] = 5000
     client = run.clients["k6-1"]
     client.requests = [request for request in client.requests if request["status"] == 200]
@@ -394,7 +394,7 @@ def test_sums_in_a_table_are_whole_numbers() -> None:
     assert charts.table(chart, 1)[1][0] == ["0", "1,234,567"]
 
 
-def test_a_limit_far_above_is_told_and_not_drawn() -> None:
+def test_a_limit_far_above_is_written_and_not_drawn() -> None:
     chart = charts.Chart("queue", "", "", "", "lines", [])
     chart.series = [charts.Series("depth", "role", [(0, 3)]), charts.Series("limit", "limit", [(0, 4096)])]
 

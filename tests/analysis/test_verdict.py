@@ -148,7 +148,7 @@ def test_a_prediction_is_checked_whole_before_a_run() -> None:
         ("load.user-load.users == 0", "column 1: there is no figure or knob load.user; did you mean load.users?"),
     ],
 )
-def test_a_name_with_hyphens_is_told_its_spelling(text: str, message: str) -> None:
+def test_a_name_with_hyphens_gets_its_spelling(text: str, message: str) -> None:
     with pytest.raises(ExpressionError) as refused:
         predictions.check(text, ["k6", "backend"], KNOBS)
     assert str(refused.value).startswith(message)

@@ -35,7 +35,7 @@ def test_what_is_in_use_is_kept_and_told(fake_docker: InMemoryDocker) -> None:
     assert clean().kept == ["connlab/base:latest: image is being used by running container 1234"]
 
 
-def test_what_docker_keeps_without_a_word_is_told(fake_docker: InMemoryDocker) -> None:
+def test_what_docker_keeps_silently_is_reported(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("image ls *reference=*", "connlab/base:latest\n")
     fake_docker.says("rmi *", exit_code=1)
     assert clean().kept == ["connlab/base:latest: (it said nothing)"]

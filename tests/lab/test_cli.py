@@ -109,7 +109,7 @@ def test_show_tells_which_arms_a_prediction_is_about(connlab: Run) -> None:
 
 
 @pytest.mark.parametrize("command", [("show", "one"), ("run", "one", "--dry-run")])
-def test_a_scenario_s_own_words_are_told_as_they_are(
+def test_a_scenario_s_own_words_are_shown_as_they_are(
     connlab: Run, write_scenario: Write, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     words = "Who on [k6, backend] asks for [/api/delay] :warning:?"
@@ -248,7 +248,7 @@ def test_the_exit_code_is_the_verdict_s(connlab: Run, recorded: Path, verdict: s
     assert "unknown b: Who knows.\n        y = unknown\n        why: gaps\n" in out
 
 
-def test_a_folder_that_is_no_run_s_is_told_from_one_that_is_not_there(connlab: Run, recorded: Path) -> None:
+def test_a_folder_that_is_no_run_s_is_distinguished_from_a_missing_one(connlab: Run, recorded: Path) -> None:
     (recorded.parent / "latest").unlink()
     code, _, err = connlab("analyse", "one")
     assert code == 2

@@ -127,7 +127,7 @@ def test_a_run_whose_manifest_is_damaged_is_not_to_be_derived_again(connlab: Run
         assert "derive it again" not in err
 
 
-def test_a_damaged_series_is_told_with_the_way_on(connlab: Run, results: Results) -> None:  # noqa: F811
+def test_a_damaged_series_is_reported_with_the_way_on(connlab: Run, results: Results) -> None:  # noqa: F811
     file = results.series({"on": [{}, {}], "off": [{}, {}]}) / "series.json"
     file.write_text("{")
     for arguments in (["--matrix=queue"], ["--a=queue:off", "--b=queue:on"]):
@@ -164,7 +164,7 @@ def test_a_matrix_is_shown_cell_by_cell_with_the_model_beside_it(connlab: Run, r
     assert "beside the baseline" in out
 
 
-def test_a_matrix_is_told_by_what_it_is_about(connlab: Run, results: Results) -> None:  # noqa: F811  as above
+def test_a_matrix_shows_first_what_it_is_about(connlab: Run, results: Results) -> None:  # noqa: F811  as above
     cells = {
         name: [{"figures": {"client.dials.total": dials}}] * 2 for name, dials in (("kept", 1), ("closed-each-time", 9))
     }

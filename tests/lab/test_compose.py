@@ -163,7 +163,7 @@ def test_compose_checks_each_different_file_of_scenarios_and_their_arms_once(
     }
 
 
-def test_what_compose_refuses_of_one_is_told(write_scenario: Write, fake_docker: InMemoryDocker) -> None:
+def test_what_compose_refuses_is_reported(write_scenario: Write, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("compose *2-one-proxied.yaml*", stderr="services.nginx is not valid", exit_code=15)
     folder = write_scenario(MINIMAL + ARMS)
     with pytest.raises(DockerFailed, match=r"services\.nginx is not valid"):

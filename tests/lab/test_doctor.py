@@ -10,7 +10,7 @@ def findings() -> dict[str, Finding]:
     return {finding.name: finding for finding in examine(Compose())}
 
 
-def test_a_machine_that_has_everything_is_told_so(fake_docker: InMemoryDocker) -> None:
+def test_a_machine_that_has_everything_is_reported_as_complete(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("version *", "26.1.5+dfsg1\n")
     fake_docker.says("compose version *", "2.26.1-4\n")
     fake_docker.says("buildx version*", "github.com/docker/buildx 0.13.1 0.13.1-3\n")

@@ -75,7 +75,7 @@ def test_a_wrong_override_is_cited_as_it_was_written(effective: Make) -> None:
         effective("load.users=x")
 
 
-def test_all_that_is_wrong_is_told_at_once(effective: Make) -> None:
+def test_all_that_is_wrong_is_reported_at_once(effective: Make) -> None:
     text = yaml_with(MINIMAL, {"accept_count: 1": "accept_count: x", "users: 3": "users: y"})
     assert len(refusal(effective, text=text)) == 2
 

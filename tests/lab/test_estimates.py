@@ -131,7 +131,7 @@ def checked(overflows: int, failed: int | Unknown, connect_timeout_ms: int = 30_
     return "\n".join(estimates.check_lines(check)), estimates.exit_code(check)
 
 
-def test_a_run_whose_overflows_are_all_of_failed_dials_is_told_so() -> None:
+def test_a_run_whose_overflows_are_all_of_failed_dials_is_reported_as_such() -> None:
     text, code = checked(500, 100)
     assert text.endswith(
         "  100 dials failed at the connect time-out\n  within the bounds\n  every overflow was of one of them"
@@ -139,7 +139,7 @@ def test_a_run_whose_overflows_are_all_of_failed_dials_is_told_so() -> None:
     assert code == ExitCode.REPRODUCED
 
 
-def test_what_failed_dials_leave_over_is_told() -> None:
+def test_what_failed_dials_leave_over_is_reported() -> None:
     text, code = checked(10_060, 1_705)
     assert "  1,535 overflows beyond theirs" in text
     assert code == ExitCode.REPRODUCED
@@ -153,18 +153,18 @@ def told(**more: Any) -> str:  # noqa: ANN401 # any field of a Check
     return " ".join(text)
 
 
-def test_whose_counter_it_is_is_told() -> None:
+def test_the_server_whose_counter_it_is_is_named() -> None:
     assert told(servers=("nginx",)).startswith("0 overflows counted by the kernel of nginx: at most 0 connections")
     several = told(servers=("backend-1", "backend-2", "backend-3"))
     assert several.startswith("0 overflows counted by the kernel of backend-1, backend-2 and backend-3: at most")
 
 
-def test_overflows_of_another_server_are_told_with_their_number() -> None:
+def test_overflows_of_another_server_are_reported_with_their_number() -> None:
     text = told(servers=("nginx",), elsewhere={"backend-1": 20, "backend-2": 1})
     assert "Not in this estimate: 20 overflows at backend-1 and 1 overflow at backend-2, of connections that" in text
 
 
-def test_a_full_syn_queue_is_told_by_its_own_counter() -> None:
+def test_a_full_syn_queue_is_recognised_by_its_own_counter() -> None:
     text = told(servers=("backend-1",), syn_queue_drops=20)
     assert "No SYN met a full accept queue. The SYN queue there was full for 20 SYNs (TcpExt.TCPReqQFullDrop)" in text
     assert "SYN queue" not in told(servers=("backend-1",))
@@ -176,7 +176,7 @@ def test_a_program_gets_whose_counter_it_is_and_what_is_not_in_it() -> None:
     assert found["overflows_elsewhere"] == {"backend-1": 20}
 
 
-def test_a_run_outside_the_bounds_is_told() -> None:
+def test_a_run_outside_the_bounds_is_reported() -> None:
     text, code = checked(500, 101)
     assert text.endswith("more than the bounds allow")
     assert code == ExitCode.NOT_REPRODUCED

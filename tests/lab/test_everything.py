@@ -121,7 +121,7 @@ def test_a_fault_of_the_analysis_is_one_scenario_s(catalogue: list[Effective], m
 
 
 @pytest.mark.parametrize("interruption", [Interruption("the run was aborted: interrupted"), KeyboardInterrupt()])
-def test_an_interruption_ends_it_and_what_was_run_is_told(
+def test_an_interruption_ends_it_and_what_was_run_is_reported(
     catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch, interruption: BaseException
 ) -> None:
     ended = run_all(catalogue, monkeypatch, {"one": held, "two": lambda _: interruption})

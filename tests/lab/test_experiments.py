@@ -188,7 +188,7 @@ def test_an_interruption_loses_nothing_and_the_command_goes_on(record: Path, mon
     assert runs.ran == ["one", "two", "two", "one", "two"]
 
 
-def test_a_run_without_a_verdict_is_told_and_not_recorded(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_a_verdict_is_reported_and_not_recorded(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scenarios = two(record)
     Runs(monkeypatch, scenarios, LabError("no engine answers"))
     found = recorded(scenarios, 1, "one", "two")
@@ -379,7 +379,7 @@ def test_a_figure_that_came_later_is_not_recorded_yet(effective: Make) -> None:
     assert rows(one, line(one, here={"client.requests.ok": None, "load.users": 3}))[3] == "served: unknown<br>all: 3"
 
 
-def test_lines_of_an_earlier_version_do_not_count_and_are_told(effective: Make) -> None:
+def test_lines_of_an_earlier_version_do_not_count_and_are_reported(effective: Make) -> None:
     old = [
         line(effective(), number, content="0" * 16, verdict=verdict) for number, verdict in enumerate(get_args(Verdict))
     ]

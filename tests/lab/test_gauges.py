@@ -89,7 +89,7 @@ def test_without_a_terminal_there_is_one_plain_line(
     )
 
 
-def test_one_user_with_one_request_is_told_as_one(
+def test_one_user_with_one_request_is_shown_as_one(
     effective: Make, places: Places, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(places.role("k6-1", "live.jsonl"), second(1, 1) | {"vus": 1, "dropped_iterations": 1})
@@ -150,7 +150,7 @@ def test_a_history_keeps_levels_sums_and_gaps() -> None:
     assert bars([0, None, 0.001, 4, 8, 99], 8) == "▁ ▂▅██"
 
 
-def test_failures_are_told_by_kind_a_row_for_each(effective: Make, places: Places) -> None:
+def test_failures_are_shown_by_kind_a_row_for_each(effective: Make, places: Places) -> None:
     line = second(200, 141) | {"errors": {"1502": 138, "1211": 2, "1220": 1, "1999": 1}, "dropped_iterations": 7}
     write(places.role("k6-1", "live.jsonl"), at(0, line))
     console = Console(force_terminal=True, width=100, record=True, file=io.StringIO())

@@ -27,5 +27,5 @@ PROBLEMS = [
         ("nth() asked for value 9 of a list of 3", "nth() asked for value 9 of a list of 3"),
     ],
 )
-def test_what_is_told_as_evidence_is_named_elsewhere(why: str, short: str) -> None:
+def test_what_is_reported_as_evidence_is_named_elsewhere(why: str, short: str) -> None:
     assert Lacks(PROBLEMS).short(why) == short

@@ -68,7 +68,7 @@ def test_the_unexplained_come_first_then_the_causes_then_what_does_not_agree(tmp
     ]
 
 
-def test_what_lacks_the_same_is_told_once(tmp_path: Path) -> None:
+def test_what_lacks_the_same_is_reported_once(tmp_path: Path) -> None:
     ledger = make_ledger()
     why = "sampler/backend-1: lost; sampler/backend-1: lost"
     ledger["hops"][0]["identities"] = [identity(name, 5, None, why=why) for name in ("opened", "accepted")]

@@ -100,7 +100,7 @@ def test_a_number_is_read_as_people_write_it(text: str, unit: str, value: float)
 
 
 @pytest.mark.parametrize(("text", "unit"), [("many", ""), ("5s", ""), ("1,00", ""), ("5 %", "ms"), ("--", "ms")])
-def test_what_is_no_number_is_told_what_would_be(text: str, unit: str) -> None:
+def test_what_is_no_number_gets_an_example(text: str, unit: str) -> None:
     with pytest.raises(ValueError, match=r"write one, such as|a number is asked for"):
         ask.read_number(text, unit)
 
@@ -219,7 +219,7 @@ def test_without_an_answer_the_end_of_a_series_says_nothing(capsys: pytest.Captu
     assert capsys.readouterr().out == ""
 
 
-def test_what_the_lab_does_to_servers_is_told_beforehand(effective: Make, typed: Callable[..., Console]) -> None:
+def test_what_the_lab_does_to_servers_is_reported_beforehand(effective: Make, typed: Callable[..., Console]) -> None:
     actions = "actions: [{at: 1s, do: pause, instance: backend-1, for: 2s}]\npredictions:"
     console = typed("3")
     ask.before(console, effective("load.handler_delay=5s", text=MINIMAL.replace("predictions:", actions)), None)

@@ -154,7 +154,7 @@ def test_what_stands_in_the_lock_file_is_neither_read_nor_changed(file: Path) ->
         (Path.mkdir, "is no regular file"),
     ],
 )
-def test_what_is_no_file_in_its_place_is_told(file: Path, make: Callable[[Path], None], why: str) -> None:
+def test_what_is_no_file_in_its_place_is_reported(file: Path, make: Callable[[Path], None], why: str) -> None:
     make(file)
     assert why in refusal(file)
     assert "way on: " in refusal(file)

@@ -47,7 +47,7 @@ def test_what_could_be_read_in_two_ways_is_no_number(text: str) -> None:
     assert override.value == text
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_that_is_wrong_is_reported_at_once() -> None:
     with pytest.raises(BadInput) as refused:
         parse_overrides(["backend.acceptcount=1", "load.users", "=3"])
     assert [str(problem) for problem in refused.value.problems] == [

@@ -77,7 +77,7 @@ def test_a_role_is_called_as_its_folder(tmp_path: Path) -> None:
         ({"([0-9]+)": "([0-9]+"}, "14: knobs.backlog.read_back.line: 'backlog ([0-9]+' is no regular expression"),
     ],
 )
-def test_a_fault_is_told_with_its_line(tmp_path: Path, replacements: dict[str, str], message: str) -> None:
+def test_a_fault_is_reported_with_its_line(tmp_path: Path, replacements: dict[str, str], message: str) -> None:
     file = declared(tmp_path, yaml_with(DECLARED, replacements))
     with pytest.raises(BadInput, match=re.escape(f"relay/role.yaml:{message}")):
         read(file)

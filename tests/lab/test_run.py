@@ -111,7 +111,7 @@ def test_results_that_cannot_be_written_are_an_error_of_the_machine(
         start()
 
 
-def test_what_cannot_be_removed_after_a_run_is_told_and_noted_for_the_next(
+def test_what_cannot_be_removed_after_a_run_is_reported_and_noted_for_the_next(
     start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker
 ) -> None:
     fake_docker.says("compose * up *", stderr="broken", exit_code=1)
@@ -148,7 +148,7 @@ def test_an_analysis_that_fails_hides_not_why_the_run_broke_off(
         start()
 
 
-def test_a_run_that_was_killed_is_told_so_by_the_next(
+def test_a_run_that_was_killed_is_reported_by_the_next(
     start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_docker.says("compose * up *", stderr="broken", exit_code=1)
@@ -292,7 +292,7 @@ def test_an_interruption_before_the_first_place_of_a_series_needs_no_traceback(
         run_plan(plan, Compose(), ["connlab"], Console(stderr=True), new=False)
 
 
-def test_a_run_that_was_killed_as_it_was_opened_is_told_so_by_the_next(
+def test_a_run_that_was_killed_as_it_was_opened_is_reported_by_the_next(
     start: Callable[..., Path], elsewhere: Path, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_docker.says("compose * up *", stderr="broken", exit_code=1)

@@ -56,7 +56,7 @@ def test_a_right_hint_saves_the_bisection() -> None:
     assert list(seen) == [300, 299]
 
 
-def test_a_range_without_a_border_is_told() -> None:
+def test_a_range_without_a_border_is_reported() -> None:
     everywhere, _ = search(Range(1, 9, 1, 2), lambda _: "true")
     nowhere, _ = search(Range(1, 9, 1, 2), lambda _: "false")
     assert (everywhere.outcome, nowhere.outcome) == ("holds-everywhere", "holds-nowhere")

@@ -210,7 +210,7 @@ def test_bad_input_is_refused_with_its_place_and_a_way_on(tmp_path: Path, axes: 
     assert message in "\n".join(refusals(tmp_path, axes=axes, more=more))
 
 
-def test_what_is_wrong_with_many_cells_is_told_once(tmp_path: Path) -> None:
+def test_what_is_wrong_with_many_cells_is_reported_once(tmp_path: Path) -> None:
     assert len(refusals(tmp_path, axes="  backend.accept_count: [0, 1]\n  load.users: [1, 2, 3]\n")) == 1
 
 

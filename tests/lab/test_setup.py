@@ -192,7 +192,7 @@ def test_a_killed_installation_loses_nothing_that_a_failed_one_would_keep(tree: 
 
 
 @pytest.mark.parametrize(("number", "newer"), [("11", 1), ("12", 1), ("13", 0), ("13.1", 0), ("14", 0), ("", 0)])
-def test_a_debian_of_trixie_or_newer_is_told_by_its_number(number: str, newer: int) -> None:
+def test_a_debian_of_trixie_or_newer_is_recognised_by_its_number(number: str, newer: int) -> None:
     command = ["bash", "-c", f"source {paths.SETUP}/lib.sh; is_trixie_or_newer '{number}'"]
     assert subprocess.run(command, check=False).returncode == newer
 

@@ -37,7 +37,7 @@ def test_routes_and_networks_are_passed_by(routes: Path, fake_docker: InMemoryDo
     assert subnets.free() == IPv4Network("198.18.3.0/24")
 
 
-def test_where_none_is_free_the_way_on_is_told(routes: Path, fake_docker: InMemoryDocker) -> None:
+def test_where_none_is_free_the_way_on_is_reported(routes: Path, fake_docker: InMemoryDocker) -> None:
     assert routes.is_file()
     fake_docker.says("network ls *", "one\n")
     fake_docker.says("network inspect *", '[{"Subnet":"198.0.0.0/8"}]\n')

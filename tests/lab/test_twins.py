@@ -101,7 +101,7 @@ def test_a_healthy_scenario_is_its_own_twin(effective: Make) -> None:
     assert cell(effective(), ([], [])) == ""
 
 
-def test_the_twin_of_another_scenario_is_told_by_the_runs_of_that_one(effective: Make) -> None:
+def test_the_twin_of_another_scenario_is_judged_by_the_runs_of_that_one(effective: Make) -> None:
     one = effective(text=with_twin("scenario: another"))
     other = replace(effective(text=with_twin("arm: keep-alive", "clean: [served]", arms=True)), slug="another")
     taken = [line(one, 1, false=["served"]), line(other, 2), line(other, 3, unknown=["keep-alive/served"])]

@@ -28,7 +28,7 @@ def folder(elsewhere: Path, derived_run: Callable[[Path], Path]) -> Path:
     return found
 
 
-def test_an_arm_is_told_with_the_newest_runs_of_the_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_arm_is_reported_with_the_newest_runs_of_the_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places = (("many", 1, "complete"), ("few", 1, "complete"), ("none", 1, "aborted"), ("many", 2, "complete"))
     runs = [
         Run.model_validate({"cell": cell, "repetition": number, "status": status, "run": f"queue/{cell}-r{number}"})
@@ -48,7 +48,7 @@ def test_a_run_without_its_series_is_still_told_with_its_arm(folder: Path) -> No
 
 
 @pytest.mark.parametrize("series", [None, "20251121T072600Z-matrix-grid"])
-def test_what_is_no_arm_is_told_by_its_name_alone(folder: Path, series: str | None) -> None:
+def test_what_is_no_arm_is_reported_by_its_name_alone(folder: Path, series: str | None) -> None:
     content = json.loads((folder / "manifest.json").read_bytes()) | {"series": series}
     (folder / "manifest.json").write_text(json.dumps(content))
     assert list(which_run.lines(folder)) == [f"queue/{RUN}"]
