@@ -157,7 +157,7 @@ def test_a_check_says_a_line_for_each_part_and_ends_with_the_output_of_those_tha
 
 @pytest.fixture
 def checked(command_line: CommandLine) -> Callable[[], list[str]]:
-    """Check two parts, of which one has a container; what is returned are the names of those that were run."""
+    """Check two parts, one with a container, and return the names of those that were run."""
     parts = [
         Part("one", "", "", check="true", reads=("one", "ignored"), image="tools"),
         Part("all", "", "", check="! grep -r bad one", reads=(".",)),
