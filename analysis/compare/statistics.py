@@ -137,7 +137,9 @@ def _intervals(groups: tuple[Floats, ...], quantiles: Floats) -> list[Interval]:
     for start in range(0, len(quantiles), rows):
         batch = slice(start, start + rows)
         # Whole numbers are summed up before they are divided: equal means are then equal to the last bit.
-        means = [group[batch] @ each.T / group.shape[1] for group, each in zip(groups, taken, strict=True)]
+        # Not by BLAS: its threads wait busily, and its sums differ by machine.
+        sums = [np.einsum("rn,nw->rw", group[batch], each) for group, each in zip(groups, taken, strict=True)]
+        means = [sum_ / group.shape[1] for sum_, group in zip(sums, groups, strict=True)]
         found += _ends(means[0] if len(means) == 1 else means[1] - means[0], times, quantiles[batch])
     return found
 
@@ -150,12 +152,12 @@ def _ways(sizes: tuple[int, ...]) -> tuple[tuple[Floats, ...], Integers]:
     does not depend on what else is compared.
 
     Returns:
-        How often each way takes each run, one way to a row, for each group; and how many resamples each way stands for.
+        How often each way takes each run, one way to a column, for each group; and how many resamples take that way.
     """
     rng = np.random.default_rng(SEED)
     counts = [_counts(rng.integers(0, n, (RESAMPLES, n))) for n in sizes]
     ways, times = np.unique(np.concatenate(counts, axis=1), axis=0, return_counts=True)
-    return tuple(np.split(ways.astype(np.float64), np.cumsum(sizes)[:-1], axis=1)), times
+    return tuple(np.split(ways.T.astype(np.float64, order="C"), np.cumsum(sizes)[:-1])), times
 
 
 def _counts(drawn: Integers) -> Integers:
