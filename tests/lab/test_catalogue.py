@@ -64,7 +64,7 @@ def test_each_knob_is_read_by_its_program(group: str) -> None:
     read = {
         name.upper()
         for names in re.findall(
-            r"CONNLAB_(\w+)|\b(\w+)(?:: (?:count|duration|flag|segments|word))?,$", text, re.MULTILINE
+            r"CONNLAB_(\w+)|\b(\w+)(?:: (?:count|duration|flag|segments|word)\b|,$)", text, re.MULTILINE
         )
         for name in names
     }
