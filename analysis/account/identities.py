@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from analysis.evidence.manifest import PROXIES
 from analysis.expressions import parse
 from analysis.expressions.values import Number, Unknown, is_number, merge, unknown
 from analysis.health import Evidence
@@ -110,7 +109,7 @@ def of_hop(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
         yield from _of_proxy(manifest, hop.client, hop.server)
     path = manifest.path
     yield from _of_kernels(hop, path[hop.number + 1] if hop.number + 1 < len(path) else None)
-    if hop.client == "k6" and hop.server in PROXIES:
+    if hop.client == "k6" and manifest.kind_of(hop.server) == "proxy":
         yield from _of_answers(hop.server)
     # Each instance once: as a server, and the client at the path's beginning.
     roles = (hop.client, hop.server) if hop.client == "k6" else (hop.server,)
@@ -201,8 +200,9 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
         f"access.{client}.tries.connect_failed",
         f"flows.{server}.refused + access.{client}.errors.99",
     )
-    keepalive = manifest.knobs.get("nginx.upstream_keepalive")
-    if keepalive is not None and keepalive.value == 0:
+    role = manifest.roles.get(client)
+    pool = manifest.knobs.get(role.knob(role.limits.pool)) if role and role.limits.pool else None
+    if pool is not None and pool.value == 0:
         yield Identity(
             "tries-connected",
             "Each try that was connected has a connection of its own; one that was given up because the client went"

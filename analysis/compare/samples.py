@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from analysis.compare import statistics
 from analysis.compare.groups import Group
 from analysis.compare.runs import RunRecord
 from analysis.compare.statistics import Interval
-from analysis.evidence.manifest import PROXIES
 from analysis.expressions.values import Number
 
 Values: TypeAlias = tuple[Number, ...]
@@ -21,13 +21,8 @@ Pair: TypeAlias = tuple[Values, Values]
 
 # Figures that a run has only where something occurred → the figure that says that it was looked for.
 _ZERO_IF_ABSENT = (
-    ("client.requests.error.", "client.requests.total"),
-    ("client.requests.status.", "client.requests.total"),
-    *(
-        (f"access.{proxy}.{family}.", f"access.{proxy}.requests")
-        for proxy in PROXIES
-        for family in ("status", "errors")
-    ),
+    (re.compile(r"client\.requests\.(error|status)\."), "client.requests.total"),
+    (re.compile(r"access\.(?P<proxy>\w+)\.(status|errors)\."), "access.{proxy}.requests"),
 )
 
 
@@ -59,7 +54,8 @@ def values(runs: Iterable[RunRecord], name: str) -> Values:
 def _number(run: RunRecord, name: str) -> Number | None:
     if name not in run.figures:
         for family, looked_for in _ZERO_IF_ABSENT:
-            if name.startswith(family) and run.number(looked_for) is not None:
+            of_family = family.match(name)
+            if of_family and run.number(looked_for.format(**of_family.groupdict())) is not None:
                 return 0
     return run.number(name)
 

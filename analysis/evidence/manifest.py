@@ -10,16 +10,16 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from analysis.evidence import roles
+from analysis.evidence.roles import Role
 
 FILE = "manifest.json"
 SCHEMA = "connlab.manifest/1"
 
 # Every server of the lab takes its traffic here; management ports are apart.
 TRAFFIC_PORT = 8080
-
-# Roles that stand between the client and the backends; a path has one at most.
-PROXIES = ("nginx", "gateway")
 
 Scalar = bool | int | float | str
 # An instance's name is the name of its folder below raw/.
@@ -111,6 +111,7 @@ class Manifest(_Part):
     reason: str | None = None
     host: Host = Host()
     path: list[str] = []
+    roles: dict[str, Role] = {}
     instances: dict[str, list[Instance]] = {}
     addresses: dict[str, list[str]] = {}
     knobs: dict[str, Knob] = {}
@@ -124,14 +125,31 @@ class Manifest(_Part):
     predictions: list[Prediction] = []
     published: Published | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_an_earlier_version(cls, content: Any) -> Any:  # noqa: ANN401  JSON
+        if isinstance(content, dict) and "roles" not in content and isinstance(content.get("path"), list):
+            return content | {"roles": roles.earlier(map(str, content["path"]))}
+        return content
+
     def of_role(self, role: str) -> list[str]:
         """The instances of a role, none if it takes no part."""
         return self.instances.get(role, [])
 
+    def kind_of(self, role: str) -> str | None:
+        """Client, proxy or server; None for a role that nothing declares."""
+        return self.roles[role].kind if role in self.roles else None
+
     @property
     def proxies(self) -> list[str]:
         """The instances of the proxy, none on a direct path."""
-        return [instance for role in PROXIES for instance in self.of_role(role)]
+        return [
+            instance for name, role in self.roles.items() if role.kind == "proxy" for instance in self.of_role(name)
+        ]
+
+    def scraped(self, page: str) -> list[str]:
+        """The instances of which the collector reads a page."""
+        return [instance for name, role in self.roles.items() if page in role.scrape for instance in self.of_role(name)]
 
     def ends_of(self, instance: str) -> list[Action]:
         """The restarts and stops of a server that were begun."""

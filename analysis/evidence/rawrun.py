@@ -53,13 +53,13 @@ class RawRun:
     @cached_property
     def tomcat(self) -> dict[str, Scrape]:
         """What was scraped from each backend's connector."""
-        backends = self.manifest.of_role("backend")
+        backends = self.manifest.scraped("tomcat")
         return {instance: scrapes.read(self.places.collector(instance, "tomcat.jsonl")) for instance in backends}
 
     @cached_property
     def stub_status(self) -> dict[str, Scrape]:
         """What was scraped from each nginx."""
-        proxies = self.manifest.of_role("nginx")
+        proxies = self.manifest.scraped("stub_status")
         return {
             instance: scrapes.read(self.places.collector(instance, "stub_status.jsonl"), body=str)
             for instance in proxies
@@ -68,7 +68,7 @@ class RawRun:
     @cached_property
     def gateway(self) -> dict[str, Scrape]:
         """What was scraped from the gateway."""
-        gateways = self.manifest.of_role("gateway")
+        gateways = self.manifest.scraped("gateway")
         return {instance: scrapes.read(self.places.collector(instance, "gateway.jsonl")) for instance in gateways}
 
     @cached_property

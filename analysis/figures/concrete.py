@@ -24,7 +24,7 @@ def names(run: Run) -> Iterator[str]:
     """
     manifest = run.raw.manifest
     counters = frozenset(name for samples in run.raw.samples.values() for name in samples.counters)
-    scope = Scope(manifest.path, {name: knob.value for name, knob in manifest.knobs.items()}, counters)
+    scope = Scope(manifest.roles, {name: knob.value for name, knob in manifest.knobs.items()}, counters)
     for figure in scope.figures():
         choices = [_choices(run, scope, figure, parameter) for parameter in figure.parameters]
         for values in product(*choices):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from analysis.account.causes import UNEXPLAINED
-from analysis.evidence.manifest import PROXIES
 from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
 from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run
@@ -65,7 +64,7 @@ def spoilt_evidence(run: Run, joined: Joined) -> Unknown | None:
             run.resting_on(observers, {Evidence.PACKETS: "capture"}, lambda _: True),
             run.resting_on(servers, _OF_SERVERS, lambda _: True),
         ]
-        if hop.server in PROXIES:
+        if run.raw.manifest.kind_of(hop.server) == "proxy":
             logs = {Evidence.ACCESS: "access", Evidence.ERRORS: "errors"}
             found.append(run.resting_on(servers, logs, lambda _: True))
         missing += [each for each in found if isinstance(each, Unknown)]

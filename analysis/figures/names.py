@@ -8,24 +8,20 @@ from difflib import get_close_matches
 from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from analysis.account.causes import CAUSES
 from analysis.evidence.client_files import ERROR_KINDS
-from analysis.evidence.manifest import PROXIES
 from analysis.expressions.values import Kind
 from analysis.figures import catalogue, identities, kernel, observed
 from analysis.figures.statistics import STATISTICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from analysis.figures.catalogue import Figure
 
 FIGURES: tuple[Figure, ...] = (*observed.MEASURED, *identities.FIGURES, *observed.MODELLED)
-
-# Roles that can have several instances → the knob that says how many; the others have one, of the role's own name.
-_INSTANCES_KNOBS = {"k6": "load.instances", "backend": "backend.instances"}
 
 # Values of /proc/net/snmp that are settings or levels: a difference over the window would mean nothing.
 _NO_COUNTERS = frozenset({
@@ -53,17 +49,31 @@ class UnknownFigure(ValueError):
         self.nearest = nearest
 
 
+class Role(Protocol):
+    """What names need of a role's declaration."""
+
+    @property
+    def kind(self) -> str:
+        """Client, proxy or server."""
+
+    def counting(self, what: Literal["instances", "addresses"]) -> str | None:
+        """The knob that counts its instances; None where it has one, of the role's own name."""
+
+    def knob(self, name: str) -> str:
+        """The full name of one of its knobs."""
+
+
 @dataclass(frozen=True)
 class Scope:
     """What names can refer to in a run.
 
     Attributes:
-        path: its roles, from the client to the backend.
+        path: its roles with their declarations, from the client to the backend.
         knobs: its knobs, by name, with their values.
         counters: the kernel's counters; empty if they are not known, which lets any pass.
     """
 
-    path: Sequence[str]
+    path: Mapping[str, Role]
     knobs: Mapping[str, object]
     counters: frozenset[str]
 
@@ -72,8 +82,12 @@ class Scope:
         return [name for role in self.path for name in (role, *self._instances(role))]
 
     def _instances(self, role: str) -> list[str]:
-        count = self.knobs.get(_INSTANCES_KNOBS.get(role, ""))
+        knob = self.path[role].counting("instances")
+        count = None if knob is None else self.knobs.get(self.path[role].knob(knob))
         return [f"{role}_{number}" for number in range(1, count + 1)] if isinstance(count, int) else []
+
+    def _of_kinds(self, *kinds: str) -> list[str]:
+        return [name for name, role in self.path.items() if role.kind in kinds]
 
     def has(self, name: str) -> bool:
         """Whether a name can be used."""
@@ -115,9 +129,9 @@ class Scope:
         roles = self.roles()
         choices = {
             "role": roles,
-            "backend": [role for role in roles if role.split("_")[0] == "backend"],
-            "server": [role for role in roles if role.split("_")[0] != "k6"],
-            "proxy": [role for role in self.path if role in PROXIES],
+            "backend": [name for role in self._of_kinds("server") for name in (role, *self._instances(role))],
+            "server": [name for role in self._of_kinds("proxy", "server") for name in (role, *self._instances(role))],
+            "proxy": self._of_kinds("proxy"),
             "cause": [cause.figure for cause in CAUSES],
             "Counter": sorted(self.counters - _NO_COUNTERS),
             "state": sorted(kernel.STATES),
@@ -147,18 +161,18 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
     return by_lower_case[near[0]] if near else None
 
 
-def check_name(name: str, path: Sequence[str], knobs: Mapping[str, object]) -> None:
+def check_name(name: str, path: Mapping[str, Role], knobs: Mapping[str, object]) -> None:
     """Raise UnknownFigure unless a prediction of a run can use a name.
 
     Args:
         name: the name of a figure or of a knob.
-        path: the run's roles, from the client to the backend.
+        path: the run's roles with their declarations, from the client to the backend.
         knobs: its knobs, by name, with their values.
     """
     scope(path, knobs).kind_of(name)
 
 
-def scope(path: Sequence[str], knobs: Mapping[str, object]) -> Scope:
+def scope(path: Mapping[str, Role], knobs: Mapping[str, object]) -> Scope:
     """The names of a run on this machine, whose kernel says which counters there are."""
     return Scope(path, knobs, kernel_counters())
 

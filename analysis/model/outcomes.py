@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 # The simulation's time grows with the users; beyond this the analysis would wait seconds for it.
 _USERS_MAX = 20_000
 
-# How long a proxy tries to connect to a backend.
-_PROXY_TIMEOUTS = {"nginx": "nginx.proxy_connect_timeout", "gateway": "gateway.dial_timeout"}
-
 _SYN_RETRIES = "net.ipv4.tcp_syn_retries"
 _LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_linear_timeouts"
 _TIMEOUT_MAX = "net.ipv4.tcp_rto_max_ms"
@@ -33,12 +30,14 @@ def syns_of_failed_dial(settings: Settings) -> tuple[Syn, ...]:
 
 def syns_of_failed_try(settings: Settings) -> tuple[Syn, ...]:
     """The SYNs of a proxy's try that nothing answers, until its connect time-out."""
-    role, knob = next(
-        ((role, knob) for role, knob in _PROXY_TIMEOUTS.items() if role in settings.manifest.path), (None, None)
+    name, role = next(
+        ((name, role) for name, role in settings.manifest.roles.items() if role.kind == "proxy"), (None, None)
     )
-    if role is None or knob is None:
+    if name is None or role is None:
         raise UndefinedError("there is no proxy on the path")
-    return _certain_before(_ladder_of_role(settings, role), settings, knob)
+    if role.limits.connect_timeout is None:
+        raise UndefinedError(f"nothing declares how long {name} tries to connect")
+    return _certain_before(_ladder_of_role(settings, name), settings, role.knob(role.limits.connect_timeout))
 
 
 def syn_ladder(settings: Settings) -> tuple[Syn, ...]:

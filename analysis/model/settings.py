@@ -25,12 +25,39 @@ class Action(Protocol):
         """Its name."""
 
 
+class Limits(Protocol):
+    """Which knobs bound what a program holds, by their names within the role."""
+
+    @property
+    def connect_timeout(self) -> str | None:
+        """How long it tries to connect."""
+
+
+class Role(Protocol):
+    """What the model needs of a role's declaration."""
+
+    @property
+    def kind(self) -> str:
+        """Client, proxy or server."""
+
+    @property
+    def limits(self) -> Limits:
+        """What bounds it."""
+
+    def knob(self, name: str) -> str:
+        """The full name of one of its knobs."""
+
+
 class Manifest(Protocol):
     """What the model needs of a run's manifest."""
 
     @property
     def path(self) -> Sequence[str]:
         """The roles, from the client to the last server."""
+
+    @property
+    def roles(self) -> Mapping[str, Role]:
+        """The declarations of these roles."""
 
     @property
     def knobs(self) -> Mapping[str, Knob]:

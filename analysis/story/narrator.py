@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from analysis.evidence.manifest import PROXIES
 from analysis.story import actions, at_client, at_proxy, at_server, server_gauges, views, wire
 from analysis.story.parts import Account
 from analysis.story.phrases import shown
@@ -170,7 +169,7 @@ class Narrator:
         for carrier in carriers:
             if not carrier.packets:
                 yield f"its packets: {self._file(carrier)} has nothing of that time on its connection"
-        proxy = next((role for role in self.raw.manifest.path if role in PROXIES), None)
+        proxy = next((name for name, role in self.raw.manifest.roles.items() if role.kind == "proxy"), None)
         if proxy is None:
             return
         if story.line is None and case["remote"] is not None:

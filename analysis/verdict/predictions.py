@@ -11,9 +11,10 @@ from analysis.expressions.values import Kind, Number, Unknown, Value, is_number,
 from analysis.health import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from analysis.figures import Run, Scope
+    from analysis.figures.names import Role
 
 Status = Literal["true", "false", "unknown"]
 
@@ -37,12 +38,12 @@ class Judgement:
     why: str | None
 
 
-def check(text: str, path: Sequence[str], knobs: Mapping[str, object], wanted: Kind = Kind.TRUTH) -> Expression:
+def check(text: str, path: Mapping[str, Role], knobs: Mapping[str, object], wanted: Kind = Kind.TRUTH) -> Expression:
     """Return the expression of a prediction, if a run can decide it; raise ExpressionError with the column if not.
 
     Args:
         text: the expression.
-        path: the run's roles, from the client to the backend.
+        path: the run's roles with their declarations, from the client to the backend.
         knobs: its knobs, by name, with their values; durations in ms.
         wanted: a number instead, for an expression that predicts nothing.
     """
@@ -92,7 +93,7 @@ def _evaluate(run: Run, text: str, wanted: Kind) -> tuple[Value, dict[str, Value
     try:
         expression = parse(text)
         # Another machine's kernel may have other counters than this one's: what is not there is unknown by itself.
-        _check_names(expression, figures.Scope(manifest.path, knobs, frozenset()), wanted)
+        _check_names(expression, figures.Scope(manifest.roles, knobs, frozenset()), wanted)
     except ExpressionError as error:
         return unknown(f"the expression is wrong: {error}"), {}
     measured = {name: figures.value(run, name) for name in expression.names}

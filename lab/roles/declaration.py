@@ -69,6 +69,9 @@ class Knob(_Part, ABC):
         Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] | None,
         Field(description="The environment variable that carries it; CONNLAB_<NAME>"),
     ] = None
+    shown: Annotated[Text | None, Field(description="Its words beside the role in a report's path; it is left out")] = (
+        None
+    )
     counts: Annotated[
         Literal["instances", "addresses"] | None,
         Field(description="What of the topology it counts: the lab reads it, and the program does not"),
@@ -206,6 +209,10 @@ class Limits(_Part):
 
     backlog: Annotated[KnobName | None, Field(description="The backlog that it asks of listen(2)")] = None
     connections: Annotated[KnobName | None, Field(description="The connections that it takes at once")] = None
+    connect_timeout: Annotated[KnobName | None, Field(description="How long it tries to connect")] = None
+    pool: Annotated[
+        KnobName | None, Field(description="The idle connections to servers that it keeps; 0 if it keeps none")
+    ] = None
     process_connections: Annotated[
         KnobName | None, Field(description="The connections of one of its processes, to clients and servers together")
     ] = None
@@ -279,6 +286,13 @@ def read(file: Path) -> Role:
     except ValidationError as error:
         raise BadInput([_problem(finding, parsed) for finding in error.errors()]) from None
     return role.model_copy(update={"group": role.group or file.parent.name})
+
+
+def content(name: str) -> dict[str, Any]:
+    """Give the declaration of one of the lab's roles as a manifest has it: as it is written, with its group."""
+    file = paths.ROOT / name / FILE
+    written: Any = document.parse(file.read_bytes(), paths.shown(file)).content
+    return {**written, "group": ROLES[name].group}
 
 
 def _problem(finding: Any, parsed: Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -159,6 +159,9 @@ class Manifest(_Part):
     images: dict[str, str] = {}
     host: Host
     path: list[str]
+    roles: Annotated[
+        dict[str, dict[str, Any]], Field(description="The declaration of each role on the path; see role.schema.json")
+    ] = {}
     instances: dict[str, list[str]]
     addresses: dict[str, list[str]] = {}
     knobs: dict[str, KnobRecord]

@@ -14,6 +14,7 @@ from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine.protocol import Engine
 from lab.errors import LabError
+from lab.roles.declaration import content
 from lab.run import facts, manifest, rawfolders
 from lab.run.lock import Lock
 from lab.run.manifest import Guess, Manifest, Status, actions_of, instances_of, knob_records, utc_now
@@ -116,6 +117,7 @@ def open_session(
         lab=version,
         host=host,
         path=list(scenario.path),
+        roles={name: content(name) for name in scenario.path},
         instances=instances_of(topology),
         knobs=knob_records(effective, {knob.name: knob.default for knob in CATALOGUE.values()}),
         actions=actions_of(scenario.actions),

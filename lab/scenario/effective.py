@@ -16,7 +16,7 @@ from lab.reading import document
 from lab.reading.document import Document, Location
 from lab.reading.findings import siblings
 from lab.reading.nearest import did_you_mean
-from lab.roles.declaration import ROLES
+from lab.roles.declaration import ROLES, Role
 from lab.scenario import messages, presets
 from lab.scenario.catalogue import flat
 from lab.scenario.fields import Claim, Published, Scenario
@@ -96,6 +96,11 @@ class Effective:
     def published(self) -> Published | None:
         """The figures to set beside a published result in one run; series of arms and matrices have their own."""
         return None if self.scenario.arms or self.variant is not AS_WRITTEN else self.scenario.published
+
+    @property
+    def roles(self) -> dict[str, Role]:
+        """The roles on the path with their declarations."""
+        return {name: ROLES[name] for name in self.scenario.path}
 
     def number(self, knob: str) -> int:
         """Give the value of a knob that is a number."""

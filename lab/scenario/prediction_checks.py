@@ -35,13 +35,13 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
     yield from twins.problems(effective)
     for stated in effective.predictions:
         try:
-            predictions.check(stated.prediction.expression, effective.scenario.path, knobs)
+            predictions.check(stated.prediction.expression, effective.roles, knobs)
             if not parse(stated.prediction.expression).names:
                 what = f"prediction '{stated.prediction.id}' names no figure: nothing that is measured could refute it"
                 yield Problem(what, stated.where, "docs/figures.md has the figures")
         except ExpressionError as error:
             yield Problem(f"prediction '{stated.prediction.id}': {error}", stated.where)
-    check = partial(predictions.check, path=effective.scenario.path, knobs=knobs, wanted=Kind.NUMBER)
+    check = partial(predictions.check, path=effective.roles, knobs=knobs, wanted=Kind.NUMBER)
     yield from published_problems(effective, effective.published, check)
 
 

@@ -147,7 +147,7 @@ def _comparisons(base: Effective, resolved: Mapping[str, Effective]) -> Iterator
     from analysis.expressions import ExpressionError  # noqa: PLC0415
     from analysis.expressions.values import Kind  # noqa: PLC0415
 
-    scopes = {name: figures.scope(one.scenario.path, one.on_path()) for name, one in resolved.items()}
+    scopes = {name: figures.scope(one.roles, one.on_path()) for name, one in resolved.items()}
     for index, one in enumerate(base.scenario.predictions):
         if not one.compares_arms:
             continue

@@ -115,6 +115,6 @@ def _stop_rule(plan: Plan) -> Iterator[Problem]:
     for planned in plan.cells.values():
         effective = planned.effective
         try:
-            predictions.check(plan.rules.stop.when, effective.scenario.path, effective.on_path())
+            predictions.check(plan.rules.stop.when, effective.roles, effective.on_path())
         except ExpressionError as error:
             yield Problem(f"stop.when: {error}")

@@ -134,7 +134,7 @@ def _figures(matrix: Matrix, cells: Iterable[Effective], document: Document) -> 
     from analysis import figures  # noqa: PLC0415 # as in lab.predictions
     from analysis.expressions.values import Kind  # noqa: PLC0415
 
-    scopes = [figures.scope(one.scenario.path, one.on_path()) for one in cells]
+    scopes = [figures.scope(one.roles, one.on_path()) for one in cells]
     for index, name in enumerate(matrix.figures):
         where = document.where(("figures", index))
         faults = []

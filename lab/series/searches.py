@@ -197,7 +197,7 @@ def _check_expression(until: str, knob: _Knob) -> None:
 
     effective = knob.base
     try:
-        predictions.check(until, effective.scenario.path, effective.on_path())
+        predictions.check(until, effective.roles, effective.on_path())
     except ExpressionError as error:
         raise BadInput(Problem(str(error), f"--until '{until}'")) from None
 

@@ -7,6 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from analysis.compare import CompareError, arms, compare_series, series_verdict
+from analysis.evidence.roles import earlier
 from analysis.expressions import ExpressionError
 from analysis.figures import Scope
 from analysis.schema import schema
@@ -309,7 +310,7 @@ def test_a_series_without_its_runs_or_its_file_is_refused(results: Results, tmp_
         series_verdict(folder)
 
 
-SCOPE = Scope(["k6", "backend"], KNOBS, frozenset())
+SCOPE = Scope(earlier(["k6", "backend"]), KNOBS, frozenset())
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from analysis import figures
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
+from analysis.evidence.roles import earlier
 from analysis.expressions.values import Kind, Unknown, Value
 from analysis.figures import Run, Scope, UnknownFigure, check_name
 from analysis.figures.document import markdown
@@ -140,7 +141,7 @@ def why(run: RunFolder, name: str) -> str:
     ],
 )
 def test_a_figure_has_the_value_that_the_run_recorded(healthy: Run, name: str, expected: Value) -> None:
-    check_name(name, ["k6", "backend"], KNOBS)
+    check_name(name, earlier(["k6", "backend"]), KNOBS)
 
     assert figures.value(healthy, name) == expected
 
@@ -168,7 +169,7 @@ def test_a_dial_held_half_open_on_purpose_neither_failed_nor_made_a_connection(r
     ],
 )
 def test_a_proxy_has_figures_of_its_own(proxied: Run, name: str, expected: Value) -> None:
-    check_name(name, proxied.raw.manifest.path, KNOBS)
+    check_name(name, proxied.raw.manifest.roles, KNOBS)
 
     assert figures.value(proxied, name) == expected
 
@@ -396,7 +397,7 @@ def test_linear_timeouts_lengthen_the_ladder(described: RunFolder) -> None:
 
 
 SCOPE = Scope(
-    ["k6", "backend"],
+    earlier(["k6", "backend"]),
     {**KNOBS, "backend.instances": 2, "nginx.worker_processes": "auto"},
     frozenset({"TcpExt.ListenOverflows", "TcpExt.ListenDrops", "Tcp.CurrEstab"}),
 )
@@ -477,7 +478,7 @@ def test_a_wrong_name_is_refused_with_the_nearest(name: str, why: str, nearest: 
 
 
 def test_without_a_kernel_to_ask_any_counter_passes() -> None:
-    Scope(["k6", "backend"], KNOBS, frozenset()).kind_of("kernel.backend.TcpExt.AnythingAtAll")
+    Scope(earlier(["k6", "backend"]), KNOBS, frozenset()).kind_of("kernel.backend.TcpExt.AnythingAtAll")
 
 
 def test_the_kernels_counters_are_read_from_proc(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from analysis import ManifestError, Verdict, analyse, judge
+from analysis.evidence.roles import earlier
 from analysis.expressions import ExpressionError
 from analysis.schema import MODELS, schema
 from analysis.verdict import predictions
@@ -125,7 +126,7 @@ def test_a_wrong_expression_in_the_manifest_is_unknown_with_its_fault(run: RunFo
 
 
 def test_a_prediction_is_checked_whole_before_a_run() -> None:
-    path = ["k6", "backend"]
+    path = earlier(["k6", "backend"])
 
     assert predictions.check("client.requests.ok == load.users", path, KNOBS).names == (
         "client.requests.ok",
@@ -150,7 +151,7 @@ def test_a_prediction_is_checked_whole_before_a_run() -> None:
 )
 def test_a_name_with_hyphens_gets_its_spelling(text: str, message: str) -> None:
     with pytest.raises(ExpressionError) as refused:
-        predictions.check(text, ["k6", "backend"], KNOBS)
+        predictions.check(text, earlier(["k6", "backend"]), KNOBS)
     assert str(refused.value).startswith(message)
 
 

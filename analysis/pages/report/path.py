@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from analysis.evidence import roles
 from analysis.formatting import counted
 from analysis.pages.report import labels
 from analysis.pages.report.record import Record, Row
@@ -14,32 +15,6 @@ _LINE = 20
 _BAND_TOP, _BAND = 66, 64
 _THINNEST = 4
 
-# A role's limits, with the words for each.
-_LIMITS: dict[str, tuple[tuple[str, str], ...]] = {
-    "k6": (
-        ("load.users", "users"),
-        ("load.rate_per_second", "requests begun a second"),
-        ("load.connect_timeout", "connect time-out"),
-        ("load.request_timeout", "request time-out"),
-    ),
-    "nginx": (
-        ("nginx.worker_processes", "workers"),
-        ("nginx.worker_connections", "connections of each worker"),
-        ("nginx.listen_backlog", "accept queue"),
-        ("nginx.upstream_keepalive", "kept to backends"),
-    ),
-    "gateway": (
-        ("gateway.max_idle_conns", "idle connections kept"),
-        ("gateway.max_idle_conns_per_host", "of these for a backend"),
-        ("gateway.max_conns_per_host", "connections to a backend"),
-    ),
-    "backend": (
-        ("backend.max_connections", "connections at once"),
-        ("backend.accept_count", "accept queue"),
-        ("backend.threads_max", "threads"),
-        ("backend.keep_alive_timeout", "idle connections kept"),
-    ),
-}
 # Who has no port left sends nothing that a capture could count.
 _PORTLESS = {
     "k6": "client.dials.failed_address_not_available",
@@ -109,10 +84,13 @@ def _name(record: Record, role: str) -> str:
 def _limits(record: Record, role: str) -> list[str]:
     knobs = record.manifest.get("knobs", {})
     workload = record.knob("load.workload")
+    declared = roles.of_manifest(record.manifest).get(role)
+    shown = [(declared.knob(name), knob.shown) for name, knob in declared.knobs.items()] if declared else []
     return [
         f"{text}: {labels.knob_value(name, knobs[name]['value'])}"
-        for name, text in _LIMITS.get(role, ())
-        if name in knobs
+        for name, text in shown
+        if text is not None
+        and name in knobs
         and (name in _OF_SPIKES) <= (workload == "spike")
         and (name, workload) != ("load.users", "spike")
     ]
