@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from analysis import judge
+from analysis.account.attribution import BESIDE
 from analysis.account.joins import Joined
 from analysis.account.joins.cases import PROXIED
 from analysis.account.joins.connections import OF_LOST_SYNS
@@ -80,6 +81,13 @@ def test_a_table_that_is_made_empty_has_the_columns_that_its_query_gives(proxied
 
     for source in ("access", "request_links", "lost_syns", "port_shortages", "actions"):
         assert joined.rows(f"SELECT 1 FROM {source} LIMIT 1"), source  # noqa: S608  names of our own
-    made = {**AT_THE_PROXY, **OF_LOST_SYNS, "proxied": PROXIED, "port_shortages": SHORTAGES, "acted": ACTED}
+    made = {
+        **AT_THE_PROXY,
+        **OF_LOST_SYNS,
+        "proxied": PROXIED,
+        "beside": BESIDE,
+        "port_shortages": SHORTAGES,
+        "acted": ACTED,
+    }
     for table, columns in made.items():
         assert {row["column_name"]: row["column_type"] for row in joined.rows(f"DESCRIBE {table}")} == columns

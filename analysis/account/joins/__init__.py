@@ -12,6 +12,7 @@ docs/data-format.md says how each join is made.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from analysis.evidence.rawrun import RawRun
     from analysis.evidence.window import Window
     from analysis.health import Health
+
+_SOURCES = re.compile(r"\b(?:FROM|JOIN) (\w+)")
 
 __all__ = ["Hop", "Joined", "Row", "Story", "join", "story"]
 
@@ -63,7 +66,8 @@ class Joined:
 
     def execute(self, query: str, **parameters: object) -> duckdb.DuckDBPyConnection:
         """Run a query, over tables that are made first where it is the first to name them."""
-        self.need(*(name for name in list(self._later) if name in query))
+        if self._later:
+            self.need(*_SOURCES.findall(query))
         return self.database.execute(query, parameters)
 
     def rows(self, query: str, **parameters: object) -> list[Row]:
