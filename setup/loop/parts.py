@@ -27,11 +27,14 @@ class Part:
     """What mends format and lint in the work tree."""
 
 
-_PYTHON = (
+# Else each process compiles every module again, where the environment forbids Python to keep what it compiled.
+_PYTEST = "PYTHONDONTWRITEBYTECODE= .venv/bin/pytest --numprocesses auto"
+_LAB = (
     ".venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy && .venv/bin/lint-imports"
-    # Else each process compiles every module again, where the environment forbids Python to keep what it compiled.
-    " && PYTHONDONTWRITEBYTECODE= .venv/bin/pytest --numprocesses auto tests/lab tests/analysis"
+    f" && {_PYTEST} tests/lab"
 )
+_ANALYSIS = f"{_PYTEST} tests/analysis"
+_FLOWS = ".cache/bin/flows.source"
 _SHELL = "docker run --rm --volume $PWD:/repo:ro --workdir /repo connlab/node setup/check-shell.sh"
 _NGINX = "nginx/check-variants"
 _BACKEND = "setup/check.sh java backend"
@@ -43,12 +46,19 @@ _PRETTIER = "bash -ec '/repo/setup/node-modules.sh; npm run --silent format'"
 
 PARTS = (
     Part(
-        "python",
-        "lab and analysis: ruff, mypy, import-linter, pytest",
-        test=_PYTHON,
-        check=_PYTHON,
+        "analysis",
+        "what a run's files mean: pytest",
+        test=_ANALYSIS,
+        check=_ANALYSIS,
         # Which packages, and which `flows`: git ignores both.
-        reads=(".", ".venv/connlab.stamp", ".cache/bin/flows.source"),
+        reads=("analysis", "tests/analysis", "docs", "pyproject.toml", ".venv/connlab.stamp", _FLOWS),
+    ),
+    Part(
+        "python",
+        "lab, and all that is Python: ruff, mypy, import-linter, pytest",
+        test=_LAB,
+        check=_LAB,
+        reads=(".", ".venv/connlab.stamp", _FLOWS),
         fmt=".venv/bin/ruff check --fix-only . && .venv/bin/ruff format .",
     ),
     Part(
