@@ -1,1 +1,1 @@
-"""Drives a run of the lab: the scenario model, Docker Compose, the phases of a run, and the command line."""
+"""Drives a run of the lab: the scenario model, the engines, the phases of a run, and the command line."""

@@ -1,4 +1,4 @@
-"""Runs independent waits side by side; nearly all of the lab's own time is waiting for Docker."""
+"""Runs independent waits side by side; nearly all of the lab's own time is waiting for an engine."""
 
 from __future__ import annotations
 
