@@ -1,7 +1,8 @@
-"""From a run's folder to its verdict: reads manifest.json and raw/, writes derived/, and needs nothing else.
+"""From a run's folder to its verdict.
 
-It never reaches the lab or Docker, so a run copied from another machine is analysed as well. Missing or damaged
-evidence never raises: it makes what rests on it unknown.
+In: a run's folder, with manifest.json and raw/. Out: derived/, and pages; missing or damaged evidence never raises, it
+makes what rests on it unknown.
+It must not know the lab or an engine: a run copied from another machine is analysed as well.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from analysis.figures import Run
 from analysis.output import make_folder, write
 from analysis.story import ladders
 from analysis.verdict import figures_file, ledger_file, ledger_tables, readings, verdict_file
-from analysis.verdict.verdict_file import Judgement, Verdict
+from analysis.verdict.verdict_file import JudgedRun, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["FlowsError", "Judgement", "ManifestError", "Verdict", "analyse", "judge"]
+__all__ = ["FlowsError", "JudgedRun", "ManifestError", "Verdict", "analyse", "judge"]
 
 
-def judge(run_dir: Path) -> Judgement:
+def judge(run_dir: Path) -> JudgedRun:
     """Judge a run, and write nothing.
 
     Args:
@@ -40,7 +41,7 @@ def judge(run_dir: Path) -> Judgement:
     raw = RawRun(run_dir, manifest.read(run_dir))
     if any(capture.packets for capture in raw.captures.values()):
         flows.require()
-    return Judgement(Run(raw))
+    return JudgedRun(Run(raw))
 
 
 def analyse(run_dir: Path) -> Verdict:

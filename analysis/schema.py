@@ -12,9 +12,9 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
-from analysis.compare.document import Comparison
+from analysis.compare.comparison_file import Comparison
 from analysis.compare.verdict import SeriesVerdict
-from analysis.story.ladders.document import Ladders
+from analysis.story.ladders.ladders_file import Ladders
 from analysis.verdict.figures_file import FiguresFile
 from analysis.verdict.ledger_file import Ledger
 from analysis.verdict.verdict_file import Verdict

@@ -1,1 +1,5 @@
-"""Drives a run of the lab: the scenario model, the engines, the phases of a run, and the command line."""
+"""Drives runs: scenarios, engines, the phases of a run, series, and the command line.
+
+In: scenarios, overrides and the machine. Out: folders below results/.
+It must not know what evidence means: it asks the analysis.
+"""

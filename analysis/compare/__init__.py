@@ -1,6 +1,7 @@
 """Comparisons of runs: what was set differently, which counters moved, which packets, and what users felt.
 
-It reads derived/ and the manifests, never the raw files, and works on results copied from another machine.
+In: manifests and derived/ of runs, also of another machine. Out: a comparison, and its file.
+It must not know raw files, nor how a comparison is shown.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from analysis.compare import build, groups, verdict
 from analysis.compare import series as series_file
-from analysis.compare.document import Comparison
+from analysis.compare.comparison_file import Comparison
 from analysis.compare.errors import CompareError
 from analysis.compare.verdict import SeriesVerdict
 from analysis.output import make_folder, write

@@ -21,11 +21,11 @@ import numpy as np
 from scipy import special
 
 from analysis import formatting
-from analysis.compare import statistics
+from analysis.compare import intervals
+from analysis.compare.groups_of_runs import Sample
+from analysis.compare.intervals import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval, suffices
 from analysis.compare.lists import taken_in_each_run
 from analysis.compare.measurement import PREFIX, Measurement, arm_word, arms_in
-from analysis.compare.samples import Sample
-from analysis.compare.statistics import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval, suffices
 from analysis.expressions import Expression, ExpressionError, parse, respelled
 from analysis.expressions.tree import Arithmetic, Call, Comparison, Junction, Name, Node, Not, conjunction, disjunction
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
@@ -236,7 +236,7 @@ class _Leaves:
         if needed is None:
             return unknown(f"{shown} with {counts} runs: no number of runs tells it from none")
         self._needed.append(needed)
-        more = f"more than {needed}" if needed == statistics.REPETITIONS_MAX else f"about {needed}"
+        more = f"more than {needed}" if needed == intervals.REPETITIONS_MAX else f"about {needed}"
         return unknown(f"{shown} with {counts} runs; it would take {more} of each")
 
 
@@ -312,7 +312,7 @@ def _estimate(
 
     point = difference(means)
     drawn = {
-        arm: {name: values[statistics.resamples(sizes[arm], stream)].mean(axis=1) for name, values in columns.items()}
+        arm: {name: values[intervals.resamples(sizes[arm], stream)].mean(axis=1) for name, values in columns.items()}
         for stream, (arm, columns) in enumerate(sorted(arms.items()))
     }
     if not is_number(point):
@@ -320,7 +320,7 @@ def _estimate(
     if all(np.ptp(values) == 0 for columns in arms.values() for values in columns.values()):
         return _Estimate(float(point), Interval(float(point), float(point)), 0.0)
     together = {name: values for columns in drawn.values() for name, values in columns.items()}
-    distribution = _distribution(difference, means, together, statistics.RESAMPLES)
+    distribution = _distribution(difference, means, together, intervals.RESAMPLES)
     if isinstance(distribution, Unknown):
         return distribution
     variances = []
@@ -329,8 +329,8 @@ def _estimate(
         if isinstance(alone, Unknown):
             return alone
         variances.append(float(alone.var()) * sizes[arm] / (sizes[arm] - 1))
-    quantile = statistics.expanded_quantile(variances, [sizes[arm] for arm in drawn])
-    return _Estimate(float(point), statistics.interval_of(distribution, quantile), sum(variances))
+    quantile = intervals.expanded_quantile(variances, [sizes[arm] for arm in drawn])
+    return _Estimate(float(point), intervals.interval_of(distribution, quantile), sum(variances))
 
 
 def _distribution(
@@ -352,7 +352,7 @@ def _distribution(
 def _enough(sizes: list[int]) -> bool:
     if len(sizes) == 1:
         return suffices(sizes[0])
-    return all(statistics.suffice(a, b) for a, b in combinations(sizes, 2))
+    return all(intervals.suffice(a, b) for a, b in combinations(sizes, 2))
 
 
 def _fewest(arms: int) -> int:
@@ -363,6 +363,6 @@ def _needed(estimate: _Estimate, size: int, arms: int) -> int | None:
     """How many runs of each arm would tell the difference from none with the probability POWER: normal samples."""
     if estimate.point == 0:
         return None
-    reach = float(special.ndtri((1 + statistics.CONFIDENCE) / 2) + special.ndtri(statistics.POWER))
+    reach = float(special.ndtri((1 + intervals.CONFIDENCE) / 2) + special.ndtri(intervals.POWER))
     needed = math.ceil(size * estimate.variance * (reach / estimate.point) ** 2)
-    return min(max(needed, _fewest(arms)), statistics.REPETITIONS_MAX)
+    return min(max(needed, _fewest(arms)), intervals.REPETITIONS_MAX)

@@ -8,8 +8,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from analysis.compare import groups, runs, samples, statistics
-from analysis.compare.document import (
+from analysis.compare import groups, groups_of_runs, intervals, runs
+from analysis.compare.comparison_file import (
     SCHEMA,
     AxisEntry,
     CellEntry,
@@ -24,14 +24,14 @@ from analysis.compare.document import (
     SettingEntry,
     State,
 )
+from analysis.compare.differences import changes, mixed
 from analysis.compare.effects import Effect, Stage, Status, effects, stage_of
 from analysis.compare.errors import CompareError
 from analysis.compare.groups import Group
+from analysis.compare.groups_of_runs import Sample, Values
+from analysis.compare.intervals import Interval
 from analysis.compare.runs import RunRecord
-from analysis.compare.samples import Sample, Values
 from analysis.compare.series import Cell, Series
-from analysis.compare.settings import changes, mixed
-from analysis.compare.statistics import Interval
 
 # Up to this many arms are compared pairwise; with more, each cell is compared with the baseline.
 _ALL_PAIRS_MAX = 4
@@ -67,9 +67,9 @@ def of_groups(a: Group, b: Group, others: Iterable[Path] = ()) -> Comparison:
         contract=SCHEMA,
         kind="runs",
         title=f"{a.example.scenario}: {_named(a)} and {_named(b)}",
-        confidence=statistics.CONFIDENCE,
+        confidence=intervals.CONFIDENCE,
         groups=[_group(a), _group(b)],
-        pairs=[_pair(a, b, repetitions, samples.all_mean_intervals([a, b]))],
+        pairs=[_pair(a, b, repetitions, groups_of_runs.all_mean_intervals([a, b]))],
         matrix=None,
     )
 
@@ -102,12 +102,12 @@ def of_series(series: Series) -> Comparison:
         pairs = [(ordered[0], cell) for cell in ordered[1:]] if ordered and ordered[0] == baseline else []
     for a, b in pairs:
         groups.require_comparable(series.groups[a], series.groups[b], scenarios_differ=True)
-    means = samples.all_mean_intervals([series.groups[cell] for cell in cells])
+    means = groups_of_runs.all_mean_intervals([series.groups[cell] for cell in cells])
     return Comparison(
         contract=SCHEMA,
         kind=series.plan.kind,
         title=series.plan.title or series.plan.name,
-        confidence=statistics.CONFIDENCE,
+        confidence=intervals.CONFIDENCE,
         groups=[_group(series.groups[cell]) for cell in cells],
         pairs=[
             _pair(series.groups[a], series.groups[b], [series.groups[each].used for each in (a, b)], means)
@@ -141,7 +141,7 @@ def _pair(
             stage: Counts(**{status.value: counts[status.value] for status in Status})
             for stage, counts in counted.items()
         },
-        by_chance=_rounded(noisy * (1 - statistics.CONFIDENCE)),
+        by_chance=_rounded(noisy * (1 - intervals.CONFIDENCE)),
         references=sum(map(len, repetitions)) - len(a.used) - len(b.used),
         effects=[_effect(effect) for effect in found if effect.status is not Status.EQUAL],
     )
@@ -184,7 +184,10 @@ def _rounded_or_none(value: float | None) -> float | None:
 
 def _matrix(series: Series, means: Mapping[Values, Interval]) -> MatrixEntry:
     found = list(series.groups.values())
-    values = {name: {group.name: samples.values(group.used, name) for group in found} for name in samples.names(found)}
+    values = {
+        name: {group.name: groups_of_runs.values(group.used, name) for group in found}
+        for name in groups_of_runs.names(found)
+    }
     first = list(dict.fromkeys([*series.plan.figures, *_HEADLINES]))
     varying = {
         name: by_cell
@@ -234,7 +237,7 @@ def _cell(series: Series, cell: Cell, figures: dict[str, SampleEntry]) -> CellEn
 
 
 def _state(used: Sequence[RunRecord], *, begun: bool) -> State:
-    failed = samples.values(used, _FAILED)
+    failed = groups_of_runs.values(used, _FAILED)
     if not failed:
         return "inconclusive" if begun else "missing"
     if all(failed):

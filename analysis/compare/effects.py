@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from analysis.compare import samples, statistics
+from analysis.compare import groups_of_runs, intervals
 from analysis.compare.groups import Group
+from analysis.compare.groups_of_runs import Sample, Values
+from analysis.compare.intervals import FEWEST_OF_TWO, Interval, Spread
 from analysis.compare.runs import RunRecord
-from analysis.compare.samples import Sample, Values
-from analysis.compare.statistics import FEWEST_OF_TWO, Interval, Spread
 from analysis.figures.names import find
 
 
@@ -98,15 +98,18 @@ def effects(
         repetitions: groups of runs of one cell each, which tell how far such runs lie apart.
         means: the intervals of the means of both groups' values.
     """
-    pairs = {name: (samples.values(a.used, name), samples.values(b.used, name)) for name in samples.names((a, b))}
-    differences = samples.difference_intervals(pairs.values())
+    pairs = {
+        name: (groups_of_runs.values(a.used, name), groups_of_runs.values(b.used, name))
+        for name in groups_of_runs.names((a, b))
+    }
+    differences = groups_of_runs.difference_intervals(pairs.values())
     found = []
     for name, pair in pairs.items():
         of_a, of_b = (Sample(values, means.get(values)) for values in pair)
         if not all(pair):
             found.append(Effect(name, of_a, of_b, Status.UNKNOWN, why=_why_unknown(name, a, b)))
             continue
-        spread = statistics.spread([samples.values(runs, name) for runs in repetitions])
+        spread = intervals.spread([groups_of_runs.values(runs, name) for runs in repetitions])
         found.append(_judge(Effect(name, of_a, of_b, Status.EQUAL), differences.get(pair), spread))
     stages, statuses = list(Stage), list(Status)
     return sorted(
@@ -122,7 +125,7 @@ def _why_unknown(name: str, a: Group, b: Group) -> str:
     for group in (a, b):
         if not group.used:
             return f"{group.name} has no run that is evidence"
-        if not samples.values(group.used, name):
+        if not groups_of_runs.values(group.used, name):
             return group.used[0].why.get(name, f"{group.name} has no such figure")
     raise AssertionError(name)  # pragma: no cover  called only where a group lacks the figure
 
@@ -144,7 +147,7 @@ def _judge(effect: Effect, interval: Interval | None, spread: Spread | None) -> 
         status,
         difference,
         interval,
-        statistics.standardised(difference, a, b),
+        intervals.standardised(difference, a, b),
         noise,
         None if status is Status.CHANGED else _needed(difference, spread.deviation if spread else None),
         why,
@@ -160,7 +163,7 @@ def _status(
         return Status.NOISE, None
     # Where every repetition came out the same, there is nothing that further ones would average out.
     exact = min(len(a), len(b)) > 1 and len(set(a)) == len(set(b)) == 1
-    if interval is None or not (exact or statistics.suffice(len(a), len(b))):
+    if interval is None or not (exact or intervals.suffice(len(a), len(b))):
         return Status.UNCLEAR, f"{len(a)} and {len(b)} runs are too few for an interval"
     if interval.has(0):
         return Status.UNCLEAR, "the interval of the difference includes none"
@@ -170,4 +173,4 @@ def _status(
 def _needed(difference: float, deviation: float | None) -> int | None:
     if deviation is None:
         return FEWEST_OF_TWO if difference else None
-    return statistics.repetitions_needed(difference, deviation)
+    return intervals.repetitions_needed(difference, deviation)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.compare import runs
+from analysis.compare.differences import mixed
 from analysis.compare.errors import CompareError
 from analysis.compare.runs import RunRecord
-from analysis.compare.settings import mixed
 
 
 @dataclass(frozen=True)

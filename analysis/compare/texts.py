@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis import formatting
-from analysis.compare.statistics import REPETITIONS_MAX
+from analysis.compare.intervals import REPETITIONS_MAX
 
 if TYPE_CHECKING:
-    from analysis.compare.document import EffectEntry, SampleEntry
+    from analysis.compare.comparison_file import EffectEntry, SampleEntry
 
 
 def number(value: float | None, *, signed: bool = False) -> str:

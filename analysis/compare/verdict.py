@@ -16,7 +16,7 @@ from analysis.verdict.verdict_file import FILE
 
 if TYPE_CHECKING:
     from analysis.compare.groups import Group
-    from analysis.compare.samples import Sample
+    from analysis.compare.groups_of_runs import Sample
     from analysis.compare.series import Series
     from analysis.evidence.manifest import Prediction
 

@@ -1,8 +1,8 @@
 """The language of predictions: arithmetic and comparisons over named figures, in three-valued logic.
 
-Numbers, names with dots, `+ - * / // %`, comparisons (chained as in `0 < a <= b`), `and`, `or`, `not`, `true`,
-`false`, parentheses, and the functions of analysis.expressions.functions. Nothing else: an expression cannot do
-anything but compute.
+In: a text of numbers, names with dots, `+ - * / // %`, comparisons (chained as in `0 < a <= b`), `and`, `or`, `not`,
+`true`, `false`, parentheses and the functions of analysis.expressions.functions. Out: a value, unknown with a reason.
+It must not know what a name stands for, and can do nothing but compute.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Every figure of a run, declared once: what it means, where it comes from, and how it is computed.
 
-`describe()` lists them, and docs/figures.md is made from it; `check_name()` refuses a wrong name before a run;
-`value()` computes one. A figure is declared in the module of what it is about: client, kernel, servers, model.
+In: evidence and account. Out: values by name; `describe()` lists them for docs/figures.md, and `check_name()` refuses a
+wrong name before a run.
+It must not know predictions. A figure is declared in the module of what it is about: client, kernel, servers, model.
 """
 
 from __future__ import annotations

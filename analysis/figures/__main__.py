@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from analysis.figures.document import markdown
+from analysis.figures.reference import markdown
 
 sys.stdout.write(markdown())

@@ -1,4 +1,8 @@
-"""The instruments first: what each recorded of itself, what is wrong with it, and which evidence that spoils."""
+"""The instruments first: what each recorded of itself, what is wrong with it, and which evidence that spoils.
+
+In: a run's raw files, read. Out: a report for each instrument, and problems.
+It must not know what the evidence says of the servers.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""The kernel's, Tomcat's and the client's rules: what the settings say must happen.
+"""The kernel's, the servers' and the client's rules: what the settings say must happen.
 
-- `ladder`: when a client sends SYNs that nothing answers.
-- `capacity`: how many connections a server takes.
-- `users`: who is served, when, and which SYNs are dropped, as a small simulation of both.
-- `outcomes`: these for one run, from its `settings`, and the loads for which they do not hold.
-
-The first three are pure functions of numbers.
+In: knobs, sysctls and the roles' limits. Out: when a client sends SYNs (`ladder`), how many connections a server takes
+(`capacity`), who is served and when (`users`, `outcomes`).
+It must not know what was measured.
 """

@@ -1,7 +1,8 @@
 """Pages of one file: HTML with its styles, its scripts and its data, under a policy that lets nothing else in.
 
-A page needs no network and reaches none. Whatever comes from a run is escaped: by Jinja in the text, as JSON in the
-data, which scripts read and never run.
+In: manifests, derived/ and comparisons; all of it is escaped, by Jinja in the text and as JSON in the data, which
+scripts read and never run. Out: HTML that needs no network.
+It must not know raw files, nor work anything out that derived/ does not have.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis import output, pages
-from analysis.compare import document, texts
-from analysis.compare.document import Comparison, MatrixEntry, PairEntry
+from analysis.compare import comparison_file, texts
+from analysis.compare.comparison_file import Comparison, MatrixEntry, PairEntry
 from analysis.formatting import counted
 
 _STAGES = {
@@ -29,8 +29,8 @@ _DRAWN_MAX, _DRAWN_MIN = 24, 6
 
 def write(comparison: Comparison, folder: Path) -> None:
     """Write comparison.json and comparison.html into a folder; raise OSError where that cannot be."""
-    output.write(folder / document.FILE, comparison.to_json())
-    output.write(folder / document.PAGE, html(comparison))
+    output.write(folder / comparison_file.FILE, comparison.to_json())
+    output.write(folder / comparison_file.PAGE, html(comparison))
 
 
 def html(comparison: Comparison) -> str:

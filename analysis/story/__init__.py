@@ -1,6 +1,7 @@
 """Explains single requests: what every observer saw of each, in the order of time.
 
-It rests on the joins (analysis.account.joins): what they could not tell apart is not told here either, and said so.
+In: the joins of a run, and the packets of chosen connections. Out: events, and derived/ladders.json.
+It must not know pages. What the joins could not tell apart is not told here either, and the story says so.
 """
 
 from __future__ import annotations

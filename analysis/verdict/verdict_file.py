@@ -98,7 +98,7 @@ class Verdict(_Part):
         return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-class Judgement:
+class JudgedRun:
     """A run judged by its scenario's predictions. Each part is worked out when it is first asked for.
 
     Attributes:

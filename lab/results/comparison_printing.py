@@ -18,7 +18,7 @@ from lab.run.verdicts import show
 from lab.scenario.catalogue import CATALOGUE, show_value
 
 if TYPE_CHECKING:
-    from analysis.compare.document import Counts, PairEntry
+    from analysis.compare.comparison_file import Counts, PairEntry
     from lab.results.comparisons import Compared
 
 # So many rows tell the story; comparison.json and the page have all.

@@ -14,7 +14,7 @@ from rich.text import Text
 from analysis.compare import texts
 
 if TYPE_CHECKING:
-    from analysis.compare.document import CellEntry, MatrixEntry
+    from analysis.compare.comparison_file import CellEntry, MatrixEntry
 
 _STYLES = {"clean": "green", "failing": "red", "mixed": "yellow", "inconclusive": "yellow", "missing": "dim"}
 

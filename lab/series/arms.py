@@ -14,11 +14,11 @@ from lab.scenario.fields import Arms
 from lab.scenario.overrides import parse_overrides
 from lab.scenario.prediction_checks import published_problems
 from lab.scenario.resolve import resolve
-from lab.series import settings
+from lab.series import arm_settings
+from lab.series.arm_settings import Change
 from lab.series.gather import Gathered, refuse_user_settings, same_cells
 from lab.series.plan import Plan, Planned, cell_of, within_duration
 from lab.series.record import Axis, Level
-from lab.series.settings import Change
 
 AXIS = "arm"
 
@@ -115,7 +115,7 @@ def alone(base: Effective, overrides: Iterable[str], name: str, folder: Path | N
 def _change(base: Effective, arms: Arms, name: str) -> Change:
     """Read what an arm sets, with what the preset in force makes of it."""
     values = arms.variants[name]
-    change = settings.read(values, settings.places(values, base.document, ("arms", "variants", name)))
+    change = arm_settings.read(values, arm_settings.places(values, base.document, ("arms", "variants", name)))
     if base.preset is None:
         return change
     return change.under(presets.chosen_for_arm(base.scenario, base.document, base.preset, name))

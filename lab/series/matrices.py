@@ -13,12 +13,12 @@ from lab.reading.document import Document
 from lab.reading.nearest import did_you_mean
 from lab.scenario.effective import Effective, Stated, Variant
 from lab.scenario.resolve import resolve
-from lab.series import settings
+from lab.series import arm_settings
+from lab.series.arm_settings import Change
 from lab.series.gather import Gathered, refuse_user_settings, same_cells
 from lab.series.matrix_file import Matrix, name_of, read
 from lab.series.plan import Plan, Planned, cell_of, short_names, slug, within_duration, without_arms
 from lab.series.record import Axis, Level
-from lab.series.settings import Change
 from lab.series.sides import Side, contradictions, read_sides, spelled
 
 # The longest name of a folder, less the time and the repetition in a run's id, with room to spare.
@@ -43,7 +43,7 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
     sides = read_sides(matrix, document, gathered)
     fixed = Change()
     with gathered:
-        fixed = settings.read(matrix.knobs, settings.places(matrix.knobs, document, ("knobs",)))
+        fixed = arm_settings.read(matrix.knobs, arm_settings.places(matrix.knobs, document, ("knobs",)))
     gathered.extend(contradictions(sides, fixed))
     for one in (fixed, *(change for side in sides for change in side.levels.values())):
         with gathered:

@@ -12,10 +12,10 @@ from lab.reading.document import Document
 from lab.scenario.catalogue import CATALOGUE
 from lab.scenario.fields import NAME_PATTERN
 from lab.scenario.overrides import nearest_knob
-from lab.series import settings
+from lab.series import arm_settings
+from lab.series.arm_settings import Change
 from lab.series.gather import Gathered
 from lab.series.matrix_file import Matrix
-from lab.series.settings import Change
 
 _SCENARIO = "scenario"
 # An arm and a scenario are axes that the lab itself makes.
@@ -70,7 +70,7 @@ def _knob_side(axis: str, values: list[Any], document: Document) -> Side:
         level = spelled(value)
         if level in levels:
             raise BadInput(Problem(f"{axis} has the value {level} twice", where))
-        levels[level] = settings.read({axis: value}, {axis: where})
+        levels[level] = arm_settings.read({axis: value}, {axis: where})
     return Side(axis, levels, is_knob=True)
 
 
@@ -95,7 +95,7 @@ def _named_side(axis: str, content: Mapping[str, Any], document: Document) -> Si
         place = document.where((*location, level))
         if not isinstance(values, Mapping):
             raise BadInput(Problem(f"the variant '{level}' takes knobs and their values", place))
-        levels[level] = settings.read(values, settings.places(values, document, (*location, level)))
+        levels[level] = arm_settings.read(values, arm_settings.places(values, document, (*location, level)))
     return Side(axis, levels, is_knob=False)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis import Judgement, judge
+from analysis import JudgedRun, judge
 from tests.analysis.support import DRAIN_END_S, LOAD_END_S, MEASURE_S, RunFolder, at_us
 from tests.analysis.whole import make_run
 
@@ -26,7 +26,7 @@ class Clock:
         return at_us(second + sum(step_s for at_s, step_s in self.steps_s if second >= at_s))
 
 
-def judged(folder: Path, steps_s: tuple[tuple[float, float], ...], *expressions: str, drain: bool = True) -> Judgement:
+def judged(folder: Path, steps_s: tuple[tuple[float, float], ...], *expressions: str, drain: bool = True) -> JudgedRun:
     """Judge a run whose 500 overflows lie between 10 s and 26.1 s."""
     run, clock = make_run(folder), Clock(steps_s)
     set_clock(run, clock)

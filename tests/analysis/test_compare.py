@@ -16,7 +16,7 @@ from tests.analysis.support import make_manifest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.compare.document import EffectEntry
+    from analysis.compare.comparison_file import EffectEntry
     from tests.analysis.support import Record
 
 MEAN = "client.latency_ms.mean"

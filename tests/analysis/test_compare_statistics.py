@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.compare.statistics import (
+from analysis.compare.intervals import (
     FEWEST_OF_ONE,
     FEWEST_OF_TWO,
     REPETITIONS_MAX,

@@ -13,8 +13,8 @@ from analysis.evidence.rawrun import RawRun
 from analysis.evidence.roles import earlier
 from analysis.expressions.values import Kind, Unknown, Value
 from analysis.figures import Run, Scope, UnknownFigure, check_name
-from analysis.figures.document import markdown
 from analysis.figures.names import kernel_counters
+from analysis.figures.reference import markdown
 from analysis.health import Evidence
 from analysis.model import outcomes
 from tests.analysis.support import (

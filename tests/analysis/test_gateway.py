@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from analysis import Judgement, analyse, judge
+from analysis import JudgedRun, analyse, judge
 from analysis.evidence.roles import earlier
 from analysis.figures import UnknownFigure, check_name
 from analysis.pages.report import record, timelines
@@ -115,7 +115,7 @@ def line(status: int, took_s: float, **changes: object) -> Record:
     return make_access(BEGIN_S + took_s, status) | own | times | changes
 
 
-def judged(run: RunFolder, *expressions: str) -> Judgement:
+def judged(run: RunFolder, *expressions: str) -> JudgedRun:
     run.lines["gateway/capture.json"] = [make_capture(len(run.captures["gateway"].packets))]
     run.predict(*expressions)
     return judge(run.write())

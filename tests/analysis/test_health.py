@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from analysis import Judgement
+    from analysis import JudgedRun
 
 # One prediction for each kind of evidence; all hold in the healthy run.
 WATCHED = {
@@ -319,7 +319,7 @@ def without(lines: list[Record], first_s: float, last_s: float) -> list[Record]:
     return [line for line in lines if not first_s <= (line["time_us"] - EPOCH_US) / 1_000_000 < last_s]
 
 
-def judged(run: RunFolder, fault: Fault) -> Judgement:
+def judged(run: RunFolder, fault: Fault) -> JudgedRun:
     run.manifest["predictions"] = [
         {"id": id_, "says": "It is as it was.", "expression": expression} for id_, expression in WATCHED.items()
     ]
@@ -372,7 +372,7 @@ def test_a_load_in_doubt_makes_unknown_what_depends_on_it(run: RunFolder) -> Non
     }
 
 
-def problems(verdict: Judgement) -> dict[str, list[str]]:
+def problems(verdict: JudgedRun) -> dict[str, list[str]]:
     return {each.message: list(each.spoils) for each in verdict.problems}
 
 

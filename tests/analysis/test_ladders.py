@@ -21,7 +21,7 @@ from tests.analysis.whole import make_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.story.ladders.document import Ladder, Ladders
+    from analysis.story.ladders.ladders_file import Ladder, Ladders
     from tests.analysis.support import RunFolder
 
 

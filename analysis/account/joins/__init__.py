@@ -1,13 +1,7 @@
-"""Joins what client, proxy, server, kernel and wire each saw of a run.
+"""Joins what client, proxy, server, kernel and wire each saw of a run. docs/data-format.md says how each join is made.
 
-- `tables`: every observer's records as tables of one database in memory;
-- `hops`: the hops of the path, and whose capture counts the connections of each;
-- `admissions`: when a connection came into its server's accept queue although its first ACK met a full one;
-- `connections`: what became of each connection's SYNs, and when the server accepted it;
-- `links`: which dial, connection, access line and upstream connection belong to which request;
-- `cases`: all of that in one row for each request.
-
-docs/data-format.md says how each join is made.
+In: a run's raw files, read, and the health of its instruments. Out: tables of one database in memory.
+It must not know causes: a table says what belongs together, not why a request failed.
 """
 
 from __future__ import annotations

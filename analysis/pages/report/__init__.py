@@ -1,4 +1,8 @@
-"""The report of a run: one HTML page in its folder, made from manifest.json and derived/ alone."""
+"""The report of a run: one HTML page in its folder.
+
+In: manifest.json and derived/. Out: report.html, and the index of all runs.
+It must not know raw files.
+"""
 
 from __future__ import annotations
 

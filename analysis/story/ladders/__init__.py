@@ -1,4 +1,8 @@
-"""derived/ladders.json: the packets of a few connections that tell a run's story, chosen and read from the captures."""
+"""The packets of a few connections that tell a run's story.
+
+In: the joins of a run, and its captures. Out: derived/ladders.json.
+It must not know how a ladder is drawn.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from analysis.account import joins
 from analysis.expressions.values import Unknown
 from analysis.output import write as write_file
 from analysis.story import carried, wire
-from analysis.story.ladders import choose, document, tell
+from analysis.story.ladders import choose, ladders_file, tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,11 +22,11 @@ if TYPE_CHECKING:
     from analysis.evidence.rawrun import RawRun
     from analysis.figures import Run
     from analysis.story.ladders.choose import Choice
-    from analysis.story.ladders.document import Ladders
+    from analysis.story.ladders.ladders_file import Ladders
 
 __all__ = ["FILE", "of_run", "write"]
 
-FILE = document.FILE
+FILE = ladders_file.FILE
 
 
 def write(run: Run, folder: Path) -> None:
@@ -34,9 +38,9 @@ def of_run(run: Run) -> Ladders:
     """Choose and tell the ladders of a run; it never raises for what the run's files hold or lack."""
     manifest, joined = run.raw.manifest, run.joined
     if isinstance(joined, Unknown):
-        return document.ladders(manifest.scenario, manifest.run, [], [joined.why])
+        return ladders_file.ladders(manifest.scenario, manifest.run, [], [joined.why])
     if not run.raw.captures:
-        return document.ladders(manifest.scenario, manifest.run, [], ["nothing was captured"])
+        return ladders_file.ladders(manifest.scenario, manifest.run, [], ["nothing was captured"])
     chosen: list[tuple[Choice, joins.Story, list[carried.Carrier]]] = []
     for choice in choose.of_run(joined):
         story = joins.story(joined, *choice.key)
@@ -45,7 +49,7 @@ def of_run(run: Run) -> Ladders:
     found = [each for _, _, carriers in chosen for each in carriers]
     problems = [*carried.read(run.raw.places, found), *_untold(run.raw, {each.observer for each in found})]
     teller = tell.Teller(joined, manifest, run.raw.places)
-    return document.ladders(manifest.scenario, manifest.run, [teller.ladder(*each) for each in chosen], problems)
+    return ladders_file.ladders(manifest.scenario, manifest.run, [teller.ladder(*each) for each in chosen], problems)
 
 
 # What names the file within a message about it.

@@ -12,7 +12,7 @@ from analysis.evidence.samples import TICK_SLACK_US
 from analysis.formatting import counted
 from analysis.story import at_server, views, wire
 from analysis.story.ladders import segments
-from analysis.story.ladders.document import Ladder, Packets, Queue, Step
+from analysis.story.ladders.ladders_file import Ladder, Packets, Queue, Step
 from analysis.story.phrases import printable, shown
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from analysis.compare import statistics
+from analysis.compare import intervals
 from analysis.compare.groups import Group
+from analysis.compare.intervals import Interval
 from analysis.compare.runs import RunRecord
-from analysis.compare.statistics import Interval
 from analysis.expressions.values import Number
 
 Values: TypeAlias = tuple[Number, ...]
@@ -70,7 +70,7 @@ def mean_intervals(samples: Iterable[Values]) -> dict[Values, Interval]:
         elif len(sample) > 1:
             found[sample] = Interval(sample[0], sample[0])
     for group in by_size.values():
-        found.update(zip(group, statistics.mean_intervals(np.array(group, dtype=np.float64)), strict=True))
+        found.update(zip(group, intervals.mean_intervals(np.array(group, dtype=np.float64)), strict=True))
     return found
 
 
@@ -91,5 +91,5 @@ def difference_intervals(pairs: Iterable[Pair]) -> dict[Pair, Interval]:
             by_size[len(a), len(b)].append(pair)
     for group in by_size.values():
         sides = (np.array([pair[side] for pair in group], dtype=np.float64) for side in (0, 1))
-        found.update(zip(group, statistics.difference_intervals(*sides), strict=True))
+        found.update(zip(group, intervals.difference_intervals(*sides), strict=True))
     return found
