@@ -13,6 +13,7 @@ from analysis.compare.intervals import Floats, suffices
 from analysis.expressions import ExpressionError
 from analysis.expressions.tree import Call, Name, Node
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
+from analysis.verdict.measured import ListSummary
 
 if TYPE_CHECKING:
     from analysis.compare.groups import Group
@@ -130,8 +131,8 @@ def _figure(run: RunRecord, of_arm: str) -> Value:
     value = run.figures.get(name)
     if isinstance(value, list):
         return tuple(value)
-    if isinstance(value, dict):
-        return unknown(f"of the {value['count']} values of {name} derived/figures.json has only the ends")
+    if isinstance(value, ListSummary):
+        return unknown(f"of the {value.count} values of {name} derived/figures.json has only the ends")
     return unknown(run.why.get(name, "no run has it"))
 
 

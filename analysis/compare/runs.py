@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,9 @@ from analysis.evidence import manifest
 from analysis.expressions.values import Number, is_number
 from analysis.verdict import derived, figures_file, verdict_file
 from analysis.verdict.derived import DerivedError
+from analysis.verdict.figures_file import FiguresFile
+from analysis.verdict.measured import MeasuredValue
+from analysis.verdict.verdict_file import Verdict
 
 Record = dict[str, Any]
 
@@ -23,7 +27,7 @@ class RunRecord:
     Attributes:
         folder: where it lies.
         manifest: the whole of manifest.json.
-        verdict: the whole of derived/verdict.json.
+        verdict: derived/verdict.json; None where nothing is derived.
         figures: every figure, as derived/figures.json has it.
         why: of each that is unknown, why.
         underived: why there is nothing but the manifest, None if there is.
@@ -31,8 +35,8 @@ class RunRecord:
 
     folder: Path
     manifest: Record
-    verdict: Record
-    figures: Record
+    verdict: Verdict | None
+    figures: Mapping[str, MeasuredValue]
     why: dict[str, str]
     underived: str | None = None
 
@@ -63,11 +67,12 @@ class RunRecord:
             return f"{self.manifest['status']}{f': {reason}' if reason else ''}"
         if self.underived is not None:
             return self.underived
-        if self.verdict["verdict"] == "inconclusive" and self.verdict["predictions"]:
-            unknown = [each for each in self.verdict["predictions"] if each["status"] == "unknown"]
-            reasons = [f"{each['id']}: {each['why']}" for each in unknown[:1]]
-            return "; ".join(["inconclusive", *reasons])
-        return next((each["message"] for each in self.verdict["problems"] if each["instrument"] == "ledger"), None)
+        if self.verdict is None:
+            return None
+        if self.verdict.verdict == "inconclusive" and self.verdict.predictions:
+            unknown = [each for each in self.verdict.predictions if each.status == "unknown"]
+            return "; ".join(["inconclusive", *(f"{each.id}: {each.why}" for each in unknown[:1])])
+        return next((each.message for each in self.verdict.problems if each.instrument == "ledger"), None)
 
     def number(self, name: str) -> Number | None:
         """A figure or knob that is a number, None if it is unknown, or is none.
@@ -104,8 +109,8 @@ def read_any(folder: Path) -> RunRecord:
     if recorded.get("status") == "running":
         raise CompareError(f"{folder}: the run has not ended; wait for it, or, if it was killed, run it again")
     try:
-        figures = derived.read(folder, figures_file.FILE, figures_file.SCHEMA)
-        judged = derived.read(folder, verdict_file.FILE, verdict_file.SCHEMA)
+        figures = derived.read(folder, figures_file.FILE, FiguresFile)
+        judged = derived.read(folder, verdict_file.FILE, Verdict)
     except DerivedError as error:
-        return RunRecord(folder, recorded, verdict={}, figures={}, why={}, underived=str(error))
-    return RunRecord(folder, recorded, judged, figures["figures"], figures["why"])
+        return RunRecord(folder, recorded, verdict=None, figures={}, why={}, underived=str(error))
+    return RunRecord(folder, recorded, judged, figures.figures, figures.why)

@@ -172,7 +172,7 @@ def _cell(series: Series, cell: str) -> CellVerdict:
     if group:
         not_used |= {run.name: run.unusable for run in group.runs if run.unusable is not None}
     own = _own(group) if group else []
-    judged = group is None or not group.used or any(run.verdict["predictions"] for run in group.used)
+    judged = group is None or not group.used or any(run.verdict and run.verdict.predictions for run in group.used)
     return CellVerdict(
         planned=len(places),
         used=len(group.used) if group else 0,
@@ -185,8 +185,8 @@ def _cell(series: Series, cell: str) -> CellVerdict:
 def _own(group: Group) -> list[OwnPrediction]:
     statuses: dict[tuple[str, str, str], Counter[str]] = {}
     for run in group.used:
-        for each in run.verdict["predictions"]:
-            statuses.setdefault((each["id"], each["says"], each["expression"]), Counter())[each["status"]] += 1
+        for each in run.verdict.predictions if run.verdict else ():
+            statuses.setdefault((each.id, each.says, each.expression), Counter())[each.status] += 1
     return [
         OwnPrediction(id=id_, says=says, expression=expression, true=counts["true"], false=counts["false"])
         for (id_, says, expression), counts in statuses.items()

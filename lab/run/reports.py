@@ -61,7 +61,8 @@ def of_run(folder: Path) -> Path:
 
     try:
         page = report.write(folder)
-    except report.ReportError:
+    except report.ReportError as error:
+        sys.stderr.write(f"{error.what}; it is derived again\n")
         verdicts.derive(folder)
         return write(folder)
     _write_index(folder)

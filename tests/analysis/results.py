@@ -66,7 +66,8 @@ class Results:
         write(
             folder / "derived" / "verdict.json",
             {"schema": "connlab.verdict/1", "scenario": scenario, "run": run_id}
-            | {"verdict": "inconclusive" if "unknown" in statuses.values() else result}
+            | {"verdict": "inconclusive" if "unknown" in statuses.values() else result, "published": None, "health": {}}
+            | {"ledger": {"unexplained": 0, "causes": {}, "identities": {"true": 0, "false": 0, "unknown": 0}}}
             | {"problems": [{"instrument": "ledger", "message": beyond, "spoils": []}] if beyond else []}
             | {
                 "predictions": [

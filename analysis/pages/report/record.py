@@ -8,18 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from pydantic import BaseModel
 
 from analysis.database import in_memory
 from analysis.evidence import manifest
-from analysis.verdict import derived
+from analysis.story.ladders import ladders_file
+from analysis.story.ladders.ladders_file import Ladders
+from analysis.verdict import derived, figures_file, ledger_file, verdict_file
 from analysis.verdict.derived import DerivedError
+from analysis.verdict.figures_file import FiguresFile
+from analysis.verdict.ledger_file import Ledger
+from analysis.verdict.verdict_file import Verdict
 
 Row = dict[str, Any]
 
 _TABLES = ("requests", "flows", "timeline", "readings")
 
 
-class ReportError(Exception):
+class ReportError(DerivedError):
     """There is nothing to report of: the folder is no run's, or the run was not analysed by this version."""
 
 
@@ -84,9 +90,7 @@ class Record:
             return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
         except duckdb.Error:
             where = self.folder / "derived"
-            raise ReportError(
-                f"a table in {where} is damaged; derive it again: make analyse RUN={self.folder}"
-            ) from None
+            raise ReportError(f"a table in {where} is damaged", self.folder) from None
 
     def columns(self, table: str) -> list[str]:
         """The columns of a derived table, none if there is no such table."""
@@ -100,7 +104,7 @@ class Record:
             try:
                 database.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  a folder's name, quoted
             except duckdb.Error:
-                raise ReportError(f"{path}: damaged; derive it again: make analyse RUN={self.folder}") from None
+                raise ReportError(f"{path}: damaged", self.folder) from None
         return database
 
 
@@ -114,20 +118,21 @@ def read(folder: Path) -> Record:
         recorded = manifest.read_whole(folder)
     except manifest.ManifestError as error:
         raise ReportError(str(error)) from None
-    figures = _json(folder, "derived/figures.json", "connlab.figures/1")
+    figures = _read(folder, figures_file.FILE, FiguresFile)
     return Record(
         folder=folder,
         manifest=recorded,
-        verdict=_json(folder, "derived/verdict.json", "connlab.verdict/1"),
-        ledger=_json(folder, "derived/ledger.json", "connlab.ledger/1"),
-        ladders=_json(folder, "derived/ladders.json", "connlab.ladders/1"),
+        verdict=_read(folder, verdict_file.FILE, Verdict),
+        ledger=_read(folder, ledger_file.FILE, Ledger),
+        ladders=_read(folder, ladders_file.FILE, Ladders),
         figures=figures["figures"],
         why=figures["why"],
     )
 
 
-def _json(folder: Path, file: str, contract: str) -> Row:
+def _read(folder: Path, file: Path, model: type[BaseModel]) -> Row:
+    """What a file holds, as templates and scripts take it."""
     try:
-        return derived.read(folder, Path(file), contract)
+        return derived.read(folder, file, model).model_dump(mode="json", by_alias=True)
     except DerivedError as error:
-        raise ReportError(str(error)) from None
+        raise ReportError(error.what, folder) from None
