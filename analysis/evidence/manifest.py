@@ -7,6 +7,7 @@ it still counts; fields that a later minor version adds are passed over.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -150,6 +151,16 @@ class Manifest(_Part):
     def scraped(self, page: str) -> list[str]:
         """The instances of which the collector reads a page."""
         return [instance for name, role in self.roles.items() if page in role.scrape for instance in self.of_role(name)]
+
+    def logged(self, formats: Collection[str]) -> list[tuple[str, str, str]]:
+        """The instances that write a log in one of these formats, each with the log's file and format."""
+        return [
+            (instance, file, of)
+            for name, role in self.roles.items()
+            for file, of in role.logs.items()
+            if of in formats
+            for instance in self.of_role(name)
+        ]
 
     def ends_of(self, instance: str) -> list[Action]:
         """The restarts and stops of a server that were begun."""

@@ -13,7 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.evidence import access, captures, client_files, flows, samples, scrapes, window
+from analysis.evidence import captures, client_files, flows, logs, samples, scrapes, window
+from analysis.evidence.logs import access
 from analysis.evidence.rawfiles import Places, places
 
 if TYPE_CHECKING:
@@ -74,13 +75,16 @@ class RawRun:
     @cached_property
     def gateway_dials(self) -> dict[str, Log]:
         """The gateway's dials to the backends."""
-        gateways = self.manifest.of_role("gateway")
-        return {instance: client_files.read_dials(self.places.role(instance, "dials.jsonl")) for instance in gateways}
+        dials = self.manifest.logged(logs.DIALS)
+        return {instance: client_files.read_dials(self.places.role(instance, file)) for instance, file, _ in dials}
 
     @cached_property
     def access(self) -> dict[str, Log]:
         """The access log of the proxy."""
-        return {instance: access.read(self.places.role(instance, "access.jsonl")) for instance in self.manifest.proxies}
+        return {
+            instance: access.read(self.places.role(instance, file), logs.ACCESS[of])
+            for instance, file, of in self.manifest.logged(logs.ACCESS)
+        }
 
     @cached_property
     def captures(self) -> dict[str, Capture]:

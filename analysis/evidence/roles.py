@@ -32,11 +32,21 @@ class Limits(_Part):
 
 
 class Role(_Part):
-    """One role; `group` is the first part of its knobs' names, `scrape` has the pages that the collector read."""
+    """One role.
+
+    Attributes:
+        kind: client, proxy or server.
+        group: the first part of its knobs' names.
+        scrape: the pages that the collector read.
+        logs: its log files, each with its format; analysis.evidence.logs has the formats.
+        limits: which knobs bound what it holds.
+        knobs: by their names within the group.
+    """
 
     kind: Literal["client", "proxy", "server"]
     group: str
     scrape: dict[str, str] = {}
+    logs: dict[str, str] = {}
     limits: Limits = Limits()
     knobs: dict[str, Knob] = {}
 
@@ -52,6 +62,8 @@ class Role(_Part):
 def _knobs(**shown: str | None) -> dict[str, Knob]:
     return {name: Knob(counts="instances" if name == "instances" else None, shown=text) for name, text in shown.items()}
 
+
+_NGINX_LOGS = {"access.jsonl": "nginx-access", "error.log": "nginx-errors"}
 
 EARLIER: Mapping[str, Role] = {
     "k6": Role(
@@ -70,6 +82,7 @@ EARLIER: Mapping[str, Role] = {
         kind="proxy",
         group="nginx",
         scrape={"stub_status": ""},
+        logs=_NGINX_LOGS,
         limits=Limits(connect_timeout="proxy_connect_timeout", pool="upstream_keepalive"),
         knobs=_knobs(
             worker_processes="workers",
@@ -82,6 +95,7 @@ EARLIER: Mapping[str, Role] = {
         kind="proxy",
         group="gateway",
         scrape={"gateway": ""},
+        logs={**_NGINX_LOGS, "dials.jsonl": "dials"},
         limits=Limits(connect_timeout="dial_timeout", pool="max_idle_conns"),
         knobs=_knobs(
             max_idle_conns="idle connections kept",

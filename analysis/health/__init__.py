@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.evidence import processes
+from analysis.evidence import logs, processes
 from analysis.expressions.values import Unknown, is_number
 from analysis.health import arrivals, host, k6, kept, recordings, sampler
 from analysis.health.problems import Evidence, Health, Problem, Report
@@ -53,7 +53,10 @@ def examine(raw: RawRun) -> Health:
             recordings.examine_access(instance, log, _exits(raw, instance), _status(raw, instance), _answers(raw))
             for instance, log in raw.access.items()
         ),
-        *(recordings.examine_errors(instance, raw.places.role(instance, "error.log")) for instance in raw.access),
+        *(
+            recordings.examine_errors(instance, raw.places.role(instance, file))
+            for instance, file, _ in raw.manifest.logged(logs.ERRORS)
+        ),
         *(
             recordings.examine_capture(
                 instance, capture, raw.reductions[instance], raw.places.collector(instance, "capture.pcap")

@@ -242,6 +242,10 @@ class Role(_Part):
     scrape: Annotated[
         dict[KnobName, Text], Field(description="Pages that the collector reads during a run, by their files' names")
     ] = Field(default_factory=dict)
+    logs: Annotated[
+        dict[Text, Text],
+        Field(description="Its log files, each with the format that analysis/evidence/logs reads"),
+    ] = Field(default_factory=dict)
     read_back: Annotated[ReadBack | None, Field(description="How it tells its settings")] = None
     page: Annotated[Text | None, Field(description="The page that a proxy serves without a server behind it")] = None
     once: Annotated[Text | None, Field(description="Why it cannot be started again within a run")] = None

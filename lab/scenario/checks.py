@@ -10,7 +10,6 @@ from lab.scenario import presets, sysctls
 from lab.scenario.action_checks import action_problems
 from lab.scenario.catalogue import CATALOGUE, show_value
 from lab.scenario.effective import Effective
-from lab.scenario.knobs import PROXIES
 from lab.scenario.load import own_ms, takes_ms
 from lab.scenario.prediction_checks import prediction_problems
 
@@ -54,7 +53,7 @@ def _path(effective: Effective) -> Iterator[Problem]:
             where,
             f"write [{', '.join(in_order)}]",
         )
-    elif len(set(path) & set(PROXIES)) > 1:
+    elif [ROLES[role].kind for role in path].count("proxy") > 1:
         yield Problem(f"the path {shown} has two proxies, and the lab follows requests through one", where)
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 else:
     RoleName = Literal[tuple(ROLES)]
 
-PROXIES = tuple(name for name, role in ROLES.items() if role.kind == "proxy")
-
 KnobValue = int | bool | str
 
 

@@ -25,6 +25,7 @@ def relayed_run(proxied_run: RunFolder) -> RunFolder:
         "relay": {
             "kind": "proxy",
             "group": "relay",
+            "logs": EARLIER["nginx"].logs,
             "limits": {"connect_timeout": "patience", "pool": "pool"},
             "knobs": {"pool": {"shown": "kept to servers"}, "patience": {}},
         },

@@ -6,6 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from analysis.evidence import logs
 from lab import paths
 from lab.errors import BadInput
 from lab.reading import document
@@ -49,6 +50,11 @@ def declared(folder: Path, text: str) -> Path:
 def test_an_editor_takes_each_role_of_the_lab(name: str) -> None:
     file = paths.ROOT / name / "role.yaml"
     SCHEMA.validate(document.parse(file.read_bytes(), name).content)
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_the_analysis_reads_each_log_that_a_role_declares(name: str) -> None:
+    assert set(ROLES[name].logs.values()) <= {*logs.ACCESS, *logs.ERRORS, *logs.DIALS}
 
 
 def test_the_roles_stand_in_the_order_of_a_path() -> None:

@@ -7,17 +7,16 @@ health of the instruments says so.
 from __future__ import annotations
 
 import contextlib
-import re
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
 
 from analysis.database import create, in_memory
-from analysis.evidence.access import WHOLE_LINE
+from analysis.evidence import logs
 from analysis.evidence.client_files import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.jsonl import integer
+from analysis.evidence.logs.access import COLUMNS, WHOLE_LINE
 from analysis.evidence.manifest import TRAFFIC_PORT
 from analysis.evidence.rawfiles import descriptor_path, open_raw
 
@@ -44,14 +43,6 @@ _DIALS = {
 }  # fmt: skip
 _CLOSES = {
     "id": "BIGINT", "time_us": "BIGINT", "bytes_sent": "BIGINT", "bytes_received": "BIGINT", "error": "VARCHAR",
-}  # fmt: skip
-_ACCESS = {
-    "time_ms": "BIGINT", "connection": "BIGINT", "connection_requests": "BIGINT", "remote_addr": "VARCHAR",
-    "remote_port": "BIGINT", "server_addr": "VARCHAR", "request_method": "VARCHAR", "request_uri": "VARCHAR",
-    "request_time": "DOUBLE", "status": "BIGINT", "bytes_sent": "BIGINT", "sent_http_connection": "VARCHAR",
-    "upstream_addr": "VARCHAR", "upstream_status": "VARCHAR", "upstream_connect_time": "VARCHAR",
-    "upstream_header_time": "VARCHAR", "upstream_response_time": "VARCHAR", "upstream_connection": "VARCHAR",
-    "upstream_connection_requests": "VARCHAR", "upstream_reused": "VARCHAR",
 }  # fmt: skip
 
 # docs/flows.md says what each is.
@@ -81,7 +72,6 @@ _RECORDS = {
     "requests": (_REQUESTS, WHOLE_REQUEST),
     "dials": (_DIALS, WHOLE_DIAL),
     "closes": (_CLOSES, WHOLE_CLOSE),
-    "access": (_ACCESS, WHOLE_LINE),
 }
 
 _MACROS = f"""
@@ -92,15 +82,6 @@ _MACROS = f"""
         list_transform(string_split(tries, ', '), lambda each: try_cast(each AS DOUBLE)),
         lambda seconds: if(seconds BETWEEN 0 AND 1e9, seconds, NULL));
 """
-
-# 2025/11/21 07:26:40 [error] 7#7: *12 connect() failed (111: Connection refused) while connecting to upstream, …
-# A number of more than 15 digits is none of a connection, and may not fit into 64 bits.
-_ERROR_LINE = re.compile(
-    rb"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d) \[(\w+)\] \d+#\d+: (?:\*(\d{1,15}) )?(.*)", re.ASCII
-)
-_ERROR_LEVELS = (b"error", b"crit", b"alert", b"emerg")
-# Only a warning, but nginx closes connections of clients for it: once a second it says so, without naming them.
-_REUSES = b"worker_connections are not enough, reusing connections"
 
 
 def load(raw: RawRun) -> duckdb.DuckDBPyConnection:
@@ -150,16 +131,18 @@ def _load_clients(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         _read_json(database, "requests", instance, folder / "requests.jsonl")
         _read_json(database, "dials", instance, folder / "dials.jsonl")
         _read_json(database, "closes", instance, folder / "dials.jsonl")
-    # The gateway writes the same record of its connections to the backends.
-    for instance in raw.manifest.of_role("gateway"):
+    # A proxy may write the same record of its connections to the servers.
+    for instance, file, _ in raw.manifest.logged(logs.DIALS):
         for table in ("dials", "closes"):
-            _read_json(database, table, instance, raw.places.role(instance, "dials.jsonl"))
+            _read_json(database, table, instance, raw.places.role(instance, file))
 
 
 def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    create(database, "access", {"instance": "VARCHAR", "line": "BIGINT", **_ACCESS})
-    for instance in raw.manifest.proxies:
-        _read_json(database, "access", instance, raw.places.role(instance, "access.jsonl"))
+    create(database, "access", {"instance": "VARCHAR", "line": "BIGINT", **COLUMNS})
+    for instance, file, of in raw.manifest.logged(logs.ACCESS):
+        query = f"""INSERT INTO access BY NAME SELECT $instance AS instance, * FROM {logs.ACCESS[of].records()}
+                     WHERE {WHOLE_LINE}"""  # noqa: S608  names of our own
+        _read(database, query, instance, raw.places.role(instance, file))
     _tell_processes_apart(database, raw, "access", "1000 * time_ms", resolution_us=1)
 
 
@@ -193,18 +176,20 @@ def _tell_processes_apart(
 
 
 def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, path: Path) -> None:
-    """Append the whole records of a file of JSON Lines; `line` is the number of a line, blank ones not counted."""
+    """Append the whole records of a file of JSON Lines."""
     columns, whole = _RECORDS[table]
-    # An id that comes again, in a damaged file, is no second record: joins count on one.
-    once = "" if table == "access" else "QUALIFY row_number() OVER (PARTITION BY id ORDER BY line) = 1 ORDER BY line"
     fields = ", ".join(f"{name}: '{type_}'" for name, type_ in {"kind": "VARCHAR", **columns}.items())
-    line = "line, " if table == "access" else ""
+    # An id that comes again, in a damaged file, is no second record: joins count on one.
     query = f"""
-        INSERT INTO {table} BY NAME SELECT $instance AS instance, {line}{", ".join(columns)}
+        INSERT INTO {table} BY NAME SELECT $instance AS instance, {", ".join(columns)}
           FROM (SELECT *, row_number() OVER () AS line
                   FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{{fields}}}))
-         WHERE {whole} {once}
+         WHERE {whole} QUALIFY row_number() OVER (PARTITION BY id ORDER BY line) = 1 ORDER BY line
     """  # noqa: S608  names of our own
+    _read(database, query, instance, path)
+
+
+def _read(database: duckdb.DuckDBPyConnection, query: str, instance: str, path: Path) -> None:
     # A file that is not there or cannot be read at all: its instrument's health says so.
     with contextlib.suppress(OSError, duckdb.Error), open_raw(path) as file:
         database.execute(query, {"instance": instance, "path": descriptor_path(file)})
@@ -213,14 +198,14 @@ def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, p
 def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     columns = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "connection": "BIGINT", "text": "VARCHAR"}
     create(database, "errors", columns)
-    for instance in raw.manifest.proxies:
+    for instance, name, of in raw.manifest.logged(logs.ERRORS):
         try:
-            with open_raw(raw.places.role(instance, "error.log")) as file:
+            with open_raw(raw.places.role(instance, name)) as file:
                 content = file.read()
         except OSError:
             continue
-        lines = [_error_line(instance, *each) for each in enumerate(content.splitlines(), start=1)]
-        found = [line for line in lines if line is not None]
+        said = [(number, logs.ERRORS[of](line)) for number, line in enumerate(content.splitlines(), start=1)]
+        found = [(instance, number, *message) for number, message in said if message is not None]
         if found:
             columns_ = zip(*found, strict=True)
             names = ("instance", "line", "time_us", "serial", "text")
@@ -233,19 +218,6 @@ def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 
 def _dtype(values: Sequence[object]) -> str:
     return "int64" if isinstance(values[0], int) else "object"
-
-
-def _error_line(instance: str, number: int, line: bytes) -> tuple[str, int, int, int, str] | None:
-    match = _ERROR_LINE.fullmatch(line)
-    if match is None or not (match[7] in _ERROR_LEVELS or (match[7] == b"warn" and _REUSES in match[9])):
-        return None
-    try:
-        # nginx writes local time, and its container's is UTC; the gateway writes UTC.
-        second = datetime(*(int(match[part]) for part in range(1, 7)), tzinfo=UTC)  # type: ignore[misc, arg-type]
-    except ValueError:
-        return None
-    text = match[9].decode("utf-8", "replace")
-    return instance, number, round(second.timestamp()) * 1_000_000, int(match[8] or 0), text
 
 
 def _load_flows(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:

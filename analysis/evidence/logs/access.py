@@ -1,0 +1,63 @@
+"""A proxy's access log: one line for each request it answered, written when the request ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from analysis.evidence import bulk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+# A record's columns, whatever the log's format; nginx's names and units.
+COLUMNS: Mapping[str, str] = {
+    "time_ms": "BIGINT", "connection": "BIGINT", "connection_requests": "BIGINT", "remote_addr": "VARCHAR",
+    "remote_port": "BIGINT", "server_addr": "VARCHAR", "request_method": "VARCHAR", "request_uri": "VARCHAR",
+    "request_time": "DOUBLE", "status": "BIGINT", "bytes_sent": "BIGINT", "sent_http_connection": "VARCHAR",
+    "upstream_addr": "VARCHAR", "upstream_status": "VARCHAR", "upstream_connect_time": "VARCHAR",
+    "upstream_header_time": "VARCHAR", "upstream_response_time": "VARCHAR", "upstream_connection": "VARCHAR",
+    "upstream_connection_requests": "VARCHAR", "upstream_reused": "VARCHAR",
+}  # fmt: skip
+
+# Which lines are records.
+WHOLE_LINE = bulk.whole("time_ms", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of JSON Lines.
+
+    Attributes:
+        fields: a line's fields, with their types.
+        columns: each of `COLUMNS` that is not the field of its name: SQL over the fields.
+        speaks: whether the program may write a sentence of its own between the lines.
+    """
+
+    fields: Mapping[str, str]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    speaks: bool = False
+
+    def records(self) -> str:
+        """SQL for a row for each line of the file `$path`: its number `line`, blank ones not counted, and `COLUMNS`."""
+        fields = ", ".join(f"{name}: '{type_}'" for name, type_ in self.fields.items())
+        columns = ", ".join(
+            f"({self.columns.get(name) or (name if name in self.fields else 'NULL')})::{type_} AS {name}"
+            for name, type_ in COLUMNS.items()
+        )
+        return f"""(SELECT row_number() OVER () AS line, {columns}
+                      FROM read_json($path, format = 'newline_delimited', ignore_errors = true,
+                                     columns = {{{fields}}}))"""  # noqa: S608  names of our own
+
+
+def read(path: Path, of: Format) -> bulk.Log:
+    """Return the columns begin_ms, time_ms (Unix epoch) and status of an access log; it never raises."""
+    # One row for each line; see analysis.evidence.bulk. The file has neither header nor end.
+    otherwise = "if(time_ms IS NULL AND status IS NULL, 3, 4)" if of.speaks else "4"
+    query = f"""
+        SELECT if({WHOLE_LINE}, 0, {otherwise}) AS line, 0 AS announced, time_ms, status,
+               time_ms - if(request_time BETWEEN 0 AND 1e9, (1000 * request_time)::BIGINT, 0) AS begin_ms
+          FROM {of.records()}
+    """  # noqa: S608  names of our own
+    return bulk.read(path, query, ("time_ms", "begin_ms", "status"))
