@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.account import waits
-from analysis.account.causes import CAUSES, UNEXPLAINED
 from analysis.account.slack import CLOCK_SLACK_US, NGINX_TURN_US
+from analysis.causes import CAUSES, UNEXPLAINED
 from analysis.database import create, has_rows
 from analysis.health import limits
 
 if TYPE_CHECKING:
-    from analysis.account.causes import Cause
     from analysis.account.joins import Joined
+    from analysis.causes import Cause
     from analysis.evidence.manifest import Manifest
 
-
 TABLES = ("waits", "attributed")
+
+_ANY = (*CAUSES, UNEXPLAINED)
 
 
 def build(
@@ -57,7 +58,7 @@ def build(
     database.execute(_KNOWN, constants)
     database.execute(_DECIDED)
     found = {cause for (cause,) in database.execute("SELECT DISTINCT cause FROM decided").fetchall()}
-    database.execute(_attributed([cause for cause in CAUSES if cause.name in found]))
+    database.execute(_attributed([cause for cause in _ANY if cause.name in found]))
 
 
 def _keep_alive_us(manifest: Manifest) -> int | None:
@@ -143,23 +144,6 @@ _KNOWN = f"""
      ORDER BY broken.instance, broken.id
 """  # noqa: S608  an expression of our own
 
-# What to say where no cause is proven: what is missing, as far as that can be told.
-_WHY = """
-    CASE WHEN remote IS NULL AND dial IS NULL THEN 'no dial is recorded for it'
-         WHEN NOT captured OR torn THEN 'there is no sound capture of its connection'
-         WHEN flow_id IS NULL THEN 'its connection is not in the capture'
-         WHEN remote IS NULL AND flow_syns_unsampled > 0 THEN 'no samples of its server around its SYNs'
-         WHEN remote IS NULL THEN format('of its {} SYNs that got lost, {} met as many overflows as came there',
-                                         flow_syns_lost, coalesce(flow_syns_overflowed, 0))
-         WHEN flow_perhaps_unknown
-              THEN 'its SYN may have been answered with a cookie, and whether the server ever had it cannot be told'
-         WHEN proxied AND line_line IS NULL THEN 'no line of the access log belongs to it'
-         WHEN proxied AND try_server IS NOT NULL AND up_id IS NULL
-              THEN 'which connection to ' || try_server || ' was its own cannot be told'
-         WHEN parts_us > 0 THEN format('what is proven takes {} of its {}', took(parts_us), took(total_us))
-         ELSE 'no evidence says where its time went' END
-"""
-
 
 def _when(cause: Cause) -> str:
     return cause.when if cause.seen else f"NOT torn AND ({cause.when})"
@@ -167,19 +151,18 @@ def _when(cause: Cause) -> str:
 
 _DECIDED = f"""
     CREATE TABLE decided AS
-    SELECT instance, id, CASE {" ".join(f"WHEN {_when(cause)} THEN '{cause.name}'" for cause in CAUSES)}
-                              ELSE '{UNEXPLAINED}' END AS cause
+    SELECT instance, id, CASE {" ".join(f"WHEN {_when(cause)} THEN '{cause.name}'" for cause in _ANY)} END AS cause
       FROM known
 """  # noqa: S608  names of our own
 
 
 def _attributed(causes: list[Cause]) -> str:
     """Tell the evidence for the causes that occur: DuckDB takes longer to read how to tell it for all."""
-    says = " ".join(f"WHEN cause = '{cause.name}' THEN {cause.says}" for cause in causes)
+    says = " ".join(f"WHEN '{cause.name}' THEN {cause.says}" for cause in causes)
+    evidence = f"CASE cause {says} END" if says else "NULL"
     return f"""
         CREATE TABLE attributed AS
-        SELECT instance, id, cause,
-               CASE {says} WHEN cause = '{UNEXPLAINED}' THEN {_WHY} END || coalesce(acted_says, '') AS evidence
+        SELECT instance, id, cause, {evidence} || coalesce(acted_says, '') AS evidence
           FROM known JOIN decided USING (instance, id)
          ORDER BY instance, id
     """  # noqa: S608  names of our own

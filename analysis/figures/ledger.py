@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from analysis.account.causes import UNEXPLAINED
+from analysis.causes import UNEXPLAINED
 from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
 from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run
@@ -27,7 +27,7 @@ def _by_cause(run: Run, found: Mapping[str, str]) -> Value:
     if isinstance(joined, Unknown):
         return joined
     causes = joined.row("SELECT histogram(cause) AS counts FROM attributed")["counts"] or {}
-    count = causes.get(found.get("cause", UNEXPLAINED).replace("_", "-"), 0)
+    count = causes.get(found.get("cause", UNEXPLAINED.name).replace("_", "-"), 0)
     if not causes:
         return run.resting_on(run.k6, _REQUESTS, lambda _: count)
     return spoilt_evidence(run, joined) or run.resting_on(run.k6, _OF_CLIENT, lambda _: count)

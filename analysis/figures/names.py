@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from analysis.account.causes import CAUSES
+from analysis.causes import CAUSES
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.expressions.values import Kind
 from analysis.figures import catalogue, identities, kernel, observed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.account.causes import CAUSES
+from analysis.causes import CAUSES
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.expressions.functions import FUNCTIONS
 from analysis.figures.kernel import STATES

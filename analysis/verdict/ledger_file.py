@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis import figures
-from analysis.account.causes import CAUSES, UNEXPLAINED
+from analysis.causes import CAUSES, UNEXPLAINED
 from analysis.expressions.values import Unknown, is_number
 from analysis.figures import identities
 from analysis.health import Evidence
@@ -121,7 +121,9 @@ class Ledger(_Part):
     ]
     failed_causes: Annotated[
         dict[str, int],
-        Field(description=f"Cause → those of them that failed, for each of which some did; {UNEXPLAINED} is one here"),
+        Field(
+            description=f"Cause → those of them that failed, for each of which some did; {UNEXPLAINED.name} is one here"
+        ),
     ]
     hops: list[HopEntry]
 
@@ -152,7 +154,7 @@ def of_run(run: Run) -> Ledger:
     return account.model_copy(
         update={
             "requests": _requests(joined),
-            "unexplained": causes.get(UNEXPLAINED, 0),
+            "unexplained": causes.get(UNEXPLAINED.name, 0),
             "unexplained_requests": _unexplained(joined),
             "causes": {cause.name: causes[cause.name] for cause in CAUSES if cause.name in causes},
             "failed_causes": dict(sorted(failed.items())),
@@ -197,7 +199,7 @@ def _unexplained(joined: Joined) -> list[UnexplainedRequest]:
         """SELECT instance || '/' || id AS request, outcome, evidence AS why
              FROM attributed JOIN cases USING (instance, id)
             WHERE cause = $cause ORDER BY instance, id LIMIT $most""",
-        cause=UNEXPLAINED,
+        cause=UNEXPLAINED.name,
         most=_EXAMPLES_MAX,
     )
     return [UnexplainedRequest(**row) for row in rows]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from analysis.account.causes import CAUSES
 from tests.analysis.joined import one_request
 from tests.analysis.packets import ACK, RST, Capture, Connection
 from tests.analysis.support import RunFolder, at_us, make_access, make_capture, make_dial, make_request
@@ -737,8 +736,3 @@ def test_a_proxy_that_tries_another_server_first(proxied: Scene) -> None:
             " 172.18.0.2:8080"
         ),
     )
-
-
-def test_every_cause_has_a_name_a_meaning_and_a_proof_of_its_own() -> None:
-    for text in ("name", "meaning", "proof", "when"):
-        assert len({getattr(cause, text) for cause in CAUSES}) == len(CAUSES)

@@ -13,7 +13,6 @@ from jsonschema import Draft202012Validator
 
 from analysis import analyse, health, judge
 from analysis.account import joins
-from analysis.account.__main__ import markdown
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from analysis.verdict.ledger_file import Ledger
 
 Record = dict[str, Any]
-ROOT = Path(__file__).parents[2]
 BACKEND = "172.18.0.2:8080"
 SCHEMA = Draft202012Validator(json.loads(schema("ledger")))
 
@@ -626,10 +624,6 @@ def test_a_client_that_went_is_no_answer(proxied_run: RunFolder) -> None:
     found, _ = account(proxied_run)
 
     assert holds(found)["answers-4xx"] == "true"
-
-
-def test_the_documentation_of_the_causes_is_current() -> None:
-    assert (ROOT / "docs" / "causes.md").read_text() == markdown(), "python -m analysis.account > docs/causes.md"
 
 
 def test_the_packets_of_the_tests_run_lie_in_its_window() -> None:

@@ -12,12 +12,11 @@ import duckdb
 import pytest
 
 from analysis import analyse
-from analysis.account.causes import CAUSES
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.pages import report
-from analysis.pages.report import charts, conditions, labels, ladders, lessons, page, queues, record, summary, timelines
+from analysis.pages.report import charts, conditions, labels, ladders, page, queues, record, summary, timelines
 from analysis.verdict import ledger_tables, readings
 from tests.analysis.support import at_us, damage_pages, knob, make_manifest, make_samples, quiet_tick
 from tests.analysis.whole import make_run
@@ -127,10 +126,6 @@ def test_a_derived_file_of_another_version_is_refused(analysed: Path, name: str)
 
     with pytest.raises(report.ReportError, match=f"this version reads connlab.{name}/1; derive it again"):
         report.write(analysed)
-
-
-def test_each_cause_has_words_of_its_own() -> None:
-    assert {cause.name for cause in CAUSES} - lessons.LESSONS.keys() == set()
 
 
 def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(analysed: Path) -> None:

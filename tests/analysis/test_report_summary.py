@@ -198,7 +198,7 @@ def test_a_cause_of_failures_is_the_main_one_however_many_were_slow(listed: RunF
     assert (ledger["causes"], ledger["failed_causes"]) == ({DROP: 1, WAITED: 2}, {DROP: 1})
 
     found = record.read(folder)
-    assert [(each.name, each.failed) for each in summary.of_run(found).causes] == [(DROP, 1), (WAITED, 0)]
+    assert [(each.cause.name, each.failed) for each in summary.of_run(found).reasons] == [(DROP, 1), (WAITED, 0)]
     assert advice.of_run(found).cause == DROP
     assert "accept queue full" in index_of(folder)
 
@@ -221,5 +221,5 @@ def test_what_nothing_explains_may_be_the_main_cause_in_the_index_too(listed: Ru
     folder = listed.write()
     analyse(folder)
 
-    assert summary.of_run(record.read(folder)).causes[0].name == "unexplained"
+    assert summary.of_run(record.read(folder)).reasons[0].cause.name == "unexplained"
     assert ">unexplained</td>" in index_of(folder)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis import pages
+from analysis import causes, pages
 from analysis.evidence.manifest import ManifestError, read_whole
 from analysis.formatting import counted
 from analysis.output import write as write_file
-from analysis.pages.report import labels, lessons, reasons
+from analysis.pages.report import labels, reasons
 from analysis.pages.report.record import Row
 
 FILE = Path("index.html")
@@ -123,7 +123,7 @@ def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
         differed=", ".join(_differed(manifest)),
         total=requests.get("total"),
         failed=requests.get("failed"),
-        cause=lessons.of_cause(main[0]).label if main else "",
+        cause=causes.named(main[0]).label if main else "",
         links={"report": _link(results, folder / _REPORT)} if (folder / _REPORT).is_file() else {},
     )
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from analysis import causes
 from analysis.formatting import spoken
-from analysis.pages.report import lessons
 from analysis.pages.report.record import Record, Row
 
 WIDTH = 1000
@@ -90,7 +90,7 @@ def _draw(record: Record, ladder: Row) -> Drawing:
         lines.append(_line(step, y, places, ladder["began_us"]))
         y, before_us = y + _ROW, step["after_us"]
     cause = ladder["cause"]
-    label = f": {lessons.of_cause(cause).label}" if cause else ""
+    label = f": {causes.named(cause).label}" if cause else ""
     last = record.path[-1] if record.path else ""
     return Drawing(
         title=_TITLES[ladder["kind"]] + label,

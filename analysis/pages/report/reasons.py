@@ -5,39 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from analysis.pages.report import lessons
+from analysis import causes
+from analysis.causes import UNEXPLAINED, Cause
+from analysis.causes.cause import FIRST_HOP, LAST_HOP
 from analysis.pages.report.record import Record, Row
-
-UNEXPLAINED = "unexplained"
 
 
 @dataclass(frozen=True)
-class Cause:
-    """One cause, and how many requests it has.
+class Reason:
+    """Why some requests failed or were slow, and how many.
 
     Attributes:
-        name: as in the ledger.
+        cause: of the closed list.
         count: failed and slow requests.
         failed: of these, those that failed.
-        lesson: in words.
-        because: the lesson's clause, with the roles of the hop.
+        because: the cause's clause, with the roles of the hop.
         where: where on the path it happened.
         hop: the roles of that hop.
     """
 
-    name: str
+    cause: Cause
     count: int
     failed: int
-    lesson: lessons.Lesson
     because: str
     where: str
     hop: tuple[str, str]
 
 
-def of_run(record: Record) -> list[Cause]:
+def of_run(record: Record) -> list[Reason]:
     """The causes of a run, the main one first."""
     failed = _failed_by_cause(record)
-    return [_cause(record, name, count, failed.get(name, 0)) for name, count in ranked(record.ledger, failed)]
+    return [
+        _reason(record, causes.named(name), count, failed.get(name, 0)) for name, count in ranked(record.ledger, failed)
+    ]
 
 
 def ranked(ledger: Row, failed: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -47,7 +47,7 @@ def ranked(ledger: Row, failed: Mapping[str, int]) -> list[tuple[str, int]]:
         ledger: the content of ledger.json; empty if it cannot be read.
         failed: how many requests failed for each cause.
     """
-    counts = {**ledger.get("causes", {}), UNEXPLAINED: ledger.get("unexplained") or 0}
+    counts = {**ledger.get("causes", {}), UNEXPLAINED.name: ledger.get("unexplained") or 0}
     found = [(name, count) for name, count in counts.items() if count]
     return sorted(found, key=lambda item: (-failed.get(item[0], 0), -item[1], item[0]))
 
@@ -62,12 +62,11 @@ def _failed_by_cause(record: Record) -> dict[str, int]:
     return {row["cause"]: row["count"] for row in rows}
 
 
-def _cause(record: Record, name: str, count: int, failed: int) -> Cause:
-    lesson = lessons.of_cause(name)
-    client, server = _hop(record, name)
+def _reason(record: Record, cause: Cause, count: int, failed: int) -> Reason:
+    client, server = _hop(record, cause)
     ends = {"client": named(client), "server": named(server)}
-    because, where = lesson.because.format(**ends), lesson.where.format(**ends)
-    return Cause(name, count, failed, lesson, because, where, (client, server))
+    because, where = cause.because.format(**ends), cause.where.format(**ends)
+    return Reason(cause, count, failed, because, where, (client, server))
 
 
 def named(role: str) -> str:
@@ -75,34 +74,15 @@ def named(role: str) -> str:
     return {"k6": "the client", "nginx": "nginx"}.get(role, f"the {role}")
 
 
-# Causes that a proxy can meet as well as the client does, and what of a request tells that it was the proxy.
-_CONNECTING = "dial_error_kind IS NULL AND access_line IS NOT NULL"
-_OF_PROXY = {
-    "ephemeral-ports-exhausted": _CONNECTING,
-    "connection-refused": _CONNECTING,
-    "accept-queue-drop": _CONNECTING,
-    "accept-queue-reset": _CONNECTING,
-    "syn-queue-drop": _CONNECTING,
-    "connect-timeout": _CONNECTING,
-    "stale-keepalive": "status > 0",
-    "waited-for-a-connection": "coalesce(up_pool_us, 0) > coalesce(pool_us, 0)",
-    "waited-for-syn-retry": "coalesce(up_syn_us, 0) > coalesce(syn_us, 0)",
-    "waited-for-ack-retry": "coalesce(up_ack_us, 0) > coalesce(ack_us, 0)",
-    "waited-in-accept-queue": "coalesce(up_queue_us, 0) > coalesce(queue_us, 0)",
-}
-_AT_THE_END = frozenset(
-    {"upstream-timeout", "upstream-failed", "no-live-upstream", "waited-for-a-thread", "slow-handler"}
-)
-
-
-def _hop(record: Record, cause: str) -> tuple[str, str]:
+def _hop(record: Record, cause: Cause) -> tuple[str, str]:
     """The roles of the hop on which most of a cause's requests were hurt."""
     roles = record.path if len(record.path) > 1 else ["client", "server"]
-    at_the_end = cause in _AT_THE_END
-    if cause in _OF_PROXY and len(roles) > 2 and record.has("requests"):  # noqa: PLR2004  client, proxy, backend
+    at_the_end = cause.hop == LAST_HOP
+    proxied = len(roles) > 2  # noqa: PLR2004  client, proxy, backend
+    if cause.hop not in (FIRST_HOP, LAST_HOP) and proxied and record.has("requests"):
         rows = record.rows(
-            f"SELECT avg(({_OF_PROXY[cause]})::INTEGER) AS share FROM requests WHERE cause = $cause",  # noqa: S608  above
-            cause=cause,
+            f"SELECT avg(({cause.hop})::INTEGER) AS share FROM requests WHERE cause = $cause",  # noqa: S608  our own
+            cause=cause.name,
         )
         at_the_end = (rows[0]["share"] or 0) > 0.5  # noqa: PLR2004  most of them
     return (roles[-2], roles[-1]) if at_the_end else (roles[0], roles[1])

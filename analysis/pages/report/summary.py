@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.causes import UNEXPLAINED
 from analysis.formatting import counted, spoken
 from analysis.pages.report import advice, labels, reasons
 from analysis.pages.report.advice import Advice
-from analysis.pages.report.reasons import UNEXPLAINED, Cause
+from analysis.pages.report.reasons import Reason
 from analysis.pages.report.record import Record, Row
 
 _VERDICTS = {
@@ -16,10 +17,6 @@ _VERDICTS = {
     "not-reproduced": "Not reproduced",
     "inconclusive": "Inconclusive",
 }
-# The knobs that make up the places of a Tomcat: two of the model's figures are made from them.
-_PLACES = frozenset({
-    "accept-queue-drop", "accept-queue-reset", "waited-in-accept-queue", "waited-for-syn-retry", "waited-for-ack-retry",
-})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Summary:
         verdict: as in verdict.json.
         word: the same for a reader.
         sentence: what happened, in one sentence.
-        causes: of the requests that failed or were slow, the main one first.
+        reasons: why requests failed or were slow, the main one first.
         what, where: the first two answers, one sentence each.
         why: the third, a paragraph each.
         turns: the knobs of the fourth.
@@ -50,7 +47,7 @@ class Summary:
     verdict: str
     word: str
     sentence: str
-    causes: list[Cause]
+    reasons: list[Reason]
     what: list[str]
     where: list[str]
     why: list[str]
@@ -66,12 +63,12 @@ def of_run(record: Record) -> Summary:
         verdict=record.verdict["verdict"],
         word=_VERDICTS[record.verdict["verdict"]] + _came_out(record),
         sentence=_sentence(record, main),
-        causes=found,
+        reasons=found,
         what=_what(record, found),
         where=_where(record, found),
         why=_why(record, main),
         turns=_turns(record, main),
-        advice=advice.of_cause(record.manifest, record.ledger, main.name, main.count) if main else None,
+        advice=advice.of_cause(record.manifest, record.ledger, main.cause.name, main.count) if main else None,
     )
 
 
@@ -80,7 +77,7 @@ def _came_out(record: Record) -> str:
     return f": {statuses.count('true')} of {counted(len(statuses), 'prediction')} came true" if statuses else ""
 
 
-def _sentence(record: Record, main: Cause | None) -> str:
+def _sentence(record: Record, main: Reason | None) -> str:
     requests, manifest = record.ledger["requests"], record.manifest
     if manifest["status"] != "complete":
         reason = f": {manifest['reason']}" if manifest.get("reason") else ""
@@ -95,7 +92,7 @@ def _sentence(record: Record, main: Cause | None) -> str:
     if main is None:
         return f"{count}."
     part = _part(main.failed if failed else main.count, failed or slow)
-    if main.name == UNEXPLAINED:
+    if main.cause is UNEXPLAINED:
         return f"{count}, and {f'of {part} ' if part else ''}nothing on record proves why."
     return f"{count}, {f'{part} ' if part else ''}because {main.because}."
 
@@ -113,7 +110,7 @@ def _part(count: int, of: int) -> str:
     return "most of them" if 2 * count > of else f"{count:,} of them"
 
 
-def _what(record: Record, found_causes: list[Cause]) -> list[str]:
+def _what(record: Record, found_reasons: list[Reason]) -> list[str]:
     requests = record.ledger["requests"]
     if requests is None:
         return ["Nothing is known of the requests."]
@@ -126,21 +123,21 @@ def _what(record: Record, found_causes: list[Cause]) -> list[str]:
     late = f" {slow:,} had their answer late (after more than {spoken(bound)})," if bound else ""
     in_time = "had it in time" if bound else "were answered"
     found = [f"Of {total}, {failed:,} failed,{late} and {requests['total'] - failed - slow:,} {in_time}."]
-    for cause in found_causes:
-        found += [f"{cause.failed:,} failed: {cause.lesson.label}."] if cause.failed else []
-        answered = cause.count - cause.failed
-        found += [f"{answered:,} had a late answer: {cause.lesson.label}."] if answered else []
+    for reason in found_reasons:
+        found += [f"{reason.failed:,} failed: {reason.cause.label}."] if reason.failed else []
+        answered = reason.count - reason.failed
+        found += [f"{answered:,} had a late answer: {reason.cause.label}."] if answered else []
     longest = record.figures.get("client.dial_ms.failed.max")
     if requests["failed"] and isinstance(longest, int | float):
         found.append(f"Who got no connection waited for it, for up to {spoken(longest)}.")
     return found
 
 
-def _where(record: Record, found_causes: list[Cause]) -> list[str]:
+def _where(record: Record, found_reasons: list[Reason]) -> list[str]:
     places: dict[str, list[str]] = {}
-    for cause in found_causes:
-        who = "What failed" if cause.failed else "What was late"
-        places.setdefault(cause.where, []).append(who)
+    for reason in found_reasons:
+        who = "What failed" if reason.failed else "What was late"
+        places.setdefault(reason.where, []).append(who)
     found = [f"{' and '.join(dict.fromkeys(who)).capitalize()}: {_continued(where)}" for where, who in places.items()]
     for hop in record.ledger["hops"]:
         fatal, healed = (hop["dropped_syns"][kind] or 0 for kind in ("fatal", "healed"))
@@ -175,14 +172,14 @@ def _each(record: Record, hop: Row, fatal: int) -> str:
     return each if hop["from"] != record.path[0] else f"{each} in its connect time-out of {spoken(patience_ms)}"
 
 
-def _why(record: Record, main: Cause | None) -> list[str]:
+def _why(record: Record, main: Reason | None) -> list[str]:
     if main is None:
         return ["No request failed or was slow."] if record.ledger["requests"] else ["There is no evidence to say."]
     found = [main.because[0].upper() + main.because[1:] + "."]
-    found += main.lesson.explains
-    if main.name == UNEXPLAINED:
+    found += main.cause.explains
+    if main.cause is UNEXPLAINED:
         found += _hints(record)
-    if main.name in _PLACES and (places := _places(record, main)):
+    if main.cause.accept_queue and (places := _places(record, main)):
         found.append(places)
     return found
 
@@ -200,7 +197,7 @@ def _hints(record: Record) -> list[str]:
     return found
 
 
-def _places(record: Record, main: Cause) -> str | None:
+def _places(record: Record, main: Reason) -> str | None:
     """How the number of those who fail comes about."""
     capacity, backlog = record.figures.get("model.accept_capacity"), record.figures.get("model.listen_backlog")
     users, connections = record.knob("load.users"), record.knob("backend.max_connections")
@@ -209,7 +206,7 @@ def _places(record: Record, main: Cause) -> str | None:
     backends = len(record.manifest["instances"]["backend"])
     serves = "Tomcat serves" if backends == 1 else f"Each of {backends} backends serves"
     its = "the" if backends == 1 else "its"
-    if main.name == "waited-in-accept-queue":
+    if main.cause.accept_queue == "held":
         kept = record.knob("backend.keep_alive_timeout")
         idle = f" An idle client keeps its place for {spoken(kept)} (backend.keep_alive_timeout)." if kept else ""
         return (
@@ -228,11 +225,11 @@ def _places(record: Record, main: Cause) -> str | None:
     return f"{text} for {counted(users, 'user')}{left}."
 
 
-def _turns(record: Record, main: Cause | None) -> list[Turn]:
+def _turns(record: Record, main: Reason | None) -> list[Turn]:
     if main is None:
         return []
     knobs: dict[str, Row] = record.manifest.get("knobs", {})
-    named = {name.format(client=main.hop[0], server=main.hop[1]): does for name, does in main.lesson.knobs.items()}
+    named = {name.format(client=main.hop[0], server=main.hop[1]): does for name, does in main.cause.knobs.items()}
     return [
         Turn(
             name,

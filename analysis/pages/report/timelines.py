@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from analysis.causes import UNEXPLAINED, named
 from analysis.formatting import spoken
-from analysis.pages.report import lessons, queues, time_series
+from analysis.pages.report import queues, time_series
 from analysis.pages.report.charts import WIDTHS_S, Chart, Point, Series, keep_limits_in_view, table
 from analysis.pages.report.record import Record, Row
 
@@ -96,7 +97,7 @@ def _requests(record: Record, lasts_s: float) -> Chart:
             for row in rows
             if (row["outcome"], row["cause"]) == (outcome, cause)
         ]
-        label = "answered well" if outcome == "ok" else f"{outcome}: {lessons.of_cause(cause or 'unexplained').label}"
+        label = "answered well" if outcome == "ok" else f"{outcome}: {named(cause or UNEXPLAINED.name).label}"
         chart.series.append(Series(label, {"ok": "ok", "slow": "slow"}.get(outcome, "fail"), points))
     return chart
 

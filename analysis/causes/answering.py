@@ -1,0 +1,266 @@
+"""Causes of requests that had a connection and no good answer: it broke, or proxy or server reported a failure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from analysis.causes.accept_queue import more_places
+from analysis.causes.cause import FIRST_HOP, LAST_HOP, Cause
+from analysis.causes.proofs import ERROR, FLOW, LINE
+from analysis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Remedy, more
+from analysis.formatting import duration
+
+if TYPE_CHECKING:
+    from analysis.causes.remedies import Recorded
+
+# A worker's connections besides the proxied requests: listener, management port and its poll, and nginx's own pipe.
+_WORKER_OWN = 8
+# Arrivals come in clusters, and the first ones take longer.
+_UNEVEN = 2
+
+_ON_CONNECTION = "On the connection between {client} and {server}."
+
+# The server's data that the client had before it asked does not count.
+_UNANSWERED = """(coalesce(flow_server_last_data_time_us, 0) < time_us + blocked_us)"""
+_BROKEN = "(outcome = 'failed' AND status = 0 AND remote IS NOT NULL AND flow_id IS NOT NULL)"
+# Between a server's look at an idle connection and its FIN; a request that comes meanwhile is not read.
+_CLOSING_US = 50_000
+
+
+def _idle_too_long(prefix: str) -> str:
+    """The server ended the connection when it had been idle, until just then, for as long as it keeps one."""
+    return f"""({prefix}_close_us - {prefix}_server_last_data_time_us >= keep_alive_us
+                AND {prefix}_close_us - {prefix}_client_last_data_time_us <= {_CLOSING_US})"""
+
+
+def _stale_says(prefix: str) -> str:
+    return f"""format('flow {{}}/{{}}: {{}} closed the kept connection at {{}}{{}}, the request left at {{}}',
+        {prefix}_observer, {prefix}_id, {prefix}_to_instance, moment({prefix}_close_us),
+        coalesce(', ' || took({prefix}_close_us - {prefix}_server_last_data_time_us) || ' after its last answer', ''),
+        moment({prefix}_client_last_data_time_us))"""
+
+
+def _worker_connections(run: Recorded) -> Remedy:
+    workers = run.knob("nginx.worker_processes")
+    count = run.manifest["host"]["cpus"] if workers == "auto" else int(workers)
+    now = run.integer("nginx.worker_connections")
+    value = math.ceil(_UNEVEN * 2 * run.at_once / count) + _WORKER_OWN
+    if now >= value:
+        return Remedy("nginx.worker_connections", str(2 * now), f"twice what it was: {now} should have been enough")
+    share = f"2 connections for each of {run.at_once} requests at once, over the workers ({count})"
+    why = f"{share}, twice that for uneven arrivals, and {_WORKER_OWN} of its own"
+    return Remedy("nginx.worker_connections", str(value), why)
+
+
+def _idle_before_the_server(run: Recorded) -> Remedy | None:
+    if run.manifest["path"] != ["k6", "nginx", "backend"]:
+        return None
+    knob = "nginx.upstream_keepalive_timeout"
+    kept_ms = run.integer("backend.keep_alive_timeout")
+    value_ms = max(kept_ms // 2, kept_ms - TIMEOUT_MARGIN_MS)
+    why = f"the proxy must give up an idle connection before the backend does, after {duration(kept_ms)}"
+    return Remedy(knob, duration(value_ms), why) if run.integer(knob) > value_ms else None
+
+
+def _patience(run: Recorded) -> Remedy | None:
+    value_ms = 2 * run.integer("load.handler_delay") + TIMEOUT_MARGIN_MS
+    why = "twice the time that the handler takes, and a second"
+    return more(run, "nginx.proxy_read_timeout", value_ms, why, duration)
+
+
+CAUSES = (
+    Cause(
+        name="proxy-connections-exhausted",
+        meaning="The proxy had used up its `worker_connections`, so it had none for the client or for the backend.",
+        proof=(
+            "nginx's error log says so for this client's connection. When nginx takes connections away from its"
+            " clients, the log names no connection; then nginx closed this one in the same second, without an answer"
+            " and without a line in its access log."
+        ),
+        when=(
+            "outcome = 'failed' AND (error_text LIKE '%worker_connections are not enough%'"
+            " OR (status = 0 AND line_line IS NULL AND exhausted_line IS NOT NULL))"
+        ),
+        says=f"""coalesce({LINE} || {ERROR}, {FLOW} || ' was closed at ' || moment(flow_close_us)
+            || format(' without an answer; error.log line {{}}: worker_connections are not enough', exhausted_line))""",
+        seen=True,
+        label="proxy out of connections",
+        because="nginx had none of its worker_connections left",
+        where="At nginx, which had to close connections or answer with an error.",
+        hop=FIRST_HOP,
+        explains=(
+            (
+                "Each nginx worker has a fixed number of places for connections, and a request that it passes on takes"
+                " two: one for the client, one for the backend. When they are gone, it closes the client's connection"
+                " without an answer or answers with an error (5xx)."
+            ),
+        ),
+        knobs={
+            "nginx.worker_connections": "the places of each worker",
+            "nginx.worker_processes": "how many workers there are",
+            "nginx.upstream_keepalive": "how many connections to the backends are kept; they take places too",
+        },
+        remedy=_worker_connections,
+        lesson="spike-through-nginx",
+    ),
+    Cause(
+        name="stale-keepalive",
+        meaning="The request went out on a kept connection that the server had just closed, or was about to close.",
+        proof=(
+            "The connection was kept, and in the capture no answer follows the client's last data. The server's FIN or"
+            " RST came before that data; or it came at most 50 ms after, when the connection had been idle for the"
+            " backend's `keepAliveTimeout`, so the server closed without reading the request. At a proxy: the same for"
+            " its connection, and the proxy answered 502."
+        ),
+        when=(
+            f"({_BROKEN} AND reused AND {_UNANSWERED} AND flow_client_last_data_time_us BETWEEN time_us AND end_us"
+            f" AND (flow_close_us <= flow_client_last_data_time_us OR (NOT proxied AND {_idle_too_long('flow')})))"
+            " OR (outcome = 'failed' AND status = 502 AND try_status = 502"
+            " AND up_server_last_data_time_us < up_client_last_data_time_us"
+            f" AND (up_close_us <= up_client_last_data_time_us OR {_idle_too_long('up')}))"
+        ),
+        says=f"""if(status = 0, {_stale_says("flow")}, {LINE} || '; ' || {_stale_says("up")} || {ERROR})""",
+        label="kept connection was closed",
+        because="{server} closed an idle connection in the moment in which {client} used it again",
+        where=_ON_CONNECTION,
+        hop="status > 0",
+        explains=(
+            (
+                "A kept connection may be closed by the server at any time. If a request is on its way just then,"
+                " nothing answers it. The side that sends requests should be the first to give an idle connection up."
+            ),
+        ),
+        knobs={
+            "backend.keep_alive_timeout": "how long Tomcat keeps an idle connection",
+            "nginx.upstream_keepalive_timeout": "how long nginx keeps one to a backend",
+            "nginx.keepalive_timeout": "how long nginx keeps one of a client",
+        },
+        remedy=_idle_before_the_server,
+        lesson="stale-keep-alive",
+    ),
+    Cause(
+        name="reset-by-peer",
+        meaning="The server reset the connection (RST) before it answered.",
+        proof=(
+            "The connection was established, and the first RST in the capture is the server's, sent while the request"
+            " waited. If the server's kernel answered SYNs with cookies, the server had also sent data; otherwise it"
+            " may never have had the connection."
+        ),
+        when=(
+            f"{_BROKEN} AND flow_established AND NOT flow_perhaps_unknown AND flow_first_rst_by = 'server'"
+            " AND flow_first_rst_time_us BETWEEN time_us AND end_us + 1000000"
+        ),
+        says=f"""{FLOW} || format(': RST from {{}} at {{}}', flow_to_instance, moment(flow_first_rst_time_us))
+            || coalesce('; k6: ' || error, '')""",
+        seen=True,
+        label="reset",
+        because="{server} broke the connection off (RST) before it answered",
+        where=_ON_CONNECTION,
+        hop=FIRST_HOP,
+        explains=(
+            "A reset ends a connection at once: what was under way on it is lost, and the client gets an error.",
+        ),
+        knobs={},
+        remedy=NO_KNOB,
+        lesson=None,
+    ),
+    Cause(
+        name="closed-without-answer",
+        meaning="The server closed the connection in order (FIN), but without an answer.",
+        proof=(
+            "The server's FIN came while the request waited and before the client's FIN, and the server sent no data"
+            " after the request began."
+        ),
+        when=(
+            f"{_BROKEN} AND flow_established AND {_UNANSWERED} AND flow_closed_by = 'server'"
+            " AND flow_close_kind = 'fin' AND flow_server_fin_time_us BETWEEN time_us AND end_us + 1000000"
+        ),
+        says=f"""{FLOW} || format(': FIN from {{}} at {{}} without an answer', flow_to_instance,
+            moment(flow_server_fin_time_us)) || coalesce('; k6: ' || error, '')""",
+        label="closed without an answer",
+        because="{server} closed the connection without an answer",
+        where=_ON_CONNECTION,
+        hop=FIRST_HOP,
+        explains=("The server ended the connection in an orderly way (FIN), but sent nothing before.",),
+        knobs={},
+        remedy=NO_KNOB,
+        lesson=None,
+    ),
+    Cause(
+        name="no-live-upstream",
+        meaning="The proxy tried no server: because of earlier failures it had excluded all of them.",
+        proof="nginx's error log says so for this client's connection, and nginx answered 502.",
+        when="outcome = 'failed' AND status = 502 AND error_text LIKE '%no live upstreams%'",
+        says=f"{LINE} || {ERROR}",
+        seen=True,
+        label="no server left to try",
+        because="the proxy had left all servers out after earlier failures, and answered 502",
+        where="At the proxy, which asked no server.",
+        hop=LAST_HOP,
+        explains=(
+            (
+                "nginx leaves a server out for fail_timeout after max_fails failed tries, if there are several. When"
+                " it has left out all, it answers 502 at once, however well the servers are by then."
+            ),
+        ),
+        knobs={
+            "nginx.max_fails": "how many failed tries leave a server out",
+            "nginx.fail_timeout": "for how long",
+            "backend.accept_count": "how many connections may wait at each server",
+        },
+        remedy=more_places,
+        lesson="proxy-hides-full-queue",
+    ),
+    Cause(
+        name="upstream-timeout",
+        meaning="The proxy waited for the backend until its own time-out, and answered 504.",
+        proof="The access line has status 504, and so has its last try.",
+        when="outcome = 'failed' AND status = 504 AND line_status = 504 AND try_status = 504",
+        says=f"{LINE} || {ERROR}",
+        seen=True,
+        label="backend too slow for the proxy",
+        because="the proxy waited for the backend as long as it may, and answered 504",
+        where="Between the proxy and the backend.",
+        hop=LAST_HOP,
+        explains=("A proxy gives a backend up when its own time-out ends, however near the answer is.",),
+        knobs={"nginx.proxy_read_timeout": "how long nginx waits for a backend's answer"},
+        remedy=_patience,
+        lesson=None,
+    ),
+    Cause(
+        name="upstream-failed",
+        meaning=(
+            "The backend or the connection to it failed while the proxy waited for an answer; the proxy answered 502."
+        ),
+        proof="The access line has status 502, and so has its last try.",
+        when="outcome = 'failed' AND status = 502 AND line_status = 502 AND try_status = 502",
+        says=f"{LINE} || {ERROR}",
+        seen=True,
+        label="backend broke off",
+        because="the backend broke off while the proxy waited for its answer, and the proxy answered 502",
+        where="Between the proxy and the backend.",
+        hop=LAST_HOP,
+        explains=("A proxy that gets no whole answer from a backend tells the client so, with the status 502.",),
+        knobs={},
+        remedy=NO_KNOB,
+        lesson="gateway-pool-throughput",
+    ),
+    Cause(
+        name="error-status",
+        meaning="The server answered with an error status.",
+        proof="The client has the status. Through a proxy, the access line has the same status.",
+        when="outcome = 'failed' AND status >= 400 AND (line_line IS NULL AND NOT proxied OR line_status = status)",
+        says=f"""coalesce({LINE}, {FLOW} || ': answered at ' || moment(flow_server_last_data_time_us), 'the client')
+            || format('; the answer has status {{}}', status)""",
+        seen=True,
+        label="answered with an error",
+        because="the server answered with an error",
+        where="At the server, which answered.",
+        hop=FIRST_HOP,
+        explains=("The connection and the exchange were sound; the answer itself says that something failed.",),
+        knobs={},
+        remedy=NO_KNOB,
+        lesson="backend-restart",
+    ),
+)
