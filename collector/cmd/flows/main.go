@@ -1,4 +1,5 @@
-// Command flows reduces packet captures to one record for each TCP connection.
+// Command flows reduces packet captures to one record for each TCP connection,
+// and gives the packets of chosen connections.
 //
 // See docs/flows.md for the fields and their exact meaning.
 package main
@@ -9,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
+	"connlab/collector/internal/excerpt"
 	"connlab/collector/internal/flow"
 	"connlab/collector/internal/flowfile"
 	"connlab/collector/internal/packet"
@@ -25,13 +28,17 @@ const (
 )
 
 const usage = `Usage: flows [--out flows.parquet] [--json] capture.pcap...
+       flows --packets chosen.jsonl capture.pcap...
 
 Reduces packet captures (pcap or pcapng; - is standard input) to one record for
 each TCP connection. Several captures are read one after the other, as if they
 were one: give rotated files in their order, captures of different places apart.
 
-  --out FILE  the Parquet file to write; flows.parquet unless --json is given
-  --json      write the records as JSON lines to standard output
+  --out FILE      the Parquet file to write; flows.parquet unless --json is given
+  --json          write the records as JSON lines to standard output
+  --packets FILE  write the packets of chosen connections as JSON lines to
+                  standard output, and no records. FILE (- is standard input)
+                  names each connection by a line as --json writes it
 
 Exit codes: 0 all was read; 1 the output cannot be written; 2 wrong usage or no
 capture, nothing is written; 3 a capture is cut or damaged: what was read before
@@ -39,14 +46,15 @@ is written, and standard error says what was lost.
 `
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-func run(arguments []string, stdout, stderr io.Writer) int {
+func run(arguments []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("flows", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	out := flags.String("out", "", "")
 	asJSON := flags.Bool("json", false, "")
+	packets := flags.String("packets", "", "")
 	err := flags.Parse(arguments)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -58,8 +66,14 @@ func run(arguments []string, stdout, stderr io.Writer) int {
 	case flags.NArg() == 0:
 		fmt.Fprintln(stderr, "flows: no capture is named (flows --help says more)")
 		return exitUsage
+	case *packets != "" && (*out != "" || *asJSON):
+		fmt.Fprintln(stderr, "flows: --packets goes with neither --out nor --json (flows --help says more)")
+		return exitUsage
+	case *packets == "-" && slices.Contains(flags.Args(), "-"):
+		fmt.Fprintln(stderr, "flows: standard input cannot be both the chosen connections and a capture")
+		return exitUsage
 	}
-	if *out == "" && !*asJSON {
+	if *out == "" && !*asJSON && *packets == "" {
 		*out = "flows.parquet"
 	}
 
@@ -68,31 +82,72 @@ func run(arguments []string, stdout, stderr io.Writer) int {
 	if err == nil && *out != "" {
 		err = refuseOverwriting(*out, flags.Args())
 	}
+	var chosen []excerpt.Connection
+	if err == nil && *packets != "" {
+		chosen, err = readChosen(*packets, stdin)
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "flows: %v\n", err)
 		return exitUsage
 	}
-	result, err := flow.Reduce(files)
+	var summary *flow.Summary
+	var write func() error
+	if *packets != "" {
+		writer := flowfile.NewPacketWriter(stdout)
+		summary, err = excerpt.Read(files, chosen, writer.Write)
+		write = func() error { return writer.End(summary) }
+	} else {
+		var result *flow.Result
+		if result, err = flow.Reduce(files); err == nil {
+			summary = &result.Summary
+		}
+		write = func() error { return writeRecords(result, *out, *asJSON, stdout) }
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "flows: %v\n", err)
 		return exitFailed
 	}
-	summary := &result.Summary
 	if unsupported := summary.Kinds[packet.UnsupportedLink]; unsupported > 0 && unsupported == summary.Packets {
 		fmt.Fprintf(stderr, "flows: %s: packets of link-layer type %d, which is not supported\n", flags.Arg(0), summary.UnknownLink)
 		return exitUsage
 	}
-	if *out != "" {
-		err = writeParquet(*out, result)
-	}
-	if err == nil && *asJSON {
-		err = flowfile.WriteJSON(stdout, result)
-	}
-	if err != nil {
+	if err := write(); err != nil {
 		fmt.Fprintf(stderr, "flows: %v\n", err)
 		return exitFailed
 	}
 	return report(stderr, summary)
+}
+
+// writeRecords writes the records in the forms that are asked for.
+func writeRecords(result *flow.Result, out string, asJSON bool, stdout io.Writer) error {
+	if out != "" {
+		if err := writeParquet(out, result); err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		return flowfile.WriteJSON(stdout, result)
+	}
+	return nil
+}
+
+// readChosen reads the chosen connections.
+func readChosen(name string, stdin io.Reader) ([]excerpt.Connection, error) {
+	if name == "-" {
+		name = "standard input"
+	} else {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		stdin = file
+	}
+	chosen, err := excerpt.Chosen(stdin)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return chosen, nil
 }
 
 // openAll opens all captures before any is read, so that a wrong name costs no

@@ -20,8 +20,13 @@ func capture() []byte {
 
 // flows runs the program.
 func flows(arguments ...string) (code int, stdout, stderr string) {
+	return flowsOf("", arguments...)
+}
+
+// flowsOf runs the program on a standard input.
+func flowsOf(stdin string, arguments ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	code = run(arguments, &out, &err)
+	code = run(arguments, strings.NewReader(stdin), &out, &err)
 	return code, out.String(), err.String()
 }
 
@@ -86,6 +91,74 @@ func TestACutCaptureGivesWhatWasReadAndSaysWhatIsLost(t *testing.T) {
 	}
 	if !strings.Contains(stdout, `"complete":false`) || !strings.Contains(stdout, `"kind":"flow"`) {
 		t.Errorf("%s", stdout)
+	}
+}
+
+func TestThePacketsOfAllRecordsAreAllPackets(t *testing.T) {
+	path := write(t, "capture.pcap", capture())
+	_, records, _ := flows("--json", path)
+	code, stdout, stderr := flowsOf(records, "--packets", "-", path)
+	if code != exitOK || stderr != "" {
+		t.Fatalf("code %d, %s", code, stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if len(lines) != 11 { // header, 9 packets, end
+		t.Fatalf("%d lines", len(lines))
+	}
+	want := `{"kind":"packet","connection":1,"number":2,"time_us":1735689600000125,"time_ns":null,"from":"server",` +
+		`"flags":["SYN","ACK"],"seq":0,"ack":1,"raw_seq":2,"raw_ack":2,"payload_bytes":0,"window":502,"cut_bytes":0}`
+	if lines[2] != want {
+		t.Errorf("%s\nwant %s", lines[2], want)
+	}
+	if end := `{"kind":"end","complete":true,"unreadable":[],"packets":9}`; lines[10] != end {
+		t.Errorf("%s", lines[10])
+	}
+	if _, again, _ := flows("--packets", write(t, "chosen.jsonl", []byte(records)), path); again != stdout {
+		t.Errorf("from a file:\n%s", again)
+	}
+}
+
+func TestPacketsBeforeACutAreWrittenWithTheMessageOfRecords(t *testing.T) {
+	whole := capture()
+	path := write(t, "capture.pcap", whole[:len(whole)-10])
+	_, records, wantStderr := flows("--json", path)
+	code, stdout, stderr := flowsOf(records, "--packets", "-", path)
+	if code != exitPartial || stderr != wantStderr {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+	if strings.Count(stdout, `"kind":"packet"`) != 8 || !strings.Contains(stdout, `"complete":false,"unreadable":[{"file":1,`) {
+		t.Errorf("%s", stdout)
+	}
+}
+
+func TestWrongChoicesAreOneLineAndWriteNothing(t *testing.T) {
+	path := write(t, "capture.pcap", capture())
+	wireless := write(t, "wireless.pcap", flowtest.Capture(flowtest.Pcap, 105, 128, []flowtest.Packet{{Data: make([]byte, 60)}}))
+	row := `{"id":1,"client_address":"10.0.0.1","client_port":40000,"server_address":"10.0.0.2","server_port":8080,"first_time_us":0,"last_time_us":9}`
+	for _, c := range []struct {
+		stdin     string
+		arguments []string
+		stderr    string
+	}{
+		{"", []string{"--json", path}, "--packets goes with neither --out nor --json (flows --help says more)"},
+		{"", []string{"--out", "x", path}, "--packets goes with neither --out nor --json (flows --help says more)"},
+		{"", []string{"-"}, "standard input cannot be both the chosen connections and a capture"},
+		{row + "\nnone\n", []string{path}, "standard input: line 2: invalid character 'o' in literal null (expecting 'u')"},
+		{`{"id":1}`, []string{path}, "standard input: line 1: it needs id, client_address, client_port, server_address, server_port, first_time_us and last_time_us"},
+		{strings.Replace(row, "10.0.0.1", "", 1), []string{path}, "standard input: line 1: an address is empty"},
+		{strings.Replace(row, "10.0.0.1", "there", 1), []string{path}, `standard input: line 1: ParseAddr("there"): unable to parse IP`},
+		{strings.Replace(row, "40000", "65536", 1), []string{path}, "standard input: line 1: json: cannot unmarshal number 65536 into Go struct field .client_port of type uint16"},
+		{row, []string{"none.pcap"}, "none.pcap: not a capture that can be read: no such file or directory"},
+		{row, []string{wireless}, wireless + ": packets of link-layer type 105, which is not supported"},
+	} {
+		code, stdout, stderr := flowsOf(c.stdin, append([]string{"--packets", "-"}, c.arguments...)...)
+		if code != exitUsage || stdout != "" || stderr != "flows: "+c.stderr+"\n" {
+			t.Errorf("%v: code %d, %q, want %q", c.arguments, code, stderr, c.stderr)
+		}
+	}
+	code, _, stderr := flows("--packets", "none.jsonl", path)
+	if code != exitUsage || stderr != "flows: open none.jsonl: no such file or directory\n" {
+		t.Errorf("code %d, %s", code, stderr)
 	}
 }
 

@@ -104,3 +104,16 @@ func (f *Flow) HandshakeNs() (ns int64, known bool) {
 	}
 	return f.HandshakeACK.Ns - f.SYNNs[0], true
 }
+
+// Ticks turns nanoseconds into whole ticks. It rounds down, before the epoch
+// too.
+func Ticks(ns, tickNs int64) int64 {
+	t := ns / tickNs
+	if ns%tickNs < 0 {
+		t--
+	}
+	return t
+}
+
+// Microseconds turns nanoseconds into whole microseconds, as Ticks.
+func Microseconds(ns int64) int64 { return Ticks(ns, 1000) }

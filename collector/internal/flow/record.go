@@ -1,11 +1,8 @@
 package flow
 
 import (
-	"encoding/binary"
 	"math"
 	"net/netip"
-
-	"connlab/collector/internal/packet"
 )
 
 // order is where the flows stand, in the order of their first packets.
@@ -99,7 +96,7 @@ func (t *tracker) record(c *connection, f *Flow) {
 
 func (s *side) record() End {
 	return End{
-		Address:         netip.AddrPortFrom(address(s.address), s.port),
+		Address:         netip.AddrPortFrom(s.address.Addr(), s.port),
 		ISN:             s.isn,
 		ISNKnown:        s.marks.has(hasISN),
 		Packets:         s.packets,
@@ -114,11 +111,4 @@ func (s *side) record() End {
 		LastData:        Instant{s.lastDataNs, s.marks.has(hasData)},
 		FIN:             Instant{s.finNs, s.marks.has(hasFIN)},
 	}
-}
-
-func address(a packet.Address) netip.Addr {
-	var bytes [16]byte
-	binary.BigEndian.PutUint64(bytes[:], a.High)
-	binary.BigEndian.PutUint64(bytes[8:], a.Low)
-	return netip.AddrFrom16(bytes).Unmap()
 }

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"errors"
 	"io"
 	"math/bits"
 	"runtime"
@@ -21,28 +20,6 @@ type Result struct {
 	order   order
 }
 
-// Summary says what was read.
-type Summary struct {
-	Packets       uint64               // in all
-	Kinds         [packet.Kinds]uint64 // packets that have a time, by what they are
-	Untimed       uint64               // packets without a time
-	Snapped       uint64               // TCP packets of which the capture kept only the beginning
-	UnknownLink   uint32               // the first unsupported link-layer type, if Kinds counts any
-	FirstNs       int64                // time of the first packet
-	LastNs        int64                // time of the last packet
-	BackwardSteps uint64               // packets with a time before that of the packet ahead of them
-	BackwardNsMax int64                // the largest such step
-	Flows         uint64
-	MissingBytes  uint64 // over all flows: sent, never seen
-	Damage        []Damage
-}
-
-// Damage says that one of the captures could not be read to its end.
-type Damage struct {
-	File int // the capture, from 1, in the order given
-	*pcapfile.DamageError
-}
-
 // Reduce reads captures, one after the other as if they were one, and follows
 // each TCP connection in them. Damage in a capture ends the reading of that one
 // and stands in the summary.
@@ -58,7 +35,7 @@ func reduce(files []*pcapfile.File, shards int) (*Result, error) {
 		s.startQueue()
 		all.Go(s.follow)
 	}
-	err := r.readAll(files)
+	err := r.summary.readAll(files, r.read)
 	for _, s := range r.shards {
 		s.endQueue()
 	}
@@ -105,27 +82,6 @@ func newReducer(shards int) *reducer {
 	return r
 }
 
-func (r *reducer) readAll(files []*pcapfile.File) error {
-	for i, f := range files {
-		reader, err := f.NewReader()
-		if err != nil {
-			return err
-		}
-		err = reader.Guard(func() error { return r.read(reader) })
-		var damage *pcapfile.DamageError
-		switch {
-		case errors.As(err, &damage):
-			r.summary.Damage = append(r.summary.Damage, Damage{i + 1, damage})
-		case err != io.EOF:
-			return err
-		}
-		if err := reader.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // read reads one capture to its end, and returns why it ended: io.EOF if it did
 // well.
 func (r *reducer) read(reader *pcapfile.Reader) error {
@@ -145,38 +101,13 @@ func (r *reducer) read(reader *pcapfile.Reader) error {
 // take takes the next packet of the capture, decoded. It returns the shard that
 // is to follow it, and nil if none is.
 func (r *reducer) take(rec *pcapfile.Record, kind packet.Kind, a *arrival) *shard {
-	r.summary.Packets++
-	if rec.Untimed {
-		r.summary.Untimed++
+	if !r.summary.count(rec, kind) {
 		return nil
-	}
-	r.noteTime(rec.TimeNs)
-	r.summary.Kinds[kind]++
-	if kind != packet.TCP {
-		if kind == packet.UnsupportedLink && r.summary.Kinds[kind] == 1 {
-			r.summary.UnknownLink = rec.LinkType
-		}
-		return nil
-	}
-	if uint32(len(rec.Data)) < rec.WireLen {
-		r.summary.Snapped++
 	}
 	a.hash = r.hasher.hash(&a.Segment)
 	a.number, a.timeNs, a.fine = r.summary.Packets, rec.TimeNs, rec.FineClock
 	owner, _ := bits.Mul64(a.hash, uint64(len(r.shards)))
 	return r.shards[owner]
-}
-
-// noteTime watches the clock of the capture.
-func (r *reducer) noteTime(ns int64) {
-	timed := r.summary.Packets - r.summary.Untimed
-	if timed == 1 {
-		r.summary.FirstNs = ns
-	} else if back := r.summary.LastNs - ns; back > 0 {
-		r.summary.BackwardSteps++
-		r.summary.BackwardNsMax = max(r.summary.BackwardNsMax, back)
-	}
-	r.summary.LastNs = ns
 }
 
 // finish puts together what the shards found.

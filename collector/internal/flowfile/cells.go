@@ -45,13 +45,13 @@ func (c *cells) make(of leaf, flows []flow.Flow) []parquet.Value {
 		case choice:
 			c.choose(&get, get.get(f), base)
 		case instant:
-			c.integer(ticks(get(f), tickNs), base)
+			c.integer(flow.Ticks(get(f), tickNs), base)
 		case maybeInstant:
 			ns, known := get(f)
-			c.maybe(ticks(ns, tickNs), known, base)
+			c.maybe(flow.Ticks(ns, tickNs), known, base)
 		case duration:
 			ns, known := get(f)
-			c.maybe(ticks(ns, tickNs), known, base)
+			c.maybe(flow.Ticks(ns, tickNs), known, base)
 		case instants:
 			c.list(get(f), base, tickNs)
 		}
@@ -99,7 +99,7 @@ func (c *cells) list(ns []int64, base int, tickNs int64) {
 		c.null(base)
 	}
 	for i, t := range ns {
-		v := parquet.Int64Value(ticks(t, tickNs))
+		v := parquet.Int64Value(flow.Ticks(t, tickNs))
 		c.values = append(c.values, v.Level(min(i, 1), base+1, 0))
 	}
 }

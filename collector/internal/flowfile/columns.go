@@ -190,15 +190,3 @@ func (c *column) fullName() string {
 
 // fineName returns the name of a column's twin in the group "fine".
 func (c *column) fineName() string { return c.name + "_ns" }
-
-// ticks turns nanoseconds into whole ticks. It rounds down, before the epoch
-// too.
-func ticks(ns, tickNs int64) int64 {
-	t := ns / tickNs
-	if ns%tickNs < 0 {
-		t--
-	}
-	return t
-}
-
-func microseconds(ns int64) int64 { return ticks(ns, 1000) }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-var update = command.Bool("update", false, "write docs/flows.md and schemas/flows.schema.json anew from the columns")
+var update = command.Bool("update", false, "write docs/flows.md and both schemas anew from the columns")
 
 // repository returns the path of a file of the repository.
 func repository(path ...string) string {
@@ -23,10 +23,14 @@ func repository(path ...string) string {
 	return filepath.Join(append([]string{schemas, ".."}, path...)...)
 }
 
-const (
-	tableBegin = "<!-- columns: go test ./internal/flowfile -update -->\n"
-	tableEnd   = "<!-- end of columns -->\n"
-)
+// tables are the marks around the tables of docs/flows.md, and the tables.
+var tables = []struct {
+	begin, end string
+	table      func() string
+}{
+	{"<!-- columns: go test ./internal/flowfile -update -->\n", "<!-- end of columns -->\n", columnTable},
+	{"<!-- packet columns: go test ./internal/flowfile -update -->\n", "<!-- end of packet columns -->\n", packetColumnTable},
+}
 
 func TestTheDocumentHasEveryColumn(t *testing.T) {
 	path := repository("docs", "flows.md")
@@ -34,23 +38,29 @@ func TestTheDocumentHasEveryColumn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, found := strings.Cut(string(document), tableBegin)
-	_, after, closed := strings.Cut(rest, tableEnd)
-	if !found || !closed {
-		t.Fatalf("%s lacks the marks around the columns", path)
+	want := string(document)
+	for _, each := range tables {
+		before, rest, found := strings.Cut(want, each.begin)
+		_, after, closed := strings.Cut(rest, each.end)
+		if !found || !closed {
+			t.Fatalf("%s lacks the marks %s and %s", path, each.begin, each.end)
+		}
+		want = before + each.begin + each.table() + each.end + after
 	}
-	mustStand(t, path, []byte(before+tableBegin+columnTable()+tableEnd+after))
+	mustStand(t, path, []byte(want))
 }
 
-func TestTheSchemaHasEveryColumn(t *testing.T) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(jsonSchema()); err != nil {
-		t.Fatal(err)
+func TestTheSchemasHaveEveryColumn(t *testing.T) {
+	for name, schema := range map[string]object{"flows": jsonSchema(), "packets": packetsJSONSchema()} {
+		var text bytes.Buffer
+		encoder := json.NewEncoder(&text)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(schema); err != nil {
+			t.Fatal(err)
+		}
+		mustStand(t, repository("schemas", name+".schema.json"), text.Bytes())
 	}
-	mustStand(t, repository("schemas", "flows.schema.json"), text.Bytes())
 }
 
 func mustStand(t *testing.T, path string, want []byte) {
@@ -66,10 +76,12 @@ func mustStand(t *testing.T, path string, want []byte) {
 	}
 }
 
+const tableHead = "| column | type | unit | meaning |\n|---|---|---|---|\n"
+
 // columnTable returns the columns as Markdown.
 func columnTable() string {
 	var b strings.Builder
-	b.WriteString("| column | type | unit | meaning |\n|---|---|---|---|\n")
+	b.WriteString(tableHead)
 	for i := range columns {
 		c := &columns[i]
 		unit := c.unit
@@ -79,6 +91,30 @@ func columnTable() string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.fullName(), c.typeName(), unit, c.meaning)
 	}
 	return b.String()
+}
+
+// packetColumnTable returns the columns of packets as Markdown.
+func packetColumnTable() string {
+	var b strings.Builder
+	b.WriteString(tableHead)
+	for _, c := range packetColumns {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.name, c.typeName(), c.unit, c.meaning)
+	}
+	return b.String()
+}
+
+func (c *packetColumn) typeName() string {
+	switch c.get.(type) {
+	case packetNumber:
+		return "integer"
+	case maybePacketNumber:
+		return "integer or null"
+	case packetSide:
+		return "`client`, `server`"
+	case packetFlags:
+		return "list of `" + strings.Join(flagNames, "`, `") + "`"
+	}
+	panic("a column without a getter")
 }
 
 // typeName says what values a column has.
@@ -143,15 +179,40 @@ func jsonSchema() object {
 	inNs[0].value = []string{"object", "null"}
 	flow = append(flow, member{fineGroup, append(object{{"description",
 		"The times in nanoseconds; null unless some packet's clock ticks finer than a microsecond."}}, inNs...)})
+	return lines(Schema, "--json", "flow", flow, reflect.TypeFor[summary](), "One line for each TCP connection of a capture, in the order of the first packets. First line: header. Last line: end; without it the file is not whole. The Parquet file has the same columns as a flow without its kind, and the last line in its metadata as "+summaryKey+".")
+}
+
+func packetsJSONSchema() object {
+	fields := object{{"kind", object{{"const", "packet"}}}}
+	for _, c := range packetColumns {
+		s := object{{"description", c.meaning}}
+		switch c.get.(type) {
+		case packetNumber:
+			s = append(s, member{"type", "integer"})
+		case maybePacketNumber:
+			s = append(s, member{"type", []string{"integer", "null"}})
+		case packetSide:
+			s = append(s, member{"enum", []string{"client", "server"}})
+		case packetFlags:
+			s = append(s, member{"type", "array"}, member{"items", object{{"enum", flagNames}}})
+		}
+		fields = append(fields, member{c.name, s})
+	}
+	return lines(PacketsSchema, "--packets", "packet", fields, reflect.TypeFor[packetSummary](), "One line for each packet of each chosen connection, in the order of the capture. First line: header. Last line: end; without it the file is not whole.")
+}
+
+// lines returns the schema of what the program writes with an option: a header,
+// records of a kind, and an end.
+func lines(schema, option, kind string, record object, end reflect.Type, description string) object {
 	return object{
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-		{"title", Schema + ": one line of flows --json"},
-		{"description", "One line for each TCP connection of a capture, in the order of the first packets. First line: header. Last line: end; without it the file is not whole. The Parquet file has the same columns as a flow without its kind, and the last line in its metadata as " + summaryKey + "."},
-		{"oneOf", []object{{{"$ref", "#/$defs/header"}}, {{"$ref", "#/$defs/flow"}}, {{"$ref", "#/$defs/end"}}}},
+		{"title", schema + ": one line of flows " + option},
+		{"description", description},
+		{"oneOf", []object{{{"$ref", "#/$defs/header"}}, {{"$ref", "#/$defs/" + kind}}, {{"$ref", "#/$defs/end"}}}},
 		{"$defs", object{
-			{"header", strict(object{{"kind", object{{"const", "header"}}}, {"schema", object{{"const", Schema}}}})},
-			{"flow", strict(flow)},
-			{"end", strict(endSchema())},
+			{"header", strict(object{{"kind", object{{"const", "header"}}}, {"schema", object{{"const", schema}}}})},
+			{kind, strict(record)},
+			{"end", strict(endSchema(end))},
 		}},
 	}
 }
@@ -204,10 +265,10 @@ func (c *column) schema(unit string) object {
 }
 
 // endSchema describes the summary by its struct.
-func endSchema() object {
+func endSchema(summary reflect.Type) object {
 	properties := object{}
-	for i := range reflect.TypeFor[summary]().NumField() {
-		field := reflect.TypeFor[summary]().Field(i)
+	for i := range summary.NumField() {
+		field := summary.Field(i)
 		var s object
 		switch field.Type.Kind() {
 		case reflect.String:

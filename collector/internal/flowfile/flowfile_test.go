@@ -14,6 +14,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"connlab/collector/internal/excerpt"
 	"connlab/collector/internal/flow"
 	"connlab/collector/internal/flowfile"
 	"connlab/collector/internal/flowtest"
@@ -168,6 +169,33 @@ func TestAFullDiskIsAnError(t *testing.T) {
 			if err := write(&full{room}, result); !errors.Is(err, errFull) {
 				t.Errorf("%s with room for %d bytes: %v", name, room, err)
 			}
+		}
+	}
+}
+
+func TestEveryLineOfPacketsFollowsTheSchema(t *testing.T) {
+	for _, format := range []flowtest.Format{flowtest.Formats[0], flowtest.Formats[2]} {
+		c := flowtest.NewConversation("10.0.0.1:40000", "10.0.0.2:8080", 1, 2).Open().Data(flowtest.Client, 1000).RST(flowtest.Server)
+		c.Send(flowtest.Client, 0xff, 0)
+		capture := flowtest.Capture(format, flowtest.Ethernet.Type, 128, flowtest.Packets(flowtest.Ethernet, c.Segments))
+		file, err := pcapfile.Open(flowtest.Save(t, capture[:len(capture)-3]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		chosen := []excerpt.Connection{{ID: 1, Client: c.Ends[0], Server: c.Ends[1], LastUs: 1 << 60}}
+		var out bytes.Buffer
+		writer := flowfile.NewPacketWriter(&out)
+		summary, err := excerpt.Read([]*pcapfile.File{file}, chosen, writer.Write)
+		if err := errors.Join(err, writer.End(summary)); err != nil {
+			t.Fatal(err)
+		}
+		lines := bytes.Split(bytes.TrimSuffix(out.Bytes(), []byte("\n")), []byte("\n"))
+		if len(lines) != 1+5+1 {
+			t.Errorf("%d lines", len(lines))
+		}
+		for _, line := range lines {
+			schematest.Validate(t, "packets", line)
 		}
 	}
 }

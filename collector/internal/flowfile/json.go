@@ -83,20 +83,20 @@ func (c *column) appendJSON(line []byte, f *flow.Flow, tickNs int64) []byte {
 		line = append(line, word...)
 		return append(line, '"')
 	case instant:
-		return strconv.AppendInt(line, ticks(get(f), tickNs), 10)
+		return strconv.AppendInt(line, flow.Ticks(get(f), tickNs), 10)
 	case maybeInstant:
 		ns, known := get(f)
-		return appendMaybe(line, ticks(ns, tickNs), known)
+		return appendMaybe(line, flow.Ticks(ns, tickNs), known)
 	case duration:
 		ns, known := get(f)
-		return appendMaybe(line, ticks(ns, tickNs), known)
+		return appendMaybe(line, flow.Ticks(ns, tickNs), known)
 	case instants:
 		line = append(line, '[')
 		for i, ns := range get(f) {
 			if i > 0 {
 				line = append(line, ',')
 			}
-			line = strconv.AppendInt(line, ticks(ns, tickNs), 10)
+			line = strconv.AppendInt(line, flow.Ticks(ns, tickNs), 10)
 		}
 		return append(line, ']')
 	}

@@ -40,7 +40,7 @@ func summarise(s *flow.Summary) summary {
 	out := summary{
 		Kind:            "end",
 		Complete:        len(s.Damage) == 0,
-		Unreadable:      []unreadable{},
+		Unreadable:      unreadables(s),
 		Flows:           s.Flows,
 		Packets:         s.Packets,
 		TCPPackets:      s.Kinds[packet.TCP],
@@ -54,14 +54,19 @@ func summarise(s *flow.Summary) summary {
 		Untimed:         s.Untimed,
 		MissingBytes:    s.MissingBytes,
 		BackwardSteps:   s.BackwardSteps,
-		BackwardUsMax:   microseconds(s.BackwardNsMax),
-	}
-	for _, d := range s.Damage {
-		out.Unreadable = append(out.Unreadable, unreadable{d.File, d.Offset, d.Why})
+		BackwardUsMax:   flow.Microseconds(s.BackwardNsMax),
 	}
 	if s.Packets > s.Untimed {
-		first, last := microseconds(s.FirstNs), microseconds(s.LastNs)
+		first, last := flow.Microseconds(s.FirstNs), flow.Microseconds(s.LastNs)
 		out.FirstTimeUs, out.LastTimeUs = &first, &last
 	}
 	return out
+}
+
+func unreadables(s *flow.Summary) []unreadable {
+	all := []unreadable{}
+	for _, d := range s.Damage {
+		all = append(all, unreadable{d.File, d.Offset, d.Why})
+	}
+	return all
 }

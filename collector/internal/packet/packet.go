@@ -5,6 +5,11 @@
 // IP header.
 package packet
 
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
 // Address is an IP address; an IPv4 address stands in its mapped form
 // ::ffff:a.b.c.d.
 type Address struct {
@@ -14,16 +19,33 @@ type Address struct {
 // mappedPrefix is what precedes an IPv4 address in Address.Low.
 const mappedPrefix = 0xffff << 32
 
+// AddressOf returns an address in the form in which Decode gives it.
+func AddressOf(a netip.Addr) Address {
+	bytes := a.As16()
+	return Address{binary.BigEndian.Uint64(bytes[:]), binary.BigEndian.Uint64(bytes[8:])}
+}
+
+// Addr returns the address; an IPv4 address in its own form.
+func (a Address) Addr() netip.Addr {
+	var bytes [16]byte
+	binary.BigEndian.PutUint64(bytes[:], a.High)
+	binary.BigEndian.PutUint64(bytes[8:], a.Low)
+	return netip.AddrFrom16(bytes).Unmap()
+}
+
 // Flags are the control bits of a TCP header.
 type Flags uint8
 
-// The control bits that open and close connections.
+// The control bits.
 const (
 	FIN Flags = 1 << iota
 	SYN
 	RST
 	PSH
 	ACK
+	URG
+	ECE
+	CWR
 )
 
 // Has says whether any bit of mask is set.
