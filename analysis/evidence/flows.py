@@ -1,4 +1,4 @@
-"""Runs the program `flows`, which reduces a packet capture to one record for each connection.
+"""Runs the program `flows`, which reduces a packet capture to one record for each connection, or gives packets of it.
 
 docs/flows.md defines its fields. The program is a static binary that the set-up exports, so it needs no Docker.
 """
@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import duckdb
 
 from analysis.database import over_files
 from analysis.evidence.jsonl import why_unreadable
 from analysis.evidence.rawfiles import descriptor_path, open_raw
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SCHEMA = "connlab.flows/1"
 
@@ -76,8 +80,13 @@ def require() -> None:
         scratch = Path(name)
         (scratch / _CAPTURE).write_bytes(_EMPTY_CAPTURE)
         losses = reduce(scratch, scratch / "flows.parquet").losses
-    if losses:
-        raise FlowsError("; ".join(losses))
+        if losses:
+            raise FlowsError("; ".join(losses))
+        # An earlier version reads captures too, and gives no packets.
+        with open_raw(scratch / _CAPTURE) as capture:
+            done = run(capture, ["--packets", "-"])
+        if isinstance(done, str):
+            raise FlowsError(f"{done}; {_WAY_ON}")
 
 
 def reduce(folder: Path, out: Path) -> Reduction:
@@ -94,23 +103,40 @@ def reduce(folder: Path, out: Path) -> Reduction:
     except OSError as error:
         return Reduction(None, None, (f"{_CAPTURE}: {why_unreadable(error)}",))
     with capture:
-        program = _program()
-        return Reduction(None, None, (program,)) if isinstance(program, str) else _reduce(program, capture, out)
+        done = run(capture, ["--out", str(out)])
+    if isinstance(done, str):
+        return Reduction(None, None, (done,))
+    if not out.is_file():
+        return Reduction(None, None, (f"flows ended with exit code {done.returncode}",))
+    return _read(out)
 
 
-def _reduce(program: Path, capture: BinaryIO, out: Path) -> Reduction:
+def run(capture: BinaryIO, options: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[str] | str:
+    """Run the program on an open capture.
+
+    Returns:
+        What became of it, if it read the capture or a part of it; else why not, as one sentence.
+    """
+    program = _program()
+    if isinstance(program, str):
+        return program
     name = descriptor_path(capture)
-    command = [str(program), "--out", str(out), name]
     try:
         done = subprocess.run(
-            command, pass_fds=(capture.fileno(),), capture_output=True, text=True, errors="replace", check=False
+            [str(program), *options, name],
+            pass_fds=(capture.fileno(),),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
         )
     except OSError as error:
-        return Reduction(None, None, (f"{program}: {error.strerror}",))
-    if done.returncode not in (_ALL_READ, _PART_READ) or not out.is_file():
+        return f"{program}: {error.strerror}"
+    if done.returncode not in (_ALL_READ, _PART_READ):
         # Messages are the same wherever a run is analysed.
-        return Reduction(None, None, (_last_line(done.stderr, done.returncode).replace(name, _CAPTURE),))
-    return _read(out)
+        return _last_line(done.stderr, done.returncode).replace(name, _CAPTURE)
+    return done
 
 
 def _program() -> Path | str:
@@ -143,18 +169,34 @@ def _read(rows: Path) -> Reduction:
         return Reduction(None, None, (f"flows wrote no Parquet: {str(error).splitlines()[0]}",))
     metadata = {bytes(key).decode(): bytes(value).decode() for key, value in pairs}
     if metadata.get("connlab.schema") != SCHEMA:
-        return Reduction(None, None, (f"flows writes another version than {SCHEMA}; {_WAY_ON}",))
+        return Reduction(None, None, (other_version(SCHEMA),))
     summary: dict[str, Any] = json.loads(metadata["connlab.summary"])
     first_us, last_us = times_us or (None, None)
     return Reduction(rows, summary["packets"], tuple(_losses(summary)), first_us, last_us)
 
 
-def _losses(summary: dict[str, Any]) -> list[str]:
-    packets = summary["packets"]
+def other_version(schema: str) -> str:
+    """Say that the program writes something else than a schema."""
+    return f"flows writes another version than {schema}; {_WAY_ON}"
+
+
+def unreadable(summary: dict[str, Any]) -> list[str]:
+    """What of a capture could not be read, one sentence each, by the program's last line."""
     return [
-        *(
-            f"{_CAPTURE} is unreadable from byte {each['byte']} on ({each['why']}); {packets} packets were read"
-            for each in summary["unreadable"]
-        ),
-        *(f"{summary[key]} of {packets} packets {why}" for key, why in _SKIPPED.items() if summary[key]),
+        f"{_CAPTURE} is unreadable from byte {each['byte']} on ({each['why']}); {summary['packets']} packets were read"
+        for each in summary["unreadable"]
     ]
+
+
+# What names the file within a message about it.
+_NAME = re.compile(rf"^(flows: )?{re.escape(_CAPTURE)}:? ")
+
+
+def unnamed(loss: str) -> str:
+    """A sentence about a capture, for those who name its file themselves."""
+    return _NAME.sub("", loss)
+
+
+def _losses(summary: dict[str, Any]) -> list[str]:
+    skipped = (f"{summary[key]} of {summary['packets']} packets {why}" for key, why in _SKIPPED.items() if summary[key])
+    return [*unreadable(summary), *skipped]

@@ -1,38 +1,23 @@
-"""Reads the packets of a few connections out of a capture, to show them; the reduction of whole captures is `flows`'s.
-
-It reads what the lab's captures are: classic pcap, Ethernet, TCP over IPv4 or IPv6 without extension headers.
-"""
+"""Reads the packets of a few connections out of a capture, by the program `flows`; docs/flows.md defines its fields."""
 
 from __future__ import annotations
 
-import mmap
-import struct
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+import json
 from dataclasses import dataclass
 from enum import IntFlag
-from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from functools import cache, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any
 
+from analysis.evidence import flows
 from analysis.evidence.jsonl import why_unreadable
 from analysis.evidence.rawfiles import open_raw
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-# The first four bytes as they lie in the file → byte order of the headers, and how many of its ticks make 1 µs.
-_MAGIC = {
-    b"\xd4\xc3\xb2\xa1": ("<", 1),
-    b"\xa1\xb2\xc3\xd4": (">", 1),
-    b"\x4d\x3c\xb2\xa1": ("<", 1000),
-    b"\xa1\xb2\x3c\x4d": (">", 1000),
-}
-_FILE_HEADER_BYTES = 24
-_RECORD_HEADER_BYTES = 16
-_LINK_ETHERNET = 1
-
-_IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
-_TCP = 6
+SCHEMA = "connlab.packets/1"
 
 
 class Flags(IntFlag):
@@ -71,8 +56,8 @@ class Packet:
         from_client: who sent it.
         flags: its TCP flags.
         data_bytes: how much data it carries, whether or not the capture kept it.
-        seq: its sequence number.
-        ack: what it acknowledges, if it has ACK: the sequence number that its sender expects next.
+        seq: where it begins in what its sender sends: 0 is the SYN, 1 the first byte. It does not wrap around.
+        ack: what its sender expects next of the other side, counted as `seq`; None without ACK.
     """
 
     number: int
@@ -81,7 +66,7 @@ class Packet:
     flags: Flags
     data_bytes: int
     seq: int
-    ack: int
+    ack: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,92 +83,45 @@ class Extract:
 
 
 def extract(path: Path, connections: Sequence[Connection]) -> Extract:
-    """Read the packets of some connections; it never raises."""
-    found: list[list[Packet]] = [[] for _ in connections]
-    problem = _problem(path, lambda content: _read(content, _keys(connections), connections, found))
-    return Extract(tuple(map(tuple, found)), problem)
-
-
-def refusal(path: Path) -> str | None:
-    """Why not even the first packet of a capture can be read, None if it can or there is none; it never raises."""
-    return _problem(path, lambda content: next(_records(content), None))
-
-
-def _problem(path: Path, read: Callable[[mmap.mmap], object]) -> str | None:
-    """What keeps a capture from being read, None if nothing does."""
+    """Read the packets of some connections, in one process for all of them; it never raises."""
+    nothing = tuple(() for _ in connections)
     try:
-        with open_raw(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            read(content)
+        capture = open_raw(path)
     except OSError as error:
-        return why_unreadable(error)
-    except ValueError as error:  # what is no capture, and mmap's answer to an empty file
-        return str(error)
-    return None
+        return Extract(nothing, why_unreadable(error))
+    chosen = "".join(f"{json.dumps(_row(number, each))}\n" for number, each in enumerate(connections))
+    with capture:
+        done = flows.run(capture, ["--packets", "-"], chosen)
+    if isinstance(done, str):
+        return Extract(nothing, flows.unnamed(done))
+    header, *rows, end = map(json.loads, done.stdout.splitlines())
+    if header.get("schema") != SCHEMA:
+        return Extract(nothing, flows.other_version(SCHEMA))
+    found: list[list[Packet]] = [[] for _ in connections]
+    for row in rows:
+        found[row["connection"]].append(_packet(row))
+    return Extract(tuple(map(tuple, found)), "; ".join(map(flows.unnamed, flows.unreadable(end))) or None)
 
 
-def _keys(connections: Sequence[Connection]) -> dict[bytes, list[tuple[int, bool]]]:
-    """Addresses and ports as they lie in a packet → the connections they are of, and whether the client sends."""
-    keys: dict[bytes, list[tuple[int, bool]]] = defaultdict(list)
-    for number, connection in enumerate(connections):
-        for from_client in (True, False):
-            ends = (connection.client, connection.server)[:: 1 if from_client else -1]
-            addresses = b"".join(ip_address(address).packed for address, _ in ends)
-            keys[addresses + struct.pack(">HH", *(port for _, port in ends))].append((number, from_client))
-    return keys
+def _row(number: int, connection: Connection) -> dict[str, Any]:
+    (client, client_port), (server, server_port) = connection.client, connection.server
+    return {
+        "id": number,
+        "client_address": client,
+        "client_port": client_port,
+        "server_address": server,
+        "server_port": server_port,
+        "first_time_us": connection.first_us,
+        "last_time_us": connection.last_us,
+    }
 
 
-def _read(
-    content: mmap.mmap,
-    keys: dict[bytes, list[tuple[int, bool]]],
-    connections: Sequence[Connection],
-    found: list[list[Packet]],
-) -> None:
-    for number, (time_us, start, end) in enumerate(_records(content), start=1):
-        segment = _segment(content, start, end)
-        if segment is None:
-            continue
-        key, tcp, ip_end = segment
-        for index, from_client in keys.get(key, ()):
-            if connections[index].first_us <= time_us <= connections[index].last_us:
-                seq, ack, header, flags = struct.unpack_from(">IIBB", content, tcp + 4)
-                data_bytes = ip_end - tcp - (header >> 4) * 4
-                kept = Flags(flags & 0b10111)
-                found[index].append(Packet(number, time_us, from_client, kept, data_bytes, seq, ack))
+def _packet(row: dict[str, Any]) -> Packet:
+    flags = _flags(tuple(row["flags"]))
+    from_client = row["from"] == "client"
+    return Packet(row["number"], row["time_us"], from_client, flags, row["payload_bytes"], row["seq"], row["ack"])
 
 
-def _records(content: mmap.mmap) -> Iterator[tuple[int, int, int]]:
-    """Each packet's time in µs, and where in the file it begins and ends; raises ValueError at what is none."""
-    if len(content) < _FILE_HEADER_BYTES or content[:4] not in _MAGIC:
-        raise ValueError("no pcap file")
-    order, ticks_per_us = _MAGIC[content[:4]]
-    (link,) = struct.unpack_from(f"{order}I", content, 20)
-    if link & 0xFFFF != _LINK_ETHERNET:
-        raise ValueError(f"its link layer is of type {link & 0xFFFF}, not Ethernet")
-    record = struct.Struct(f"{order}IIII")
-    at, size = _FILE_HEADER_BYTES, len(content)
-    while at < size:
-        if at + _RECORD_HEADER_BYTES > size:
-            raise ValueError("the last packet is cut off")
-        seconds, fraction, kept, _ = record.unpack_from(content, at)
-        start = at + _RECORD_HEADER_BYTES
-        at = start + kept
-        if at > size:
-            raise ValueError("the last packet is cut off")
-        yield seconds * 1_000_000 + fraction // ticks_per_us, start, at
-
-
-def _segment(content: mmap.mmap, start: int, end: int) -> tuple[bytes, int, int] | None:
-    """A TCP segment's addresses and ports, where its header begins, and where its packet would end if it were whole."""
-    ip = start + 14
-    if end < ip + 40:
-        return None
-    if content[start + 12 : ip] == _IPV4:
-        tcp = ip + (content[ip] & 0x0F) * 4
-        if content[ip + 9] != _TCP or end < tcp + 14:
-            return None
-        (total,) = struct.unpack_from(">H", content, ip + 2)
-        return content[ip + 12 : ip + 20] + content[tcp : tcp + 4], tcp, ip + total
-    if content[start + 12 : ip] == _IPV6 and content[ip + 6] == _TCP and end >= ip + 54:
-        (payload,) = struct.unpack_from(">H", content, ip + 4)
-        return content[ip + 8 : ip + 44], ip + 40, ip + 40 + payload
-    return None
+@cache
+def _flags(names: tuple[str, ...]) -> Flags:
+    return reduce(or_, (Flags[name] for name in names if name in Flags.__members__), Flags(0))

@@ -58,9 +58,7 @@ def examine(raw: RawRun) -> Health:
             for instance, file, _ in raw.manifest.logged(logs.ERRORS)
         ),
         *(
-            recordings.examine_capture(
-                instance, capture, raw.reductions[instance], raw.places.collector(instance, "capture.pcap")
-            )
+            recordings.examine_capture(instance, capture, raw.reductions[instance])
             for instance, capture in raw.captures.items()
         ),
     ]

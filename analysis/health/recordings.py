@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from analysis.evidence import packets, scrapes, timeline
+from analysis.evidence import scrapes, timeline
 from analysis.evidence.jsonl import integer, why_unreadable
 from analysis.evidence.rawfiles import open_raw
 from analysis.health import k6, limits
@@ -126,14 +126,13 @@ def examine_dials(instance: str, log: Log) -> Report:
     return report
 
 
-def examine_capture(instance: str, capture: Capture, reduction: Reduction, path: Path) -> Report:
+def examine_capture(instance: str, capture: Capture, reduction: Reduction) -> Report:
     """Report on one capture.
 
     Args:
         instance: whose it is.
         capture: its own account.
         reduction: what could be read of its packets.
-        path: its file.
     """
     report = Report(f"capture/{instance}")
     account = capture.report or {}
@@ -147,10 +146,6 @@ def examine_capture(instance: str, capture: Capture, reduction: Reduction, path:
         report.add("capture.pcap: missing", Evidence.PACKETS)
     for loss in reduction.losses:
         report.add(loss, Evidence.PACKETS)
-    # `flows` reads more kinds of captures than the analysis itself, which has to look into some connections.
-    refusal = packets.refusal(path) if capture.packets and not reduction.losses else None
-    if refusal is not None:
-        report.add(f"capture.pcap: {refusal}", Evidence.PACKETS)
     if capture.report is None:
         report.add("capture.json: missing or broken: the capture did not end in order", Evidence.PACKETS)
         return report

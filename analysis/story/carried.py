@@ -105,7 +105,8 @@ def read(places: Places, carriers: Iterable[Carrier]) -> Iterator[str]:
         for carrier, of_carrier in zip(found, extract.packets, strict=True):
             carrier.packets = of_carrier if carrier.is_first_hop else _first_exchange(of_carrier)
         if extract.problem is not None:
-            yield f"{wire.file_of(places, observer)}: {extract.problem}; the packets before it are shown"
+            shown = "; the packets before it are shown" if any(extract.packets) else ""
+            yield f"{wire.file_of(places, observer)}: {extract.problem}{shown}"
 
 
 def _first_exchange(found: tuple[Packet, ...]) -> tuple[Packet, ...]:
@@ -117,7 +118,7 @@ def _first_exchange(found: tuple[Packet, ...]) -> tuple[Packet, ...]:
             continue
         if not packet.from_client:
             answered = True
-        elif answered and sent is not None and 0 < (packet.seq - sent.seq) % 2**32 < 2**31:
+        elif answered and sent is not None and packet.seq > sent.seq:
             return found[:number]
         else:
             sent = packet

@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.evidence import packets
@@ -14,7 +14,7 @@ from analysis.evidence.packets import Connection as Wanted
 from analysis.evidence.packets import Extract
 from analysis.story import wire
 from analysis.story.phrases import printable, shown
-from tests.analysis.packets import ACK, RST, SYN, Capture, Connection
+from tests.analysis.packets import ACK, LINK_RAW_IP, RST, SYN, Capture, Connection
 from tests.analysis.support import at_us
 
 CLIENT, SERVER = "10.0.0.2:40000", "10.0.0.1:8080"
@@ -125,11 +125,22 @@ def test_only_the_connection_and_its_time_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", "cannot mmap an empty file"),
-        (b"garbage" * 10, "no pcap file"),
-        (struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 128, 113), "its link layer is of type 113, not Ethernet"),
-        (Capture().content() + b"\0" * 7, "the last packet is cut off"),
-        (Capture().content() + struct.pack("<IIII", 0, 0, 2**32 - 1, 60), "the last packet is cut off"),
+        (b"", "not a capture that can be read: it is empty"),
+        (
+            b"garbage" * 10,
+            "not a capture that can be read: it begins with the bytes 67 61 72 62, neither pcap nor pcapng",
+        ),
+        (
+            Capture().content() + b"\0" * 7,
+            (
+                "is unreadable from byte 24 on (the file ends inside a record header: 7 of its 16 bytes are there);"
+                " 0 packets were read"
+            ),
+        ),
+        (
+            Capture().content() + struct.pack("<IIII", 0, 0, 2**32 - 1, 60),
+            "is unreadable from byte 24 on (a record claims 4294967295 captured bytes); 0 packets were read",
+        ),
     ],
 )
 def test_what_is_no_capture_is_said(tmp_path: Path, content: bytes, problem: str) -> None:
@@ -145,12 +156,51 @@ def test_what_was_read_before_a_cut_is_kept(tmp_path: Path) -> None:
     Connection(capture, CLIENT, SERVER).handshake(1)
     found = read(tmp_path, capture.content()[:-1])
 
-    assert (len(found.packets[0]), found.problem) == (2, "the last packet is cut off")
+    assert len(found.packets[0]) == 2
+    assert str(found.problem).startswith("is unreadable from byte 164 on (the file ends inside a record: ")
+    assert str(found.problem).endswith("; 2 packets were read")
 
 
 @given(st.binary(max_size=400))
+@settings(max_examples=20)
 def test_no_content_raises(tmp_path_factory: pytest.TempPathFactory, garbage: bytes) -> None:
     read(tmp_path_factory.mktemp("capture"), Capture().content() + garbage)
+
+
+def test_another_link_layer_is_read(tmp_path: Path) -> None:
+    capture = Capture(link=LINK_RAW_IP)
+    Connection(capture, CLIENT, SERVER).handshake(1)
+
+    assert told(tmp_path, capture)[:2] == ["SYN: C → S", "S answers: SYN-ACK"]
+
+
+def test_each_connection_has_its_packets(tmp_path: Path) -> None:
+    capture = Capture()
+    for port in (40_000, 40_001):
+        Connection(capture, f"10.0.0.2:{port}", SERVER).handshake(1)
+    (tmp_path / "capture.pcap").write_bytes(capture.content())
+    others = [Wanted(("10.0.0.2", port), ("10.0.0.1", 8_080), at_us(0), at_us(100)) for port in (40_001, 9)]
+    found = packets.extract(tmp_path / "capture.pcap", [WANTED, *others]).packets
+
+    assert [[packet.number for packet in each] for each in found] == [[1, 3, 5], [2, 4, 6], []]
+
+
+def test_numbers_are_counted_from_the_syn(tmp_path: Path) -> None:
+    capture = Capture()
+    Connection(capture, CLIENT, SERVER, isn=7).handshake(1).ask(2)
+    (found,) = read(tmp_path, capture.content()).packets
+
+    assert [(packet.seq, packet.ack) for packet in found] == [(0, None), (0, 1), (1, 1), (1, 1), (1, 121)]
+
+
+def test_a_program_of_another_version_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "flows"
+    program.write_text("""#!/bin/sh\necho '{"kind":"header","schema":"connlab.packets/2"}'\necho '{"kind":"end"}'\n""")
+    program.chmod(0o755)
+    monkeypatch.setenv("CONNLAB_FLOWS", str(program))
+    problem = read(tmp_path, Capture().content()).problem
+
+    assert str(problem).startswith("flows writes another version than connlab.packets/1")
 
 
 @given(st.text())

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analysis import judge
-from tests.analysis.packets import LINK_RAW_IP
 from tests.analysis.support import EPOCH_US, Record, RunFolder, make_access, make_capture, make_request, raw_file
 
 if TYPE_CHECKING:
@@ -478,12 +477,6 @@ def test_an_error_whose_connection_has_no_possible_number_is_counted(proxied_run
     )
 
     assert [each.status for each in judge(proxied_run.write()).predictions] == ["true"]
-
-
-def test_a_capture_that_only_the_reduction_can_read_is_reported(run: RunFolder) -> None:
-    run.captures["backend-1"].link = LINK_RAW_IP
-
-    assert problems(judge(run.write()))["capture.pcap: its link layer is of type 101, not Ethernet"] == ["packets"]
 
 
 @pytest.mark.parametrize(

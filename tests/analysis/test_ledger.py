@@ -17,7 +17,7 @@ from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
 from analysis.schema import schema
-from tests.analysis.packets import ACK, FIN, LINK_RAW_IP, RST, SYN, Capture, Connection, make_packets
+from tests.analysis.packets import ACK, FIN, RST, SYN, Capture, Connection, make_packets
 from tests.analysis.support import MEASURE_S, OTHERS, USERS, RunFolder, at_us, make_access, make_capture
 
 if TYPE_CHECKING:
@@ -250,16 +250,17 @@ def test_a_connection_whose_ack_and_data_came_at_once_may_count_twice(
     assert holds(found)["accepted"] == status
 
 
-def test_a_capture_that_only_the_reduction_can_read_shows_no_connection_that_never_entered(run: RunFolder) -> None:
+def test_a_capture_that_cannot_be_read_again_shows_no_connection_that_never_entered(run: RunFolder) -> None:
     second, capture, connection = handshake_of_user_2(run)
     # The SYN-ACK comes twice, so that the packets would have to tell when the connection came into the queue.
     capture.tcp(second + 1, BACKEND, connection.client, SYN | ACK, seq=connection.isn + 5_000, ack=connection.isn + 1)
     connection.ask(second + 1.001).answer(second + 22.0796)
-    capture.link = LINK_RAW_IP
     run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
     raw = RawRun(run.write(), manifest.read(run.folder))
     assert isinstance(raw.window, Window)
-    joined = joins.join(raw, health.examine(raw), raw.window)
+    found = health.examine(raw)
+    (run.folder / "raw/backend-1/collector/capture.pcap").unlink()
+    joined = joins.join(raw, found, raw.window)
 
     assert joined.rows("SELECT count(*) AS candidates FROM candidates") == [{"candidates": 1}]
     assert joined.rows("SELECT id FROM connections WHERE established AND NOT entered") == []

@@ -16,6 +16,7 @@ from lab.run import reports
 from tests.analysis.support import damage_pages
 from tests.analysis.whole import make_run
 
+PROGRAM = Path(__file__).parents[2] / ".cache" / "bin" / "flows"
 RUN = "queue/20251121T072640Z-default-r01"
 
 
@@ -66,6 +67,7 @@ def test_an_analysis_ends_with_the_report(folder: Path, capsys: pytest.CaptureFi
     [
         ("none", "CONNLAB_FLOWS names no file; way on: `make setup` makes it"),
         ("broken", "flows ended with exit code 1"),
+        ("earlier", "flows: flag provided but not defined: -packets; way on: `make setup` makes it"),
     ],
 )
 def test_without_the_program_that_reads_captures_nothing_is_written(
@@ -75,9 +77,13 @@ def test_without_the_program_that_reads_captures_nothing_is_written(
     program: str,
     why: str,
 ) -> None:
-    broken = folder.parent / "broken"
-    broken.write_text("#!/bin/sh\nexit 1\n")
-    broken.chmod(0o755)
+    without_packets = "flows: flag provided but not defined: -packets"
+    for name, script in (
+        ("broken", "exit 1"),
+        ("earlier", f'[ "$1" != --packets ] || {{ echo "{without_packets}" >&2; exit 2; }}\nexec {PROGRAM} "$@"'),
+    ):
+        (folder.parent / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder.parent / name).chmod(0o755)
     monkeypatch.setenv("CONNLAB_FLOWS", str(folder.parent / program))
 
     for command in ("analyse", "report"):

@@ -133,8 +133,8 @@ def _is_data(packet: Packet) -> bool:
 
 
 def _acknowledges(answer: Packet, data: Packet) -> bool:
-    """Whether an answer has seen anything of some data; sequence numbers wrap around."""
-    return 0 < (answer.ack - data.seq) % 2**32 < 2**31
+    """Whether an answer has seen anything of some data."""
+    return answer.ack is not None and answer.ack > data.seq
 
 
 def _is_repeated(packets: Iterable[Packet]) -> bool:

@@ -6,10 +6,10 @@ It must not know how a ladder is drawn.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from analysis.account import joins
+from analysis.evidence import flows
 from analysis.expressions.values import Unknown
 from analysis.output import write as write_file
 from analysis.story import carried, wire
@@ -52,14 +52,10 @@ def of_run(run: Run) -> Ladders:
     return ladders_file.ladders(manifest.scenario, manifest.run, [teller.ladder(*each) for each in chosen], problems)
 
 
-# What names the file within a message about it.
-_NAME = re.compile(r"^(flows: )?capture\.pcap:? ")
-
-
 def _untold(raw: RawRun, told: set[str]) -> Iterator[str]:
     """What is wrong with the captures that no connection leads to: one that cannot be read at all has none."""
     for instance, capture in raw.captures.items():
         if instance in told:
             continue
         losses = raw.reductions[instance].losses if capture.packets else ("missing",)
-        yield from (f"{wire.file_of(raw.places, instance)}: {_NAME.sub('', loss)}" for loss in losses)
+        yield from (f"{wire.file_of(raw.places, instance)}: {flows.unnamed(loss)}" for loss in losses)

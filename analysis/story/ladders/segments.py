@@ -89,12 +89,11 @@ def _kinds(packet: Packet, *, opened: bool) -> list[Literal["syn", "syn-ack", "a
 
 
 def _is_again(packet: Packet, furthest: dict[bool, int]) -> bool:
-    """Whether data was sent before, in arithmetic modulo 2^32 (RFC 9293, 3.4)."""
-    end = (packet.seq + packet.data_bytes) % 2**32
+    """Whether data was sent before."""
     before = furthest.get(packet.from_client)
-    if before is not None and 0 < (before - packet.seq) % 2**32 < 2**31:
+    if before is not None and packet.seq < before:
         return True
-    furthest[packet.from_client] = end
+    furthest[packet.from_client] = packet.seq + packet.data_bytes
     return False
 
 
