@@ -1,7 +1,8 @@
 """DuckDB within this process. It is started once: a start takes longer than most queries over a run.
 
 - `over_files()`: for queries over files, on all processors;
-- `in_memory()`: a database of its own, on one processor, so that rows come in the same order each time.
+- `in_memory()`: a database of its own, on one processor, so that rows come in the same order each time;
+- `sql()`: what makes its tables, each in a file of its own.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import tempfile
 import weakref
 from functools import cache
+from importlib.resources import files
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +50,18 @@ def create(database: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str
         columns: name → type.
     """
     database.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {type_}' for name, type_ in columns.items())})")
+
+
+@cache
+def sql(module: str, name: str) -> str:
+    """Read the SQL that makes a table, from the folder `sql` beside a module.
+
+    Args:
+        module: the module's `__name__`.
+        name: the file's, without its ending; it begins with the table's name.
+    """
+    package, _, _ = module.rpartition(".")
+    return (files(package) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def has_rows(database: duckdb.DuckDBPyConnection, source: str) -> bool:

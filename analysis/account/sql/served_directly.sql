@@ -1,0 +1,17 @@
+-- When the server that answers could begin with the request, when it was done with it, and when the answer left for the
+-- client: `from_us`, `to_us`, `left_us`. In the capture, the server's last data is the answer to this request if it
+-- left while the client waited for that. A request that was not sent has neither.
+CREATE TABLE served AS
+WITH asked AS (
+    SELECT *, time_us + blocked_us + sending_us AS asked_us FROM cases
+     WHERE outcome = 'slow' OR (outcome = 'failed' AND status = 0)
+), answered AS (
+    SELECT *, CASE WHEN flow_server_last_data_time_us BETWEEN asked_us AND end_us
+                   THEN flow_server_last_data_time_us END AS left_us
+      FROM asked
+)
+SELECT instance, id, flow_to_instance AS server, left_us,
+       CASE WHEN remote IS NOT NULL THEN greatest(asked_us, coalesce(flow_accepted_after_us, 0)) END AS from_us,
+       CASE WHEN remote IS NOT NULL THEN coalesce(left_us, end_us) END AS to_us,
+       flow_accepted_after_us IS NOT NULL AS acceptance_known
+  FROM answered;

@@ -1,0 +1,10 @@
+-- The same as served_directly.sql, of a request that went through a proxy.
+-- The proxy's own log times the backend's part; the handshake with a kept connection takes no time.
+CREATE TABLE served AS
+SELECT cases.instance, cases.id, addresses.instance AS server, 1000 * line_time_ms AS left_us,
+       CASE WHEN try_connect_us IS NOT NULL
+            THEN greatest(try_start_us + try_connect_us, coalesce(up_accepted_after_us, 0)) END AS from_us,
+       try_start_us + coalesce(try_header_us, try_response_us) AS to_us,
+       up_accepted_after_us IS NOT NULL AS acceptance_known
+  FROM cases LEFT JOIN addresses ON addresses.address = host_of(try_server)
+ WHERE outcome = 'slow' OR (outcome = 'failed' AND status = 0);

@@ -1,0 +1,78 @@
+-- A part that is not proven is NULL while it is worked out, and 0 at the end.
+-- - pool: it waited for a connection that was there already; at the proxy, too (up_pool).
+-- - syn: from the first SYN to the first answer, of a connection made for it whose first SYN got lost.
+-- - ack: from the handshake's last ACK, which met a full accept queue, until the connection was made.
+-- - queue: in the accept queue; that is surely over at the last tick that still saw it there.
+-- - thread: all of the server's threads were busy in every reading while it was with the server; from the first of
+--   these on, or from its coming if they were busy before. Where no reading came meanwhile, in the one before and the
+--   one after it. What the handler took of an average request is no wait.
+-- - handler: there were threads in every reading before, meanwhile and after, nobody waited to be accepted, and the
+--   server's own account of its work agrees. Where no reading came meanwhile, waves of requests may have come and gone
+--   unseen: then it is no more than an average request took.
+-- - lag: the answer was on its way.
+-- - retry: the proxy had tried other servers, or other connections, before.
+-- - pause: the lab had paused a server that had the connection already; who waited to be accepted then, waited there.
+--   The server's own account of its work runs on meanwhile; the pause is neither its handler's nor its threads'.
+CREATE TABLE waits AS
+WITH readings AS (
+    SELECT served.instance, served.id, served.server, served.left_us,
+           served.to_us - served.from_us - if(acted.paused = served.server, acted.overlap_us, 0) AS service_us,
+           acceptance_known OR queue_last.ticks = queue_first.ticks AS accepted_at_once,
+           last.scrapes - first.scrapes AS scrapes, last.saturated - first.saturated AS saturated,
+           first.is_saturated AS saturated_before, next.is_saturated AS saturated_after, last.threads_max,
+           next.holes = first.holes AS without_hole,
+           if(first.is_saturated, 0, following.time_us - served.from_us) AS free_us,
+           1000 * (next.processing_ms - first.processing_ms) AS processing_us,
+           processing_us // nullif(greatest(next.requests - first.requests, 0), 0) AS average_us
+      FROM served
+           LEFT JOIN acted USING (instance, id)
+           ASOF LEFT JOIN scraped AS first ON first.instance = served.server AND first.time_us <= served.from_us
+           ASOF LEFT JOIN scraped AS following
+                ON following.instance = served.server AND following.time_us > served.from_us
+           ASOF LEFT JOIN scraped AS last ON last.instance = served.server AND last.time_us <= served.to_us
+           ASOF LEFT JOIN scraped AS next ON next.instance = served.server AND next.time_us >= served.to_us
+           ASOF LEFT JOIN queued_ticks AS queue_first
+                ON queue_first.instance = served.server AND queue_first.time_us <= served.from_us
+           ASOF LEFT JOIN queued_ticks AS queue_last
+                ON queue_last.instance = served.server AND queue_last.time_us <= served.to_us
+), parts AS (
+    SELECT instance, id, readings.* EXCLUDE (instance, id),
+           CASE WHEN reused THEN blocked_us END AS pool_us,
+           CASE WHEN try_reused THEN try_connect_us END AS up_pool_us,
+           CASE WHEN NOT reused AND flow_syns_lost > 0 AND flow_answered_us IS NOT NULL
+                THEN least(flow_answered_us, end_us) - flow_first_time_us END AS syn_us,
+           CASE WHEN up_syns_lost > 0 AND up_answered_us IS NOT NULL
+                THEN least(up_answered_us, end_us) - greatest(up_first_time_us, time_us) END AS up_syn_us,
+           CASE WHEN NOT reused AND flow_ack_dropped_min > 0
+                THEN least(coalesce(flow_queued_us, end_us), end_us) - flow_handshake_ack_time_us END AS ack_us,
+           CASE WHEN up_ack_dropped_min > 0
+                THEN least(coalesce(up_queued_us, end_us), end_us)
+                     - greatest(up_handshake_ack_time_us, time_us) END AS up_ack_us,
+           CASE WHEN flow_accepted_after_us IS NOT NULL
+                THEN least(flow_accepted_after_us, end_us) - greatest(flow_queued_us, time_us) END AS queue_us,
+           CASE WHEN up_accepted_after_us IS NOT NULL
+                THEN least(up_accepted_after_us, end_us) - greatest(up_queued_us, time_us) END AS up_queue_us,
+           CASE WHEN without_hole AND saturated = scrapes AND (scrapes > 0 OR saturated_before AND saturated_after)
+                THEN service_us - free_us - average_us END AS thread_us,
+           CASE WHEN without_hole AND NOT saturated_before AND saturated = 0 AND NOT saturated_after
+                 AND accepted_at_once AND 2 * processing_us >= service_us
+                THEN if(scrapes > 0, service_us, least(service_us, average_us)) END AS handler_us,
+           end_us - left_us AS lag_us,
+           CASE WHEN try_tries > 1 THEN try_start_us - first_start_us END AS retry_us,
+           CASE WHEN greatest(syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, 0) <= 0
+                THEN acted.overlap_us END AS pause_us,
+           acted.paused
+      FROM readings JOIN cases USING (instance, id) LEFT JOIN acted USING (instance, id)
+)
+SELECT instance, id, server, left_us, scrapes, saturated, threads_max,
+       (SELECT max(idle_percent) FROM idle_spans
+         WHERE idle_spans.end_us > left_us AND idle_spans.start_us < left_us + lag_us) AS idle_percent,
+       greatest(pool_us, 0) AS pool_us, greatest(up_pool_us, 0) AS up_pool_us,
+       greatest(syn_us, 0) AS syn_us, greatest(up_syn_us, 0) AS up_syn_us,
+       greatest(ack_us, 0) AS ack_us, greatest(up_ack_us, 0) AS up_ack_us,
+       greatest(queue_us, 0) AS queue_us, greatest(up_queue_us, 0) AS up_queue_us,
+       greatest(thread_us, 0) AS thread_us, greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us,
+       greatest(retry_us, 0) AS retry_us,
+       greatest(pause_us, 0) AS pause_us, paused
+  FROM parts
+ ORDER BY instance, id;

@@ -1,0 +1,62 @@
+"""The files of SQL: each makes the table that it is named after, and all have one layout."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pytest
+
+from analysis import judge
+from analysis.account.joins import Joined
+
+if TYPE_CHECKING:
+    from tests.analysis.support import RunFolder
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "analysis").rglob("*.sql"))
+WIDTH = 120
+
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+
+
+def table(path: Path) -> str:
+    """The table, or the view, that a file says it makes."""
+    (found,) = re.findall(r"^CREATE (?:TEMP )?(?:TABLE|VIEW) (\w+)", path.read_text(), re.MULTILINE)
+    return str(found)
+
+
+@each_file
+def test_it_is_one_statement_that_makes_what_it_is_named_after(path: Path) -> None:
+    (statement,) = duckdb.extract_statements(path.read_text())
+    assert statement.type == duckdb.StatementType.CREATE
+    assert re.fullmatch(rf"{table(path)}(_\w+)?", path.stem)
+    assert path.parent.name == "sql"
+
+
+@each_file
+def test_it_says_what_it_makes_and_keeps_to_the_layout(path: Path) -> None:
+    text = path.read_text()
+    lines = text.splitlines()
+    assert text.startswith("-- ")
+    assert text.endswith(";\n")
+    assert [line for line in lines if len(line) > WIDTH or line != line.rstrip() or "\t" in line] == []
+
+
+@each_file
+def test_its_keywords_are_upper_case(path: Path) -> None:
+    query = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
+    with duckdb.connect() as database:
+        reserved = {name for (name,) in database.execute(query).fetchall()} - {"null", "true", "false"}
+    text = re.sub(r"--.*|'[^']*'", lambda found: " " * len(found[0]), path.read_text())
+    words = re.findall(r"(?<![\w.$])[a-z_]+\b(?!\()", text)
+    assert sorted(reserved.intersection(words)) == []
+
+
+def test_a_run_makes_all_of_them(run: RunFolder) -> None:
+    joined = judge(run.write()).run.joined
+    assert isinstance(joined, Joined)
+    joined.need("attributed")
+    assert {table(path) for path in FILES} - {row["name"] for row in joined.rows("SHOW TABLES")} == set()
