@@ -34,7 +34,7 @@ class Reason:
 
 def of_run(record: Record) -> list[Reason]:
     """The causes of a run, the main one first."""
-    failed = _failed_by_cause(record)
+    failed = record.ledger["failed_causes"]
     return [
         _reason(record, causes.named(name), count, failed.get(name, 0)) for name, count in ranked(record.ledger, failed)
     ]
@@ -50,16 +50,6 @@ def ranked(ledger: Row, failed: Mapping[str, int]) -> list[tuple[str, int]]:
     counts = {**ledger.get("causes", {}), UNEXPLAINED.name: ledger.get("unexplained") or 0}
     found = [(name, count) for name, count in counts.items() if count]
     return sorted(found, key=lambda item: (-failed.get(item[0], 0), -item[1], item[0]))
-
-
-def _failed_by_cause(record: Record) -> dict[str, int]:
-    if "failed_causes" in record.ledger:
-        return dict(record.ledger["failed_causes"])
-    # An older ledger does not have them.
-    if not record.has("requests"):
-        return {}
-    rows = record.rows("SELECT cause, count(*) AS count FROM requests WHERE outcome = 'failed' GROUP BY cause")
-    return {row["cause"]: row["count"] for row in rows}
 
 
 def _reason(record: Record, cause: Cause, count: int, failed: int) -> Reason:
