@@ -13,8 +13,7 @@ from analysis.evidence.packets import Flags, Packet
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.schema import schema
-from analysis.story import ladders
-from analysis.story.ladders import segments
+from analysis.story import ladders, segments
 from tests.analysis.packets import Capture, make_packets
 from tests.analysis.whole import make_run
 

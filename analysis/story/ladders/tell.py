@@ -10,8 +10,7 @@ import numpy as np
 
 from analysis.evidence.samples import TICK_SLACK_US
 from analysis.formatting import counted
-from analysis.story import at_server, views, wire
-from analysis.story.ladders import segments
+from analysis.story import at_server, segments, views, wire
 from analysis.story.ladders.ladders_file import Ladder, Packets, Queue, Step
 from analysis.story.phrases import printable, shown
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from analysis.evidence.rawfiles import Places
     from analysis.story.carried import Carrier
     from analysis.story.ladders.choose import Choice
-    from analysis.story.ladders.segments import Segment
+    from analysis.story.segments import Segment
 
 # What of one request a reader may want to see.
 _STEPS_MAX = 40

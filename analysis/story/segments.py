@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from analysis.evidence.packets import Flags
-from analysis.story import wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from analysis.evidence.packets import Packet
+
+Kind: TypeAlias = Literal["syn", "syn-ack", "ack", "data", "fin", "rst"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +20,17 @@ class Segment:
     """A packet, or several with data of one side that follow each other.
 
     Attributes:
-        time_us: of the first.
+        kind: `ack` is the one that completes the handshake, be it bare or with data.
+        time_us, last_us: of the first packet and of the last.
         again: whether it was sent before.
         lost: a SYN that nothing answered.
         packets: how many.
         first, last: their numbers in the capture.
     """
 
-    kind: Literal["syn", "syn-ack", "ack", "data", "fin", "rst"]
+    kind: Kind
     time_us: int
+    last_us: int
     from_client: bool
     again: bool
     lost: bool
@@ -44,9 +47,9 @@ class Segment:
 
 def of_packets(packets: Sequence[Packet]) -> list[Segment]:
     """The segments of a connection's packets, in the order of the capture."""
-    answered = wire.answered_syns(packets)
+    answered = _answered_syns(packets)
     found: list[Segment] = []
-    seen: dict[tuple[bool, str], int] = {}
+    seen: set[tuple[bool, Kind]] = set()
     furthest: dict[bool, int] = {}
     # A kept connection had its handshake before.
     opened = not answered
@@ -54,16 +57,18 @@ def of_packets(packets: Sequence[Packet]) -> list[Segment]:
         for kind in _kinds(packet, opened=opened):
             opened = opened or kind == "ack"
             key = (packet.from_client, kind)
-            again = _is_again(packet, furthest) if kind == "data" else seen.get(key, 0) > 0 and kind != "rst"
-            seen[key] = seen.get(key, 0) + 1
+            again = _is_again(packet, furthest) if kind == "data" else key in seen and kind != "rst"
+            seen.add(key)
             lost = kind == "syn" and not answered.get(packet.number, True)
+            data_bytes = packet.data_bytes if kind == "data" else 0
             segment = Segment(
-                kind, packet.time_us, packet.from_client, again, lost, packet.data_bytes if kind == "data" else 0, 1,
+                kind, packet.time_us, packet.time_us, packet.from_client, again, lost, data_bytes, 1,
                 packet.number, packet.number,
             )  # fmt: skip
             if found and _goes_on(found[-1], segment):
                 found[-1] = replace(
                     found[-1],
+                    last_us=segment.last_us,
                     data_bytes=found[-1].data_bytes + segment.data_bytes,
                     packets=found[-1].packets + 1,
                     last=segment.last,
@@ -73,28 +78,38 @@ def of_packets(packets: Sequence[Packet]) -> list[Segment]:
     return found
 
 
-def _kinds(packet: Packet, *, opened: bool) -> list[Literal["syn", "syn-ack", "ack", "data", "fin", "rst"]]:
+def _answered_syns(packets: Sequence[Packet]) -> dict[int, bool]:
+    """The client's SYNs, by number → whether the server sent something before the next one."""
+    answered: dict[int, bool] = {}
+    for packet in packets:
+        if packet.from_client and packet.flags & Flags.SYN:
+            answered[packet.number] = False
+        elif answered and not packet.from_client:
+            answered[next(reversed(answered))] = True
+    return answered
+
+
+def _kinds(packet: Packet, *, opened: bool) -> list[Kind]:
     flags = packet.flags
     if flags & Flags.SYN:
         return ["syn-ack" if flags & Flags.ACK else "syn"]
-    found: list[Literal["syn", "syn-ack", "ack", "data", "fin", "rst"]] = []
+    # The only bare ACK that matters is the one that completes the handshake; data may do so, too.
+    completes = packet.from_client and not opened and not flags & (Flags.FIN | Flags.RST)
+    found: list[Kind] = ["ack"] if completes else []
     if packet.data_bytes:
         found.append("data")
     if flags & Flags.FIN:
         found.append("fin")
     if flags & Flags.RST:
         found.append("rst")
-    # The only pure ACK that matters is the one that completes the handshake.
-    return found or (["ack"] if packet.from_client and not opened else [])
+    return found
 
 
 def _is_again(packet: Packet, furthest: dict[bool, int]) -> bool:
     """Whether data was sent before."""
-    before = furthest.get(packet.from_client)
-    if before is not None and packet.seq < before:
-        return True
-    furthest[packet.from_client] = packet.seq + packet.data_bytes
-    return False
+    before = furthest.get(packet.from_client, packet.seq)
+    furthest[packet.from_client] = max(before, packet.seq + packet.data_bytes)
+    return packet.seq < before
 
 
 def _goes_on(last: Segment, segment: Segment) -> bool:
