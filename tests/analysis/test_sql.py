@@ -23,15 +23,14 @@ each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
 
 def table(path: Path) -> str:
-    """The table, or the view, that a file says it makes."""
-    (found,) = re.findall(r"^CREATE (?:TEMP )?(?:TABLE|VIEW) (\w+)", path.read_text(), re.MULTILINE)
+    """The table, or the view, that a file makes or goes on making."""
+    (found,) = re.findall(r"^(?:CREATE TABLE|CREATE VIEW|INSERT INTO|UPDATE) (\w+)", path.read_text(), re.MULTILINE)
     return str(found)
 
 
 @each_file
 def test_it_is_one_statement_that_makes_what_it_is_named_after(path: Path) -> None:
-    (statement,) = duckdb.extract_statements(path.read_text())
-    assert statement.type == duckdb.StatementType.CREATE
+    assert len(duckdb.extract_statements(path.read_text())) == 1
     assert re.fullmatch(rf"{table(path)}(_\w+)?", path.stem)
     assert path.parent.name == "sql"
 
@@ -49,7 +48,7 @@ def test_it_says_what_it_makes_and_keeps_to_the_layout(path: Path) -> None:
 def test_its_keywords_are_upper_case(path: Path) -> None:
     query = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
     with duckdb.connect() as database:
-        reserved = {name for (name,) in database.execute(query).fetchall()} - {"null", "true", "false"}
+        reserved = {name for (name,) in database.execute(query).fetchall()} - {"true", "false", "lambda"}
     text = re.sub(r"--.*|'[^']*'", lambda found: " " * len(found[0]), path.read_text())
     words = re.findall(r"(?<![\w.$])[a-z_]+\b(?!\()", text)
     assert sorted(reserved.intersection(words)) == []

@@ -1,0 +1,49 @@
+-- answered_us: the first answer to a SYN. A SYN that it answers is the last one before it; all earlier ones were lost,
+-- but for one that came upon the former connection of the same ports, still in TIME_WAIT, where nothing listens: the
+-- server answered with an ACK of that, the client with its RST, and then with the SYN once more (challenged_us).
+-- A capture of handshakes alone lacks the ACK that completes one, so there a SYN-ACK has to stand for it.
+-- queued_us: when the server's kernel put the connection into the accept queue: with the handshake's last ACK, unless
+-- that met a full queue (.admissions). entered: whether it ever did. aborted: it met a RST for that.
+-- perhaps_unknown: the server sent nothing but a RST, and its kernel answered SYNs with cookies. Such a connection
+-- leaves no trace at the server until an ACK of it finds room in the accept queue, so it may never have been there.
+CREATE TABLE connections AS
+WITH formers AS (
+    SELECT observer AS former_observer, id AS former_id, first_rst_time_us AS former_rst_us
+      FROM flows WHERE first_rst_by = 'client'
+), candidates AS (
+    SELECT hops.hop, flows.*,
+           established OR (handshakes_only AND answered) AS stood,
+           NOT answered AND first_rst_by IS NOT DISTINCT FROM 'server' AS refused,
+           CASE WHEN answered THEN synack_times_us[1]
+                WHEN first_rst_by = 'server' THEN first_rst_time_us END AS answered_us,
+           CASE WHEN former_rst_us > first_time_us
+                THEN list_last(list_filter(syn_times_us, lambda time: time < former_rst_us)) END AS challenged_us,
+           admissions.id IS NOT NULL AS examined, entered_us, coalesce(ack_dropped_min, 0) AS ack_dropped_min,
+           coalesce(ack_dropped_max, 0) AS ack_dropped_max, coalesce(aborted, false) AS aborted
+      FROM flows JOIN hops ON hops.observer = flows.observer
+           JOIN instances AS clients ON clients.instance = from_instance AND clients.role = hops.client
+           JOIN instances AS servers ON servers.instance = to_instance AND servers.role = hops.server
+           LEFT JOIN admissions ON admissions.observer = flows.observer AND admissions.id = flows.id
+           LEFT JOIN formers ON former_observer = flows.observer AND former_id = reused_port_of
+), lost AS (
+    SELECT *, CASE WHEN answered_us IS NULL THEN syn_count
+                   ELSE greatest(len(list_filter(syn_times_us, lambda time: time < answered_us)) - 1, 0)
+              END AS unanswered,
+           CASE WHEN answered_us IS NULL THEN syn_times_us
+                ELSE list_filter(syn_times_us, lambda time: time < answered_us)[1:-2] END AS unanswered_us
+      FROM candidates
+)
+SELECT * EXCLUDE (established, examined, entered_us, unanswered, unanswered_us, challenged_us),
+       stood AS established,
+       stood AND (NOT examined OR entered_us IS NOT NULL) AS entered,
+       coalesce(stood AND (NOT examined OR entered_us IS NOT NULL) AND server_first_data_time_us IS NULL
+                AND first_rst_by = 'server'
+                AND to_instance IN (SELECT instance FROM ticks GROUP BY instance
+                                    HAVING max(cookies) > min(cookies)), false) AS perhaps_unknown,
+       first_time_us BETWEEN $start_us AND $end_us AS in_window,
+       unanswered - if(list_contains(unanswered_us, challenged_us), 1, 0) AS syns_lost,
+       list_filter(unanswered_us, lambda time: time IS DISTINCT FROM challenged_us) AS syns_lost_us,
+       CASE WHEN examined THEN entered_us
+            WHEN stood THEN coalesce(handshake_ack_time_us, synack_times_us[1]) END AS queued_us
+  FROM lost
+ ORDER BY observer, id;

@@ -1,0 +1,27 @@
+-- One row for each server that the proxy tried for a request. A try begins when the ones before it are over, and the
+-- last one is over when the request is.
+CREATE TABLE tries AS
+WITH split AS (
+    SELECT instance, line, time_ms, string_split(upstream_addr, ', ') AS servers,
+           string_split(upstream_status, ', ') AS statuses,
+           seconds_of(upstream_connect_time) AS connects,
+           seconds_of(upstream_header_time) AS headers,
+           seconds_of(upstream_response_time) AS answers,
+           string_split(upstream_connection, ', ') AS dials,
+           string_split(upstream_connection_requests, ', ') AS places,
+           string_split(upstream_reused, ', ') AS kept
+      FROM access WHERE upstream_addr <> ''
+), numbered AS (
+    SELECT *, unnest(range(1, len(servers) + 1)) AS try FROM split
+)
+SELECT instance, line, try, len(servers) AS tries, servers[try] AS server,
+       host_of(servers[try]) AS server_address, port_of(servers[try]) AS server_port,
+       try_cast(statuses[try] AS BIGINT) AS status,
+       round(1000000 * connects[try])::BIGINT AS connect_us,
+       round(1000000 * headers[try])::BIGINT AS header_us,
+       round(1000000 * answers[try])::BIGINT AS response_us,
+       1000 * time_ms - round(1000000 * coalesce(list_sum(answers[try:]), 0))::BIGINT AS start_us,
+       dials IS NOT NULL AS names_dial, try_cast(dials[try] AS BIGINT) AS dial,
+       try_cast(places[try] AS BIGINT) AS place, try_cast(kept[try] AS BOOLEAN) AS reused
+  FROM numbered
+ ORDER BY instance, line, try;
