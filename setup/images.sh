@@ -2,7 +2,7 @@
 # Sees to it that the lab's images stand and are built from the sources that lie here.
 #   images.sh              all that a run needs
 #   images.sh all          all that `make test` needs
-#   images.sh image …      these: go go-check java node pages collector backend nginx gateway k6 flows
+#   images.sh image …      these: go go-check java node pages collector backend nginx haproxy gateway k6 flows
 # `flows` is no image: the collector's build exports that program to .cache/bin, for the analysis to run without Docker.
 # An image bears the fingerprint of its sources as a label; where that agrees nothing is built.
 set -euo pipefail
@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=setup/lib.sh
 source setup/lib.sh
 
-readonly toolchains=(go go-check java node pages) needed=(collector flows k6 gateway backend nginx)
+readonly toolchains=(go go-check java node pages) needed=(collector flows k6 gateway backend nginx haproxy)
 
 # The files that git knows or would know, so that build output does not make an image stale. A role's declaration is
 # the lab's to read, and in no image.
@@ -57,7 +57,7 @@ ensure() {
     collector | gateway | k6) of_toolchain "$image" go ;;
     backend) of_toolchain "$image" java ;;
     flows) export_flows ;;
-    nginx) build "$image" "$image" "$(fingerprint "$base" "$image")" ;;
+    nginx | haproxy) build "$image" "$image" "$(fingerprint "$base" "$image")" ;;
     *) die "there is no image '$image'" "way on: one of ${toolchains[*]} ${needed[*]}" ;;
   esac
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Everything that a run needs, made ready; silent and quick where it is.
 #   ready.sh        for `make run`
-#   ready.sh check  for `make check`: the test tools, the toolchains, flows and nginx
+#   ready.sh check  for `make check`: the test tools, the toolchains, flows, nginx and haproxy
 #   ready.sh test   for `make test`: all of both
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 case ${1:-} in
-  check) images=(flows go-check java node nginx) ;;
+  check) images=(flows go-check java node nginx haproxy) ;;
   test) images=(all) ;;
   *)
     ./python.sh

@@ -37,6 +37,7 @@ _ANALYSIS = f"{_PYTEST} tests/analysis"
 _FLOWS = ".cache/bin/flows.source"
 _SHELL = "docker run --rm --volume $PWD:/repo:ro --workdir /repo connlab/node setup/check-shell.sh"
 _NGINX = "nginx/check-variants"
+_HAPROXY = "haproxy/check-variants"
 _BACKEND = "setup/check.sh java backend"
 _WORKLOADS = "setup/check.sh node k6 ./check js"
 _PAGES = "CONNLAB_READS=analysis/pages/static setup/check.sh"
@@ -85,6 +86,14 @@ PARTS = (
         check=_NGINX,
         reads=("nginx",),
         image="nginx",
+    ),
+    Part(
+        "haproxy",
+        "HAProxy's own test on every knob, and real requests",
+        test=_HAPROXY,
+        check=_HAPROXY,
+        reads=("haproxy",),
+        image="haproxy",
     ),
     Part(
         "notebook",

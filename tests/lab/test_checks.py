@@ -165,7 +165,7 @@ def test_the_load_ends_before_its_bound(effective: Make) -> None:
         ("kernel.k6.net.ipv4.tcp_syn_retries=many", "must be a whole number from 1 to 127, not 'many'"),
         ("kernel.k6.net.ipv4.ip_local_port_range=60000 50000", "takes two ports, the lower one first"),
         ("kernel.k6.net.ipv4.x=$(reboot)", "is no value for the sysctl"),
-        ("kernel.kb.net.ipv4.tcp_syn_retries=1", "unknown role 'kb'; valid: k6, gateway, nginx, backend"),
+        ("kernel.kb.net.ipv4.tcp_syn_retries=1", "unknown role 'kb'; valid: k6, gateway, haproxy, nginx, backend"),
     ],
 )
 def test_a_sysctl_that_cannot_be_set_is_refused(effective: Make, override: str, message: str) -> None:

@@ -16,7 +16,7 @@ from lab import paths
 from tests.lab.support import FakeDocker
 
 SECONDS = 60
-ROOMS = ("collector", "backend", "nginx", "gateway", "k6")
+ROOMS = ("collector", "backend", "nginx", "haproxy", "gateway", "k6")
 
 
 @pytest.fixture

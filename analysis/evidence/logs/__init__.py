@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.evidence.logs import nginx
+from analysis.evidence.logs import haproxy, nginx
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from analysis.evidence.logs.errors import Message
 
 # A line for each request.
-ACCESS: Mapping[str, Format] = {"nginx-access": nginx.ACCESS}
+ACCESS: Mapping[str, Format] = {"haproxy-access": haproxy.ACCESS, "nginx-access": nginx.ACCESS}
 # A message on each line: what a line says, None if it says of no error.
-ERRORS: Mapping[str, Callable[[bytes], Message | None]] = {"nginx-errors": nginx.error}
+ERRORS: Mapping[str, Callable[[bytes], Message | None]] = {
+    "haproxy-errors": haproxy.error,
+    "nginx-errors": nginx.error,
+}
 # A proxy's own dials to servers, as schemas/dials.schema.json has them.
 DIALS = ("dials",)

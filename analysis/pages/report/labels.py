@@ -8,7 +8,7 @@ from analysis import formatting
 from analysis.expressions.values import is_number
 
 # Manifests have these in milliseconds.
-_DURATION = re.compile(r"^(?!kernel\.).*(_timeout|_delay|_gap|_interval|_time|_period|duration|\.ramp_\w+)$")
+_DURATION = re.compile(r"^(?!kernel\.).*(_timeout|_delay|_gap|_interval|_time|_period|duration|\.(ramp|timeout)_\w+)$")
 
 
 def is_duration(knob: str) -> bool:
