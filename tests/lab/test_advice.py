@@ -45,14 +45,18 @@ def recorded(
         knobs=knob_records(effective, {knob.name: knob.default for knob in CATALOGUE.values()}),
         sysctls={"backend-1": {"net.core.somaxconn": "4096"}},
     ).save(folder)
+    found = sum(causes.values())
     derived: dict[str, dict[str, Any]] = {
-        "verdict": {},
-        "ladders": {},
+        "verdict": {"verdict": "inconclusive", "predictions": [], "published": None, "health": {}, "problems": []}
+        | {"ledger": {"unexplained": 0, "causes": causes, "identities": {"true": 0, "false": 0, "unknown": 0}}},
+        "ladders": {"ladders": [], "lacks": []},
         "figures": {"figures": {}, "why": {}},
-        "ledger": {"requests": {}, "lacks": [], "unexplained": 0, "causes": causes, "hops": [], **ledger},
+        "ledger": {"requests": {"total": found, "ok": 0, "failed": found, "slow": 0}, "lacks": [], "unexplained": 0}
+        | {"unexplained_requests": [], "causes": causes, "failed_causes": causes, "hops": []}
+        | ledger,
     }
     for file, content in derived.items():
-        whole = {"schema": f"connlab.{file}/1", **content}
+        whole = {"schema": f"connlab.{file}/1", "scenario": "s", "run": "r", **content}
         (folder / "derived" / f"{file}.json").write_text(json.dumps(whole))
     return folder
 
@@ -207,7 +211,10 @@ def test_the_advice_can_be_run(tmp_path: Path) -> None:
 
 
 def test_drops_before_nginx_are_nginx_s(tmp_path: Path) -> None:
-    hops = [{"to": "nginx", "dropped_syns": {"fatal": 5, "healed": None}}]
+    hops = [
+        {"from": "k6", "to": "nginx", "observers": [], "dropped_syns": {"fatal": 5, "healed": None}}
+        | {"dropped_later": None, "identities": []}
+    ]
     effective = resolve("long-polling-smoke", ["nginx.listen_backlog=16"])
     run = recorded(tmp_path, effective, {"accept-queue-drop": 5}, hops=hops)
     assert advice.of_run(run).knob == "nginx.listen_backlog"
@@ -252,8 +259,10 @@ def test_without_its_manifest_nothing_is_derived_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", ["requests", "flows", "timeline"])
 def test_a_damaged_table_is_refused_with_the_way_on(tmp_path: Path, table: str) -> None:
-    folder = recorded(tmp_path, resolve("accept-queue-overflow"), {"accept-queue-drop": 1})
-    rows = "SELECT 'failed' AS outcome, 'accept-queue-drop' AS cause FROM range(9)"
+    folder = recorded(tmp_path, resolve("spike-through-nginx"), {"accept-queue-drop": 1})
+    rows = (
+        "SELECT 'accept-queue-drop' AS cause, 'timeout' AS dial_error_kind, NULL::BIGINT AS access_line FROM range(9)"
+    )
     duckdb.execute(f"COPY ({rows}) TO '{folder / 'derived' / 'requests.parquet'}'")
     assert advice.of_run(folder).cause == "accept-queue-drop"
     (folder / "derived" / f"{table}.parquet").write_bytes(b"PAR1")
@@ -262,9 +271,9 @@ def test_a_damaged_table_is_refused_with_the_way_on(tmp_path: Path, table: str) 
 
 
 def test_a_table_that_is_damaged_within_is_refused_with_the_way_on(tmp_path: Path) -> None:
-    folder = recorded(tmp_path, resolve("accept-queue-overflow"), {"accept-queue-drop": 1})
+    folder = recorded(tmp_path, resolve("spike-through-nginx"), {"accept-queue-drop": 1})
     file = folder / "derived" / "requests.parquet"
-    rows = "SELECT 'failed' AS outcome, i::text AS cause FROM range(900) t(i)"
+    rows = "SELECT i::text AS cause, i::text AS dial_error_kind, i AS access_line FROM range(900) t(i)"
     duckdb.execute(f"COPY ({rows}) TO '{file}'")
     content = file.read_bytes()
     file.write_bytes(content[:4] + b"\xff" * 2000 + content[2004:])
