@@ -211,7 +211,7 @@ def test_the_advice_can_be_run(tmp_path: Path) -> None:
 
 
 def test_drops_before_nginx_are_nginx_s(tmp_path: Path) -> None:
-    hops = [
+    hops: list[dict[str, Any]] = [
         {"from": "k6", "to": "nginx", "observers": [], "dropped_syns": {"fatal": 5, "healed": None}}
         | {"dropped_later": None, "identities": []}
     ]
@@ -273,7 +273,7 @@ def test_a_damaged_table_is_refused_with_the_way_on(tmp_path: Path, table: str) 
 def test_a_table_that_is_damaged_within_is_refused_with_the_way_on(tmp_path: Path) -> None:
     folder = recorded(tmp_path, resolve("spike-through-nginx"), {"accept-queue-drop": 1})
     file = folder / "derived" / "requests.parquet"
-    rows = "SELECT i::text AS cause, i::text AS dial_error_kind, i AS access_line FROM range(900) t(i)"
+    rows = "SELECT if(i % 2 = 0, 'accept-queue-drop', i::text) AS cause, i::text AS dial_error_kind, i AS access_line FROM range(900) t(i)"
     duckdb.execute(f"COPY ({rows}) TO '{file}'")
     content = file.read_bytes()
     file.write_bytes(content[:4] + b"\xff" * 2000 + content[2004:])
