@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # Places on the path.
 BEFORE_CONNECTION = "Between {client} and {server}, before there was a connection."
 
-# Hops: the client's, the servers', and that of whoever dialled in vain.
+# Which hop: the first, the last, or the last unless the client's own dial failed.
 FIRST_HOP, LAST_HOP = "false", "true"
 HOP_OF_DIAL = "dial_error_kind IS NULL AND access_line IS NOT NULL"
 
