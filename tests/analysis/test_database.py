@@ -19,7 +19,7 @@ from analysis.account.ports import SHORTAGES
 from analysis.account.waits import ACTED
 from analysis.database import in_memory, over_files
 from tests.analysis.packets import Connection
-from tests.analysis.support import MEASURE_S, at_us
+from tests.analysis.support import MEASURE_S, USERS, at_us
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,3 +91,11 @@ def test_a_table_that_is_made_empty_has_the_columns_that_its_query_gives(proxied
     }
     for table, columns in made.items():
         assert {row["column_name"]: row["column_type"] for row in joined.rows(f"DESCRIBE {table}")} == columns
+
+
+@pytest.mark.parametrize("query", ["SELECT count(*) AS n FROM cases", "select count(*) as n\n  from\n       cases"])
+def test_a_table_is_made_for_the_first_query_that_reads_it_however_that_is_laid_out(run: RunFolder, query: str) -> None:
+    joined = judge(run.write()).run.joined
+    assert isinstance(joined, Joined)
+
+    assert joined.rows(query) == [{"n": USERS}]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from analysis.evidence.window import Window
     from analysis.health import Health
 
-_SOURCES = re.compile(r"\b(?:FROM|JOIN) (\w+)")
+_SOURCES = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)", re.IGNORECASE)
 
 __all__ = ["Hop", "Joined", "Row", "Story", "join", "story"]
 
