@@ -41,10 +41,10 @@ def host(engine: Engine) -> Host:
     Raises:
         LabError: no engine answers.
     """
-    machine_alone = Host(
+    return Host(
         kernel=machine.kernel(),
         distribution=machine.distribution(),
         cpus=machine.cpus(),
         memory_kb=machine.memory_kb("MemTotal"),
+        **engine.versions(),
     )
-    return machine_alone.model_copy(update=dict(engine.versions()))

@@ -40,15 +40,15 @@ class LabVersion(_Part):
     python: str
 
 
-class Host(_Part):
-    """The machine."""
+class Host(_Part, extra="allow"):
+    """The machine, and the versions of the engine's programs by their names, as `docker`."""
+
+    __pydantic_extra__: dict[str, str]
 
     kernel: str
     distribution: str
     cpus: int
     memory_kb: int
-    docker: str | None = None
-    compose: str | None = None
 
 
 class KnobRecord(_Part):

@@ -107,7 +107,7 @@ class Fingerprint(_Part):
         analysis: of the program that derives; where it alone changed, the recorded runs are derived again.
         images: ids by role.
         kernel: the release.
-        machine: what else of machine and lab is alike in all manifests, by its place there, as `host.docker`.
+        machine: what else of machine and lab is alike in all manifests, by its place there, as `host.cpus`.
     """
 
     plan: str

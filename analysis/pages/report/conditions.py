@@ -37,6 +37,7 @@ _PACING = {
     "slow_clients": ("users", "arrival_gap", "calls", "think_time", "slow_users", "header_interval", "header_duration"),
     "half_open": ("users", "arrival_gap", "calls", "think_time", "half_open", "half_open_duration"),
 }
+_OF_THE_MACHINE = ("kernel", "distribution", "cpus", "memory_kb")
 _ALWAYS = ("instances", "handler_delay", "keep_alive", "connect_timeout", "request_timeout")
 
 
@@ -110,7 +111,7 @@ def versions(record: Record) -> list[tuple[str, str]]:
         ("distribution", str(host.get("distribution", "unknown"))),
         ("processors", labels.number(host.get("cpus"))),
         ("memory", f"{memory_kb / (1 << 20):.1f} GB" if isinstance(memory_kb, int) else "unknown"),
-        ("Docker", f"{host.get('docker', 'unknown')}, Compose {host.get('compose', 'unknown')}"),
+        *((name, str(version)) for name, version in host.items() if name not in _OF_THE_MACHINE),
         *((f"image {role}", str(image)) for role, image in manifest.get("images", {}).items()),
     ]
 
