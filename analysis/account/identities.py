@@ -1,8 +1,8 @@
 """What one observer counted must equal what another did: the identities of each hop, over the figures of a run.
 
 Both sides of an identity are expressions in the language of predictions, so docs/figures.md says what each figure
-means, and what makes it unknown. Where a side is known within bounds only, it has two. Which values the figures have is
-the caller's to say: an identity rests on what was observed, and knows nothing of how that was computed.
+means, and what makes it unknown. Where a side is known within bounds only, it has two. The caller gives the
+values of the figures: an identity rests on what was observed, and does not know how that was computed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Status = Literal["true", "false", "unknown"]
 
-# Less load than asked for, or a late one, is no fault of an account of the load that there was.
+# Identities hold for the load that there was, even if it was less or later than asked for.
 SET_ASIDE = frozenset({Evidence.LOAD})
 
 _ANSWERS = ("2xx", "3xx", "4xx", "5xx")
@@ -127,8 +127,8 @@ def _of_users(server: str) -> Iterator[Identity]:
     )
     yield Identity(
         "dials-unanswered",
-        "Each dial that timed out, or that its request's end or k6's cut short, is a connection whose SYNs nothing"
-        " answered. One that was held half open on purpose may be one, or was answered in vain.",
+        "Each dial that timed out, or that ended with its request or with k6, is a connection whose SYNs nothing"
+        " answered. A connection that was held half open on purpose may be one of these, or may have been answered.",
         "client.dials.failed_timeout + client.dials.failed_canceled + client.dials.failed_half_open",
         f"flows.{server}.unanswered + min(flows.{server}.half_open, client.dials.failed_half_open)",
     )
@@ -140,14 +140,14 @@ def _of_users(server: str) -> Iterator[Identity]:
     )
     yield Identity(
         "dials-without-port",
-        "Each dial that found no port began when, by the capture, connections and TIME_WAIT held the whole port range.",
+        "When a dial found no port, the capture shows that connections and TIME_WAIT held the whole port range.",
         "client.dials.failed_address_not_available",
         "ledger.dials_without_port",
     )
     yield Identity(
         "syns-of-failed-dials",
-        "The SYNs of the connections that nothing answered are those that the client's kernel had to send, by its"
-        " sysctls and by how long each dial lasted.",
+        "The connections that nothing answered have as many SYNs as the client's kernel had to send: its sysctls and the"
+        " length of each dial say how many.",
         f"flows.{server}.syn_failed",
         "model.failed_dials_syns.min",
         "model.failed_dials_syns.max",
@@ -176,8 +176,8 @@ def _of_gateway(server: str) -> Iterator[Identity]:
     )
     yield Identity(
         "dials-without-port",
-        "Each dial of the gateway that found no port began when, by the capture, connections and TIME_WAIT held the"
-        " whole port range.",
+        "When a dial of the gateway found no port, the capture shows that connections and TIME_WAIT held the whole port"
+        " range.",
         "gateway.dials.failed_address_not_available",
         "ledger.gateway_dials_without_port",
     )
@@ -187,16 +187,16 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
     aborted = f"access.{client}.tries.aborted"
     yield Identity(
         "tries-unanswered",
-        "Each try that timed out before it was connected is a connection whose SYNs nothing answered; a try that was"
-        " given up because the client went may be one.",
+        "Each try that timed out before it was connected is a connection whose SYNs nothing answered. A try that ended"
+        " because the client closed may be one too.",
         f"flows.{server}.unanswered",
         f"access.{client}.tries.connect_timeout",
         f"access.{client}.tries.connect_timeout + {aborted}",
     )
     yield Identity(
         "tries-refused",
-        "Each try that failed to connect at once is a connection that was answered with RST, or found no port, which"
-        " the error log tells (99).",
+        "Each try that failed to connect at once is a connection that was answered with RST, or it found no port (99 in"
+        " the error log).",
         f"access.{client}.tries.connect_failed",
         f"flows.{server}.refused + access.{client}.errors.99",
     )
@@ -205,8 +205,8 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
     if pool is not None and pool.value == 0:
         yield Identity(
             "tries-connected",
-            "Each try that was connected has a connection of its own; one that was given up because the client went"
-            " may have.",
+            "Each try that was connected has a connection of its own. A try that ended because the client closed may have"
+            " one.",
             f"flows.{server}.established",
             f"access.{client}.tries.connected",
             f"access.{client}.tries.connected + {aborted}",
@@ -220,8 +220,8 @@ def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
     if client == "k6":
         yield Identity(
             "opened",
-            "The connections that the client's kernel opened are those in the capture. Those within its own namespace,"
-            " which it also accepted, are taken off.",
+            "The client's kernel opened the connections that are in the capture. Connections within its own namespace are"
+            " subtracted: it also accepted them.",
             f"kernel.{client}.Tcp.ActiveOpens - kernel.{client}.Tcp.PassiveOpens",
             f"flows.{server}.total",
         )
@@ -230,10 +230,10 @@ def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
     yield Identity(
         "accepted",
         "The connections that the server's kernel accepted"
-        + (", less those that it opened, " if next_server else " ")
-        + "are those in the capture. Those within its own namespace count as both, and are taken off. Of connections"
-        " by SYN cookies a capture alone cannot always tell whether the server ever had them. Of those whose ACK and"
-        " data came at once, one in a thousand may count twice.",
+        + (", minus those that it opened, " if next_server else " ")
+        + "are those in the capture. Connections within its own namespace count as both and are subtracted. A capture"
+        " alone cannot always tell whether the server ever had a connection by SYN cookie. If ACK and data came at"
+        " once, one connection in a thousand may count twice.",
         f"kernel.{server}.Tcp.PassiveOpens - kernel.{server}.Tcp.ActiveOpens",
         f"flows.{server}.entered - min(flows.{server}.perhaps_unknown, {cookies}){onwards}",
         f"flows.{server}.entered{onwards} + min(flows.{server}.made_at_once, 1 + flows.{server}.entered // 1000)",
@@ -242,15 +242,15 @@ def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
     as_server = f" + flows.{client}.synack_retransmissions" if client != "k6" else ""
     yield Identity(
         "syns-repeated",
-        "The SYNs that the client's kernel sent again are those in the capture."
-        + (" Its counter has the SYN-ACKs, too, that it repeated as a server." if as_server else ""),
+        "The capture has the SYNs that the client's kernel sent again."
+        + (" The counter also has the SYN-ACKs that it repeated as a server." if as_server else ""),
         f"kernel.{client}.TcpExt.TCPSynRetrans",
         f"flows.{server}.syn_retransmissions{as_server}",
     )
     yield Identity(
         "syns-dropped",
         "The server's kernel dropped the SYNs that nothing answered, and the later packets that met a full queue."
-        " Each ACK of a SYN cookie may be one of these.",
+        " The ACK of a SYN cookie may be one of these.",
         f"kernel.{server}.TcpExt.ListenDrops",
         f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.min",
         f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.max + kernel.{server}.TcpExt.SyncookiesRecv",
@@ -268,8 +268,8 @@ def _of_answers(proxy: str) -> Iterator[Identity]:
         less = f" - access.{proxy}.status.{_CLIENT_CLOSED}" if status == "4xx" else ""
         yield Identity(
             f"answers-{status}",
-            f"The answers {status} that the client read are {proxy}'s lines of that class"
-            + (f", but for {_CLIENT_CLOSED}, its word for a client that went." if less else "."),
+            f"{proxy} logged as many {status} answers as the client read"
+            + (f", without {_CLIENT_CLOSED}, its status for a client that closed first." if less else "."),
             f"client.requests.status.{status}",
             f"access.{proxy}.status.{status}{less}",
         )
@@ -279,9 +279,9 @@ def _of_time_wait(instance: str) -> Identity:
     name = instance.replace("-", "_")
     return Identity(
         f"time-wait-{instance}",
-        f"The sockets in TIME_WAIT on {instance} at the end are the connections that it closed first less than a minute"
-        " before, but for those that overflowed tcp_max_tw_buckets; the kernel counts those among them that still wait"
-        " for the other side's FIN, if no process holds them.",
+        f"At the end, {instance} holds in TIME_WAIT the connections that it closed first in the last minute, without those"
+        " above tcp_max_tw_buckets. The kernel also counts those that still wait for the other side's FIN, if no process"
+        " holds them.",
         f"sockets.{name}.time_wait.end",
         f"flows.{name}.time_wait.min",
         f"flows.{name}.time_wait.max",
@@ -296,7 +296,7 @@ def _balance(value: Callable[[str], Value], identity: Identity) -> Balance:
     if missing or left is None or right is None:
         return Balance(identity, left, right, right_max, None, merge(*missing).why)
     most = right if right_max is None else right_max
-    # An upper bound that is none the wiser is not shown.
+    # An upper bound that equals the lower one is not shown.
     return Balance(identity, left, right, None if most == right else most, left - min(max(left, right), most), None)
 
 

@@ -75,8 +75,8 @@ func (a *attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 	getConn, gotConn := trace.GetConn, trace.GotConn
 	// k6 makes a trace for each request, so this one is ours to change.
 	trace.GetConn = func(hostPort string) {
-		// net/http asks again if the kept connection that it got was gone: that one is no more the request's. To k6's
-		// tracer the request was blocked from its first asking on.
+		// net/http asks again if its kept connection was gone; the request then has no connection. k6's tracer counts
+		// the request as blocked from the first time on.
 		if !carried {
 			getConn(hostPort)
 		}
@@ -87,7 +87,7 @@ func (a *attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 		if conn, recorded := info.Conn.(*Conn); recorded {
 			attempt.conn, attempt.reused = conn, info.Reused
 			info.Conn = carrier{Conn: conn, attempt: attempt}
-			// k6's tracer has the sending begin when the first connection stood, unless it is told of a kept one.
+			// k6's tracer counts sending from the first connection on, unless the connection is marked as reused.
 			info.Reused = info.Reused || carried
 			carried = true
 		}

@@ -28,9 +28,9 @@ const (
 // longAgo is a deadline that ends what is under way.
 var longAgo = time.Unix(1, 0)
 
-// perRequest is the transport of a VU that makes a connection for each request, of which one chosen side closes first.
-// net/http cannot be told so: with keep-alive it does not close, and without it asks the server to and closes itself at
-// the same moment, so that chance decides.
+// perRequest is the transport of a VU that makes a connection for each request; a chosen side closes it first. net/http
+// cannot do that: with keep-alive it does not close; without, it asks the server to close and closes at the same moment,
+// so that chance decides.
 type perRequest struct {
 	dialer      *Dialer
 	closesFirst Side

@@ -38,7 +38,7 @@ export function turnOf(user, { segment_sequence }) {
 }
 
 /**
- * What a user keeps of things of which there is one for each target: the users are dealt out in turn.
+ * A user's own element of a list that has one for each target: the users are assigned to the targets in turn.
  *
  * @template Each
  * @param {Each[]} each

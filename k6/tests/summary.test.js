@@ -31,7 +31,7 @@ test('k6 leaves out the metrics of what never happened', () => {
   assert.equal(stdout, '0 requests in 2.3 s, 0 failed\n0 iterations, 0 dropped\n');
 });
 
-test('where every request failed no time of an answer is told', () => {
+test('if every request failed, the summary names no response time', () => {
   const metrics = { ...data.metrics, http_req_failed: { values: { passes: 30 } } };
   const { stdout } = summaryFiles({ state: data.state, metrics }, '');
   assert.equal(stdout, '30 requests in 2.3 s, 30 failed\n10 iterations, 3 dropped\n');

@@ -33,7 +33,7 @@ type collection struct {
 
 func openCollection(settings config.Config, raw, state string) (*collection, error) {
 	c := &collection{settings: settings, raw: raw}
-	// Before anything is healthy: whoever waits for that may rely on the addresses.
+	// The addresses come before "healthy", so that whoever waits for that can rely on them.
 	for _, prefix := range settings.Addresses {
 		if err := address.Add(settings.Interface, prefix); err != nil {
 			return nil, err

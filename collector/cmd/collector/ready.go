@@ -15,7 +15,7 @@ import (
 
 const readyWithin = 90 * time.Second
 
-// ready returns once the role answers, which it may do a second time: "healthy" tells of the first one alone.
+// ready returns once the role answers. After a restart it answers again; "healthy" reports the first time only.
 func ready(arguments []string, _ io.Writer) error {
 	flags := flag.NewFlagSet("ready", flag.ContinueOnError)
 	within := flags.Duration("within", readyWithin, "how long to wait")

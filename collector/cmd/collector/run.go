@@ -50,10 +50,10 @@ func run(arguments []string, _ io.Writer) error {
 // timerSlack is how much later than asked the kernel may end a short sleep: 0.05 ms is the default.
 const timerSlack = time.Millisecond
 
-// quietRuntime keeps Go's own work small, next to which a tick is little. The collector does one thing at a time, and
-// makes little garbage. While it does, a thread of the runtime's looks after it every 20 µs, which costs 0.1 % of a
-// core; timer slack makes those looks few. A thread has the slack of the one that made it, and that thread stands from
-// the start: hence the program is run anew.
+// quietRuntime keeps Go's own work small: it would cost more than the ticks. The collector does one thing at a time and
+// makes little garbage. Meanwhile a thread of the runtime wakes every 20 µs to watch it, which costs 0.1 % of a core;
+// timer slack makes it wake less often. A thread inherits the slack of the thread that made it, and the runtime's
+// thread exists from the start: the program therefore executes itself again.
 func quietRuntime() error {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(400)

@@ -64,7 +64,7 @@ func TestAProvokedOverflowIsRecordedExactly(t *testing.T) {
 	if len(conns) != served || len(more) != 0 || len(errs) != 0 || len(refused) != turnedAway {
 		t.Errorf("%d and %d connections, want %d and none: %v, %v", len(conns), len(more), served, errs, refused)
 	}
-	// Of each kind of line that comes once a second, one that begins from here on.
+	// Two more lines of each kind that comes once a second, so that one of them begins from here on.
 	for file, kind := range map[string]string{"samples.jsonl": `"kind":"sockets"`, "tomcat.jsonl": `"body":{"threads":7}`} {
 		path := filepath.Join(c.raw, file)
 		eventually.Has(t, path, kind, eventually.Count(path, kind)+2)

@@ -66,9 +66,9 @@ type Report struct {
 	Reason *string `json:"reason"`
 }
 
-// Run captures until the context is done, and writes the report. It calls listening once tcpdump is at work. A capture
-// that fails is told in the report, not by an error: sampling goes on without it. The error is about the report alone,
-// whose file stays empty until the capture has ended.
+// Run captures until the context is done, and writes the report. It calls listening once tcpdump is at work. The report
+// says why a capture failed; Run returns no error for that, because sampling goes on without it. It returns an error if
+// the report cannot be written. The report's file stays empty until the capture has ended.
 func Run(ctx context.Context, config Config, listening func()) (Report, error) {
 	report := Report{
 		Schema: Schema, Mode: config.Mode, Interface: config.Interface, Filter: filter(config.Mode), Snaplen: snapBytes,
@@ -149,7 +149,7 @@ func allWritten(path string, captured int64) error {
 // output is what tcpdump said until it closed its standard error.
 type output struct {
 	statistics
-	messages []string // the first ones that are neither statistics nor the news that it listens
+	messages []string // the first ones, without the statistics and the line that says it listens
 }
 
 // messagesMax is more than tcpdump ever says before it gives up.

@@ -178,7 +178,7 @@ func killTcpdump(t *testing.T, path string) {
 	t.Fatal("no tcpdump runs")
 }
 
-// captureWhile captures on the cable to the peer while work is done, which is told the path of the packets.
+// captureWhile captures on the cable to the peer while work runs; work gets the path of the packets.
 func captureWhile(t *testing.T, mode Mode, bytesMax int64, work func(path string)) (Report, []gopacket.Packet) {
 	t.Helper()
 	return captureInto(t, t.TempDir(), mode, bytesMax, work)

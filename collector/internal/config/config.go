@@ -25,17 +25,17 @@ type Scrape struct {
 	Address string
 }
 
-// Config is what a collector is told. The lab's model holds the defaults; the collector has none but the interface.
+// Config holds the collector's settings. The lab holds the defaults; the collector itself has one, the interface.
 type Config struct {
 	Role            string
 	RateHz          int
-	ReadyURL        string // "" if the role answers no such question
+	ReadyURL        string // "" if the role has none
 	Scrapes         []Scrape
 	Capture         capture.Mode
 	CaptureBytesMax int64
-	// Interface is the one whose packets are captured and that gets the addresses.
+	// Interface is captured, and gets the addresses.
 	Interface string
-	// Addresses are those that the interface gets besides its own.
+	// Addresses are added to the interface's own.
 	Addresses []netip.Prefix
 }
 
@@ -93,7 +93,7 @@ func FromEnvironment(getenv func(string) string) (Config, error) {
 
 const readyURL = "CONNLAB_READY_URL"
 
-// ReadyURL reads where the role answers when it is ready; "" if it answers no such question.
+// ReadyURL reads the URL that the role answers when it is ready; "" if it has none.
 func ReadyURL(getenv func(string) string) (string, error) {
 	value := getenv(readyURL)
 	if err := optionalURL(value); err != nil {

@@ -25,13 +25,13 @@ import (
 const (
 	rateHz = 10
 	warmUp = 2 * time.Second
-	// So long only a hang lasts.
+	// Only a hang lasts this long.
 	patience = 5 * time.Minute
-	// How much of its ticks a collector must have written that was watched at work.
+	// The share of its ticks that a collector must have written while it was watched.
 	ticksShareMin = 0.98
 	// A machine that does nothing else is idle for nearly all of the watch.
 	idleShareMin = 0.75
-	// On a busy machine a measurement that went wrong is made again, in a new namespace, this often in all.
+	// On a busy machine a failed measurement is repeated in a new namespace, up to this many times in all.
 	measurementsMax = 3
 	// EX_TEMPFAIL of sysexits.h.
 	busyExitCode = 75

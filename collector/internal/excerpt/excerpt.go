@@ -24,9 +24,8 @@ type Packet struct {
 }
 
 // Read calls visit for each packet of each chosen connection, in the order of
-// the captures. What visit gets is valid until it returns: of the packets, a few
-// numbers for each connection are all that is kept.
-// An error of visit ends the reading.
+// the captures. The packet is valid until visit returns: Read keeps only a few
+// numbers for each connection. An error of visit ends the reading.
 func Read(files []*pcapfile.File, chosen []Connection, visit func(*Packet) error) (*flow.Summary, error) {
 	follow := map[sockets][]follower{}
 	for i := range chosen {
@@ -60,7 +59,7 @@ type followed struct {
 	sent [2]sequence // by Client and Server
 }
 
-// follower is a connection of which one side sends.
+// follower is one direction of a connection: side is the sender.
 type follower struct {
 	*followed
 	side flow.Side

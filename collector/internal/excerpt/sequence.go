@@ -14,8 +14,8 @@ type sequence struct {
 	place int64  // where that is
 }
 
-// of returns where a sequence number stands. Those of before the first one that
-// was seen are below 1.
+// of returns the place of a sequence number. Numbers before the first one that
+// was seen have places below 1.
 func (s *sequence) of(seq uint32, isSYN bool) int64 {
 	switch {
 	case isSYN && (!s.known || seq != s.isn):

@@ -5,7 +5,7 @@ import "connlab/collector/internal/packet"
 // marks are what is known of a connection or of one side of it.
 type marks uint16
 
-// Of a side.
+// Marks of a side.
 const (
 	hasISN marks = 1 << iota
 	hasNext
@@ -19,7 +19,7 @@ const (
 	inexact // a gap had to be forgotten
 )
 
-// Of a connection.
+// Marks of a connection.
 const (
 	synSent          marks = 1 << iota // unanswered: only the client's SYNs, and perhaps a refusal
 	midStream                          // it began before the capture: no SYN, no SYN-ACK
@@ -235,8 +235,8 @@ func (c *connection) contradictedBy(from Side, a *arrival) bool {
 }
 
 // answers says whether a segment other than a SYN can be part of a connection
-// of which only the client's SYN has been seen. Others are late ones of a former
-// connection, or answers to such.
+// that has shown only the client's SYN so far. Other segments are late ones of a
+// former connection, or answers to these.
 func (c *connection) answers(from Side, a *arrival) bool {
 	client := &c.sides[Client]
 	if from == Server {

@@ -13,7 +13,7 @@ type Summary struct {
 	Packets       uint64               // in all
 	Kinds         [packet.Kinds]uint64 // packets that have a time, by what they are
 	Untimed       uint64               // packets without a time
-	Snapped       uint64               // TCP packets of which the capture kept only the beginning
+	Snapped       uint64               // TCP packets that the capture holds only the beginning of
 	UnknownLink   uint32               // the first unsupported link-layer type, if Kinds counts any
 	FirstNs       int64                // time of the first packet
 	LastNs        int64                // time of the last packet

@@ -22,7 +22,7 @@ func (h *hasher) end(address packet.Address, port uint16) uint64 {
 	return fold(address.Low^h.seed1, (address.High^h.seed2)+uint64(port)*0xd6e8feb86659fd93)
 }
 
-// fold mixes two numbers by a multiplication of which it keeps both halves.
+// fold mixes two numbers: it multiplies them and keeps both halves of the product.
 func fold(a, b uint64) uint64 {
 	high, low := bits.Mul64(a, b)
 	return high ^ low

@@ -5,7 +5,7 @@ package flow
 // tcp_syn_linear_timeouts too.
 const listMax = 256
 
-// timeList is a list of times, of which most connections have one.
+// timeList is a list of times. In most connections it has one entry.
 type timeList struct {
 	firstNs    int64
 	count      uint32

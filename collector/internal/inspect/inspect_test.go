@@ -63,7 +63,7 @@ func TestTheRealNamespaceIsTold(t *testing.T) {
 	if value := got.Sysctls["net.ipv4.tcp_syn_retries"]; value == nil || *value != "6" {
 		t.Errorf("sysctls %v", got.Sysctls)
 	}
-	// Management ports are told here: the lab reads back what it set up.
+	// The list has the management ports too: the lab reads back what it set up.
 	if !slices.ContainsFunc(got.Listeners, func(l Listener) bool { return l.Address == "127.0.0.1" && l.Port == 8081 && l.Limit > 0 }) {
 		t.Errorf("listeners %+v", got.Listeners)
 	}

@@ -52,8 +52,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// Require skips a test that has no network namespace of its own. Where the tests are said to be privileged, by
-// CONNLAB_PRIVILEGED=1, that is a failure: a check must not pass because it could not look.
+// Require skips a test that has no network namespace of its own. With CONNLAB_PRIVILEGED=1 the test fails instead: a
+// check must not pass because it could not look.
 func Require(t *testing.T) {
 	t.Helper()
 	if os.Getenv(insideVariable) != "" {

@@ -1,8 +1,7 @@
 // Package packet finds the TCP segment in a captured packet.
 //
-// It looks at headers alone, so packets of which the capture kept only the
-// beginning (tcpdump -s 128) are as good as whole ones: lengths come from the
-// IP header.
+// It reads headers only and takes lengths from the IP header, so a packet that
+// the capture cut off (tcpdump -s 128) is as good as a whole one.
 package packet
 
 import (

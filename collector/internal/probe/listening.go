@@ -10,8 +10,8 @@ import (
 	"connlab/collector/internal/sockdiag"
 )
 
-// Listening tells whether something listens on an address's port and keeps nobody waiting, so that who asks the role
-// looks first. A connection that is refused would count as the role's (Tcp.ActiveOpens, Tcp.AttemptFails, Tcp.OutRsts).
+// Listening tells whether something listens on an address's port with an empty accept queue. Ask it before asking the
+// role. A connection that is refused would count as the role's (Tcp.ActiveOpens, Tcp.AttemptFails, Tcp.OutRsts).
 // One that a paused role does not accept would stay in its queue, given up or not, until further ones count as dropped
 // (TcpExt.ListenOverflows).
 type Listening struct {

@@ -173,7 +173,7 @@ func TestTheRecordBeginsAndEndsInGoodOrder(t *testing.T) {
 		t.Errorf("%d counters", len(ticks[0].Counters))
 	}
 	if last.Ticks != int64(len(ticks)) {
-		t.Errorf("%d ticks are told and %d are there", last.Ticks, len(ticks))
+		t.Errorf("the last line counts %d ticks, the file has %d", last.Ticks, len(ticks))
 	}
 	for i := 1; i < len(ticks); i++ {
 		wall, monotonic := ticks[i].TimeUs-ticks[i-1].TimeUs, ticks[i].MonoUs-ticks[i-1].MonoUs

@@ -320,7 +320,7 @@ func cpuTime() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
 func clock(id int32) time.Duration {
 	var t unix.Timespec
-	// Both clocks are in every Linux, so that there is no error to tell of.
+	// Every Linux has both clocks, so no error can come back.
 	_ = unix.ClockGettime(id, &t)
 	return time.Duration(t.Nano())
 }

@@ -24,7 +24,7 @@ func (s *schedule) arrive(now time.Time) (tick int64, late time.Duration) {
 	s.next = tick + 1
 	s.gaps += missed
 	s.ticks++
-	// The lateness of a tick is told before its gaps are taken off: a gap must show in the maximum.
+	// Lateness is returned before the gaps are subtracted: a gap must show in the maximum.
 	s.lateMax = max(s.lateMax, late)
 	late -= time.Duration(missed) * s.period
 	if late > s.period/2 {

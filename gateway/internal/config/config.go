@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Config is what a gateway is told. role.yaml holds the defaults, which are Go's own; the gateway has none.
+// Config holds the gateway's settings. The defaults stand in role.yaml and are Go's own; the gateway has none.
 type Config struct {
 	Upstreams []string // host:port, at least one
 

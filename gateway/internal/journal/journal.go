@@ -13,7 +13,7 @@ import (
 // So much is kept before it is written, as in nginx's access_log in the lab.
 const bufferBytes = 64 << 10
 
-// A File takes lines from any goroutine. A write that fails, as on a full disk, is told once; lines after it are lost,
+// A File takes lines from any goroutine. A write that fails, as on a full disk, is reported once; later lines are lost,
 // and Close says so.
 type File struct {
 	mu     sync.Mutex

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// Kinds are what a dial can fail with. The names are part of the format of dials.jsonl; what is none of them is the last.
+// Kinds are the ways in which a dial can fail. The names are part of the format of dials.jsonl; the last one stands for
+// every other failure.
 var Kinds = [...]string{"timeout", "refused", "reset", "address-not-available", "unreachable", "canceled", "other"}
 
 // A DialError is a dial's fault, with the number of its record.

@@ -6,7 +6,7 @@ import org.springframework.boot.actuate.autoconfigure.web.ManagementContextConfi
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.context.annotation.ComponentScan;
 
-/** The server under load. All that it is told comes in {@code CONNLAB_*} environment variables. */
+/** The server under load. Its settings come in {@code CONNLAB_*} environment variables. */
 @SpringBootConfiguration(proxyBeanMethods = false)
 @EnableAutoConfiguration
 // What is meant for the management server's context alone must not be found for the traffic server's.

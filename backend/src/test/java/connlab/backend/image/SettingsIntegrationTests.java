@@ -9,7 +9,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** What the kernel and Tomcat say of the real image, started with settings that are nobody's default. */
+/** What the kernel and Tomcat report about the real image. Each setting differs from its default. */
 class SettingsIntegrationTests {
 
     private static final BackendContainer BACKEND = new BackendContainer(Map.of(
@@ -36,7 +36,7 @@ class SettingsIntegrationTests {
 
     @Test
     void theAcceptCountIsTheListenBacklogInTheKernel() throws IOException, InterruptedException {
-        // Of a listening socket ss prints the length of the accept queue, then its limit.
+        // For a listening socket, ss prints the length of the accept queue, then its limit.
         assertThat(neighbour.bash("ss --no-header -ltn 'sport = :8080'"))
                 .containsPattern("^LISTEN +0 +7 +0\\.0\\.0\\.0:8080 ");
     }

@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.InstantSource;
 
-/** A clock that goes when it is told to. */
+/** A clock that moves only when a test moves it. */
 final class FakeClock implements InstantSource {
 
     static final Instant START = Instant.parse("2026-01-01T00:00:00Z");
