@@ -146,8 +146,8 @@ def _of_users(server: str) -> Iterator[Identity]:
     )
     yield Identity(
         "syns-of-failed-dials",
-        "The connections that nothing answered have as many SYNs as the client's kernel had to send: its sysctls and the"
-        " length of each dial say how many.",
+        "The connections that nothing answered have as many SYNs as the client's kernel had to send: its sysctls and"
+        " the length of each dial say how many.",
         f"flows.{server}.syn_failed",
         "model.failed_dials_syns.min",
         "model.failed_dials_syns.max",
@@ -205,8 +205,8 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
     if pool is not None and pool.value == 0:
         yield Identity(
             "tries-connected",
-            "Each try that was connected has a connection of its own. A try that ended because the client closed may have"
-            " one.",
+            "Each try that was connected has a connection of its own. A try that ended because the client closed may"
+            " have one.",
             f"flows.{server}.established",
             f"access.{client}.tries.connected",
             f"access.{client}.tries.connected + {aborted}",
@@ -220,8 +220,8 @@ def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
     if client == "k6":
         yield Identity(
             "opened",
-            "The client's kernel opened the connections that are in the capture. Connections within its own namespace are"
-            " subtracted: it also accepted them.",
+            "The client's kernel opened the connections that are in the capture. Connections within its own namespace"
+            " are subtracted: it also accepted them.",
             f"kernel.{client}.Tcp.ActiveOpens - kernel.{client}.Tcp.PassiveOpens",
             f"flows.{server}.total",
         )
@@ -279,9 +279,9 @@ def _of_time_wait(instance: str) -> Identity:
     name = instance.replace("-", "_")
     return Identity(
         f"time-wait-{instance}",
-        f"At the end, {instance} holds in TIME_WAIT the connections that it closed first in the last minute, without those"
-        " above tcp_max_tw_buckets. The kernel also counts those that still wait for the other side's FIN, if no process"
-        " holds them.",
+        f"At the end, {instance} holds in TIME_WAIT the connections that it closed first in the last minute, without"
+        " those above tcp_max_tw_buckets. The kernel also counts those that still wait for the other side's FIN, if no"
+        " process holds them.",
         f"sockets.{name}.time_wait.end",
         f"flows.{name}.time_wait.min",
         f"flows.{name}.time_wait.max",
