@@ -28,12 +28,15 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run lesson record experiments matrix search advise list show analyse report open notebook explain compare estimate doctor clean
-run: python ## SCENARIO=<slug> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one
+.PHONY: run lesson new record experiments matrix search advise list show analyse report open notebook explain compare estimate doctor clean
+run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one
 	@$(series); $(preset); $(arm); $(call checked,run,SCENARIO,$(not_dry))
 
 lesson: python ## SCENARIO=<slug> [SET=…] [PRESET=…] [ARM=…]: asks what you expect, runs, and shows what was measured beside it
 	@$(series); $(preset); $(arm); $(call checked,lesson,SCENARIO,$(not_dry))
+
+new: python ## SCENARIO=<slug> or <folder>: writes a scenario to begin with, and its lesson
+	@$(connlab) new -- "$$SCENARIO"
 
 record: python ## SCENARIO=<slug>|all RUNS=<n>: runs it until n runs are recorded in docs/experiments.jsonl; goes on where it stopped
 	@options=($${RUNS:+--runs="$$RUNS"}); $(call checked,record,SCENARIO,true)

@@ -31,8 +31,12 @@ app = typer.Typer(
 # The name that stands for every scenario, one after the other.
 ALL = "all"
 
-ScenarioArgument = Annotated[str, typer.Argument(help="The scenario's name; 'connlab list' shows them.")]
-ScenariosArgument = Annotated[str, typer.Argument(help=f"The scenario's name, or '{ALL}', one after the other.")]
+ScenarioArgument = Annotated[
+    str, typer.Argument(help="The scenario's name ('connlab list' shows them), or its folder, such as ./shop.")
+]
+ScenariosArgument = Annotated[
+    str, typer.Argument(help=f"The scenario's name or folder, or '{ALL}' the lab's own, one after the other.")
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KNOB=VALUE", help="Set a knob, such as backend.accept_count=10; repeatable."),
@@ -210,6 +214,7 @@ def record(
     from lab.experiments import outcome, recorder  # noqa: PLC0415
 
     scenarios = list(outcome.all_planned()) if scenario == ALL else [outcome.planned(scenario)]
+    recorder.refuse_folders(scenarios)
     recorder.refuse_changes()
     if check:
         raise typer.Exit
@@ -262,12 +267,15 @@ def matrix(
 
 
 def _end_checked(effectives: Iterable[Any]) -> NoReturn:
-    from lab.run import limits  # noqa: PLC0415
+    from lab.run import limits, session  # noqa: PLC0415
 
     # What holds for every cell of a series is said once.
-    problems = list(dict.fromkeys(problem for one in effectives for problem in limits.of_kernel(one)))
+    checked = list(effectives)
+    problems = list(dict.fromkeys(problem for one in checked for problem in limits.of_kernel(one)))
     if problems:
         raise BadInput(problems)
+    for place in dict.fromkeys(one.place for one in checked):
+        session.refuse_taken(place)
     raise typer.Exit
 
 
@@ -529,11 +537,11 @@ def estimate(
 def list_scenarios(*, as_json: JsonOption = False) -> None:
     """List the scenarios."""
     from lab.results import listing  # noqa: PLC0415
-    from lab.scenario import effective  # noqa: PLC0415
+    from lab.scenario import places  # noqa: PLC0415
     from lab.scenario.resolve import resolve  # noqa: PLC0415
 
-    scenarios, problems = [], effective.misnamed()
-    for slug in effective.slugs():
+    scenarios, problems = [], places.misnamed()
+    for slug in places.slugs():
         try:
             scenarios.append(resolve(slug))
         except BadInput as error:
@@ -570,6 +578,23 @@ def show(
         _print_json(details)
     else:
         listing.print_details(_stdout(), details)
+
+
+@app.command()
+def new(
+    scenario: Annotated[str, typer.Argument(help="A name for scenarios/<name>, or a folder, such as ./shop.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a scenario to begin with, and its lesson: commented, and complete as it stands."""
+    from lab import paths  # noqa: PLC0415
+    from lab.teach import template  # noqa: PLC0415
+
+    written, run_it = template.write(scenario)
+    if as_json:
+        _print_json({"files": [str(file) for file in written], "run": run_it})
+    else:
+        _print_lines([*map(paths.shown, written), f"run it: {run_it}"])
 
 
 @app.command()

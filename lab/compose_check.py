@@ -10,7 +10,7 @@ from pathlib import Path
 from analysis.evidence.rawfiles import Places
 from lab import parallel
 from lab.engine.compose import run_file, subnets
-from lab.scenario import effective as effectives
+from lab.scenario import places
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
 from lab.scenario.topology import topology_of
@@ -22,7 +22,7 @@ _CLIENTS = ("accept-queue-healthy", "load.instances=3")
 
 def all_runs() -> Iterator[Effective]:
     """Give each of the lab's scenarios as it is run, arm by arm where it has arms, and one with three clients."""
-    for slug in effectives.slugs():
+    for slug in places.slugs():
         yield from arms.variants(resolve(slug))
     slug, several = _CLIENTS
     yield resolve(slug, [several])

@@ -17,8 +17,7 @@ from lab.run import reports, verdicts
 from lab.run.lock import Lock
 from lab.run.manifest import Guess
 from lab.run.run import run
-from lab.scenario import effective as effectives
-from lab.scenario import twins
+from lab.scenario import places, twins
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
 from lab.series import arms, command, printing, record
@@ -118,13 +117,13 @@ def of_scenario(effective: Effective, arguments: Sequence[str], console: Console
     return of_run(effective, arguments, console, lock=lock)
 
 
-def planned(slug: str) -> Effective:
+def planned(name: str) -> Effective:
     """Resolve a scenario, its arms with it.
 
     Raises:
         BadInput: something in it is wrong.
     """
-    effective = resolve(slug)
+    effective = resolve(name)
     if effective.scenario.arms:
         arms.plan(effective, ())
     return effective
@@ -136,9 +135,9 @@ def all_planned() -> Iterator[Effective]:
     Raises:
         BadInput: something is.
     """
-    problems = effectives.misnamed(paths.SCENARIOS)
+    problems = places.misnamed(paths.SCENARIOS)
     catalogue: dict[str, Effective] = {}
-    for slug in effectives.slugs(paths.SCENARIOS):
+    for slug in places.slugs(paths.SCENARIOS):
         try:
             yield catalogue.setdefault(slug, planned(slug))
         except BadInput as error:

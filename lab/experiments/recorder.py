@@ -39,6 +39,19 @@ class Recorded:
     counts: dict[str, int] = field(default_factory=dict)
 
 
+def refuse_folders(scenarios: Iterable[Effective]) -> None:
+    """Refuse what is none of the lab's own scenarios: the tables of the documents are about those.
+
+    Raises:
+        BadInput: a scenario lies elsewhere.
+    """
+    for one in scenarios:
+        if not one.place.own:
+            what = "docs/experiments.jsonl records the lab's own scenarios alone"
+            way_on = "move the folder to scenarios/, or repeat its runs by 'repetitions' of its arms"
+            raise BadInput(Problem(what, paths.shown(one.place.home), way_on))
+
+
 def refuse_changes(commit: str | None = None) -> str:
     """Refuse a work tree that a commit does not describe: a record names the commit that it was made with.
 

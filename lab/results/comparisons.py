@@ -12,7 +12,7 @@ from lab.errors import BadInput, Problem
 from lab.reading.nearest import did_you_mean
 from lab.results import find
 from lab.run.manifest import FILE as MANIFEST_FILE
-from lab.scenario import effective
+from lab.scenario import places
 from lab.series import matrix_file, record
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _not_run(name: str) -> str | None:
     """Say how to run what has a name and no series yet."""
     if name in matrix_file.names():
         return f"run it first: make matrix MATRIX={name}"
-    return f"run it first: make run SCENARIO={name}" if name in effective.slugs() else None
+    return f"run it first: make run SCENARIO={name}" if name in places.slugs() else None
 
 
 def _plan(folder: Path) -> Plan:

@@ -8,18 +8,21 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.nearest import did_you_mean
 from lab.run.manifest import FILE
+from lab.scenario import places
 from lab.series.record import FILE as SERIES_FILE
 
 _NO_MANIFEST = "a run's folder does, and without it nothing of a run can be read"
 
 
 def find_run(name: str) -> Path:
-    """Find a run by its folder, by `<scenario>/<run-id>`, or by `<scenario>` for its latest run.
+    """Find a run by its folder, by `<scenario>/<run-id>`, or by a scenario, or its folder, for its latest run.
 
     Raises:
         BadInput: there is no such run.
     """
     results = paths.RESULTS
+    if places.is_path(name) and places.is_home(Path(name)):
+        name = Path(name).resolve().name
     for folder in (Path(name), results / name, results / name / "latest"):
         if name and (folder / FILE).is_file():
             return folder.resolve()

@@ -138,6 +138,9 @@ class Manifest(_Part):
 
     contract: Annotated[Literal["connlab.manifest/1"], Field(alias="schema")] = "connlab.manifest/1"
     scenario: str
+    folder: Annotated[
+        str | None, Field(description="The folder of a scenario that is none of the lab's own; null for those")
+    ] = None
     title: str | None = None
     question: str | None = None
     run: str

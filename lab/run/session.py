@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -13,13 +14,15 @@ from analysis.evidence import rawfiles
 from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine.protocol import Engine
-from lab.errors import LabError
+from lab.errors import BadInput, LabError, Problem
 from lab.roles.declaration import content
 from lab.run import facts, manifest, rawfolders
 from lab.run.lock import Lock
 from lab.run.manifest import Guess, Manifest, Status, actions_of, instances_of, knob_records, utc_now
+from lab.scenario import places
 from lab.scenario.catalogue import CATALOGUE
 from lab.scenario.effective import Effective
+from lab.scenario.places import Place
 from lab.scenario.topology import Topology, topology_of
 
 _SAME_SECOND_S = 0.1
@@ -92,8 +95,10 @@ def open_session(
         lock: the machine's lock; it names the folder at once, so that no death leaves a run that seems at work.
 
     Raises:
+        BadInput: another folder's runs lie there.
         LabError: they cannot be made, or no engine answers.
     """
+    refuse_taken(effective.place)
     topology = topology_of(effective)
     host, git, version = facts.host(engine), facts.git_state(), facts.lab_version()
     folder = _make_folders(paths.RESULTS / effective.slug, topology, occasion)
@@ -103,6 +108,7 @@ def open_session(
     scenario = effective.scenario
     first = Manifest(
         scenario=effective.slug,
+        folder=None if effective.place.own else str(effective.place.home),
         title=scenario.title,
         question=scenario.question,
         run=folder.name,
@@ -131,6 +137,24 @@ def open_session(
     session = Session(engine, effective, topology, folder, first)
     session.save()
     return session
+
+
+def refuse_taken(place: Place) -> None:
+    """Refuse a folder whose results would lie among those of another one; a folder that was moved is no other one.
+
+    Raises:
+        BadInput: the newest run there is of another scenario.
+    """
+    results = paths.RESULTS / place.slug
+    newest = max(results.glob(f"*/{manifest.FILE}"), default=None)
+    if place.own or newest is None:
+        return
+    with contextlib.suppress(OSError, ValueError):
+        other = manifest.load(newest.parent).folder
+        if other is None or (other != str(place.home) and places.is_home(Path(other))):
+            what = f"{paths.shown(results)} has runs of {other or 'a scenario of the lab itself'}"
+            way_on = f"rename the folder, or move {paths.shown(results)} away"
+            raise BadInput(Problem(what, paths.shown(place.home), way_on))
 
 
 def _make_folders(parent: Path, topology: Topology, occasion: Occasion) -> Path:

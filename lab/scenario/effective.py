@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,17 +14,15 @@ from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
 from lab.reading.findings import siblings
-from lab.reading.nearest import did_you_mean
 from lab.roles.declaration import ROLES, Role
-from lab.scenario import messages, presets
+from lab.scenario import messages, places, presets
 from lab.scenario.catalogue import flat
 from lab.scenario.fields import Claim, Published, Scenario
 from lab.scenario.knobs import KnobValue
 from lab.scenario.overrides import Override, knob_location, parse_overrides
+from lab.scenario.places import Place
 
 Source = Literal["scenario", "set", "preset", "cell", "default"]
-
-_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
@@ -61,18 +58,24 @@ class Effective:
     """What will be run.
 
     Attributes:
+        place: where the scenario lies.
         values: every knob's value under its full name; durations in milliseconds.
         overrides: the preset's, the user's and the variant's; each knob stands once.
         preset: its name, if one was asked for.
     """
 
-    slug: str
+    place: Place
     scenario: Scenario
     values: Mapping[str, KnobValue]
     document: Document
     overrides: tuple[Override, ...]
     variant: Variant = AS_WRITTEN
     preset: str | None = None
+
+    @property
+    def slug(self) -> str:
+        """The name of its folder."""
+        return self.place.slug
 
     def source(self, knob: str) -> Source:
         """Tell who set a knob."""
@@ -126,27 +129,8 @@ class Effective:
         return self.document.where(location)
 
 
-def slugs(folder: Path = paths.SCENARIOS) -> list[str]:
-    """Give the names of all scenarios."""
-    return sorted(name for name in _folders(folder) if _SLUG.fullmatch(name))
-
-
-def misnamed(folder: Path = paths.SCENARIOS) -> list[Problem]:
-    """Give a problem for each folder that holds a scenario and cannot be one's name."""
-    what = "a scenario's folder is named in small letters, digits and hyphens"
-    return [
-        Problem(what, paths.shown(folder / name), "rename it")
-        for name in sorted(_folders(folder))
-        if not _SLUG.fullmatch(name)
-    ]
-
-
-def _folders(folder: Path) -> list[str]:
-    return [file.parent.name for file in folder.glob("*/scenario.yaml")]
-
-
 def unchecked(
-    slug: str,
+    name: str,
     overrides: Iterable[str] = (),
     folder: Path | None = None,
     variant: Variant = AS_WRITTEN,
@@ -160,9 +144,9 @@ def unchecked(
     Raises:
         BadInput: a value is not valid; all that were found are listed, with file, line and the nearest valid name.
     """
-    file = _file(slug, folder or paths.SCENARIOS)
-    parsed = document.parse(file.read_bytes(), paths.shown(file))
-    effective = _validate(slug, parsed, (*parse_overrides(overrides), *variant.overrides), variant)
+    place = places.find(name, folder or paths.SCENARIOS)
+    parsed = document.parse(place.file.read_bytes(), paths.shown(place.file))
+    effective = _validate(place, parsed, (*parse_overrides(overrides), *variant.overrides), variant)
     if preset is not None:
         effective = _with_preset(effective, preset)
     return effective
@@ -172,41 +156,10 @@ def _with_preset(effective: Effective, preset: str) -> Effective:
     over = {override.knob for override in effective.overrides}
     below = presets.chosen(effective.scenario, effective.document, preset)
     overrides = (*(one for one in below if one.knob not in over), *effective.overrides)
-    return replace(_validate(effective.slug, effective.document, overrides, effective.variant), preset=preset)
+    return replace(_validate(effective.place, effective.document, overrides, effective.variant), preset=preset)
 
 
-def _file(slug: str, folder: Path) -> Path:
-    file = folder / slug / "scenario.yaml"
-    if not _SLUG.fullmatch(slug) or not file.is_file():
-        raise BadInput(_unknown(slug, folder))
-    return file
-
-
-def _unknown(slug: str, folder: Path) -> Problem:
-    """Say why a name is no scenario's, with the nearest that is."""
-    known = slugs(folder)
-    if not slug:
-        return Problem("no scenario is named", way_on="'connlab list' (make list) shows them")
-    if of_experiment := _of_experiment(slug, known, folder):
-        what = f"'{slug}' is an experiment, and no scenario's name"
-        return Problem(what, way_on=f"its scenarios: {', '.join(of_experiment)}")
-    if not _SLUG.fullmatch(slug):
-        what = f"'{slug}' is no scenario's name: it holds small letters, digits and hyphens"
-        return Problem(what, way_on=did_you_mean(slug, known))
-    if (folder / "matrices" / f"{slug}.yaml").is_file():
-        return Problem(f"'{slug}' is a matrix, and no scenario", way_on=f"make matrix MATRIX={slug}")
-    hint = did_you_mean(slug, known) or "'connlab list' (make list) shows them"
-    return Problem(f"unknown scenario '{slug}'", way_on=hint)
-
-
-def _of_experiment(name: str, known: Iterable[str], folder: Path) -> list[str]:
-    """Give the scenarios that reproduce an experiment; its id may be written in small letters."""
-    texts = ((slug, (folder / slug / "scenario.yaml").read_text(errors="replace")) for slug in known)
-    line = re.compile(rf"^experiment: *{re.escape(name)} *$", re.MULTILINE | re.IGNORECASE)
-    return [slug for slug, text in texts if line.search(text)]
-
-
-def _validate(slug: str, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> Effective:
+def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> Effective:
     if not isinstance(parsed.content, Mapping):
         raise BadInput(Problem("a scenario is a mapping of keys to values", parsed.where(())))
     content = _with_overrides(parsed.content, overrides)
@@ -217,7 +170,7 @@ def _validate(slug: str, parsed: Document, overrides: tuple[Override, ...], vari
     except ValidationError as error:
         found = error.errors()
         raise BadInput([_problem(finding, parsed, overrides, variant) for finding in found]) from None
-    return Effective(slug, scenario, flat(scenario.knobs), parsed, overrides, variant)
+    return Effective(place, scenario, flat(scenario.knobs), parsed, overrides, variant)
 
 
 def _with_overrides(content: Mapping[str, Any], overrides: tuple[Override, ...]) -> dict[str, Any]:

@@ -190,7 +190,9 @@ class Scenario(Group):
 
     format: Annotated[Literal[1], Field(alias="schema", description="The version of this format")]
     title: Annotated[Text, Field(description="The phenomenon, in a few words")]
-    experiment: Annotated[Text, Field(description="Which published experiment this reproduces, such as B1")]
+    experiment: Annotated[Text, Field(description="Which published experiment this reproduces, such as B1")] = (
+        "workshop"
+    )
     question: Annotated[Text, Field(description="What the run answers")]
     path: Annotated[
         list[RoleName],

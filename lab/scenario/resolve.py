@@ -11,7 +11,7 @@ from lab.scenario.effective import AS_WRITTEN, Effective, Variant, unchecked
 
 
 def resolve(
-    slug: str,
+    name: str,
     overrides: Iterable[str] = (),
     folder: Path | None = None,
     variant: Variant = AS_WRITTEN,
@@ -19,12 +19,13 @@ def resolve(
 ) -> Effective:
     """Read a scenario, apply a preset, a variant and overrides (`knob=value`), and check that the whole makes sense.
 
-    What the user sets goes over what the preset sets, and so does what the variant sets.
+    The scenario is given by its name, or by the path of its folder. What the user sets goes over what the preset sets,
+    and so does what the variant sets.
 
     Raises:
         BadInput: anything is wrong; all that was found is listed, with file, line and the nearest valid name.
     """
-    effective = unchecked(slug, overrides, folder, variant, preset)
+    effective = unchecked(name, overrides, folder, variant, preset)
     problems = list(checks.problems_of(effective))
     if problems:
         raise BadInput(problems)

@@ -45,7 +45,7 @@ def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) 
             change = _change(base, arms, name)
             refuse_user_settings(user, change.touched, f"the arm '{name}'")
             variant = Variant(change.overrides, change.path, arm=name)
-            resolved[name] = resolve(base.slug, user, folder, variant, base.preset)
+            resolved[name] = resolve(base.place.named, user, folder, variant, base.preset)
     gathered.extend(_names(base, arms))
     gathered.refuse()
     gathered.extend(same_cells(resolved, lambda name: base.where("arms", "variants", name)))
@@ -109,7 +109,7 @@ def alone(base: Effective, overrides: Iterable[str], name: str, folder: Path | N
     over = {one.knob for one in parse_overrides(user)}
     change = _change(base, arms, name)
     below = tuple(one for one in change.overrides if one.knob not in over)
-    return resolve(base.slug, user, folder, Variant(below, change.path, arm=name), base.preset)
+    return resolve(base.place.named, user, folder, Variant(below, change.path, arm=name), base.preset)
 
 
 def _change(base: Effective, arms: Arms, name: str) -> Change:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.document import Document
 from lab.reading.nearest import did_you_mean
+from lab.scenario import places
 from lab.scenario.effective import Effective, Stated, Variant
+from lab.scenario.places import Place
 from lab.scenario.resolve import resolve
 from lab.series import arm_settings
 from lab.series.arm_settings import Change
@@ -56,8 +59,10 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
         change = _change(levels, sides, fixed)
         variant = Variant(change.overrides, change.path, predictions=stated)
         with gathered:
-            resolved[cell] = (resolve(change.scenario or matrix.scenarios[0], user, folder, variant), levels)
+            scenario = _from(document, change.scenario or matrix.scenarios[0])
+            resolved[cell] = (resolve(scenario, user, folder, variant), levels)
     gathered.refuse()
+    gathered.extend(_same_results(document, {one.place for one, _ in resolved.values()}))
     gathered.extend(same_cells({cell: one for cell, (one, _) in resolved.items()}, lambda _: document.where(("axes",))))
     cells = [one for one, _ in resolved.values()]
     gathered.extend(_without_predictions(cells, document))
@@ -86,6 +91,19 @@ def _within_cells(matrix: Matrix, sides: Sequence[Side], document: Document) -> 
         shape = " x ".join(str(len(side.levels)) for side in sides)
         what = f"the matrix has {shape} = {count:,} cells, and its budget is {matrix.budget.cells:,}"
         raise BadInput(Problem(what, document.where(("axes",)), "take values away, or raise budget.cells"))
+
+
+def _from(document: Document, scenario: str) -> str:
+    """Read the path of a scenario's folder as the matrix writes it: from its own folder."""
+    return str((Path(document.file).parent / scenario).resolve()) if places.is_path(scenario) else scenario
+
+
+def _same_results(document: Document, found: Collection[Place]) -> Iterator[Problem]:
+    """Give a problem where two folders of one name would share the folder of their results."""
+    for name, count in Counter(place.slug for place in found).items():
+        if count > 1:
+            where = document.where(("scenarios",))
+            yield Problem(f"{count} of the scenarios' folders are named {name}", where, "rename one of them")
 
 
 def _combinations(document: Document, sides: Sequence[Side]) -> dict[str, dict[str, str]]:

@@ -16,7 +16,7 @@ from lab.reading.document import Document
 from lab.reading.findings import siblings
 from lab.reading.nearest import did_you_mean
 from lab.scenario import messages
-from lab.scenario.fields import NAME_PATTERN, Claim, Name, Settings, Text
+from lab.scenario.fields import NAME_PATTERN, Claim, Settings, Text
 from lab.scenario.fields import Series as Rules
 
 _SUFFIX = ".yaml"
@@ -32,7 +32,13 @@ class Matrix(Rules):
     title: Annotated[Text, Field(description="What it shows, in a few words")]
     experiment: Annotated[Text, Field(description="Which published experiment this reproduces, such as B2")]
     question: Annotated[Text, Field(description="What the matrix answers")]
-    scenarios: Annotated[list[Name], Field(min_length=1, description="What each cell runs; several are an axis")]
+    scenarios: Annotated[
+        list[Text],
+        Field(
+            min_length=1,
+            description="What each cell runs, by name or, with a slash, by its folder from here; several are an axis",
+        ),
+    ]
     knobs: Annotated[Settings, Field(description="What is the same in all cells, and differs from the scenario")] = (
         Field(default_factory=dict)
     )

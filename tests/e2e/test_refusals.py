@@ -57,7 +57,7 @@ def test_a_second_run_is_refused_and_an_interrupted_one_keeps_what_it_recorded()
     ("arguments", "said"),
     [
         (["accept-queue-overflw"], "accept-queue-overflow"),
-        (["../etc"], "'../etc' is no scenario's name"),
+        (["./etc"], "there is no scenario.yaml in etc; 'connlab new ./etc'"),
         (["accept-queue-overflow", "--set=backend.acept_count=1"], "backend.accept_count"),
         (["accept-queue-overflow", "--set=backend.keep_alive_timeout=20"], "20s"),
         (["accept-queue-overflow", "--set=nginx.worker_processes=2"], "nginx is not on the path"),

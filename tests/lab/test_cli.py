@@ -9,7 +9,7 @@ import pytest
 
 from lab import paths
 from lab.cli import main
-from lab.scenario import effective
+from lab.scenario import places
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Write, yaml_with
 from tests.lab.test_series_arms import ARMS, COMPARED
@@ -37,7 +37,10 @@ def connlab(capsys: pytest.CaptureFixture[str]) -> Run:
             ["run", "accept-queue-overflw"],
             "unknown scenario 'accept-queue-overflw'; did you mean 'accept-queue-overflow'?",
         ),
-        (["run", "../etc"], "'../etc' is no scenario's name"),
+        (
+            ["run", "./etc"],
+            "there is no scenario.yaml in etc; 'connlab new ./etc' (make new SCENARIO=./etc) writes one",
+        ),
         (["run", ""], "no scenario is named"),
         (
             ["run", "E2"],
@@ -92,7 +95,7 @@ def test_a_folder_that_cannot_be_a_scenario_s_name_is_named_beside_the_others(
     write_scenario()
     folder = write_scenario(slug="Scratch")
     for function in ("slugs", "misnamed"):
-        monkeypatch.setattr(getattr(effective, function), "__defaults__", (folder,))
+        monkeypatch.setattr(getattr(places, function), "__defaults__", (folder,))
     monkeypatch.setattr(paths, "SCENARIOS", folder)
     code, out, err = connlab("list")
     assert code == 2
@@ -270,7 +273,7 @@ def test_a_run_is_found_by_its_scenario(connlab: Run, recorded: Path, name: str)
 def test_check_compose_says_of_which_scenarios(
     connlab: Run, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(effective, "slugs", lambda *_: ["accept-queue-healthy", "keep-alive-paths"])
+    monkeypatch.setattr(places, "slugs", lambda *_: ["accept-queue-healthy", "keep-alive-paths"])
     assert connlab("check-compose") == (
         0,
         "Compose accepts the 5 topologies of 2 scenarios: accept-queue-healthy, keep-alive-paths\n",

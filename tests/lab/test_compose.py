@@ -173,7 +173,7 @@ def test_what_compose_refuses_is_reported(write_scenario: Write, fake_docker: In
 def test_the_lab_s_own_scenarios_are_checked_arm_by_arm_and_with_several_clients(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lab.scenario.effective.slugs", lambda *_: ["accept-queue-healthy", "keep-alive-paths"])
+    monkeypatch.setattr("lab.scenario.places.slugs", lambda *_: ["accept-queue-healthy", "keep-alive-paths"])
     runs = compose_check.all_runs()
     assert {(one.slug, " ".join(one.scenario.path), len(topology_of(one).clients)) for one in runs} == {
         ("accept-queue-healthy", "k6 backend", 1),

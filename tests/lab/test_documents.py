@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.scenario.effective import slugs
+from lab.scenario.places import slugs
 from setup.loop.parts import PARTS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,8 @@ from lab.experiments import documents, lines, outcome, recorder
 from lab.experiments.lines import Line
 from lab.experiments.outcome import Outcome
 from lab.run.lock import machine_lock
-from lab.scenario.effective import Effective, slugs
+from lab.scenario.effective import Effective
+from lab.scenario.places import slugs
 from lab.scenario.resolve import resolve
 from lab.schema import schemas
 from lab.series.record import Verdict

@@ -18,7 +18,7 @@ from lab.results import verdict_printing
 from lab.run import verdicts
 from lab.run.manifest import Guess
 from lab.run.session import Occasion, open_session
-from lab.scenario import effective as effectives
+from lab.scenario import places
 from lab.scenario.resolve import resolve
 from lab.series import arms
 from lab.series.answers import Answers
@@ -64,7 +64,7 @@ def said(console: Console) -> str:
     return console.file.getvalue()
 
 
-@pytest.mark.parametrize("slug", effectives.slugs())
+@pytest.mark.parametrize("slug", places.slugs())
 def test_every_scenario_has_numbers_to_ask_for(slug: str) -> None:
     resolved = resolve(slug)
     if resolved.scenario.arms:

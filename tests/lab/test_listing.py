@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from lab.results import listing
-from lab.scenario.effective import slugs
+from lab.scenario.places import slugs
 from lab.scenario.resolve import resolve
 
 

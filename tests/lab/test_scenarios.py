@@ -5,7 +5,7 @@ import pytest
 from lab.experiments import outcome
 from lab.results import listing
 from lab.scenario import foreseen
-from lab.scenario.effective import slugs
+from lab.scenario.places import slugs
 from lab.scenario.resolve import resolve
 from lab.series import arms
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +12,12 @@ from lab.errors import BadInput
 from lab.experiments import documents, outcome
 from lab.scenario import twins
 from lab.scenario.effective import Effective
+from lab.scenario.places import Place
 from tests.lab.support import MINIMAL, Make
 from tests.lab.test_experiments import line
 from tests.lab.test_series_arms import ARMS, COMPARED
+
+ANOTHER = Place("another", Path("another"))
 
 
 def with_twin(*content: str, arms: bool = False) -> str:
@@ -75,10 +79,10 @@ def test_a_twin_in_a_scenario_that_is_not_there_or_has_none_is_refused(effective
     assert str(missing.where).endswith(f":{line_of_name}")
     # A twin of a twin is none: it says nothing of its own.
     for other in (effective(), effective(text=with_twin("scenario: one"))):
-        [silent, *_] = twins.lacking({"one": one, "another": replace(other, slug="another")})
+        [silent, *_] = twins.lacking({"one": one, "another": replace(other, place=ANOTHER)})
         assert silent.what == "another does not say what is clean in it"
         assert str(silent.where).endswith(f":{line_of_name}")
-    healthy = replace(effective(text=with_twin("clean: [served]")), slug="another")
+    healthy = replace(effective(text=with_twin("clean: [served]")), place=ANOTHER)
     assert list(twins.lacking({"one": one, "another": healthy})) == []
 
 
@@ -103,7 +107,7 @@ def test_a_healthy_scenario_is_its_own_twin(effective: Make) -> None:
 
 def test_the_twin_of_another_scenario_is_judged_by_the_runs_of_that_one(effective: Make) -> None:
     one = effective(text=with_twin("scenario: another"))
-    other = replace(effective(text=with_twin("arm: keep-alive", "clean: [served]", arms=True)), slug="another")
+    other = replace(effective(text=with_twin("arm: keep-alive", "clean: [served]", arms=True)), place=ANOTHER)
     taken = [line(one, 1, false=["served"]), line(other, 2), line(other, 3, unknown=["keep-alive/served"])]
     told = "[another](../scenarios/another/README.md), keep-alive: clean in 1 of 2, unknown in 1"
     assert f"| {told} |" in documents.document([one, other], taken)

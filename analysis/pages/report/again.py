@@ -33,7 +33,9 @@ def again(manifest: Mapping[str, Any], changes: Mapping[str, str] | None = None)
         changes: knobs that are to have another value, as a scenario writes it.
     """
     changed = dict(changes or {})
-    scenario, preset = str(manifest["scenario"]), manifest.get("preset")
+    # A scenario that is none of the lab's own is called by its folder.
+    folder, preset = manifest.get("folder"), manifest.get("preset")
+    scenario = str(folder or manifest["scenario"])
     kind, name = _series(manifest)
     if kind == "arms" or (kind is None and manifest.get("cell", _ALONE) != _ALONE):
         named = {"preset": preset, "arm": manifest["cell"]}
@@ -44,7 +46,9 @@ def again(manifest: Mapping[str, Any], changes: Mapping[str, str] | None = None)
         )
     if kind == "search":
         return Again(
-            None, f"{scenario} has arms, which the search left out: set it in scenarios/{scenario}/scenario.yaml"
+            None,
+            f"{scenario} has arms, which the search left out: set it in"
+            f" {folder or f'scenarios/{scenario}'}/scenario.yaml",
         )
     fixed = changed.keys() & _sets(manifest, "cell").keys()
     if fixed:
@@ -78,4 +82,4 @@ def _command(verb: str, what: tuple[str, str], named: Mapping[str, str | None], 
         return shlex.join([".venv/bin/connlab", verb, what[1], *options])
     variables = dict([what]) | {name.upper(): value for name, value in given.items()}
     settings = f' SET="{" ".join(texts)}"' if texts else ""
-    return f"make {verb} {' '.join(f'{name}={value}' for name, value in variables.items())}{settings}"
+    return f"make {verb} {' '.join(f'{name}={shlex.quote(value)}' for name, value in variables.items())}{settings}"

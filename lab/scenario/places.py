@@ -1,0 +1,140 @@
+"""Where a scenario lies: among the lab's own, by its name, or in any folder, by its path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import paths
+from lab.errors import BadInput, Problem
+from lab.reading.nearest import did_you_mean
+
+FILE = "scenario.yaml"
+SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_NAMED_IN = "a scenario's folder is named in small letters, digits and hyphens"
+# What the lab keeps in results/ besides runs.
+_TAKEN = ("series",)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A scenario's folder.
+
+    Attributes:
+        slug: the folder's name: results lie under it.
+        home: the folder.
+        own: whether it is one of the lab's own scenarios, which go by their names alone.
+    """
+
+    slug: str
+    home: Path
+    own: bool = True
+
+    @property
+    def file(self) -> Path:
+        """The scenario itself."""
+        return self.home / FILE
+
+    @property
+    def named(self) -> str:
+        """What commands call it: its name, or the folder's path."""
+        return self.slug if self.own else str(self.home)
+
+
+def is_path(name: str) -> bool:
+    """Tell a folder's path from a name: it has a slash, or is `.` or `..`."""
+    return "/" in name or name in (".", "..")
+
+
+def is_home(folder: Path) -> bool:
+    """Tell whether a folder holds a scenario; a path that no system takes holds none."""
+    try:
+        return (folder / FILE).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def find(name: str, folder: Path = paths.SCENARIOS) -> Place:
+    """Find a scenario by its name below the folder of scenarios, or by the path of its folder, wherever that is.
+
+    Raises:
+        BadInput: there is none, or its folder cannot be a scenario's.
+    """
+    if is_path(name):
+        return _by_path(name, folder)
+    if not SLUG.fullmatch(name) or not is_home(folder / name):
+        raise BadInput(_unknown(name, folder))
+    return Place(name, folder / name)
+
+
+def _by_path(name: str, folder: Path) -> Place:
+    home = Path(name).resolve()
+    if home.name == FILE and home.is_file():
+        home = home.parent
+    shown = paths.shown(home)
+    if not is_home(home):
+        way_on = f"'connlab new {name}' (make new SCENARIO={name}) writes one"
+        raise BadInput(Problem(f"there is no {FILE} in {shown}", way_on=way_on))
+    if home.parent == folder.resolve():
+        return Place(home.name, folder / home.name)
+    refuse_name(home, folder)
+    return Place(home.name, home, own=False)
+
+
+def refuse_name(home: Path, folder: Path = paths.SCENARIOS) -> None:
+    """Refuse a folder elsewhere whose name cannot stand for its results.
+
+    Raises:
+        BadInput: it has other characters, or the lab itself uses it.
+    """
+    if not SLUG.fullmatch(home.name):
+        raise BadInput(Problem(_NAMED_IN, paths.shown(home), "rename it"))
+    if home.name in _TAKEN or is_home(folder / home.name):
+        what = f"results/{home.name} belongs to the lab's own '{home.name}'"
+        raise BadInput(Problem(what, paths.shown(home), "give the folder another name"))
+
+
+def slugs(folder: Path = paths.SCENARIOS) -> list[str]:
+    """Give the names of all scenarios of the lab's own."""
+    return sorted(name for name in _folders(folder) if SLUG.fullmatch(name))
+
+
+def misnamed(folder: Path = paths.SCENARIOS) -> list[Problem]:
+    """Give a problem for each folder that holds a scenario and cannot be one's name."""
+    return [
+        Problem(_NAMED_IN, paths.shown(folder / name), "rename it")
+        for name in sorted(_folders(folder))
+        if not SLUG.fullmatch(name)
+    ]
+
+
+def _folders(folder: Path) -> list[str]:
+    return [file.parent.name for file in folder.glob(f"*/{FILE}")]
+
+
+def _unknown(slug: str, folder: Path) -> Problem:
+    """Say why a name is no scenario's, with the nearest that is."""
+    known = slugs(folder)
+    if not slug:
+        return Problem("no scenario is named", way_on="'connlab list' (make list) shows them")
+    if of_experiment := _of_experiment(slug, known, folder):
+        what = f"'{slug}' is an experiment, and no scenario's name"
+        return Problem(what, way_on=f"its scenarios: {', '.join(of_experiment)}")
+    if is_home(Path(slug)):
+        return Problem(f"the lab has no scenario '{slug}' of its own", way_on=f"for the folder, write ./{slug}")
+    if not SLUG.fullmatch(slug):
+        what = f"'{slug}' is no scenario's name: it holds small letters, digits and hyphens"
+        return Problem(what, way_on=did_you_mean(slug, known))
+    if (folder / "matrices" / f"{slug}.yaml").is_file():
+        return Problem(f"'{slug}' is a matrix, and no scenario", way_on=f"make matrix MATRIX={slug}")
+    hint = did_you_mean(slug, known) or "'connlab list' (make list) shows them"
+    return Problem(f"unknown scenario '{slug}'", way_on=hint)
+
+
+def _of_experiment(name: str, known: Iterable[str], folder: Path) -> list[str]:
+    """Give the scenarios that reproduce an experiment; its id may be written in small letters."""
+    texts = ((slug, (folder / slug / FILE).read_text(errors="replace")) for slug in known)
+    line = re.compile(rf"^experiment: *{re.escape(name)} *$", re.MULTILINE | re.IGNORECASE)
+    return [slug for slug, text in texts if line.search(text)]

@@ -1,0 +1,58 @@
+"""Writes a scenario to begin with: the files of `template/`, with the scenario's own names in them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+from lab import paths
+from lab.errors import BadInput, Problem
+from lab.scenario import places
+
+_TEMPLATE = Path(__file__).parent / "template"
+
+
+def write(name: str) -> tuple[list[Path], str]:
+    """Write a scenario below the folder of scenarios, or, by a path, into any folder.
+
+    Returns:
+        The files, and the command that runs the scenario.
+
+    Raises:
+        BadInput: no scenario can have this name, or one of the files is there.
+    """
+    home = Path(name).resolve() if places.is_path(name) else paths.SCENARIOS / name
+    if home.parent == paths.SCENARIOS:
+        if not places.SLUG.fullmatch(home.name):
+            what = f"'{home.name}' is no scenario's name: it holds small letters, digits and hyphens"
+            raise BadInput(Problem(what, way_on="such as accept-queue-small; a folder is written with a slash: ./shop"))
+    elif not (home / places.FILE).exists():
+        places.refuse_name(home)
+    files = [home / file.name for file in sorted(_TEMPLATE.iterdir(), key=_scenario_first)]
+    for file in files:
+        if file.exists():
+            raise BadInput(Problem(f"{paths.shown(file)} is there already", way_on="choose another name"))
+    called = home.name if home.parent == paths.SCENARIOS else _as_path(home)
+    words = {
+        "schema": os.path.relpath(paths.SCHEMAS / "scenario.schema.json", home),
+        "scenario": shlex.quote(called),
+        "name": home.name,
+        "title": home.name.replace("-", " ").capitalize(),
+    }
+    home.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        text = (_TEMPLATE / file.name).read_text()
+        for word, value in words.items():
+            text = text.replace(f"@{word}@", value)
+        file.write_text(text)
+    return files, f"make run SCENARIO={words['scenario']}"
+
+
+def _scenario_first(file: Path) -> tuple[bool, str]:
+    return file.name != places.FILE, file.name
+
+
+def _as_path(home: Path) -> str:
+    """Give a folder's path so that it is taken for one: with a slash, relative to the lab where it lies below it."""
+    return f"./{home.relative_to(paths.ROOT)}" if home.is_relative_to(paths.ROOT) else str(home)

@@ -1,0 +1,187 @@
+"""Where scenarios lie: by name among the lab's own, by path anywhere, and what results and commands call each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from analysis.pages.report.again import again
+from lab import paths
+from lab.engine.compose.engine import Compose
+from lab.errors import BadInput
+from lab.experiments import recorder
+from lab.results.find import find_run
+from lab.run.session import open_session, refuse_taken
+from lab.scenario import places
+from lab.scenario.resolve import resolve
+from lab.series import arms, matrices
+from lab.teach import template
+from tests.lab.support import MINIMAL, Write
+
+ARMS = """\
+arms:
+  variants:
+    few: {load.users: 1}
+    more: {load.users: 2}
+"""
+GRID = """\
+schema: 1
+title: A grid
+experiment: workshop
+question: How many?
+scenarios: [./shop]
+axes: {load.users: [1, 2]}
+"""
+
+WriteFolder = Callable[..., Path]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> WriteFolder:
+    """Write a scenario into a folder of one's own."""
+
+    def write(name: str = "shop", text: str = MINIMAL) -> Path:
+        home = tmp_path / "mine" / name
+        home.mkdir(parents=True)
+        (home / places.FILE).write_text(text)
+        return home
+
+    return write
+
+
+def test_a_folder_is_a_scenario_under_its_name(folder: WriteFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = folder()
+    monkeypatch.chdir(home.parent)
+    for named in (str(home), "./shop", "./shop/", "./shop/scenario.yaml", "../mine/shop"):
+        found = resolve(named)
+        assert found.where("title").startswith("shop/scenario.yaml:")
+        assert (found.slug, found.place.home, found.place.named) == ("shop", home, str(home))
+
+
+def test_the_lab_s_own_folder_is_the_scenario_of_that_name() -> None:
+    by_path = resolve(str(paths.SCENARIOS / "accept-queue-healthy"))
+    assert by_path.place == resolve("accept-queue-healthy").place
+    assert by_path.place.named == "accept-queue-healthy"
+
+
+@pytest.mark.parametrize("name", ["../one", "a/b", "a" * 300 + "/"])
+def test_a_path_that_leads_nowhere_is_refused(name: str) -> None:
+    with pytest.raises(BadInput, match=r"there is no scenario\.yaml in"):
+        places.find(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("accept-queue-healthy", "belongs to the lab's own 'accept-queue-healthy'"),
+        ("series", "belongs to the lab's own 'series'"),
+        ("My_Shop", "a scenario's folder is named in small letters, digits and hyphens"),
+    ],
+)
+def test_a_name_that_cannot_stand_for_results_is_refused(folder: WriteFolder, name: str, said: str) -> None:
+    home = folder(name)
+    with pytest.raises(BadInput, match=said) as refused:
+        places.find(str(home))
+    assert str(home) in str(refused.value)
+    with pytest.raises(BadInput, match=said):
+        template.write(str(home.parent.parent / "elsewhere" / name))
+
+
+def test_a_folder_without_a_scenario_is_told_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"there is no scenario\.yaml in .*; 'connlab new "):
+        places.find(str(tmp_path))
+
+
+def test_a_folder_that_is_named_like_a_scenario_is_answered_with_the_slash(
+    folder: WriteFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder().parent)
+    with pytest.raises(BadInput, match=r"for the folder, write \./shop"):
+        places.find("shop")
+
+
+def test_arms_matrices_and_records_take_or_refuse_a_folder(folder: WriteFolder) -> None:
+    home = folder(text=MINIMAL + ARMS)
+    resolved = resolve(str(home))
+    assert [one.effective.place for one in arms.plan(resolved, []).cells.values()] == [resolved.place] * 2
+    (home.parent / "grid.yaml").write_text(GRID)
+    planned = matrices.plan(str(home.parent / "grid.yaml"))
+    assert {one.effective.place.home for one in planned.cells.values()} == {home}
+    with pytest.raises(BadInput, match="records the lab's own scenarios alone"):
+        recorder.refuse_folders([resolved])
+    recorder.refuse_folders([resolve("accept-queue-healthy")])
+
+
+def test_a_matrix_takes_no_two_folders_of_one_name(folder: WriteFolder) -> None:
+    home = folder()
+    folder("other/shop", MINIMAL)
+    grid = home.parent / "grid.yaml"
+    grid.write_text(GRID.replace("[./shop]", "[./shop, ./other/shop]"))
+    with pytest.raises(BadInput, match=r"grid\.yaml:5: 2 of the scenarios' folders are named shop"):
+        matrices.plan(str(grid))
+
+
+@pytest.mark.usefixtures("fake_docker")
+def test_a_run_says_its_folder_and_is_found_and_made_again_by_it(folder: WriteFolder, elsewhere: Path) -> None:
+    home = folder()
+    session = open_session(resolve(str(home)), Compose(), ["connlab"])
+    assert session.folder.parent == elsewhere / "results" / "shop"
+    manifest = json.loads((session.folder / "manifest.json").read_text())
+    assert manifest["folder"] == str(home)
+    assert again(manifest, {"load.users": "2"}).command == f'make run SCENARIO={home} SET="load.users=2"'
+    (session.folder.parent / "latest").symlink_to(session.folder.name)
+    assert find_run(str(home)) == session.folder
+
+
+@pytest.mark.usefixtures("fake_docker", "elsewhere")
+def test_a_name_has_one_folder(folder: WriteFolder) -> None:
+    first, second = folder(), folder("other/shop")
+    open_session(resolve(str(first)), Compose(), ["connlab"])
+    refuse_taken(places.find(str(first)))
+    with pytest.raises(BadInput, match=f"has runs of {first}; rename the folder, or move"):
+        open_session(resolve(str(second)), Compose(), ["connlab"])
+    # What was moved is no other folder.
+    (first / places.FILE).unlink()
+    refuse_taken(places.find(str(second)))
+
+
+@pytest.mark.usefixtures("fake_docker", "elsewhere")
+def test_the_results_of_a_scenario_of_the_lab_s_are_not_shared(folder: WriteFolder, write_scenario: Write) -> None:
+    open_session(resolve("shop", folder=write_scenario(slug="shop")), Compose(), ["connlab"])
+    with pytest.raises(BadInput, match="has runs of a scenario of the lab itself"):
+        refuse_taken(places.find(str(folder())))
+
+
+def test_what_new_writes_resolves_and_has_its_lesson(tmp_path: Path) -> None:
+    home = tmp_path / "slow-start"
+    files, command = template.write(str(home))
+    assert [file.name for file in files] == ["scenario.yaml", "ANSWERS.md", "README.md"]
+    assert command == f"make run SCENARIO={home}"
+    texts = [file.read_text() for file in files]
+    assert "@" not in "".join(texts)
+    schema = texts[0].splitlines()[0].split("$schema=")[1]
+    assert (home / schema).resolve() == paths.SCHEMAS / "scenario.schema.json"
+    assert resolve(str(home)).scenario.title == "Slow start: five users, three places"
+    with pytest.raises(BadInput, match=r"scenario\.yaml is there already"):
+        template.write(str(home))
+
+
+def test_new_writes_among_the_lab_s_own_by_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "SCENARIOS", tmp_path / "scenarios")
+    files, command = template.write("slow-start")
+    assert files[0] == tmp_path / "scenarios" / "slow-start" / "scenario.yaml"
+    assert command == "make run SCENARIO=slow-start"
+    with pytest.raises(BadInput, match="'Slow' is no scenario's name"):
+        template.write("Slow")
+
+
+def test_the_template_s_lesson_has_the_headings_of_all_lessons(tmp_path: Path) -> None:
+    template.write(str(tmp_path / "one"))
+
+    def headings(file: Path) -> list[str]:
+        return [line for line in file.read_text().splitlines() if line.startswith("## ")]
+
+    assert headings(tmp_path / "one" / "README.md") == headings(paths.SCENARIOS / "accept-queue-overflow" / "README.md")
