@@ -12,7 +12,8 @@ from lab.run.actions import Actions
 from lab.run.session import Session, open_session
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with
-from tests.lab.test_watch import event, until
+from tests.lab.test_watch import event
+from tests.lab.waiting import wait_until
 
 PROXIED = yaml_with(
     MINIMAL, {"[k6, backend]": "[k6, nginx, backend]", "users: 3": "users: 3\n    calls: 100\n    think_time: 100ms"}
@@ -39,7 +40,7 @@ def watch(fake_docker: InMemoryDocker, elsewhere: Path) -> Watch:
 
 
 def await_begun(session: Session) -> None:
-    until(lambda: session.manifest.actions[0].start_us is not None)
+    wait_until(lambda: session.manifest.actions[0].start_us is not None)
 
 
 def of_containers(docker: InMemoryDocker) -> list[str]:
@@ -69,7 +70,7 @@ def test_a_restart_s_end_is_no_crash_and_the_server_is_waited_for(
 ) -> None:
     session = session_of(effective, "at: 0s, do: restart, instance: nginx, for: 50ms")
     with watch, Actions(session, watch) as actions:
-        until(lambda: bool(of_containers(fake_docker)))
+        wait_until(lambda: bool(of_containers(fake_docker)))
         watch.take(event("die", name="connlab-nginx", exitCode="0"))
         assert actions.settle() is None
         assert watch.ended("nginx") is None
@@ -111,7 +112,7 @@ def test_whatever_was_paused_goes_on_when_the_measurement_breaks_off(
 ) -> None:
     session = session_of(effective, "at: 0s, do: pause, instance: nginx, for: 60s")
     with watch, Actions(session, watch):
-        until(lambda: bool(of_containers(fake_docker)))
+        wait_until(lambda: bool(of_containers(fake_docker)))
         assert of_containers(fake_docker) == ["pause connlab-nginx"]
     assert of_containers(fake_docker)[-1] == "unpause connlab-nginx"
 

@@ -7,18 +7,17 @@ import platform
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from lab import paths
 from tests.lab.support import FakeDocker
+from tests.lab.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.skipif(
     platform.freedesktop_os_release()["ID"] != "debian", reason="debootstrap makes bare machines on Debian only"
 )
-SECONDS = 60
 APT_GET = """#!/bin/sh
 . /etc/os-release
 [ "$1" != indextargets ] || echo "Packages main Debian $VERSION_CODENAME|http://archive/"
@@ -39,7 +38,7 @@ def tree(tmp_path: Path, docker_program: FakeDocker, monkeypatch: pytest.MonkeyP
     (folder / "setup" / "engine.sh").write_text("#!/bin/sh\n")
     git = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b")
     for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "all"]):
-        subprocess.run([*git, *command], check=True, timeout=SECONDS)
+        subprocess.run([*git, *command], check=True, timeout=HANG_S)
     for name, text in PROGRAMS.items():
         (tmp_path / "bin" / name).write_text(text)
         (tmp_path / "bin" / name).chmod(0o755)
@@ -67,7 +66,7 @@ def test_both_commands_run_on_each_release_and_both_must_pass(
 ) -> None:
     docker_program.says('"exec "*"make run "*', "connlab set-up: building k6: done in 9 s\n", exit_code=run)
     docker_program.says('"exec "*" make test"', "=== k6: passed after 12.5 s\n", exit_code=test)
-    ended = subprocess.run([tree / "setup" / "bare.sh"], capture_output=True, text=True, check=False, timeout=SECONDS)
+    ended = subprocess.run([tree / "setup" / "bare.sh"], capture_output=True, text=True, check=False, timeout=HANG_S)
     assert ended.returncode == code, ended.stderr
     said = [line.split() for line in ended.stdout.splitlines()]
     for release in ("bookworm", "trixie"):
@@ -84,7 +83,7 @@ def test_both_commands_run_on_each_release_and_both_must_pass(
 def test_a_machine_has_an_engine_s_volume_a_label_and_the_user_s_settings(
     tree: Path, tmp_path: Path, docker_program: FakeDocker
 ) -> None:
-    subprocess.run([tree / "setup" / "bare.sh", "trixie"], check=True, capture_output=True, timeout=SECONDS)
+    subprocess.run([tree / "setup" / "bare.sh", "trixie"], check=True, capture_output=True, timeout=HANG_S)
     started = next(call for call in docker_program.calls if call.startswith("run "))
     for part in (
         "--privileged",
@@ -101,7 +100,7 @@ def test_a_machine_has_an_engine_s_volume_a_label_and_the_user_s_settings(
 
 def test_a_machine_that_does_not_start_ends_its_release_alone(tree: Path, docker_program: FakeDocker) -> None:
     docker_program.says('"run "*"bare-bookworm"*', exit_code=125)
-    ended = subprocess.run([tree / "setup" / "bare.sh"], capture_output=True, text=True, check=False, timeout=SECONDS)
+    ended = subprocess.run([tree / "setup" / "bare.sh"], capture_output=True, text=True, check=False, timeout=HANG_S)
     assert ended.returncode == 1
     assert "failed (125) machine" in ended.stdout.replace("  ", " ")
     made = [call for call in docker_program.calls if " make " in call and call.startswith("exec ")]
@@ -114,12 +113,9 @@ def test_a_signal_leaves_no_machine(tree: Path, docker_program: FakeDocker, numb
     docker_program.stays('"exec "*"make run "*')
     command = ["env", "--default-signal=INT,TERM,HUP", str(tree / "setup" / "bare.sh"), "bookworm"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        end = time.monotonic() + SECONDS
-        while not any("make run" in call for call in docker_program.calls):
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        wait_until(lambda: any("make run" in call for call in docker_program.calls))
         os.killpg(process.pid, number)
-        process.communicate(timeout=SECONDS)
+        process.communicate(timeout=HANG_S)
     assert process.returncode == 4
     assert "connlab-bare-bookworm" in removals(docker_program)
     assert not any("make test" in call for call in docker_program.calls)
@@ -127,7 +123,7 @@ def test_a_signal_leaves_no_machine(tree: Path, docker_program: FakeDocker, numb
 
 def test_a_release_that_nobody_knows_is_refused(tree: Path, docker_program: FakeDocker) -> None:
     ended = subprocess.run(
-        [tree / "setup" / "bare.sh", "buster"], capture_output=True, text=True, check=False, timeout=SECONDS
+        [tree / "setup" / "bare.sh", "buster"], capture_output=True, text=True, check=False, timeout=HANG_S
     )
     assert ended.returncode == 4
     assert "there is no release 'buster'" in ended.stderr

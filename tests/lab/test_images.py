@@ -6,16 +6,14 @@ import os
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lab import paths
 from tests.lab.support import FakeDocker
+from tests.lab.waiting import HANG_S, is_at_work, wait_until
 
-SECONDS = 60
 ROOMS = ("collector", "backend", "nginx", "haproxy", "gateway", "k6")
 
 
@@ -45,15 +43,8 @@ def stays(docker_program: FakeDocker, image: str, mark: Path) -> None:
     docker_program.otherwise()
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def is_gone(mark: Path) -> bool:
-    return not Path(f"/proc/{mark.read_text().strip()}").exists()
+    return not is_at_work(int(mark.read_text()))
 
 
 def test_what_go_compiles_and_the_others_are_built_beside_each_other(
@@ -64,7 +55,7 @@ def test_what_go_compiles_and_the_others_are_built_beside_each_other(
         wait = awaited.format(f"{begun}.{other}")
         docker_program.rules.append(f"{builds(one)}) touch {begun}.{one}; {wait} ;;")
     docker_program.otherwise()
-    subprocess.run([tree / "setup" / "images.sh"], check=True, capture_output=True, timeout=SECONDS)
+    subprocess.run([tree / "setup" / "images.sh"], check=True, capture_output=True, timeout=HANG_S)
     built = [call.split("--tag ")[1].split()[0] for call in docker_program.calls if "--tag" in call]
     assert sorted(built) == sorted(f"connlab/{image}" for image in (*ROOMS, "go", "java"))
     assert (tree / ".cache" / "bin" / "flows.source").exists()
@@ -82,7 +73,7 @@ def test_a_build_that_fails_fails_the_set_up_and_leaves_nothing_at_work(
     docker_program.rules.append(f"{builds(failing)}) until [ -e {mark} ]; do sleep 0.05; done; exit 1 ;;")
     docker_program.otherwise()
     ended = subprocess.run(
-        [tree / "setup" / "images.sh", failing, other], capture_output=True, text=True, check=False, timeout=SECONDS
+        [tree / "setup" / "images.sh", failing, other], capture_output=True, text=True, check=False, timeout=HANG_S
     )
     assert ended.returncode == 4
     assert f"building connlab/{failing} failed" in ended.stderr
@@ -101,6 +92,6 @@ def test_a_signal_ends_all_builds(
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         wait_until(lambda: one.exists() and two.exists())
         os.killpg(process.pid, number)
-        process.communicate(timeout=SECONDS)
+        process.communicate(timeout=HANG_S)
     assert process.returncode != 0
     wait_until(lambda: is_gone(one) and is_gone(two))

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +16,7 @@ from setup.loop import __main__ as loop_main
 from setup.loop import runner
 from setup.loop.parts import PARTS, Part
 from setup.loop.runner import Job, Outcome
-
-SECONDS = 30
+from tests.lab.waiting import HANG_S, wait_until
 
 
 def run(jobs: list[Job], beside: int = 2) -> list[Outcome]:
@@ -27,7 +25,7 @@ def run(jobs: list[Job], beside: int = 2) -> list[Outcome]:
 
 def loop(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "setup.loop", *arguments]
-    return subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False, timeout=SECONDS)
+    return subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False, timeout=HANG_S)
 
 
 def test_two_jobs_run_beside_each_other(tmp_path: Path) -> None:
@@ -72,12 +70,9 @@ except runner.Interrupted as interrupted:
     raise SystemExit(interrupted.number)
 """
     with subprocess.Popen([sys.executable, "-c", program], cwd=paths.ROOT, stdout=subprocess.DEVNULL) as process:
-        end = time.monotonic() + SECONDS
-        while not (tmp_path / "began").exists():
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        wait_until((tmp_path / "began").exists)
         os.kill(process.pid, number)
-        assert process.wait(SECONDS) == number
+        assert process.wait(HANG_S) == number
     assert sorted(file.name for file in tmp_path.iterdir()) == ["began", "cleared"]
 
 
@@ -257,7 +252,7 @@ def on_copy(tmp_path: Path) -> Callable[..., int]:
             [paths.SETUP / "on-copy.sh", access, "a/room", "bash", "-ec", command],
             env=os.environ | environment,
             check=False,
-            timeout=SECONDS,
+            timeout=HANG_S,
         ).returncode
 
     return call

@@ -8,8 +8,6 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,23 +16,7 @@ from lab import paths
 from lab.engine.compose import images
 from lab.run.signals import Interrupted
 from tests.lab.support import FakeDocker
-
-# So long only a hang lasts, on a busy machine too.
-SECONDS = 300
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def is_at_work(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+from tests.lab.waiting import HANG_S, is_at_work, wait_until
 
 
 def script(folder: Path, *lines: str) -> Path:
@@ -55,7 +37,7 @@ def test_a_signal_ends_the_set_up_with_all_that_it_has_started(tmp_path: Path, n
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         wait_until((tmp_path / "pid").exists)
         os.killpg(process.pid, number)
-        _, said = process.communicate(timeout=SECONDS)
+        _, said = process.communicate(timeout=HANG_S)
     assert process.returncode == 4
     assert "connlab set-up: long work: interrupted; the log is in /" in said
     assert "after it" not in said
@@ -65,7 +47,7 @@ def test_a_signal_ends_the_set_up_with_all_that_it_has_started(tmp_path: Path, n
 
 def test_a_signal_after_the_long_work_is_nobody_s_to_answer(tmp_path: Path) -> None:
     file = script(tmp_path, "quietly 'short work' true", "kill -TERM $$")
-    ended = subprocess.run([str(file)], capture_output=True, text=True, check=False, timeout=SECONDS)
+    ended = subprocess.run([str(file)], capture_output=True, text=True, check=False, timeout=HANG_S)
     assert ended.returncode == -signal.SIGTERM
     assert "short work: done" in ended.stderr
 
@@ -128,7 +110,7 @@ def begin(tree: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def set_up(tree: Path, *arguments: str) -> int:
     with begin(tree, *arguments) as process:
-        process.communicate(timeout=SECONDS)
+        process.communicate(timeout=HANG_S)
     return process.returncode
 
 
@@ -157,7 +139,7 @@ def test_a_copy_of_the_tree_and_another_python_have_an_environment_of_their_own(
 def test_two_set_ups_at_once_make_one_environment(tree: Path) -> None:
     (tree / "slow").touch()
     with begin(tree) as one, begin(tree) as two:
-        said = one.communicate(timeout=SECONDS)[1] + two.communicate(timeout=SECONDS)[1]
+        said = one.communicate(timeout=HANG_S)[1] + two.communicate(timeout=HANG_S)[1]
     assert (one.returncode, two.returncode, installed(tree)) == (0, 0, ["requirements.lock"])
     assert "waiting for another set-up" in said
 
@@ -207,7 +189,7 @@ def test_an_engine_that_is_too_old_is_refused(
     docker_program.says('"compose version "*', "2.26.1")
     docker_program.says('"version "*', version)
     docker_program.says('"context show"', "default")
-    ended = subprocess.run([paths.SETUP / "engine.sh"], capture_output=True, text=True, check=False, timeout=SECONDS)
+    ended = subprocess.run([paths.SETUP / "engine.sh"], capture_output=True, text=True, check=False, timeout=HANG_S)
     assert ended.returncode == code
     if code:
         assert f"this is missing: version 25 or newer (this is {version})" in ended.stderr
@@ -230,7 +212,7 @@ def test_an_engine_at_rest_is_started_and_nothing_is_installed_beside_it(
     docker_program.says('"buildx version"', exit_code=buildx)
     docker_program.rules.append(f'"version "*) [ -e {started} ] && printf 26.1.5; exit ;;')
     docker_program.otherwise()
-    ended = subprocess.run([paths.SETUP / "engine.sh"], capture_output=True, text=True, check=False, timeout=SECONDS)
+    ended = subprocess.run([paths.SETUP / "engine.sh"], capture_output=True, text=True, check=False, timeout=HANG_S)
     assert ended.returncode == code
     assert started.exists()
     assert not installed.exists()
@@ -241,7 +223,7 @@ def test_what_the_set_up_installs_removes_nothing_and_waits_for_others(tmp_path:
     (tmp_path / "apt-get").write_text('#!/bin/sh\necho "$*" >>"$0.log"\n')
     (tmp_path / "apt-get").chmod(0o755)
     file = script(tmp_path, f"PATH={tmp_path}:$PATH", "apt_install one two/trixie", "apt_install three")
-    subprocess.run([str(file)], check=True, capture_output=True, timeout=SECONDS)
+    subprocess.run([str(file)], check=True, capture_output=True, timeout=HANG_S)
     waits, install = "-o DPkg::Lock::Timeout=300", "install -y --no-remove --no-install-recommends"
     assert (tmp_path / "apt-get.log").read_text().splitlines() == [
         f"{waits} update",
@@ -280,9 +262,7 @@ def test_a_base_image_made_from_the_archive_keeps_the_packages_licences(
     docker_program.says('"context show"', "default")
     docker_program.rules.append(f'"import "*) tar -t >{tmp_path}/root; exit ;;')
     docker_program.otherwise()
-    ended = subprocess.run(
-        [paths.SETUP / "base-image.sh"], capture_output=True, text=True, check=False, timeout=SECONDS
-    )
+    ended = subprocess.run([paths.SETUP / "base-image.sh"], capture_output=True, text=True, check=False, timeout=HANG_S)
     assert ended.returncode == 0, ended.stderr
     files = {line for line in (tmp_path / "root").read_text().splitlines() if not line.endswith("/")}
     assert files == {"./usr/share/doc/bash/copyright", "./usr/share/doc/libbash"}

@@ -1,8 +1,6 @@
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,17 +9,11 @@ from lab.engine.compose.watch import Watch
 from lab.errors import LabError
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import FakeDocker
+from tests.lab.waiting import is_at_work, wait_until
 
 
 def event(action: str, **attributes: str) -> str:
     return json.dumps({"Action": action, "Actor": {"Attributes": attributes}})
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 300
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -32,7 +24,7 @@ def watch(fake_docker: InMemoryDocker) -> Watch:
 
 def test_the_end_of_a_container_is_seen(watch: Watch, fake_docker: InMemoryDocker) -> None:
     with watch:
-        until(lambda: watch.ended("nginx") is not None)
+        wait_until(lambda: watch.ended("nginx") is not None)
     assert watch.ended("nginx") == "nginx ended with exit code 1"
     assert "label=connlab.run=run-1" in fake_docker.calls[0]
 
@@ -63,17 +55,16 @@ def test_what_listens_to_the_engine_ends_with_a_lab_that_is_killed(docker_progra
     program = f"{told}; import time; time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as lab:
         assert lab.stdout
-        listener = Path("/proc") / lab.stdout.readline().strip()
+        listener = int(lab.stdout.readline())
         # Before that it is setpriv, which may not have asked yet to be ended with its parent, or a program that is just
         # being started, which has no command line.
-        until(lambda: (listener / "cmdline").read_text().startswith("sleep"))
+        wait_until(lambda: Path(f"/proc/{listener}/cmdline").read_text().startswith("sleep"))
         lab.kill()
-    until(lambda: not listener.exists() or " Z " in (listener / "stat").read_text())
-    assert not listener.exists() or " Z " in (listener / "stat").read_text()
+    wait_until(lambda: not is_at_work(listener))
 
 
 def test_an_engine_that_stops_telling_is_an_error(watch: Watch) -> None:
     with watch:
-        until(lambda: not watch.is_told)
+        wait_until(lambda: not watch.is_told)
         with pytest.raises(LabError, match="stopped telling its events"):
             watch.check()
