@@ -172,21 +172,21 @@ CAUSES = (
     Cause(
         name="waited-for-another-server",
         meaning=(
-            "The proxy tried another server, without success, before the one that answered. No error shows this to the"
-            " client."
+            "The proxy tried another server, or the same one, without success before the try that was answered. No"
+            " error shows this to the client."
         ),
         proof="The access line has more than one try.",
         when=_main("retry_us"),
         says="""format('the proxy turned to {} at {}, in vain (status {}), and after {} of {} to {}', first_server,
             moment(first_start_us), first_status, took(retry_us), took(total_us), try_server)""",
-        label="tried another server first",
-        because="the proxy had tried another server in vain",
+        label="tried in vain before",
+        because="the proxy had tried another server, or the same one, in vain",
         where="Between the proxy and the backends.",
         hop=FIRST_HOP,
         explains=(
             (
-                "A proxy that may try the next server hides the first one's failure: the client sees no error, only"
-                " the time that the proxy waited for the first."
+                "A proxy that may try the next server, or the same one again, hides the first failure: the client sees"
+                " no error, only the time that the proxy waited for the first try."
             ),
         ),
         knobs={

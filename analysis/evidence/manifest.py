@@ -148,10 +148,6 @@ class Manifest(_Part):
             instance for name, role in self.roles.items() if role.kind == "proxy" for instance in self.of_role(name)
         ]
 
-    def scraped(self, page: str) -> list[str]:
-        """The instances of which the collector reads a page."""
-        return [instance for name, role in self.roles.items() if page in role.scrape for instance in self.of_role(name)]
-
     def logged(self, formats: Collection[str]) -> list[tuple[str, str, str]]:
         """The instances that write a log in one of these formats, each with the log's file and format."""
         return [

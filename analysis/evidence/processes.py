@@ -8,7 +8,7 @@ from analysis.evidence import timeline
 from analysis.evidence.jsonl import Record, integer, records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from analysis.evidence.window import Window
 
@@ -16,9 +16,24 @@ if TYPE_CHECKING:
 INSTRUMENTS = frozenset({"collector", "tcpdump", "docker-init", "tini"})
 
 
-def of_role(reading: Record) -> list[Record]:
-    """The processes in a reading that belong to the role."""
-    return [process for process in records(reading, "processes") if process.get("comm") not in INSTRUMENTS]
+def of_role(series: Iterable[Record], names: Collection[str]) -> list[Record]:
+    """The readings with the processes alone that belong to the role.
+
+    Args:
+        series: the readings.
+        names: the names of its processes; empty: all but the instruments'.
+    """
+    return [
+        reading
+        | {
+            "processes": [
+                process
+                for process in records(reading, "processes")
+                if (process.get("comm") in names if names else process.get("comm") not in INSTRUMENTS)
+            ]
+        }
+        for reading in series
+    ]
 
 
 def under_load(series: Sequence[Record], window: Window) -> list[Record]:
@@ -54,7 +69,7 @@ def _cpu_ms(readings: Iterable[Record]) -> dict[int, int]:
     """The last known processor time of each process of the role, by its id."""
     latest: dict[int, int] = {}
     for reading in readings:
-        for process in of_role(reading):
+        for process in records(reading, "processes"):
             pid, cpu_ms = integer(process, "pid"), integer(process, "cpu_ms")
             if pid is not None and cpu_ms is not None:
                 latest[pid] = cpu_ms
@@ -63,6 +78,6 @@ def _cpu_ms(readings: Iterable[Record]) -> dict[int, int]:
 
 def total(reading: Record, key: str) -> int | None:
     """A quantity summed over the role's processes; None if there is no process, or one without it."""
-    values = [integer(process, key) for process in of_role(reading)]
+    values = [integer(process, key) for process in records(reading, "processes")]
     known = [value for value in values if value is not None]
     return sum(known) if known and len(known) == len(values) else None

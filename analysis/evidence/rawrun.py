@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.evidence import captures, client_files, flows, logs, samples, scrapes, window
+from analysis.evidence import captures, client_files, flows, logs, processes, samples, scrapes, window
 from analysis.evidence.logs import access
 from analysis.evidence.rawfiles import Places, places
 
@@ -22,11 +22,34 @@ if TYPE_CHECKING:
     from analysis.evidence.captures import Capture
     from analysis.evidence.client_files import Client
     from analysis.evidence.flows import Reduction
+    from analysis.evidence.jsonl import Record
     from analysis.evidence.manifest import Manifest
+    from analysis.evidence.roles import Page
     from analysis.evidence.samples import Samples
     from analysis.evidence.scrapes import Scrape
     from analysis.evidence.window import Window
     from analysis.expressions.values import Unknown
+
+
+@dataclass(frozen=True)
+class Scraped:
+    """The readings of one page of one instance: whose they are, the page's name and declaration, and what was read."""
+
+    instance: str
+    role: str
+    name: str
+    page: Page
+    scrape: Scrape
+
+    @property
+    def called(self) -> str:
+        """The first part of its figures' names."""
+        return self.page.called or self.name
+
+    @cached_property
+    def values(self) -> list[dict[str, int]]:
+        """The declared values of each good reading."""
+        return [scrapes.values(self.page, body) for body in self.scrape.bodies]
 
 
 @dataclass
@@ -47,34 +70,35 @@ class RawRun:
         return {instance: samples.read(self.places.collector(instance, "samples.jsonl")) for instance in self.instances}
 
     @cached_property
+    def processes(self) -> dict[str, list[Record]]:
+        """What the processes of each instance's role used, in readings once a second."""
+        declared = self.manifest.roles
+        return {
+            instance: processes.of_role(
+                self.samples[instance].processes, declared[role].processes if role in declared else ()
+            )
+            for role, instances in self.manifest.instances.items()
+            for instance in instances
+        }
+
+    @cached_property
     def clients(self) -> dict[str, Client]:
         """What each k6 instance recorded."""
         return {instance: client_files.read(self.places.role(instance)) for instance in self.manifest.of_role("k6")}
 
     @cached_property
-    def tomcat(self) -> dict[str, Scrape]:
-        """What was scraped from each backend's connector."""
-        backends = self.manifest.scraped("tomcat")
-        return {instance: scrapes.read(self.places.collector(instance, "tomcat.jsonl")) for instance in backends}
+    def scraped(self) -> tuple[Scraped, ...]:
+        """What was scraped: each page of each instance."""
+        return tuple(
+            Scraped(instance, role, name, page, scrapes.read(self.places.collector(instance, f"{name}.jsonl"), page))
+            for role, declared in self.manifest.roles.items()
+            for name, page in declared.scrape.items()
+            for instance in self.manifest.of_role(role)
+        )
 
     @cached_property
-    def stub_status(self) -> dict[str, Scrape]:
-        """What was scraped from each nginx."""
-        proxies = self.manifest.scraped("stub_status")
-        return {
-            instance: scrapes.read(self.places.collector(instance, "stub_status.jsonl"), body=str)
-            for instance in proxies
-        }
-
-    @cached_property
-    def gateway(self) -> dict[str, Scrape]:
-        """What was scraped from the gateway."""
-        gateways = self.manifest.scraped("gateway")
-        return {instance: scrapes.read(self.places.collector(instance, "gateway.jsonl")) for instance in gateways}
-
-    @cached_property
-    def gateway_dials(self) -> dict[str, Log]:
-        """The gateway's dials to the backends."""
+    def proxy_dials(self) -> dict[str, Log]:
+        """A proxy's dials to the servers, by its own record."""
         dials = self.manifest.logged(logs.DIALS)
         return {instance: client_files.read_dials(self.places.role(instance, file)) for instance, file, _ in dials}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,13 +31,35 @@ class Limits(_Part):
     pool: str | None = None
 
 
+class Value(_Part):
+    """A number on a page: where it stands, what it counts, and how a report shows it."""
+
+    at: str
+    grows: bool = False
+    says: str | None = None
+    shown: str | None = None
+    limit: str | None = None
+    limit_shown: str | None = None
+    log: str | None = None
+    own: bool = False
+
+
+class Page(_Part):
+    """A page that the collector read once a second."""
+
+    format: Literal["json", "text", "csv"]
+    called: str | None = None
+    values: dict[str, Value] = {}
+
+
 class Role(_Part):
     """One role.
 
     Attributes:
         kind: client, proxy or server.
         group: the first part of its knobs' names.
-        scrape: the pages that the collector read.
+        scrape: the pages that the collector read, by their files' names.
+        processes: the names of its processes; empty: all but the instruments'.
         logs: its log files, each with its format; analysis.evidence.logs has the formats.
         limits: which knobs bound what it holds.
         knobs: by their names within the group.
@@ -45,10 +67,20 @@ class Role(_Part):
 
     kind: Literal["client", "proxy", "server"]
     group: str
-    scrape: dict[str, str] = {}
+    scrape: dict[str, Page] = {}
+    processes: list[str] = []
     logs: dict[str, str] = {}
     limits: Limits = Limits()
     knobs: dict[str, Knob] = {}
+
+    @field_validator("scrape", mode="before")
+    @classmethod
+    def _of_an_earlier_version(cls, pages: Any) -> Any:  # noqa: ANN401  JSON
+        """Pages that were declared by their addresses alone: those that are known."""
+        if not isinstance(pages, dict):
+            return pages
+        known = {name: _PAGES.get(name) if isinstance(page, str) else page for name, page in pages.items()}
+        return {name: page for name, page in known.items() if page is not None}
 
     def knob(self, name: str) -> str:
         """The full name of one of its knobs."""
@@ -63,6 +95,82 @@ def _knobs(**shown: str | None) -> dict[str, Knob]:
     return {name: Knob(counts="instances" if name == "instances" else None, shown=text) for name, text in shown.items()}
 
 
+_PAGES = {
+    "tomcat": Page(
+        format="json",
+        values={
+            "connections": Value(
+                at="connections.current",
+                says="connections that Tomcat held",
+                shown="connections",
+                limit="max_connections",
+                limit_shown="max-connections",
+            ),
+            "connections_max": Value(at="settings.maxConnections"),
+            "connections_kept": Value(
+                at="connections.keepAlive", says="idle connections that Tomcat kept", shown="connections kept, idle"
+            ),
+            "threads": Value(at="threads.current", says="threads of Tomcat's pool", shown="threads"),
+            "threads_busy": Value(
+                at="threads.busy",
+                says="threads of Tomcat's pool at work",
+                shown="threads at work",
+                limit="threads_max",
+                limit_shown="threads at most",
+            ),
+            "threads_max": Value(at="settings.maxThreads"),
+            "waiting": Value(
+                at="waitingRoom.waiting", says="users in the waiting room", shown="users in the waiting room"
+            ),
+            "requests": Value(at="requests.count", grows=True, says="requests that Tomcat served"),
+            "processing_ms": Value(at="requests.processingMs", grows=True),
+            "errors": Value(at="requests.errors", grows=True, says="requests that Tomcat counted as errors"),
+            "issued": Value(at="waitingRoom.issued", grows=True, says="tokens that the waiting room issued"),
+            "admitted": Value(at="waitingRoom.admitted", grows=True, says="users that the waiting room admitted"),
+            "abandoned": Value(at="waitingRoom.abandoned", grows=True, says="tokens that the waiting room gave up"),
+        },
+    ),
+    "stub_status": Page(
+        format="text",
+        called="nginx",
+        values={
+            "active": Value(at=r"Active connections: (\d+)", says="connections that nginx held", shown="connections"),
+            "reading": Value(at=r"Reading: (\d+)", says="requests that nginx read", shown="reading a request"),
+            "writing": Value(at=r"Writing: (\d+)", says="requests that nginx answered", shown="answering"),
+            "waiting": Value(at=r"Waiting: (\d+)", says="idle connections", shown="connections kept, idle"),
+            "requests": Value(
+                at=r"requests\s+\d+ \d+ (\d+)\s",
+                grows=True,
+                says="requests that nginx began",
+                log="access.jsonl",
+                own=True,
+            ),
+        },
+    ),
+    "gateway": Page(
+        format="json",
+        values={
+            "connections.open": Value(
+                at="connections.open", says="connections to the backends", shown="connections to the backends"
+            ),
+            "connections.idle": Value(
+                at="connections.idle",
+                says="idle connections in the pool",
+                shown="of these idle, in its pool",
+                limit="max_idle_conns",
+                limit_shown="idle at most",
+            ),
+            "requests.in_flight": Value(
+                at="requests.inFlight", says="requests at the gateway", shown="requests in flight"
+            ),
+            "requests.waiting": Value(
+                at="requests.waiting",
+                says="requests waiting for a connection to a backend",
+                shown="of these waiting for a connection",
+            ),
+        },
+    ),
+}
 _NGINX_LOGS = {"access.jsonl": "nginx-access", "error.log": "nginx-errors"}
 
 EARLIER: Mapping[str, Role] = {
@@ -81,7 +189,7 @@ EARLIER: Mapping[str, Role] = {
     "nginx": Role(
         kind="proxy",
         group="nginx",
-        scrape={"stub_status": ""},
+        scrape={"stub_status": _PAGES["stub_status"]},
         logs=_NGINX_LOGS,
         limits=Limits(connect_timeout="proxy_connect_timeout", pool="upstream_keepalive"),
         knobs=_knobs(
@@ -94,7 +202,7 @@ EARLIER: Mapping[str, Role] = {
     "gateway": Role(
         kind="proxy",
         group="gateway",
-        scrape={"gateway": ""},
+        scrape={"gateway": _PAGES["gateway"]},
         logs={**_NGINX_LOGS, "dials.jsonl": "dials"},
         limits=Limits(connect_timeout="dial_timeout", pool="max_idle_conns"),
         knobs=_knobs(
@@ -106,7 +214,7 @@ EARLIER: Mapping[str, Role] = {
     "backend": Role(
         kind="server",
         group="backend",
-        scrape={"tomcat": ""},
+        scrape={"tomcat": _PAGES["tomcat"]},
         knobs=_knobs(
             instances=None,
             max_connections="connections at once",

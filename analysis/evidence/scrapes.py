@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from analysis.evidence.jsonl import Damage, JsonLines, integer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_OK = 200
+    from analysis.evidence.roles import Page
 
-# The third number below `server accepts handled requests`.
-_NGINX_REQUESTS = re.compile(r"requests\s+\d+ \d+ (\d{1,18})\s", re.ASCII)
+Find: TypeAlias = Callable[[str], int | None]
+
+_OK = 200
+_DIGITS_MAX = 18
 
 
 @dataclass(slots=True)
@@ -34,13 +38,14 @@ class Scrape:
     errors_us: list[int]
 
 
-def read(path: Path, body: type = dict) -> Scrape:
+def read(path: Path, page: Page) -> Scrape:
     """Return what a <scrape>.jsonl holds; it never raises.
 
     Args:
         path: the file.
-        body: `dict` or `str`, what a good reading's body is.
+        page: its declaration.
     """
+    body = dict if page.format == "json" else str
     lines = JsonLines(path)
     scrape = Scrape(lines.damage, [], [], [])
     for number, record in lines:
@@ -57,7 +62,52 @@ def read(path: Path, body: type = dict) -> Scrape:
     return scrape
 
 
-def nginx_requests(body: str) -> int | None:
-    """How many requests nginx had begun, as its stub_status page says, this one included; None if it does not."""
-    match = _NGINX_REQUESTS.search(body)
-    return int(match[1]) if match else None
+def values(page: Page, body: Any) -> dict[str, int]:  # noqa: ANN401  a JSON object, or text
+    """The declared values of one reading of a page, by their names; what the page lacks is left out.
+
+    Args:
+        page: its declaration.
+        body: what was read.
+    """
+    find = _FINDERS[page.format](body)
+    found = {name: find(value.at) for name, value in page.values.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _in_json(body: Any) -> Find:  # noqa: ANN401  JSON
+    def find(at: str) -> int | None:
+        *path, key = at.split(".")
+        fields = body
+        for each in path:
+            fields = fields.get(each) if isinstance(fields, dict) else None
+        return integer(fields, key) if isinstance(fields, dict) else None
+
+    return find
+
+
+def _in_text(body: str) -> Find:
+    def find(at: str) -> int | None:
+        match = re.search(at, body, re.ASCII)
+        return _number(match[1]) if match else None
+
+    return find
+
+
+def _in_csv(body: str) -> Find:
+    header, *rows = [*csv.reader(body.splitlines())] or [[]]
+    columns = {name: place for place, name in enumerate(header)}
+    of_name = {tuple(row[:2]): row for row in rows}
+
+    def find(at: str) -> int | None:
+        *name, column = at.split("/")
+        row, place = of_name.get(tuple(name), []), columns.get(column)
+        return _number(row[place]) if place is not None and place < len(row) else None
+
+    return find
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX else None
+
+
+_FINDERS: dict[str, Callable[[Any], Find]] = {"json": _in_json, "text": _in_text, "csv": _in_csv}

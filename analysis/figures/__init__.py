@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.figures import catalogue
+from analysis.figures import catalogue, scraped
 from analysis.figures.names import FIGURES, Scope, UnknownFigure, check_name, find, scope
 from analysis.figures.run import Run
 
@@ -27,4 +27,6 @@ def describe() -> tuple[Figure, ...]:
 
 def value(run: Run, name: str) -> Value:
     """The value of a knob or a figure in a run, unknown with a reason where the evidence does not give one."""
-    return catalogue.value(find, run, name)
+    return catalogue.value(
+        lambda each: find(each) or catalogue.find(scraped.figures(run.raw.manifest.roles), each), run, name
+    )

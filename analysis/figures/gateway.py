@@ -1,4 +1,4 @@
-"""What the gateway says of its connections to the backends: its record of each, and its own counters."""
+"""What the gateway says of its connections to the backends: its record of each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from analysis.expressions.values import Kind, Unknown, Value
 from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run
-from analysis.figures.servers import level
 from analysis.health import Evidence
 
 if TYPE_CHECKING:
@@ -16,18 +15,8 @@ if TYPE_CHECKING:
 
 _ROLE = "gateway"
 _DIALS_FILE = "gateway: dials.jsonl"
-_SCRAPE_FILE = "collector: gateway.jsonl"
 _DIALS = {Evidence.DIALS: "dials", Evidence.CLOCK: ""}
-_SCRAPES = {Evidence.SCRAPES: "gateway", Evidence.CLOCK: ""}
 _ACCESS = {Evidence.ACCESS: "access", Evidence.CLOCK: ""}
-
-# Figure → meaning, and where the level stands in a scrape.
-_LEVELS = {
-    "connections.open": ("connections to the backends", ("connections", "open")),
-    "connections.idle": ("idle connections in the pool", ("connections", "idle")),
-    "requests.in_flight": ("requests at the gateway", ("requests", "inFlight")),
-    "requests.waiting": ("requests waiting for a connection to a backend", ("requests", "waiting")),
-}
 
 # Figure → meaning, table, and the condition that counts its rows.
 _COUNTS = {
@@ -74,16 +63,6 @@ _REUSED = f"""
 """  # noqa: S608  names of our own
 
 
-def _greatest(path: tuple[str, str]) -> Compute:
-    value = level(path)
-
-    def compute(run: Run, _found: Mapping[str, str]) -> Value:
-        (instance,) = run.instances(_ROLE) or ("",)
-        return run.resting_on(run.instances(_ROLE), _SCRAPES, lambda window: value(run.raw.gateway[instance], window))
-
-    return compute
-
-
 def _figure(name: str, meaning: str, source: str, compute: Callable[[Run, Mapping[str, str]], Value]) -> Figure:
     return Figure(f"gateway.{name}", Kind.NUMBER, "", meaning, source, compute, of_role=_ROLE)
 
@@ -104,9 +83,5 @@ FIGURES: tuple[Figure, ...] = (
         "Uses of a connection from the pool; one request may have several.",
         "gateway: access.jsonl",
         _joined(_REUSED, _ACCESS),
-    ),
-    *(
-        _figure(f"{name}.max", f"The most {meaning} at once, in readings once a second.", _SCRAPE_FILE, _greatest(path))
-        for name, (meaning, path) in _LEVELS.items()
     ),
 )

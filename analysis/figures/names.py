@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from analysis.causes import CAUSES
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.expressions.values import Kind
-from analysis.figures import catalogue, identities, kernel, observed
+from analysis.figures import catalogue, identities, kernel, observed, scraped
 from analysis.figures.statistics import STATISTICS
 
 if TYPE_CHECKING:
@@ -49,12 +49,8 @@ class UnknownFigure(ValueError):
         self.nearest = nearest
 
 
-class Role(Protocol):
+class Role(scraped.Role, Protocol):
     """What names need of a role's declaration."""
-
-    @property
-    def kind(self) -> str:
-        """Client, proxy or server."""
 
     def counting(self, what: Literal["instances", "addresses"]) -> str | None:
         """The knob that counts its instances; None where it has one, of the role's own name."""
@@ -101,7 +97,7 @@ class Scope:
         """What sort of value a name has; raises UnknownFigure for one that has none."""
         if name in self.knobs:
             return _kind_of_knob(name, self.knobs[name])
-        found = find(name)
+        found = self.find(name)
         if found is None:
             what = f"there is no figure or knob {name}"
             if _OF_SYSCTL.match(name):
@@ -122,7 +118,14 @@ class Scope:
 
     def figures(self) -> list[Figure]:
         """The figures that the path has, whatever their parameters."""
-        return [figure for figure in FIGURES if figure.of_role is None or figure.of_role in self.path]
+        return [
+            *(figure for figure in FIGURES if figure.of_role is None or figure.of_role in self.path),
+            *scraped.figures(self.path),
+        ]
+
+    def find(self, name: str) -> tuple[Figure, dict[str, str]] | None:
+        """The figure that a name is of, with its parameters: one that every run has, or one of a page of the path."""
+        return find(name) or catalogue.find(scraped.figures(self.path), name)
 
     def choices(self, parameter: str) -> list[str]:
         """What a parameter can be; empty if it can be anything of its form."""

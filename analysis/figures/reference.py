@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
 from analysis.causes import CAUSES
 from analysis.evidence.client_files import ERROR_KINDS
+from analysis.evidence.roles import Role
 from analysis.expressions.functions import FUNCTIONS
+from analysis.figures import scraped
 from analysis.figures.kernel import STATES
 from analysis.figures.names import FIGURES
 from analysis.figures.statistics import STATISTICS
@@ -17,9 +23,8 @@ _HEADINGS = {
     "sockets": "Sockets by state",
     "sysctl": "The kernel's settings",
     "process": "Processes",
-    "tomcat": "Tomcat",
     "access": "The proxy's logs",
-    "gateway": "The gateway's pool",
+    "gateway": "The gateway's connections",
     "flows": "Connections, by the captures",
     "ledger": "The ledger",
     "model": "The model",
@@ -44,6 +49,15 @@ figure unknown.
 - `<server>`: a role or an instance that others connect to, that is, any except `k6`.
 - `<proxy>`: `nginx` or `gateway`, whichever is on the path.
 - `<Counter>`: a counter of /proc/net/netstat or /proc/net/snmp by the kernel's name, such as `TcpExt.ListenOverflows`.
+"""
+
+_TOLD = """\
+## What programs say of themselves
+
+`scrape` in a `role.yaml` declares these: pages that the collector reads once a second, and their values.
+
+| figure | role | meaning | source |
+|---|---|---|---|
 """
 
 _LANGUAGE = """\
@@ -87,7 +101,25 @@ def markdown() -> str:
             if figure.pattern.split(".")[0] == group
         ]
         parts.append("\n".join([f"## {heading}\n", "| figure | unit | meaning | source |", "|---|---|---|---|", *rows]))
-    return "\n\n".join(part.strip() for part in [*parts, _language(), _evidence()]) + "\n"
+    return "\n\n".join(part.strip() for part in [*parts, _told(), _language(), _evidence()]) + "\n"
+
+
+def _told() -> str:
+    """The figures of the lab's own roles: their declarations stand beside the analysis, and a manifest has its own."""
+    rows = [
+        f"| `{figure.pattern}` | `{figure.of_role}` | {figure.meaning} | {figure.source} |"
+        for figure in scraped.figures(_declared())
+    ]
+    return _TOLD + "\n".join(rows)
+
+
+def _declared() -> dict[str, Role]:
+    yaml = YAML(typ="safe", pure=True)
+    files = sorted(Path(__file__).parents[2].glob("*/role.yaml"))
+    return {
+        file.parent.name: Role.model_validate({"group": file.parent.name} | yaml.load(file.read_text("utf-8")))
+        for file in files
+    }
 
 
 def _parameters() -> str:

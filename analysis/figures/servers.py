@@ -1,4 +1,4 @@
-"""What the processes of a role used, and what the servers say of themselves."""
+"""What the processes of a role used, and what the logs of a proxy say."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.evidence import processes, timeline
-from analysis.evidence.jsonl import Record, integer
+from analysis.evidence import processes
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run, greatest, status_bounds, total
@@ -19,35 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from analysis.evidence.bulk import Log
-    from analysis.evidence.scrapes import Scrape
+    from analysis.evidence.jsonl import Record
     from analysis.evidence.window import Window
 
 _PROCESSES = {Evidence.PROCESSES: "sampler", Evidence.CLOCK: ""}
-_SCRAPES = {Evidence.SCRAPES: "tomcat", Evidence.CLOCK: ""}
 _ACCESS = {Evidence.ACCESS: "access", Evidence.CLOCK: ""}
 _ERRORS = {Evidence.ERRORS: "errors", Evidence.CLOCK: ""}
 
 _SAMPLES_FILE = "collector: samples.jsonl"
-_TOMCAT_FILE = "collector: tomcat.jsonl"
 _ACCESS_FILE = "the proxy: access.jsonl"
 
 _KB_PER_MB = 1024
-
-# Figure name → where the value stands in a scrape.
-TOMCAT_LEVELS = {
-    "connections": ("connections", "current"),
-    "connections_kept": ("connections", "keepAlive"),
-    "threads": ("threads", "current"),
-    "threads_busy": ("threads", "busy"),
-    "waiting": ("waitingRoom", "waiting"),
-}
-TOMCAT_COUNTS = {
-    "requests": ("requests", "count"),
-    "errors": ("requests", "errors"),
-    "issued": ("waitingRoom", "issued"),
-    "admitted": ("waitingRoom", "admitted"),
-    "abandoned": ("waitingRoom", "abandoned"),
-}
 
 
 def _of_processes(
@@ -55,9 +36,9 @@ def _of_processes(
 ) -> Compute:
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         instances = run.instances(found["role"])
-        samples = run.raw.samples
+        readings = run.raw.processes
         return run.resting_on(
-            instances, _PROCESSES, lambda window: combine(value(samples[each].processes, window) for each in instances)
+            instances, _PROCESSES, lambda window: combine(value(readings[each], window) for each in instances)
         )
 
     return compute
@@ -83,49 +64,6 @@ def _most(key: str, unit: int = 1) -> Callable[[list[Record], Window], Value]:
         return max(known) if unit == 1 else round(max(known) / unit, 1)
 
     return value
-
-
-def _of_tomcat(combine: Callable[[Iterable[Value]], Value], value: Callable[[Scrape, Window], Value]) -> Compute:
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        instances = run.instances(found["backend"])
-        return run.resting_on(
-            instances, _SCRAPES, lambda window: combine(value(run.raw.tomcat[each], window) for each in instances)
-        )
-
-    return compute
-
-
-def level(path: tuple[str, str]) -> Callable[[Scrape, Window], Value]:
-    """The greatest value that the scrapes of a window have at a place."""
-
-    def value(scrape: Scrape, window: Window) -> Value:
-        values = [_field(body, path) for body in _bodies(scrape, window)]
-        known = [each for each in values if each is not None]
-        return max(known) if known else unknown(f"no scrape has {'.'.join(path)}")
-
-    return value
-
-
-def _growth(path: tuple[str, str]) -> Callable[[Scrape, Window], Value]:
-    def value(scrape: Scrape, window: Window) -> Value:
-        bodies = _bodies(scrape, window)
-        if not bodies or scrape.times_us[0] > window.start_us:
-            return unknown("there is no scrape before the measurement")
-        before, after = _field(bodies[0], path), _field(bodies[-1], path)
-        if before is None or after is None:
-            return unknown(f"no scrape has {'.'.join(path)}")
-        return after - before if after >= before else unknown(f"{'.'.join(path)} went back from {before} to {after}")
-
-    return value
-
-
-def _bodies(scrape: Scrape, window: Window) -> list[Record]:
-    return [scrape.bodies[index] for index in timeline.within(scrape.times_us, window.start_us, window.end_us)]
-
-
-def _field(body: Record, path: tuple[str, str]) -> int | None:
-    group = body.get(path[0])
-    return integer(group, path[1]) if isinstance(group, dict) else None
 
 
 def _lines(count: Callable[[Log, Window, Mapping[str, str]], int]) -> Compute:
@@ -187,21 +125,9 @@ _TRIES = {
     ),
     "aborted": (
         "Tries that ended before they were connected, because the client left.",
-        "server_port IS NOT NULL AND connect_us IS NULL AND status IS NULL",
+        "server_port IS NOT NULL AND connect_us IS NULL AND status IS NULL AND try = tries",
     ),
-}
-
-_TOMCAT_MEANINGS = {
-    "connections": "connections that Tomcat held",
-    "connections_kept": "idle connections that Tomcat kept",
-    "threads": "threads of Tomcat's pool",
-    "threads_busy": "threads of Tomcat's pool at work",
-    "waiting": "users in the waiting room",
-    "requests": "requests that Tomcat served",
-    "errors": "requests that Tomcat counted as errors",
-    "issued": "tokens that the waiting room issued",
-    "admitted": "users that the waiting room admitted",
-    "abandoned": "tokens that the waiting room gave up",
+    "retried": ("Tries in vain, after which the proxy tried again.", "server_port IS NOT NULL AND try < tries"),
 }
 
 FIGURES: tuple[Figure, ...] = (
@@ -244,28 +170,6 @@ FIGURES: tuple[Figure, ...] = (
         "Their greatest number of open files.",
         _SAMPLES_FILE,
         _of_processes(greatest, _most("open_files")),
-    ),
-    *(
-        Figure(
-            f"tomcat.<backend>.{name}.max",
-            Kind.NUMBER,
-            "",
-            f"The most {_TOMCAT_MEANINGS[name]} at once.",
-            _TOMCAT_FILE,
-            _of_tomcat(greatest, level(path)),
-        )
-        for name, path in TOMCAT_LEVELS.items()
-    ),
-    *(
-        Figure(
-            f"tomcat.<backend>.{name}",
-            Kind.NUMBER,
-            "",
-            f"The {_TOMCAT_MEANINGS[name]} over the window; the sum of the instances.",
-            _TOMCAT_FILE,
-            _of_tomcat(total, _growth(path)),
-        )
-        for name, path in TOMCAT_COUNTS.items()
     ),
     Figure(
         "access.<proxy>.requests",

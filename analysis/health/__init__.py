@@ -14,8 +14,7 @@ from analysis.health import arrivals, host, k6, kept, recordings, sampler
 from analysis.health.problems import Evidence, Health, Problem, Report
 
 if TYPE_CHECKING:
-    from analysis.evidence.rawrun import RawRun
-    from analysis.evidence.scrapes import Scrape
+    from analysis.evidence.rawrun import RawRun, Scraped
     from analysis.evidence.window import Window
 
 __all__ = ["Evidence", "Health", "Problem", "Report", "examine"]
@@ -36,21 +35,10 @@ def examine(raw: RawRun) -> Health:
             k6.examine(instance, client, exits.get(instance), _cpu_percent(raw, instance, window), _due(raw))
             for instance, client in raw.clients.items()
         ),
+        *(recordings.examine_scrape(each, window, len(raw.manifest.ends_of(each.instance))) for each in raw.scraped),
+        *(recordings.examine_dials(instance, log) for instance, log in raw.proxy_dials.items()),
         *(
-            recordings.examine_scrape("tomcat", instance, scrape, window, len(raw.manifest.ends_of(instance)))
-            for instance, scrape in raw.tomcat.items()
-        ),
-        *(
-            recordings.examine_scrape("stub_status", instance, scrape, window, len(raw.manifest.ends_of(instance)))
-            for instance, scrape in raw.stub_status.items()
-        ),
-        *(
-            recordings.examine_scrape("gateway", instance, scrape, window, len(raw.manifest.ends_of(instance)))
-            for instance, scrape in raw.gateway.items()
-        ),
-        *(recordings.examine_dials(instance, log) for instance, log in raw.gateway_dials.items()),
-        *(
-            recordings.examine_access(instance, log, _exits(raw, instance), _status(raw, instance), _answers(raw))
+            recordings.examine_access(instance, log, _exits(raw, instance), _counted(raw, instance), _answers(raw))
             for instance, log in raw.access.items()
         ),
         *(
@@ -79,9 +67,12 @@ def _exits(raw: RawRun, instance: str) -> list[int | None]:
     return [*before, raw.manifest.exits.get(instance)]
 
 
-def _status(raw: RawRun, instance: str) -> Scrape | None:
-    """The count of its requests by nginx itself, as far as it can be one of all lines of its log."""
-    return None if raw.manifest.ends_of(instance) else raw.stub_status.get(instance)
+def _counted(raw: RawRun, instance: str) -> Scraped | None:
+    """A page on which the program counts the lines of its log, as far as it can be one count of them all."""
+    if raw.manifest.ends_of(instance):
+        return None
+    pages = (each for each in raw.scraped if each.instance == instance)
+    return next((each for each in pages if any(value.log for value in each.page.values.values())), None)
 
 
 def _answers(raw: RawRun) -> int:
@@ -101,4 +92,4 @@ def _due(raw: RawRun) -> float | None:
 def _cpu_percent(raw: RawRun, instance: str, window: Window | None) -> float | None:
     if window is None:
         return None
-    return processes.cpu_percent(processes.under_load(raw.samples[instance].processes, window))
+    return processes.cpu_percent(processes.under_load(raw.processes[instance], window))

@@ -105,9 +105,7 @@ def _host(reading: Record) -> tuple[int, int] | None:
 def _k6_share_percent(raw: RawRun, window: Window) -> float | None:
     """The share of all processors that the instances of k6 took."""
     cpus = raw.manifest.host.cpus
-    taken = [
-        processes.cpu_percent(processes.under_load(raw.samples[instance].processes, window)) for instance in raw.clients
-    ]
+    taken = [processes.cpu_percent(processes.under_load(raw.processes[instance], window)) for instance in raw.clients]
     known = [percent for percent in taken if percent is not None]
     if cpus is None or not known or len(known) < len(taken):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from analysis.evidence import scrapes, timeline
+from analysis.evidence import timeline
 from analysis.evidence.jsonl import integer, why_unreadable
 from analysis.evidence.rawfiles import open_raw
 from analysis.health import k6, limits
@@ -19,23 +19,22 @@ if TYPE_CHECKING:
     from analysis.evidence.captures import Capture
     from analysis.evidence.flows import Reduction
     from analysis.evidence.jsonl import Record
-    from analysis.evidence.scrapes import Scrape
+    from analysis.evidence.rawrun import Scraped
     from analysis.evidence.window import Window
 
-# nginx reads its clock once in each turn of its event loop.
+# A proxy may read its clock once in each turn of its event loop.
 _TURN_US = 100_000
 
 
-def examine_scrape(page: str, instance: str, scrape: Scrape, window: Window | None, ends: int) -> Report:
-    """Report on the scrapes of one page of a server: `tomcat`, `stub_status` or `gateway`.
+def examine_scrape(scraped: Scraped, window: Window | None, ends: int) -> Report:
+    """Report on the scrapes of one page.
 
     Args:
-        page: which.
-        instance: whose it is.
-        scrape: its readings.
+        scraped: whose it is, and its readings.
         window: the run's.
-        ends: how often the lab ended the server in the window.
+        ends: how often the lab ended the program in the window.
     """
+    instance, page, scrape = scraped.instance, scraped.name, scraped.scrape
     report = Report(f"{page}/{instance}")
     report.figures = {"readings": len(scrape.times_us), "errors": len(scrape.errors_us), "longest_gap_ms": None}
     for message in scrape.damage.messages(f"{page}.jsonl"):
@@ -58,7 +57,7 @@ def examine_scrape(page: str, instance: str, scrape: Scrape, window: Window | No
 
 
 def examine_access(
-    instance: str, log: Log, exit_codes: Sequence[int | None], status: Scrape | None, answers: int
+    instance: str, log: Log, exit_codes: Sequence[int | None], counted: Scraped | None, answers: int
 ) -> Report:
     """Report on a proxy's access log; the proxy writes its last lines as it ends.
 
@@ -68,7 +67,7 @@ def examine_access(
         instance: whose it is.
         log: the log.
         exit_codes: the proxy's, of each of its ends; None if the manifest does not say.
-        status: nginx's stub_status page, which counts its requests; None for a gateway, and for an nginx that was ended
+        counted: the page on which the proxy counts its requests; None if there is none, and for a proxy that was ended
             within the run, because it counts anew then.
         answers: how many answers the clients read: each has its line.
     """
@@ -81,30 +80,33 @@ def examine_access(
         return report
     if log.count < answers:
         report.add(f"access.jsonl has {log.count} lines, and the clients read {answers} answers", Evidence.ACCESS)
-    if status is not None:
-        _compare_with_status(report, log, status)
+    if counted is not None:
+        _compare_with_count(report, log, counted)
     return report
 
 
-def _compare_with_status(report: Report, log: Log, status: Scrape) -> None:
-    """Between its first and its last page nginx counted the requests that began there, and our own for the pages."""
+def _compare_with_count(report: Report, log: Log, counted: Scraped) -> None:
+    """The requests that the proxy counted between its first and its last page are lines of its log."""
+    name, value = next((name, value) for name, value in counted.page.values.items() if value.log)
+    scrape = counted.scrape
     counts = [
-        (time_us, count)
-        for time_us, count in zip(status.times_us, map(scrapes.nginx_requests, status.bodies), strict=True)
-        if count is not None
+        (time_us, values[name])
+        for time_us, values in zip(scrape.times_us, counted.values, strict=True)
+        if name in values
     ]
     if len(counts) < 2:  # noqa: PLR2004  two make a difference
-        report.add("no two pages of stub_status say how many lines access.jsonl should have", Evidence.ACCESS)
+        report.add(f"no two pages of {counted.name} say how many lines {value.log} should have", Evidence.ACCESS)
         return
     (first_us, first), (last_us, last) = counts[0], counts[-1]
-    pages = sum(first_us < time_us <= last_us for time_us in (*status.times_us, *status.errors_us))
+    read_us = (*scrape.times_us, *scrape.errors_us) if value.own else ()
+    pages = sum(first_us < time_us <= last_us for time_us in read_us)
     begun = last - first - pages
     begin_us = 1000 * log.columns["begin_ms"]
     # One that began before the first page, or as the last was read, may be in either count.
     lines = int(((begin_us >= first_us - _TURN_US) & (begin_us <= last_us + _TURN_US)).sum())
     if lines < begun:
         report.add(
-            f"access.jsonl has {lines} lines of requests for which stub_status counted {begun}: some are missing",
+            f"{value.log} has {lines} lines of requests for which {counted.name} counted {begun}: some are missing",
             Evidence.ACCESS,
         )
 
@@ -120,7 +122,7 @@ def examine_errors(instance: str, error_log: Path) -> Report:
 
 
 def examine_dials(instance: str, log: Log) -> Report:
-    """Report on a gateway's dials."""
+    """Report on a proxy's own record of its dials."""
     report = Report(f"dials/{instance}", {"dials": log.count, "ended": log.announced is not None})
     k6.examine_log(report, instance, "dials", log, Evidence.DIALS)
     return report

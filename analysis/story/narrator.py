@@ -92,8 +92,8 @@ class Narrator:
         server = carrier.flow["to_instance"]
 
         def notes(syn: int, time_us: int) -> tuple[Note, ...]:
-            # One capture's notes are enough, and Tomcat's state changes little from SYN to SYN.
-            return () if carrier.is_repeated else self._server_notes(server, time_us, with_tomcat=syn == 1)
+            # One capture's notes are enough, and a program's state changes little from SYN to SYN.
+            return () if carrier.is_repeated else self._server_notes(server, time_us, with_program=syn == 1)
 
         told = wire.tell(carrier.packets, self._ends(carrier), carrier.observer, self._file(carrier), notes)
         return wire.shorten(told)
@@ -103,7 +103,7 @@ class Narrator:
         known = each["observer"] is not None
         return () if known else self._server_notes(self.hosts.get(each["server_address"]), each["start_us"])
 
-    def _server_notes(self, server: str | None, time_us: int | None, *, with_tomcat: bool = True) -> tuple[Note, ...]:
+    def _server_notes(self, server: str | None, time_us: int | None, *, with_program: bool = True) -> tuple[Note, ...]:
         if server is None or time_us is None:
             return ()
         return tuple(
@@ -111,7 +111,7 @@ class Narrator:
                 None,
                 [
                     server_gauges.accept_queue(self.raw, server, time_us),
-                    server_gauges.tomcat(self.raw, server, time_us) if with_tomcat else None,
+                    server_gauges.program(self.raw, server, time_us) if with_program else None,
                 ],
             )
         )
@@ -130,9 +130,9 @@ class Narrator:
     def _accepts(self, case: Row, prefix: str, accepted: Acceptance) -> Event:
         server = case[f"{prefix}_to_instance"]
         at_us = accepted.earliest_us if accepted.latest_us is None else accepted.latest_us
-        tomcat = server_gauges.tomcat(self.raw, server, at_us)
+        said = server_gauges.program(self.raw, server, at_us)
         samples = server_gauges.samples_file(self.raw, server)
-        return at_server.tell_acceptance(accepted, server, case["end_us"], samples, (tomcat,) if tomcat else ())
+        return at_server.tell_acceptance(accepted, server, case["end_us"], samples, (said,) if said else ())
 
     def _handler(self, case: Row, carriers: list[Carrier], accepted: dict[str, Acceptance]) -> Iterator[Event]:
         """How long the backend took."""

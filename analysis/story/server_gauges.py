@@ -1,18 +1,16 @@
-"""What a server's kernel and its Tomcat said of themselves around a moment."""
+"""What a server's kernel and its program said of themselves around a moment."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from analysis.evidence.jsonl import integer
 from analysis.evidence.manifest import TRAFFIC_PORT
 from analysis.evidence.samples import TICK_SLACK_US
 from analysis.story.parts import Note
 from analysis.story.phrases import ms
 
 if TYPE_CHECKING:
-    from analysis.evidence.jsonl import Record
     from analysis.evidence.rawrun import RawRun
     from analysis.evidence.samples import Samples
 
@@ -81,32 +79,30 @@ def _step(samples: Samples, name: str, before: int, after: int) -> str | None:
     return "+0" if last == first else f"+{last - first} ({first} → {last})"
 
 
-def tomcat(raw: RawRun, server: str, time_us: int) -> Note | None:
-    """Tomcat's connections and threads at the scrape nearest to a moment; None if there is none."""
-    scrape = raw.tomcat.get(server)
-    if scrape is None or not scrape.times_us:
+def program(raw: RawRun, server: str, time_us: int) -> Note | None:
+    """A server's own word on its connections and threads, read nearest to a moment; None if there is none."""
+    scraped = next((each for each in raw.scraped if each.instance == server and each.values), None)
+    if scraped is None:
         return None
-    at = min(range(len(scrape.times_us)), key=lambda index: abs(scrape.times_us[index] - time_us))
-    since_us = scrape.times_us[at] - time_us
-    body = scrape.bodies[at]
-    connections, connections_max = _field(body, "connections", "current"), _field(body, "settings", "maxConnections")
-    busy, threads_max = _field(body, "threads", "busy"), _field(body, "settings", "maxThreads")
+    times_us = scraped.scrape.times_us
+    at = min(range(len(times_us)), key=lambda index: abs(times_us[index] - time_us))
+    since_us = times_us[at] - time_us
+    values = scraped.values[at]
     found = [
-        *([] if connections is None else [f"{_of(connections, connections_max)} connections"]),
-        *([] if busy is None else [f"{_of(busy, threads_max)} threads busy"]),
+        f"{_of(values[name], values.get(most))} {what}"
+        for name, most, what in (
+            ("connections", "connections_max", "connections"),
+            ("threads_busy", "threads_max", "threads busy"),
+        )
+        if name in values
     ]
     if not found:
         return None
     when = f"{ms(abs(since_us))} {'before' if since_us < 0 else 'after'}"
-    text = f"Tomcat of {server}, read {when}: {', '.join(found)}"
-    file = raw.places.shown(raw.places.collector(server, "tomcat.jsonl"))
+    text = f"{scraped.called.capitalize()} of {server}, read {when}: {', '.join(found)}"
+    file = raw.places.shown(raw.places.collector(server, f"{scraped.name}.jsonl"))
     return Note(text, file, "the reading nearest to each moment")
 
 
 def _of(number: int, most: int | None) -> str:
     return str(number) if most is None else f"{number} of {most}"
-
-
-def _field(body: Record, group: str, key: str) -> int | None:
-    fields = body.get(group)
-    return integer(fields, key) if isinstance(fields, dict) else None

@@ -1,16 +1,15 @@
 """derived/readings.parquet: what was read once a second, in a row for each value.
 
-Sockets by state, what processes used, the connections and threads of Tomcat, the proxy's connections: levels that have
-no place in timeline.parquet's steps of 100 ms. docs/data-format.md describes the names.
+Sockets by state, what processes used, the connections and threads that programs tell of: levels that have no place in
+timeline.parquet's steps of 100 ms. docs/data-format.md describes the names.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,10 +20,9 @@ from analysis.expressions.values import Unknown
 from analysis.output import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterator
 
-    from analysis.evidence.rawrun import RawRun
-    from analysis.evidence.scrapes import Scrape
+    from analysis.evidence.rawrun import RawRun, Scraped
     from analysis.evidence.window import Window
     from analysis.figures import Run
 
@@ -32,21 +30,6 @@ FILE = Path("derived") / "readings.parquet"
 
 # One value: when it was read, of which instance, its name, and itself.
 _Row = tuple[int, str, str, float]
-
-_NGINX = re.compile(r"(Active connections|Reading|Writing|Waiting): (\d+)")
-_TOMCAT = {
-    ("connections", "current"): "tomcat.connections",
-    ("connections", "keepAlive"): "tomcat.connections_kept",
-    ("threads", "current"): "tomcat.threads",
-    ("threads", "busy"): "tomcat.threads_busy",
-    ("waitingRoom", "waiting"): "tomcat.waiting",
-}
-_GATEWAY = {
-    ("connections", "open"): "gateway.connections",
-    ("connections", "idle"): "gateway.connections_idle",
-    ("requests", "inFlight"): "gateway.requests",
-    ("requests", "waiting"): "gateway.requests_waiting",
-}
 
 
 def write(run: Run, folder: Path) -> None:
@@ -82,12 +65,8 @@ def _rows(raw: RawRun, window: Window) -> Iterator[_Row]:
         for before, after in pairwise(readings):
             for name, percent in _processor(before, after):
                 yield after["time_us"], instance, name, percent
-    for instance, scrape in raw.tomcat.items():
-        yield from _scraped(instance, scrape, window, _named(_TOMCAT))
-    for instance, scrape in raw.stub_status.items():
-        yield from _scraped(instance, scrape, window, _nginx)
-    for instance, scrape in raw.gateway.items():
-        yield from _scraped(instance, scrape, window, _named(_GATEWAY))
+    for scraped in raw.scraped:
+        yield from _levels(scraped, window)
 
 
 def _inside(found: list[Record], window: Window) -> list[Record]:
@@ -131,28 +110,17 @@ def _grown(before: Record, after: Record, key: str) -> int | None:
     return None if first is None or last is None else last - first
 
 
-def _scraped(
-    instance: str, scrape: Scrape, window: Window, values: Callable[[Any], Iterable[tuple[str, int]]]
-) -> Iterator[_Row]:
-    for index in timeline.within(scrape.times_us, window.start_us, window.end_us):
-        if index < len(scrape.bodies):
-            for name, value in values(scrape.bodies[index]):
-                yield scrape.times_us[index], instance, name, value
-
-
-def _named(names: Mapping[tuple[str, str], str]) -> Callable[[Record], Iterator[tuple[str, int]]]:
-    """Give, out of a page, the values at these places, under these names."""
-
-    def values(body: Record) -> Iterator[tuple[str, int]]:
-        for (group, key), name in names.items():
-            fields = body.get(group)
-            value = integer(fields, key) if isinstance(fields, dict) else None
-            if value is not None:
-                yield name, value
-
-    return values
-
-
-def _nginx(body: str) -> Iterable[tuple[str, int]]:
-    for label, value in _NGINX.findall(body):
-        yield f"nginx.{label.split()[0].lower()}", int(value)
+def _levels(scraped: Scraped, window: Window) -> Iterator[_Row]:
+    """What a page says: its levels that are figures, too."""
+    names = {
+        name: f"{scraped.called}.{name}"
+        for name, value in scraped.page.values.items()
+        if value.says is not None and not value.grows
+    }
+    times_us = scraped.scrape.times_us
+    for index in timeline.within(times_us, window.start_us, window.end_us):
+        if index < len(times_us):
+            values = scraped.values[index]
+            for name, full in names.items():
+                if name in values:
+                    yield times_us[index], scraped.instance, full, values[name]

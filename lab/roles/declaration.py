@@ -204,6 +204,57 @@ class ReadBack(_Part):
     ] = None
 
 
+class Value(_Part):
+    """A number on a page."""
+
+    at: Annotated[Text, Field(description="Where it stands on the page; see `format`")]
+    grows: Annotated[bool, Field(description="Whether it counts from the program's start on; else it is a level")] = (
+        False
+    )
+    says: Annotated[
+        Text | None, Field(description="What it counts: it is a figure with this meaning; only the ledger reads it")
+    ] = None
+    shown: Annotated[Text | None, Field(description="Its words in the chart of a report; what it says")] = None
+    limit: Annotated[KnobName | None, Field(description="The knob that bounds it, which the chart shows, too")] = None
+    limit_shown: Annotated[Text | None, Field(description="That knob's words in the chart; its name")] = None
+    log: Annotated[
+        Text | None, Field(description="The log file that has a line for each thing that it counts, and may lack some")
+    ] = None
+    own: Annotated[bool, Field(description="Whether it counts the collector's readings of the page, too")] = False
+
+
+class Page(_Part):
+    """A page on which a running program says how it is; the collector reads it once a second."""
+
+    url: Text
+    format: Annotated[
+        Literal["json", "text", "csv"],
+        Field(
+            description="A value stands in json at a path such as `threads.busy`; in text at the group of a regular"
+            " expression; in csv at `<first column>/<second column>/<name of the value's column>`"
+        ),
+    ]
+    called: Annotated[
+        KnobName | None, Field(description="The first part of the names of its figures; the page's name")
+    ] = None
+    values: Annotated[
+        dict[Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)*$")], Value],
+        Field(
+            description="By their names. A server's `threads_busy`, `threads_max`, `processing_ms` and `requests` let"
+            " the ledger tell a wait for a thread from a slow handler"
+        ),
+    ] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _patterns_are_patterns(self) -> Page:
+        for value in self.values.values():
+            if self.format == "text" and re.compile(_is_pattern(value.at)).groups != 1:
+                raise knob_types.refusal(f"'{value.at}' must have one group")
+            if self.format == "csv" and value.at.count("/") != 2:  # noqa: PLR2004  two columns that name a row
+                raise knob_types.refusal(f"'{value.at}' must be <first column>/<second column>/<column>")
+        return self
+
+
 class Limits(_Part):
     """The knobs that bound what the program holds."""
 
@@ -240,8 +291,16 @@ class Role(_Part):
     called: Annotated[Text, Field(description="Its name in the midst of a sentence")]
     ready: Annotated[Text | None, Field(description="A page that answers once it serves")] = None
     scrape: Annotated[
-        dict[KnobName, Text], Field(description="Pages that the collector reads during a run, by their files' names")
+        dict[KnobName, Page], Field(description="Pages that the collector reads during a run, by their files' names")
     ] = Field(default_factory=dict)
+    processes: Annotated[
+        tuple[Text, ...],
+        Field(
+            strict=False,
+            description="The names of its processes in /proc/<pid>/comm, whose processor time, memory and files count"
+            " as the role's; all in its namespace but the collector's",
+        ),
+    ] = ()
     logs: Annotated[
         dict[Text, Text],
         Field(description="Its log files, each with the format that analysis/evidence/logs reads"),
@@ -258,7 +317,8 @@ class Role(_Part):
     def _names_its_own_knobs(self) -> Role:
         named = {told.unless for one in self.knobs.values() if (told := one.read_back) is not None}
         bounds = {one.at_most for one in self.knobs.values() if isinstance(one, Integer)}
-        unknown = {*named, *bounds, *self.limits.model_dump().values(), self.memory.heap} - {None, *self.knobs}
+        drawn = {value.limit for page in self.scrape.values() for value in page.values.values()}
+        unknown = {*named, *bounds, *drawn, *self.limits.model_dump().values(), self.memory.heap} - {None, *self.knobs}
         if unknown:
             raise knob_types.refusal(f"it names the knob '{min(map(str, unknown))}', and has none of that name")
         return self

@@ -9,7 +9,6 @@ from analysis.compare.measurement import arm_word
 from analysis.expressions import parse
 from analysis.expressions.tree import Call, Comparison, Name, Node
 from analysis.expressions.values import Kind
-from analysis.figures.names import find
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Claim
 from lab.series.plan import Plan
@@ -120,7 +119,7 @@ def _names(node: Node) -> Iterator[Name]:
 def _can_be_asked(effective: Effective, name: str) -> bool:
     if name in effective.values or name.startswith(_NOT_ASKED):
         return False
-    found = find(name)
+    found = wording.declared(name)
     return found is not None and found[0].kind is Kind.NUMBER
 
 

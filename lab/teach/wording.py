@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from analysis.figures import catalogue, scraped
+from analysis.figures.catalogue import Figure
 from analysis.figures.names import find
 from lab.roles.declaration import ROLES
 
@@ -61,23 +63,28 @@ QUESTIONS: Mapping[str, str] = {
 }
 
 
+def declared(figure: str) -> tuple[Figure, dict[str, str]] | None:
+    """Give the figure that a name is of, with its parameters: also one that a role's page tells."""
+    return find(figure) or catalogue.find(scraped.figures(ROLES), figure)
+
+
 def question(figure: str) -> tuple[str, str]:
     """Give the question about a figure, and its unit.
 
     Args:
         figure: its name, of those that there are.
     """
-    found = find(figure)
+    found = declared(figure)
     if found is None:
         raise ValueError(figure)
-    declared, parameters = found
-    text = QUESTIONS.get(declared.pattern, f"{figure}: {declared.meaning}")
-    return text.format(**{name: _spoken(name, value) for name, value in parameters.items()}), declared.unit
+    of, parameters = found
+    text = QUESTIONS.get(of.pattern, f"{figure}: {of.meaning}")
+    return text.format(**{name: _spoken(name, value) for name, value in parameters.items()}), of.unit
 
 
 def meaning(figure: str) -> str:
     """Give what a figure means, with its source, for a learner who asks back."""
-    found = find(figure)
+    found = declared(figure)
     return f"{figure}: {found[0].meaning} ({found[0].source})" if found else figure
 
 

@@ -144,7 +144,7 @@ def test_the_pool_s_connections_are_counted(run: RunFolder) -> None:
     assert statuses(run, *expected) == ["true"] * len(expected)
     analyse(run.folder)
     assert duckdb.read_parquet(str(run.folder / "derived" / "readings.parquet")).filter(
-        "name = 'gateway.connections' AND value = 3"
+        "name = 'gateway.connections.open' AND value = 3"
     ).project("time_us").fetchall() == [(at_us(54),)]
 
 

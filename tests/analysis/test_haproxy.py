@@ -58,6 +58,22 @@ def test_the_termination_tells_what_became_of_each_try(
     assert (found["status"], found["upstream_addr"], found["upstream_status"]) == (status, tries, statuses)
 
 
+@pytest.mark.parametrize(
+    ("changes", "connects", "times"),
+    [
+        ({"retries": 3, "connect_ms": 2855, "response_ms": 2700, "active_ms": 5856}, "-, -, -, 0.002",
+         "0.951, 0.951, 0.951, 2.702"),
+        (REFUSED | {"termination": "sC", "retries": 1, "active_ms": 2204}, "-, -", "0.951, 0.952"),
+        (REFUSED | {"retries": 2, "active_ms": 2303}, "-, -, -", "1.001, 1.001, 0.000"),
+    ],
+)  # fmt: skip
+def test_tries_in_vain_divide_the_time_before_the_last(
+    tmp_path: Path, changes: dict[str, object], connects: str, times: str
+) -> None:
+    found = record(tmp_path, **changes)
+    assert (found["upstream_connect_time"], found["upstream_response_time"]) == (connects, times)
+
+
 def test_requests_of_one_connection_have_its_number(tmp_path: Path) -> None:
     first, second, other = (
         record(tmp_path, **changes)["connection"] for changes in ({}, {"requests": 2}, {"client_port": 40_001})

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from analysis.figures import scraped
 from analysis.figures.names import FIGURES
 from analysis.verdict import guesses
 from lab.engine.compose.engine import Compose
 from lab.results import verdict_printing
+from lab.roles.declaration import ROLES
 from lab.run import verdicts
 from lab.run.manifest import Guess
 from lab.run.session import Occasion, open_session
@@ -77,7 +79,7 @@ def test_every_scenario_has_numbers_to_ask_for(slug: str) -> None:
 
 
 def test_the_wordings_are_of_figures_that_there_are() -> None:
-    assert set(wording.QUESTIONS) - {figure.pattern for figure in FIGURES} == set()
+    assert set(wording.QUESTIONS) - {figure.pattern for figure in (*FIGURES, *scraped.figures(ROLES))} == set()
 
 
 def test_what_the_settings_decide_is_asked_first_and_nothing_twice() -> None:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from analysis.evidence.bulk import Integers
-    from analysis.evidence.jsonl import Record
     from analysis.evidence.rawrun import RawRun
     from analysis.evidence.samples import Samples
 
@@ -94,7 +93,7 @@ def load(raw: RawRun) -> duckdb.DuckDBPyConnection:
     _load_error_log(database, raw)
     _load_flows(database, raw)
     _load_samples(database, raw)
-    _load_tomcat(database, raw)
+    _load_scrapes(database, raw)
     return database
 
 
@@ -279,27 +278,20 @@ def _processors(samples: Samples) -> list[tuple[int, int, int]]:
     return [(time_us, total, idle) for time_us, total, idle in found if total is not None and idle is not None]
 
 
-def _load_tomcat(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    names = ("time_us", "busy", "threads_max", "processing_ms", "requests")
-    create(database, "scrapes", {"instance": "VARCHAR", **dict.fromkeys(names, "BIGINT")})
-    for instance, scrape in raw.tomcat.items():
-        rows = [(time_us, *_connector(body)) for time_us, body in zip(scrape.times_us, scrape.bodies, strict=True)]
-        if rows:
-            columns = {
-                name: np.array(values, dtype=np.int64)
-                for name, values in zip(names, zip(*rows, strict=True), strict=True)
-            }
-            select = ", ".join([f"'{instance}' AS instance", *(f"nullif({name}, -1) AS {name}" for name in names)])
-            _insert(database, "scrapes", columns, select)
-
-
-def _connector(body: Record) -> list[int]:
-    """Busy threads, the most there may be, and the work done so far; -1 for what a scrape lacks."""
-    paths = (("threads", "busy"), ("settings", "maxThreads"), ("requests", "processingMs"), ("requests", "count"))
-    return [_field(body, *path) for path in paths]
-
-
-def _field(body: Record, group: str, key: str) -> int:
-    fields = body.get(group)
-    value = integer(fields, key) if isinstance(fields, dict) else None
-    return -1 if value is None else value
+def _load_scrapes(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    """The servers' busy threads, the most there may be, and the work done so far; NULL for what a scrape lacks."""
+    columns = {"busy": "threads_busy", "threads_max": "threads_max", "processing_ms": "processing_ms",
+               "requests": "requests"}  # fmt: skip
+    create(database, "scrapes", {"instance": "VARCHAR", **dict.fromkeys(("time_us", *columns), "BIGINT")})
+    of_servers = [each for each in raw.scraped if raw.manifest.kind_of(each.role) == "server"]
+    for scraped in of_servers:
+        # A page that says nothing of threads is another one.
+        if not {"threads_busy", "threads_max"} <= scraped.page.values.keys() or not scraped.values:
+            continue
+        found = {
+            column: np.array([values.get(name, -1) for values in scraped.values], dtype=np.int64)
+            for column, name in columns.items()
+        }
+        found["time_us"] = np.array(scraped.scrape.times_us, dtype=np.int64)
+        select = ", ".join([f"'{scraped.instance}' AS instance", *(f"nullif({name}, -1) AS {name}" for name in found)])
+        _insert(database, "scrapes", found, select)

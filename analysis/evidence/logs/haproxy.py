@@ -17,9 +17,20 @@ def _seconds(ms: str) -> str:
     return f"printf('%.3f', ({ms}) / 1000)"
 
 
-def _of_last_try(value: str) -> str:
-    """The tries before the last one failed to connect, all to the same server; the log does not say when or why."""
-    return f"if({_TRIED}, repeat('-, ', retries) || coalesce({value}, '-'), '')"
+_TOTAL_MS = "(active_ms - request_ms - queue_ms)"
+# Each try before the last one failed to connect, to the same server; `connect_ms` counts from the first one on. A try
+# that timed out was followed by the next one at once, and one that was refused by a pause. So all of them but the last
+# took the time that there was in equal parts: a connection that comes at last comes soon, and the last refusal, too.
+_BEFORE_MS = f"""CASE WHEN connect_ms >= 0 THEN connect_ms // nullif(retries, 0)
+    WHEN termination LIKE 's%' AND response_ms < 0 THEN {_TOTAL_MS} // (retries + 1)
+    ELSE {_TOTAL_MS} // nullif(retries, 0) END"""
+
+_LAST_CONNECT_MS = f"(connect_ms - retries * coalesce({_BEFORE_MS}, 0))"
+
+
+def _tries(value: str, before: str = "'-'") -> str:
+    """What a field says of each try: `before` of those before the last, of which the log has only the number."""
+    return f"if({_TRIED}, repeat({before} || ', ', retries) || coalesce({value}, '-'), '')"
 
 
 ACCESS = Format(
@@ -44,14 +55,18 @@ ACCESS = Format(
         " ELSE status END",
         "upstream_addr": f"if({_TRIED}, repeat({_SERVER} || ', ', retries) || {_SERVER}, '')",
         # HAProxy answers 503 for a server that it cannot reach; the termination tells a refusal from a time-out.
-        "upstream_status": _of_last_try(
+        "upstream_status": _tries(
             "CASE WHEN termination LIKE 's%' AND response_ms < 0 THEN '504'"
             " WHEN termination LIKE 'S%' AND response_ms < 0 THEN '502'"
             " WHEN response_ms >= 0 THEN status::VARCHAR END"
         ),
-        "upstream_connect_time": _of_last_try(f"if(connect_ms >= 0, {_seconds('connect_ms')}, NULL)"),
-        "upstream_header_time": _of_last_try(f"if(response_ms >= 0, {_seconds('connect_ms + response_ms')}, NULL)"),
-        "upstream_response_time": _of_last_try(_seconds("active_ms - request_ms - queue_ms")),
+        "upstream_connect_time": _tries(f"if(connect_ms >= 0, {_seconds(_LAST_CONNECT_MS)}, NULL)"),
+        "upstream_header_time": _tries(
+            f"if(response_ms >= 0, {_seconds(f'{_LAST_CONNECT_MS} + response_ms')}, NULL)"
+        ),
+        "upstream_response_time": _tries(
+            _seconds(f"{_TOTAL_MS} - retries * coalesce({_BEFORE_MS}, 0)"), f"coalesce({_seconds(_BEFORE_MS)}, '')"
+        ),
     },
     speaks=True,
 )  # fmt: skip

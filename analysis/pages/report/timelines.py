@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from analysis.causes import UNEXPLAINED, named
+from analysis.evidence import roles
 from analysis.formatting import spoken
 from analysis.pages.report import queues, time_series
 from analysis.pages.report.charts import WIDTHS_S, Chart, Point, Series, keep_limits_in_view, table
@@ -367,49 +368,35 @@ def _processors(record: Record, _: float) -> Chart:
 def _servers(record: Record, lasts_s: float) -> Chart:
     chart = Chart(
         "servers",
-        "Connections and threads of the servers",
-        "Read once a second from the servers themselves. Tomcat takes no more connections than max-connections; the"
-        " others wait in the accept queue. A gateway keeps no more idle connections than its pool has room for.",
+        "Connections and threads of the programs",
+        "Read once a second from the programs themselves. Above a limit, connections wait in the accept queue, requests"
+        " wait for a thread, and a pool keeps no more idle connections.",
         "",
         "lines",
         [],
     )
-    found = {key: points for source in _SOURCES for key, points in time_series.readings(record, f"{source}.%").items()}
-    for (role, name), points in found.items():
-        chart.series.append(Series(f"{role}: {_SERVERS.get(name, name.partition('.')[2])}", "role", points))
+    declared = roles.of_manifest(record.manifest)
+    pages = [(role, name, page) for role, each in declared.items() for name, page in each.scrape.items()]
+    words = {
+        f"{page.called or name}.{each}": value.shown or value.says or each
+        for _, name, page in pages
+        for each, value in page.values.items()
+    }
+    for source in dict.fromkeys(page.called or name for _, name, page in pages):
+        for (role, name), points in time_series.readings(record, f"{source}.%").items():
+            chart.series.append(Series(f"{role}: {words.get(name, name.partition('.')[2])}", "role", points))
     chart.series = [each for each in chart.series if each.most > 0]
     if chart.series:
-        for knob, label in (
-            ("backend.max_connections", "backend: max-connections"),
-            ("backend.threads_max", "backend: threads at most"),
-            ("gateway.max_idle_conns", "gateway: idle at most"),
-        ):
-            limit = record.knob(knob)
-            of_role = record.manifest.get("instances", {}).get(knob.partition(".")[0], [])
-            if isinstance(limit, int) and not isinstance(limit, bool):
-                limit *= len(of_role) or 1
-                points = [(0, limit), (round(lasts_s, 1), limit)]
-                chart.series.append(Series(label, "limit", points))
+        for role, _, page in pages:
+            for value in page.values.values():
+                limit = None if value.limit is None else record.knob(declared[role].knob(value.limit))
+                if isinstance(limit, int) and not isinstance(limit, bool):
+                    limit *= len(record.manifest.get("instances", {}).get(role, [])) or 1
+                    points = [(0, limit), (round(lasts_s, 1), limit)]
+                    chart.series.append(Series(f"{role}: {value.limit_shown or value.limit}", "limit", points))
         keep_limits_in_view(chart)
     return chart
 
-
-_SOURCES = ("nginx", "gateway", "tomcat")
-_SERVERS = {
-    "gateway.connections": "connections to the backends",
-    "gateway.connections_idle": "of these idle, in its pool",
-    "gateway.requests": "requests in flight",
-    "gateway.requests_waiting": "of these waiting for a connection",
-    "tomcat.connections": "connections",
-    "tomcat.connections_kept": "connections kept, idle",
-    "tomcat.threads": "threads",
-    "tomcat.threads_busy": "threads at work",
-    "tomcat.waiting": "users in the waiting room",
-    "nginx.active": "connections",
-    "nginx.reading": "reading a request",
-    "nginx.writing": "answering",
-    "nginx.waiting": "connections kept, idle",
-}
 
 _CHARTS: tuple[Callable[[Record, float], Chart], ...] = (
     _requests,

@@ -120,7 +120,7 @@ def _collector_environment(
     effective: Effective, topology: Topology, instance: str, second: _Addresses
 ) -> dict[str, str]:
     knobs, role = effective.scenario.knobs, ROLES[topology.role_of(instance)]
-    scrapes = " ".join(f"{name}={url}" for name, url in role.scrape.items())
+    scrapes = " ".join(f"{name}={page.url}" for name, page in role.scrape.items())
     return {
         "CONNLAB_ROLE": instance,
         "CONNLAB_RATE_HZ": str(knobs.sampler.rate_hz),

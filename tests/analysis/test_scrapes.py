@@ -1,0 +1,36 @@
+"""A declared value is found on a page of JSON, text or CSV; what the page lacks is left out."""
+
+import pytest
+
+from analysis.evidence.roles import Page, Role, Value
+from analysis.evidence.scrapes import values
+
+CSV = "# pxname,svname,qcur,scur\nservers,backend-1,3,10\nservers,BACKEND,4,\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "body", "at", "found"),
+    [
+        ("json", {"threads": {"busy": 3}}, "threads.busy", 3),
+        ("json", {"threads": {"busy": "3"}}, "threads.busy", None),
+        ("json", {"threads": 3}, "threads.busy", None),
+        ("text", "Active connections: 5 \n", r"Active connections: (\d+)", 5),
+        ("text", "Active connections: 5 \n", r"Waiting: (\d+)", None),
+        ("csv", CSV, "servers/backend-1/scur", 10),
+        ("csv", CSV, "servers/BACKEND/qcur", 4),
+        ("csv", CSV, "servers/BACKEND/scur", None),
+        ("csv", CSV, "servers/backend-2/scur", None),
+        ("csv", CSV, "servers/backend-1/smax", None),
+        ("csv", "", "servers/backend-1/smax", None),
+    ],
+)
+def test_a_value_is_found_where_its_page_has_it(form: str, body: object, at: str, found: int | None) -> None:
+    page = Page.model_validate({"format": form, "values": {"it": Value(at=at)}})
+    assert values(page, body) == ({} if found is None else {"it": found})
+
+
+def test_pages_that_were_declared_by_an_address_alone_are_those_of_their_version() -> None:
+    pages = {"tomcat": "http://127.0.0.1:8081/actuator/tomcat", "other": "http://127.0.0.1:8081/other"}
+    role = Role.model_validate({"kind": "server", "group": "backend", "scrape": pages})
+    assert list(role.scrape) == ["tomcat"]
+    assert role.scrape["tomcat"].values["threads_busy"].at == "threads.busy"
