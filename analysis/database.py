@@ -19,7 +19,7 @@ from uuid import uuid4
 import duckdb
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 # A file that was written again is read again.
 _ANEW: dict[str, Any] = {"enable_external_file_cache": False}
@@ -62,6 +62,27 @@ def sql(module: str, name: str) -> str:
     """
     package, _, _ = module.rpartition(".")
     return (files(package) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def make(
+    database: duckdb.DuckDBPyConnection,
+    tables: Mapping[str, Mapping[str, str]],
+    sources: Iterable[str],
+    queries: Callable[[], object],
+) -> None:
+    """Make tables by queries if there is anything that they are made from; else make them empty.
+
+    Args:
+        database: where.
+        tables: their names; of each its columns, name → type.
+        sources: tables, or tables with a condition; one of them has to have a row.
+        queries: runs the queries that make the tables.
+    """
+    if any(has_rows(database, source) for source in sources):
+        queries()
+    else:
+        for table, columns in tables.items():
+            create(database, table, columns)
 
 
 def has_rows(database: duckdb.DuckDBPyConnection, source: str) -> bool:

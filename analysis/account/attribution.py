@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from analysis.account import waits
 from analysis.account.slack import CLOCK_SLACK_US, NGINX_TURN_US
 from analysis.causes import CAUSES, UNEXPLAINED
-from analysis.database import create, has_rows, sql
+from analysis.database import make, sql
 from analysis.health import limits
 
 if TYPE_CHECKING:
@@ -51,10 +51,12 @@ def build(
         "proxied": proxied,
         "keep_alive_us": _keep_alive_us(manifest),
     }
-    if any(has_rows(database, table) for table in ("errors", "port_shortages", "acted")):
-        database.execute(sql(__name__, "beside"), {"turn_us": NGINX_TURN_US})
-    else:
-        create(database, "beside", BESIDE)
+    make(
+        database,
+        BESIDE,
+        ["errors", "port_shortages", "acted"],
+        lambda: database.execute(sql(__name__, "beside"), {"turn_us": NGINX_TURN_US}),
+    )
     database.execute(sql(__name__, "known"), constants)
     database.execute(_DECIDED)
     found = {cause for (cause,) in database.execute("SELECT DISTINCT cause FROM decided").fetchall()}
@@ -78,8 +80,11 @@ _MACROS = """
 
 # What a run has none of without complaints of a proxy, dials that found no port, and actions of the lab.
 BESIDE = {
-    "instance": "VARCHAR", "id": "BIGINT", "error_line": "BIGINT", "error_text": "VARCHAR", "acted_says": "VARCHAR",
-    "exhausted_line": "BIGINT", "shortage_held": "HUGEINT", "shortage_waiting": "HUGEINT", "shortage_ports": "BIGINT",
+    "beside": {
+        "instance": "VARCHAR", "id": "BIGINT", "error_line": "BIGINT", "error_text": "VARCHAR",
+        "acted_says": "VARCHAR", "exhausted_line": "BIGINT", "shortage_held": "HUGEINT",
+        "shortage_waiting": "HUGEINT", "shortage_ports": "BIGINT",
+    },
 }  # fmt: skip
 
 

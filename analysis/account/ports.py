@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.database import create, has_rows, sql
+from analysis.database import make, sql
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,11 +28,13 @@ def build(database: duckdb.DuckDBPyConnection, manifest: Manifest) -> None:
         ports = ports_of(manifest.sysctl(instance, RANGE))
         if ports is not None:
             database.execute("INSERT INTO port_ranges VALUES (?, ?)", [instance, ports])
-    if has_rows(database, f"dials WHERE error_kind = '{_NO_PORT}'"):
-        constants = {"time_wait_us": 1000 * TIME_WAIT_MS, "error_kind": _NO_PORT}
-        database.execute(sql(__name__, "port_shortages"), constants)
-    else:
-        create(database, "port_shortages", SHORTAGES)
+    constants = {"time_wait_us": 1000 * TIME_WAIT_MS, "error_kind": _NO_PORT}
+    make(
+        database,
+        SHORTAGES,
+        [f"dials WHERE error_kind = '{_NO_PORT}'"],
+        lambda: database.execute(sql(__name__, "port_shortages"), constants),
+    )
 
 
 def ports_of(text: str | None) -> int | None:
@@ -43,7 +45,11 @@ def ports_of(text: str | None) -> int | None:
     return int(numbers[1]) - int(numbers[0]) + 1
 
 
-SHORTAGES = {"instance": "VARCHAR", "dial": "BIGINT", "held": "HUGEINT", "waiting": "HUGEINT", "ports": "BIGINT"}
+SHORTAGES = {
+    "port_shortages": {
+        "instance": "VARCHAR", "dial": "BIGINT", "held": "HUGEINT", "waiting": "HUGEINT", "ports": "BIGINT",
+    },
+}  # fmt: skip
 
 # Of a dial that found no port.
 _NO_PORT = "address-not-available"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.database import create, has_rows, sql
+from analysis.database import make, sql
 from analysis.health import limits
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ def build(database: duckdb.DuckDBPyConnection, *, proxied: bool) -> None:
     database.execute(sql(__name__, "queued_ticks"))
     database.execute(sql(__name__, "idle_spans"))
     database.execute(sql(__name__, "served_over_a_proxy" if proxied else "served_directly"))
-    if has_rows(database, "actions"):
-        database.execute(sql(__name__, "acted"))
-    else:
-        create(database, "acted", ACTED)
+    make(database, ACTED, ["actions"], lambda: database.execute(sql(__name__, "acted")))
     database.execute(sql(__name__, "waits"))
 
 
-ACTED = {"instance": "VARCHAR", "id": "BIGINT", "overlap_us": "BIGINT", "paused": "VARCHAR", "says": "VARCHAR"}
+# What a run has none of without actions of the lab.
+ACTED = {
+    "acted": {"instance": "VARCHAR", "id": "BIGINT", "overlap_us": "BIGINT", "paused": "VARCHAR", "says": "VARCHAR"},
+}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.database import over_files
+from analysis.database import over_files, sql
 from analysis.expressions.values import is_number
 from analysis.health.problems import Evidence, Report
 
@@ -22,30 +22,6 @@ if TYPE_CHECKING:
 
 # The workloads whose users come one after another, if load.arrival_gap is not 0.
 _IN_TURN = ("users", "tcp", "slow_clients")
-
-_TOGETHER = """
-WITH connections AS (
-  SELECT *, row_number() OVER () AS id FROM read_parquet($path)
-   WHERE first_time_us >= $start_us AND list_contains($addresses, server_address)
-), taken AS (
-  SELECT id, client_address, client_port, server_address, server_port, handshake_ack_time_us AS end_us,
-         list_max(list_filter(syn_times_us, lambda at_us: at_us <= handshake_ack_time_us)) AS begin_us
-    FROM connections WHERE handshake_ack_time_us IS NOT NULL
-), refused AS (
-  SELECT connections.server_address, connections.server_port,
-         unnest(list_filter(syn_times_us, lambda at_us: begin_us IS NULL OR at_us < begin_us)) AS at_us
-    FROM connections LEFT JOIN taken USING (id) WHERE synack_count = 0 OR begin_us IS NOT NULL
-), last AS (
-  SELECT DISTINCT taken.* FROM refused
-  ASOF JOIN taken ON refused.server_address = taken.server_address AND refused.server_port = taken.server_port
-                     AND refused.at_us >= taken.end_us
-)
-SELECT last.client_address, last.client_port, other.client_address, other.client_port
-  FROM last JOIN taken AS other
-       ON other.server_address = last.server_address AND other.server_port = last.server_port
-          AND other.id <> last.id AND other.begin_us <= last.end_us AND other.end_us >= last.begin_us
- ORDER BY last.end_us LIMIT 1
-"""
 
 
 def examine(raw: RawRun, window: Window | None) -> Report | None:
@@ -79,5 +55,5 @@ def _together(path: Path, start_us: int, addresses: list[str]) -> tuple[str, str
     """
     with over_files() as database:
         parameters = {"path": str(path), "start_us": start_us, "addresses": addresses}
-        row = database.execute(_TOGETHER, parameters).fetchone()
+        row = database.execute(sql(__name__, "taken_together"), parameters).fetchone()
     return (f"{row[0]}:{row[1]}", f"{row[2]}:{row[3]}") if row else None

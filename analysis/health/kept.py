@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.database import over_files
+from analysis.database import over_files, sql
 from analysis.formatting import counted
 from analysis.health.problems import Evidence, Report
 
@@ -18,18 +18,6 @@ if TYPE_CHECKING:
 
 # Users of this workload hold their connections until they leave, whatever answer they get.
 _WORKLOAD = "long_polling"
-
-_GIVEN_UP = """
-WITH connections AS (
-  SELECT * FROM read_parquet($path) WHERE first_time_us >= $start_us AND list_contains($clients, client_address)
-), asking AS (
-  SELECT max(list_max(syn_times_us)) AS until_us FROM connections WHERE NOT established
-)
-SELECT count(*) FROM connections, asking
- WHERE closed_by = 'client' AND close_kind = 'fin' AND client_fin_time_us < until_us
-   -- After an answer: a request that timed out ends its connection by right.
-   AND server_last_data_time_us >= client_last_data_time_us
-"""
 
 
 def examine(raw: RawRun, window: Window | None) -> Report | None:
@@ -57,5 +45,5 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
 def _given_up(path: str, start_us: int, clients: list[str]) -> int:
     with over_files() as database:
         parameters = {"path": path, "start_us": start_us, "clients": clients}
-        (count,) = database.execute(_GIVEN_UP, parameters).fetchall()[0]
+        (count,) = database.execute(sql(__name__, "given_up"), parameters).fetchall()[0]
     return int(count)

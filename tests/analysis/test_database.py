@@ -81,14 +81,7 @@ def test_a_table_that_is_made_empty_has_the_columns_that_its_query_gives(proxied
 
     for source in ("access", "request_links", "lost_syns", "port_shortages", "actions"):
         assert joined.rows(f"SELECT 1 FROM {source} LIMIT 1"), source  # noqa: S608  names of our own
-    made = {
-        **AT_THE_PROXY,
-        **OF_LOST_SYNS,
-        "proxied": PROXIED,
-        "beside": BESIDE,
-        "port_shortages": SHORTAGES,
-        "acted": ACTED,
-    }
+    made = AT_THE_PROXY | OF_LOST_SYNS | PROXIED | BESIDE | SHORTAGES | ACTED
     for table, columns in made.items():
         assert {row["column_name"]: row["column_type"] for row in joined.rows(f"DESCRIBE {table}")} == columns
 

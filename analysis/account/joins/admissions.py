@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from analysis.database import create, sql
 from analysis.evidence.packets import Connection, Flags, extract
 
 if TYPE_CHECKING:
@@ -52,9 +53,8 @@ def build(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         database: with the tables of analysis.account.joins.tables, and `flows` and `hops`.
         raw: the run.
     """
-    columns = "observer VARCHAR, id BIGINT, entered_us BIGINT, ack_dropped_min BIGINT, ack_dropped_max BIGINT"
-    database.execute(f"CREATE TABLE admissions ({columns}, aborted BOOLEAN)")
-    database.execute(_CANDIDATES)
+    create(database, "admissions", _COLUMNS)
+    database.execute(sql(__name__, "candidates"))
     for (observer,) in database.execute("SELECT DISTINCT observer FROM candidates ORDER BY observer").fetchall():
         rows = database.execute("SELECT * EXCLUDE (observer) FROM candidates WHERE observer = ?", [observer]).fetchall()
         connections = [Connection((row[1], row[2]), (row[3], row[4]), row[5], row[6]) for row in rows]
@@ -70,26 +70,11 @@ def build(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
             database.executemany("INSERT INTO admissions VALUES (?, ?, ?, ?, ?, ?)", admissions)
 
 
+_COLUMNS = {
+    "observer": "VARCHAR", "id": "BIGINT", "entered_us": "BIGINT", "ack_dropped_min": "BIGINT",
+    "ack_dropped_max": "BIGINT", "aborted": "BOOLEAN",
+}  # fmt: skip
 _ABORT_ON_OVERFLOW = "net.ipv4.tcp_abort_on_overflow"
-
-
-# Only where the server's kernel counted overflows at all, and the connection shows a sign of it: data or the SYN-ACK
-# sent again, or a RST and not a single byte from the server.
-_CANDIDATES = """
-    CREATE TEMP TABLE candidates AS
-    WITH overflowed AS (
-        SELECT instance FROM ticks GROUP BY instance HAVING max(overflows) > min(overflows)
-    )
-    SELECT flows.observer, flows.id, client_address, client_port, server_address, server_port, first_time_us,
-           last_time_us, flows.to_instance
-      FROM flows
-           SEMI JOIN overflowed ON overflowed.instance = flows.to_instance
-           SEMI JOIN hops ON hops.observer = flows.observer
-     WHERE established AND answered AND NOT handshakes_only
-       AND (client_retransmissions > 0 OR synack_count > 1
-            OR (first_rst_by = 'server' AND server_first_data_time_us IS NULL))
-     ORDER BY flows.observer, flows.id
-"""
 
 
 def admission(packets: Sequence[Packet], aborts: bool = False) -> Admission:  # noqa: FBT001, FBT002  mapped over

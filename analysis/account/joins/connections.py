@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.account.joins import admissions
-from analysis.database import create, has_rows, sql
+from analysis.database import make, sql
 from analysis.evidence.samples import TICK_SLACK_US
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ def build(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Sequence[Hop],
     database.execute(sql(__name__, "connections"), {"start_us": window.start_us, "end_us": window.end_us})
     database.execute(sql(__name__, "connections_raced"))
     database.execute(sql(__name__, "accepted"))
-    if has_rows(database, "connections WHERE syns_lost > 0"):
-        database.execute(sql(__name__, "lost_syns"), {"slack_us": TICK_SLACK_US})
-        database.execute(sql(__name__, "queue_proof"))
-    else:
-        for table, columns in OF_LOST_SYNS.items():
-            create(database, table, columns)
+    make(database, OF_LOST_SYNS, ["connections WHERE syns_lost > 0"], lambda: _find_lost_syns(database))
+
+
+def _find_lost_syns(database: duckdb.DuckDBPyConnection) -> None:
+    database.execute(sql(__name__, "lost_syns"), {"slack_us": TICK_SLACK_US})
+    database.execute(sql(__name__, "queue_proof"))
 
 
 # What a run has none of that lost no SYN.

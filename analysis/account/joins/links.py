@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.account.slack import CLOCK_SLACK_US, NGINX_TURN_US
-from analysis.database import create, has_rows, sql
+from analysis.database import has_rows, make, sql
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,11 +28,7 @@ def build(database: duckdb.DuckDBPyConnection) -> None:
     database.execute(sql(__name__, "dial_links_by_address"), {"slack_us": CLOCK_SLACK_US})
     if has_rows(database, "dials_of_unknown_port"):
         database.execute(sql(__name__, "dial_links_by_time"), {"slack_us": CLOCK_SLACK_US})
-    if has_rows(database, "access"):
-        _link_proxy(database)
-    else:
-        for table, columns in AT_THE_PROXY.items():
-            create(database, table, columns)
+    make(database, AT_THE_PROXY, ["access"], lambda: _link_proxy(database))
 
 
 def _link_proxy(database: duckdb.DuckDBPyConnection) -> None:
@@ -40,9 +36,8 @@ def _link_proxy(database: duckdb.DuckDBPyConnection) -> None:
     database.execute(sql(__name__, "request_links"), {"slack_us": _NGINX_SLACK_US, "late_us": _NGINX_LATE_US})
     database.execute(sql(__name__, "tries"))
     database.execute(sql(__name__, "try_links_by_dial"))
-    parameters = {"slack_us": _NGINX_SLACK_US, "turn_us": NGINX_TURN_US, "alone_us": _ALONE_US}
-    database.execute(sql(__name__, "try_links_by_order"), {key: parameters[key] for key in ("slack_us", "turn_us")})
-    database.execute(sql(__name__, "try_links_by_time"), {key: parameters[key] for key in ("slack_us", "alone_us")})
+    database.execute(sql(__name__, "try_links_by_order"), {"slack_us": _NGINX_SLACK_US, "turn_us": NGINX_TURN_US})
+    database.execute(sql(__name__, "try_links_by_time"), {"slack_us": _NGINX_SLACK_US, "alone_us": _ALONE_US})
     database.execute(sql(__name__, "try_links_by_breach"), {"slack_us": _NGINX_SLACK_US, "late_us": _NGINX_LATE_US})
 
 

@@ -1,0 +1,49 @@
+-- What stands at the proxy, of each request that has a line in its access log.
+CREATE TABLE proxied AS
+SELECT request_links.instance, request_links.id,
+       lines.instance AS line_instance, lines.line AS line_line, lines.time_ms AS line_time_ms,
+       lines.connection AS line_connection, lines.connection_requests AS line_connection_requests,
+       lines.request_time AS line_request_time, lines.status AS line_status,
+       last_tries.try AS try_try, last_tries.tries AS try_tries, last_tries.server AS try_server,
+       last_tries.status AS try_status, last_tries.connect_us AS try_connect_us,
+       last_tries.header_us AS try_header_us, last_tries.response_us AS try_response_us,
+       last_tries.start_us AS try_start_us, last_tries.names_dial AS try_names_dial, last_tries.dial AS try_dial,
+       last_tries.reused AS try_reused,
+       try_dials.error_kind AS try_dial_error_kind,
+       first_tries.server AS first_server, first_tries.status AS first_status, first_tries.start_us AS first_start_us,
+       try_links.how AS up_how,
+       ups.observer AS up_observer, ups.id AS up_id, ups.to_instance AS up_to_instance,
+       ups.client_address AS up_client_address, ups.client_port AS up_client_port,
+       ups.first_time_us AS up_first_time_us, ups.last_time_us AS up_last_time_us, ups.syn_count AS up_syn_count,
+       ups.syn_times_us AS up_syn_times_us, ups.answered AS up_answered, ups.answered_us AS up_answered_us,
+       ups.established AS up_established, ups.refused AS up_refused, ups.syns_lost AS up_syns_lost,
+       ups.queued_us AS up_queued_us, ups.handshake_ack_time_us AS up_handshake_ack_time_us,
+       ups.ack_dropped_min AS up_ack_dropped_min, ups.entered AS up_entered, ups.aborted AS up_aborted,
+       ups.perhaps_unknown AS up_perhaps_unknown, ups.client_first_data_time_us AS up_client_first_data_time_us,
+       ups.client_last_data_time_us AS up_client_last_data_time_us,
+       ups.server_first_data_time_us AS up_server_first_data_time_us,
+       ups.server_last_data_time_us AS up_server_last_data_time_us,
+       ups.client_fin_time_us AS up_client_fin_time_us, ups.server_fin_time_us AS up_server_fin_time_us,
+       ups.first_rst_by AS up_first_rst_by, ups.first_rst_time_us AS up_first_rst_time_us,
+       ups.closed_by AS up_closed_by, ups.close_kind AS up_close_kind,
+       up_accepted.accepted_after_us AS up_accepted_after_us, up_accepted.accepted_before_us AS up_accepted_before_us,
+       up_proof.syns_overflowed AS up_syns_overflowed, up_proof.syns_syn_queue_full AS up_syns_syn_queue_full,
+       up_proof.syns_not_dropped AS up_syns_not_dropped, up_proof.syns_unsampled AS up_syns_unsampled,
+       up_proof.depth_min AS up_depth_min, up_proof.depth_max AS up_depth_max,
+       up_proof.queue_limit AS up_queue_limit
+  FROM request_links
+       JOIN access AS lines
+            ON lines.instance = request_links.access_instance AND lines.line = request_links.line
+       LEFT JOIN tries AS last_tries
+            ON last_tries.instance = lines.instance AND last_tries.line = lines.line
+           AND last_tries.try = last_tries.tries
+       LEFT JOIN tries AS first_tries
+            ON first_tries.instance = lines.instance AND first_tries.line = lines.line AND first_tries.try = 1
+       LEFT JOIN dials AS try_dials
+            ON try_dials.instance = last_tries.instance AND try_dials.id = last_tries.dial
+       LEFT JOIN try_links
+            ON try_links.instance = lines.instance AND try_links.line = lines.line
+           AND try_links.try = last_tries.try
+       LEFT JOIN connections AS ups ON ups.observer = try_links.observer AND ups.id = try_links.flow
+       LEFT JOIN accepted AS up_accepted ON up_accepted.observer = ups.observer AND up_accepted.id = ups.id
+       LEFT JOIN queue_proof AS up_proof ON up_proof.observer = ups.observer AND up_proof.id = ups.id;
