@@ -38,23 +38,29 @@ def read(folder: Path, file: Path, model: type[_Model]) -> _Model:
     """
     path = folder / file
     try:
-        content = json.loads(path.read_bytes())
+        content = path.read_bytes()
     except FileNotFoundError:
         raise DerivedError(f"{folder}: the run has no {file.name}", folder) from None
     except OSError as error:
         raise DerivedError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise DerivedError(f"{path}: this is no JSON", folder) from None
-    (contract,) = get_args(model.model_fields["contract"].annotation)
-    found = content.get("schema") if isinstance(content, dict) else None
-    if found != contract:
-        raise DerivedError(f"{path}: its schema is {_printable(found)}, and this version reads {contract}", folder)
     try:
-        return model.model_validate(content)
+        return model.model_validate_json(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise DerivedError(f"{path}: {_printable(where)}: {first['msg']}", folder) from None
+        raise DerivedError(f"{path}: {_wrong(content, model, error)}", folder) from None
+
+
+def _wrong(content: bytes, model: type[BaseModel], error: ValidationError) -> str:
+    """What keeps a file from being one of a model: it is no JSON, of another version, or has a field that is wrong."""
+    try:
+        read = json.loads(content)
+    except (ValueError, RecursionError):
+        return "this is no JSON"
+    (contract,) = get_args(model.model_fields["contract"].annotation)
+    found = read.get("schema") if isinstance(read, dict) else None
+    if found != contract:
+        return f"its schema is {_printable(found)}, and this version reads {contract}"
+    first = error.errors()[0]
+    return f"{_printable('.'.join(map(str, first['loc'])))}: {first['msg']}"
 
 
 def _printable(found: object) -> str:

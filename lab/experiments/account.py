@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from lab.experiments.outcome import Outcome
 from lab.run import verdicts
@@ -35,26 +35,25 @@ class Account:
 
 def of(outcome: Outcome, effective: Effective) -> Account:
     """Read the verdicts of an outcome of a scenario, and of its runs."""
-    of_runs = {folder: verdicts.read(folder) for folder in outcome.runs}
-    judged = [*_judged(outcome.verdict)] if outcome.series else []
+    # It brings numpy and duckdb; a list of scenarios needs none.
+    from analysis.verdict.verdict_file import FILE, Verdict  # noqa: PLC0415
+
+    of_runs = {folder: verdicts.read(folder, FILE, Verdict) for folder in outcome.runs}
+    judged = [(one["id"], one["status"]) for one in outcome.verdict["predictions"]] if outcome.series else []
     for folder, verdict in of_runs.items():
-        judged += _judged(verdict, f"{_arm(outcome.series, folder)}/" if outcome.series else "")
+        arm = f"{_arm(outcome.series, folder)}/" if outcome.series else ""
+        judged += [(arm + one.id, one.status) for one in verdict.predictions]
     judged += _never_judged(outcome.series, effective) if outcome.series else []
-    unexplained = [verdict["ledger"]["unexplained"] for verdict in of_runs.values()]
+    unexplained = [verdict.ledger.unexplained for verdict in of_runs.values()]
     known = [count for count in unexplained if count is not None]
     return Account(
         false=_ids(judged, "false"),
         unknown=_ids(judged, "unknown"),
         unexplained=sum(known) if len(known) == len(unexplained) else None,
         identities={
-            status: sum(verdict["ledger"]["identities"][status] for verdict in of_runs.values()) for status in STATUSES
+            status: sum(verdict.ledger.identities[status] for verdict in of_runs.values()) for status in STATUSES
         },
     )
-
-
-def _judged(verdict: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for one in verdict["predictions"]:
-        yield prefix + one["id"], one["status"]
 
 
 def _never_judged(series: Series, effective: Effective) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 from analysis.verdict import guesses
+from analysis.verdict.figures_file import FILE as FIGURES
+from analysis.verdict.figures_file import FiguresFile
 from analysis.verdict.guesses import Outcome
+from lab.run import verdicts
 from lab.run.manifest import FILE
 
 MARKS = {
@@ -28,7 +31,7 @@ def print_run(console: Console, folder: Path, verdict: Mapping[str, Any]) -> Non
     manifest = json.loads((folder / FILE).read_bytes())
     if not any(one["value"] is not None for one in manifest.get("guesses", [])):
         return
-    figures = json.loads((folder / "derived" / "figures.json").read_bytes())
+    figures = verdicts.read(folder, FIGURES, FiguresFile).model_dump(mode="json", by_alias=True)
     console.print(Text("your predictions", "bold"))
     for outcome in guesses.of_run(manifest, verdict, figures):
         print_one(console, outcome)

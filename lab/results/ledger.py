@@ -2,89 +2,83 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from analysis.verdict.ledger_file import FILE, HopEntry, IdentityEntry, Ledger, Side
 from lab.results.lacks import Lacks
-
-LEDGER_FILE = Path("derived") / "ledger.json"
+from lab.run import verdicts
 
 _STYLES = {"false": "red", "unknown": "yellow"}
 _EXAMPLES = 3
 
 
 def print_ledger(console: Console, folder: Path, lacks: Lacks) -> None:
-    """Print the ledger in a run's folder; nothing where there is none, as for a series.
+    """Print the ledger of a run.
 
     Args:
         console: where it is printed.
         folder: the run's.
         lacks: the instruments' problems, which are printed elsewhere.
     """
-    try:
-        ledger = json.loads((folder / LEDGER_FILE).read_bytes())
-    except FileNotFoundError:
-        return
+    ledger = verdicts.read(folder, FILE, Ledger)
     _print_causes(console, ledger)
-    for hop in ledger["hops"]:
+    for hop in ledger.hops:
         _print_hop(console, hop, lacks)
 
 
-def _print_causes(console: Console, ledger: Mapping[str, Any]) -> None:
-    requests = ledger["requests"]
+def _print_causes(console: Console, ledger: Ledger) -> None:
+    requests = ledger.requests
     if requests is None:
-        console.print(Text(f"ledger: none: {'; '.join(ledger['lacks'])}", "yellow"), soft_wrap=True)
+        console.print(Text(f"ledger: none: {'; '.join(ledger.lacks)}", "yellow"), soft_wrap=True)
         return
-    unexplained = ledger["unexplained"]
+    unexplained = ledger.unexplained
     console.print(
         Text.assemble(
             "ledger: ",
             (f"{unexplained:,} unexplained", "bold red" if unexplained else "bold green"),
-            f" of {requests['failed']:,} failed and {requests['slow']:,} slow; {requests['total']:,} requests in all",
+            f" of {requests.failed:,} failed and {requests.slow:,} slow; {requests.total:,} requests in all",
         ),
         soft_wrap=True,
     )
-    for one in ledger["unexplained_requests"][:_EXAMPLES]:
-        console.print(Text(f"        {one['request']} {one['outcome']}: {one['why']}", "red"), soft_wrap=True)
-    for name, count in ledger["causes"].items():
+    for one in ledger.unexplained_requests[:_EXAMPLES]:
+        console.print(Text(f"        {one.request} {one.outcome}: {one.why}", "red"), soft_wrap=True)
+    for name, count in ledger.causes.items():
         console.print(f"{count:>8,} {name}", soft_wrap=True)
 
 
-def _print_hop(console: Console, hop: Mapping[str, Any], lacks: Lacks) -> None:
-    identities = hop["identities"]
-    dropped = hop["dropped_syns"]
-    holding = sum(one["holds"] == "true" for one in identities)
+def _print_hop(console: Console, hop: HopEntry, lacks: Lacks) -> None:
+    identities = hop.identities
+    dropped = hop.dropped_syns
+    holding = sum(one.holds == "true" for one in identities)
     syns = (
         "dropped SYNs unknown"
-        if dropped["fatal"] is None
-        else f"dropped SYNs: {dropped['fatal']:,} fatal, {dropped['healed']:,} healed by a later one"
+        if dropped.fatal is None
+        else f"dropped SYNs: {dropped.fatal:,} fatal, {dropped.healed:,} healed by a later one"
     )
-    if hop["dropped_later"]:
-        syns += f"; {hop['dropped_later']:,} ACKs and data"
+    if hop.dropped_later:
+        syns += f"; {hop.dropped_later:,} ACKs and data"
     agreed = f"{holding} of {len(identities)} identities hold"
-    console.print(f"        {hop['from']} → {hop['to']}: {agreed}; {syns}", soft_wrap=True)
+    console.print(f"        {hop.from_} → {hop.to}: {agreed}; {syns}", soft_wrap=True)
     for one in identities:
-        if one["holds"] == "false":
+        if one.holds == "false":
             console.print(Text(f"{'false':<8}{_identity(one)}", _STYLES["false"]), soft_wrap=True)
     # Several often lack the same.
     unknown: dict[str, list[str]] = {}
     for one in identities:
-        if one["holds"] == "unknown":
-            unknown.setdefault(lacks.short(one["why"]), []).append(one["id"])
+        if one.holds == "unknown":
+            unknown.setdefault(lacks.short(one.why or ""), []).append(one.id)
     for why, ids in unknown.items():
         console.print(Text(f"{'unknown':<8}{', '.join(ids)}: {why}", _STYLES["unknown"]), soft_wrap=True)
 
 
-def _identity(one: Mapping[str, Any]) -> str:
+def _identity(one: IdentityEntry) -> str:
     """Name an identity with both sides."""
-    return f"{one['id']}: {_side(one['left'])}, {_side(one['right'])}: {one['difference']:+,}"
+    return f"{one.id}: {_side(one.left)}, {_side(one.right)}: {one.difference:+,}"
 
 
-def _side(side: Mapping[str, Any]) -> str:
-    most = "" if side["value_max"] is None else f" to {side['value_max']:,}"
-    return f"{side['name']} = {side['value']:,}{most}"
+def _side(side: Side) -> str:
+    most = "" if side.value_max is None else f" to {side.value_max:,}"
+    return f"{side.name} = {side.value:,}{most}"

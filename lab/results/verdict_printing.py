@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.text import Text
 
 from lab import paths
-from lab.results import ledger
 from lab.results.lacks import Lacks
 from lab.run.verdicts import REPORT_FILE, STYLES, show
 
@@ -20,7 +19,7 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
 
     The ledger, each prediction with what was measured, what the instruments lack, the verdict, and where it all lies.
     """
-    from lab.results import guesses_printing  # noqa: PLC0415 # brings the analysis; as in `verdicts.derive`
+    from lab.results import guesses_printing, ledger  # noqa: PLC0415 # bring the analysis; as in `verdicts.derive`
 
     lacks = Lacks(verdict.get("problems", []))
     ledger.print_ledger(console, folder, lacks)

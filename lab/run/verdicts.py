@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from lab.errors import BadInput, ExitCode, LabError, Problem
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 VERDICT_FILE = Path("derived") / "verdict.json"
 REPORT_FILE = Path("report.html")
@@ -34,26 +38,38 @@ def derive(folder: Path) -> dict[str, Any]:
 
     Raises:
         BadInput: the folder is no run's.
-        LabError: the program that reads captures does not work, or the verdict is none that the lab knows.
+        LabError: the program that reads captures does not work.
     """
     # The analysis brings numpy and duckdb, which a run needs only at its end.
     import analysis  # noqa: PLC0415
 
     try:
-        analysis.analyse(folder)
+        return analysis.analyse(folder).model_dump(mode="json", by_alias=True)
     except analysis.ManifestError as error:
         raise BadInput(Problem(str(error))) from None
     except analysis.FlowsError as error:
         raise LabError(f"nothing was derived, and all files are as they were: {error}") from None
-    verdict = read(folder)
-    if verdict.get("verdict") not in _EXIT_CODES:
-        raise LabError(f"{folder / VERDICT_FILE} has no verdict that the lab knows")
-    return verdict
 
 
-def read(folder: Path) -> dict[str, Any]:
-    """Give what derived/verdict.json says, of a run or of a series."""
-    return dict(json.loads((folder / VERDICT_FILE).read_bytes()))
+def read(folder: Path, file: Path, model: type[_Model]) -> _Model:
+    """Give a file of a run's derived/; where it is none that this version writes, say so and derive everything again.
+
+    Args:
+        folder: the run's.
+        file: its place in the folder.
+        model: what the file is written from.
+
+    Raises:
+        BadInput, LabError: as `derive`.
+    """
+    from analysis.verdict import derived  # noqa: PLC0415 # as in `derive`
+
+    try:
+        return derived.read(folder, file, model)
+    except derived.DerivedError as error:
+        sys.stderr.write(f"{error.what}; it is derived again\n")
+        derive(folder)
+        return derived.read(folder, file, model)
 
 
 def derive_series(folder: Path) -> dict[str, Any]:
@@ -65,10 +81,9 @@ def derive_series(folder: Path) -> dict[str, Any]:
     from analysis import compare  # noqa: PLC0415 # as in `derive`
 
     try:
-        compare.series_verdict(folder)
+        return compare.series_verdict(folder).model_dump(mode="json", by_alias=True)
     except compare.CompareError as error:
         raise LabError(str(error)) from None
-    return read(folder)
 
 
 def exit_code(verdict: Mapping[str, Any]) -> ExitCode:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
-from analysis.verdict import guesses
+from analysis.verdict import figures_file, guesses, verdict_file
+from analysis.verdict.figures_file import FiguresFile
 from analysis.verdict.guesses import Outcome
+from analysis.verdict.verdict_file import Verdict
 from lab import paths
 from lab.results.guesses_printing import MARKS, print_one
+from lab.run import verdicts
 from lab.series.answers import Answers
 from lab.series.record import Choice, Run
 
@@ -43,7 +46,9 @@ def print_series(console: Console, places: Iterable[Run], verdict: Mapping[str, 
 
 
 def _derived(folder: Path) -> Iterable[dict[str, Any]]:
-    return (json.loads((folder / "derived" / f"{name}.json").read_bytes()) for name in ("verdict", "figures"))
+    files: dict[Path, type[BaseModel]] = {verdict_file.FILE: Verdict, figures_file.FILE: FiguresFile}
+    for file, model in files.items():
+        yield verdicts.read(folder, file, model).model_dump(mode="json", by_alias=True)
 
 
 def _print_choice(console: Console, choice: Choice, prediction: Mapping[str, Any]) -> None:

@@ -485,4 +485,17 @@ def test_the_index_lists_runs_that_cannot_be_read_any_further(analysed: Path, tm
     assert f"Not listed, because the manifest cannot be read: {names}." in content
     assert content.count("<tr data-scenario") == 2
     assert 'href="queue/20251121T072640Z-default-r01/report.html"' in content
-    assert "not analysed" in content
+    assert content.count("analyse again") == 3  # the row's state and its filter
+
+
+def test_the_index_says_which_runs_another_version_analysed_and_which_none(analysed: Path, tmp_path: Path) -> None:
+    runs = [tmp_path / "results" / "queue" / f"20251121T07264{number}Z-default-r01" for number in range(2)]
+    for run in runs:
+        shutil.copytree(analysed, run)
+    verdict = runs[0] / "derived" / "verdict.json"
+    verdict.write_text(verdict.read_text().replace("connlab.verdict/1", "connlab.verdict/0"))
+    (runs[1] / "derived" / "verdict.json").unlink()
+
+    content = report.write_index(tmp_path / "results").read_text()
+
+    assert re.findall(r'data-state="([^"]+)"', content) == ["not analysed", "analyse again"]

@@ -203,7 +203,7 @@ def test_a_cause_of_failures_is_the_main_one_however_many_were_slow(listed: RunF
     assert "accept queue full" in index_of(folder)
 
 
-def test_a_ledger_of_an_earlier_version_is_refused_and_its_counts_stand_in_the_index(listed: RunFolder) -> None:
+def test_a_ledger_of_an_earlier_version_is_refused_and_the_index_asks_to_analyse_again(listed: RunFolder) -> None:
     folder = few_failures(listed)
     path = folder / "derived" / "ledger.json"
     ledger = json.loads(path.read_text())
@@ -212,7 +212,7 @@ def test_a_ledger_of_an_earlier_version_is_refused_and_its_counts_stand_in_the_i
 
     with pytest.raises(record.ReportError, match=r"failed_causes: Field required; derive it again: make analyse RUN="):
         record.read(folder)
-    assert "waited in the accept queue" in index_of(folder)
+    assert 'data-state="analyse again"' in index_of(folder)
 
 
 def test_what_nothing_explains_may_be_the_main_cause_in_the_index_too(listed: RunFolder) -> None:

@@ -22,6 +22,9 @@ def verdict_of(statuses: Mapping[str, str], *, unexplained: int | None = 0, **mo
     """A verdict with predictions by id and status."""
     found = "not-reproduced" if "false" in statuses.values() else "reproduced"
     return {
+        "schema": "connlab.verdict/1",
+        "scenario": "one",
+        "run": "one",
         "verdict": "inconclusive" if "unknown" in statuses.values() else found,
         "predictions": [
             {"id": name, "says": "So.", "expression": "1 == 1", "status": status, "measured": {}, "why": None}
@@ -29,6 +32,8 @@ def verdict_of(statuses: Mapping[str, str], *, unexplained: int | None = 0, **mo
         ],
         "published": None,
         "ledger": {"unexplained": unexplained, "causes": {}, "identities": {"true": 12, "false": 0, "unknown": 1}},
+        "health": {},
+        "problems": [],
     } | more
 
 

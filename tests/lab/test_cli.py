@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from analysis.verdict import derived, verdict_file
+from analysis.verdict.verdict_file import Verdict
 from lab import paths
 from lab.cli import main
 from lab.scenario import places
@@ -223,19 +225,20 @@ VERDICT: dict[str, Any] = {
             "why": "gaps",
         },
     ],
+    "published": None,
+    "ledger": {"unexplained": 0, "causes": {}, "identities": {"true": 0, "false": 0, "unknown": 0}},
     "health": {},
     "problems": [],
 }
 
 
 @pytest.fixture
-def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def recorded(tmp_path: Path, derived_run: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run's folder whose verdict is already derived; deriving itself is analysis's to test."""
-    folder = tmp_path / "results" / "one" / "r"
-    (folder / "derived").mkdir(parents=True)
-    (folder / "manifest.json").write_text("{}")
+    folder = derived_run(tmp_path / "results" / "one" / "r")
+    (folder / verdict_file.FILE).write_text(json.dumps(VERDICT))
     (folder.parent / "latest").symlink_to("r")
-    monkeypatch.setattr("analysis.analyse", lambda _: None)
+    monkeypatch.setattr("analysis.analyse", lambda run: derived.read(run, verdict_file.FILE, Verdict))
     monkeypatch.setattr("lab.run.reports.write", lambda _: None)
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     return folder
@@ -264,7 +267,6 @@ def test_a_folder_that_is_no_run_s_is_distinguished_from_a_missing_one(connlab: 
 
 @pytest.mark.parametrize("name", ["one", "one/r", "one/latest"])
 def test_a_run_is_found_by_its_scenario(connlab: Run, recorded: Path, name: str) -> None:
-    (recorded / "derived" / "verdict.json").write_text(json.dumps(VERDICT))
     code, out, _ = connlab("analyse", name, "--json")
     assert code == 0
     assert json.loads(out)["folder"] == str(recorded)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from analysis.verdict.ledger_file import FILE, SCHEMA
 from lab.results.lacks import Lacks
-from lab.results.ledger import LEDGER_FILE, print_ledger
+from lab.results.ledger import print_ledger
 
 Record = dict[str, Any]
 
@@ -37,7 +39,10 @@ def make_ledger(**changes: object) -> Record:
         identity("syns-dropped", 1535, None, why="capture/backend-1: the kernel dropped 3 packets"),
     ]
     return {
-        "schema": "connlab.ledger/1",
+        "schema": SCHEMA,
+        "scenario": "one",
+        "run": "one",
+        "failed_causes": {"accept-queue-drop": 300},
         "lacks": ["the run is aborted, not complete"],
         "requests": {"total": 1200, "ok": 899, "failed": 301, "slow": 0},
         "unexplained": 1,
@@ -49,8 +54,8 @@ def make_ledger(**changes: object) -> Record:
 
 
 def printed(folder: Path, ledger: Record) -> list[str]:
-    (folder / LEDGER_FILE).parent.mkdir()
-    (folder / LEDGER_FILE).write_text(json.dumps(ledger))
+    (folder / FILE).parent.mkdir()
+    (folder / FILE).write_text(json.dumps(ledger))
     console = Console(width=40, record=True)
     print_ledger(console, folder, Lacks([{"instrument": "sampler/backend-1", "message": "lost"}]))
     return console.export_text().splitlines()
@@ -89,7 +94,19 @@ def test_a_run_that_did_not_come_to_its_load_has_none(tmp_path: Path) -> None:
     assert printed(tmp_path, ledger) == ["ledger: none: the run is aborted, not complete"]
 
 
-def test_a_folder_without_a_ledger_prints_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    print_ledger(Console(), tmp_path, Lacks([]))
+@pytest.mark.parametrize("content", ['{"schema": "connlab.ledger/0"}', "{", None])
+def test_a_ledger_that_this_version_did_not_write_is_derived_again(
+    content: str | None, tmp_path: Path, derived_run: Callable[[Path], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = derived_run(tmp_path / "run")
+    whole = (folder / FILE).read_bytes()
+    (folder / FILE).unlink()
+    if content is not None:
+        (folder / FILE).write_text(content)
 
-    assert capsys.readouterr().out == ""
+    print_ledger(Console(), folder, Lacks([]))
+
+    told = capsys.readouterr()
+    assert told.err.endswith("; it is derived again\n")
+    assert told.out.startswith("ledger: ")
+    assert (folder / FILE).read_bytes() == whole

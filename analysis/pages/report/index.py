@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel
 
 from analysis import causes, pages
 from analysis.evidence.manifest import ManifestError, read_whole
@@ -13,6 +15,12 @@ from analysis.formatting import counted
 from analysis.output import write as write_file
 from analysis.pages.report import labels, reasons
 from analysis.pages.report.record import Row
+from analysis.verdict import derived, ledger_file, verdict_file
+from analysis.verdict.derived import DerivedError
+from analysis.verdict.ledger_file import Ledger
+from analysis.verdict.verdict_file import Verdict
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 FILE = Path("index.html")
 _REPORT = "report.html"
@@ -25,7 +33,8 @@ class Entry:
 
     Attributes:
         folder: below the results, `<scenario>/<run-id>`.
-        state: its verdict; how it ended, if it did not complete; `not analysed`.
+        state: its verdict; how it ended, if it did not complete; `not analysed`; `analyse again`, if what was
+            derived from it is damaged or of another version.
         differed: the knobs that were set for it, and the cell of a series.
         total, failed: its requests, None if that is not known.
         cause: the main one, as in its report, in words.
@@ -99,33 +108,38 @@ def _manifest(folder: Path) -> Row | None:
         return None
 
 
-def _json(path: Path) -> Row:
-    """A file of a run; empty if it is missing or broken, which a list of runs has to live with."""
+def _read(folder: Path, file: Path, model: type[_Model]) -> _Model | None:
+    """A file of a run; None if it is none that this version writes, which a list of runs has to live with."""
     try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
+        return derived.read(folder, file, model)
+    except DerivedError:
+        return None
 
 
 def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
-    verdict, ledger = _json(folder / "derived" / "verdict.json"), _json(folder / "derived" / "ledger.json")
-    requests = ledger.get("requests") or {}
-    main = next(iter(reasons.ranked(ledger, ledger.get("failed_causes", {}))), None)
+    verdict, ledger = _read(folder, verdict_file.FILE, Verdict), _read(folder, ledger_file.FILE, Ledger)
+    requests = ledger.requests if ledger else None
+    main = next(iter(reasons.ranked(ledger.causes, ledger.unexplained, ledger.failed_causes) if ledger else ()), None)
     completed = manifest["status"] == "complete"
     return Entry(
         scenario=manifest["scenario"],
         run=manifest["run"],
         folder=_link(results, folder),
         started=str(manifest.get("started", "")).replace("T", " ").removesuffix("Z"),
-        state=verdict.get("verdict", "not analysed") if completed else manifest["status"],
+        state=_state(folder, verdict, ledger) if completed else manifest["status"],
         reason="" if completed else str(manifest.get("reason") or ""),
         differed=", ".join(_differed(manifest)),
-        total=requests.get("total"),
-        failed=requests.get("failed"),
+        total=requests.total if requests else None,
+        failed=requests.failed if requests else None,
         cause=causes.named(main[0]).label if main else "",
         links={"report": _link(results, folder / _REPORT)} if (folder / _REPORT).is_file() else {},
     )
+
+
+def _state(folder: Path, verdict: Verdict | None, ledger: Ledger | None) -> str:
+    if verdict and ledger:
+        return verdict.verdict
+    return "analyse again" if (folder / verdict_file.FILE).is_file() else "not analysed"
 
 
 def _differed(manifest: Row) -> Iterator[str]:

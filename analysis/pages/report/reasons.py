@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from analysis import causes
 from analysis.causes import UNEXPLAINED, Cause
 from analysis.causes.cause import FIRST_HOP, LAST_HOP
-from analysis.pages.report.record import Record, Row
+from analysis.pages.report.record import Record
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,20 @@ def of_run(record: Record) -> list[Reason]:
     """The causes of a run, the main one first."""
     failed = record.ledger["failed_causes"]
     return [
-        _reason(record, causes.named(name), count, failed.get(name, 0)) for name, count in ranked(record.ledger, failed)
+        _reason(record, causes.named(name), count, failed.get(name, 0))
+        for name, count in ranked(record.ledger["causes"], record.ledger["unexplained"], failed)
     ]
 
 
-def ranked(ledger: Row, failed: Mapping[str, int]) -> list[tuple[str, int]]:
+def ranked(explained: Mapping[str, int], unexplained: int | None, failed: Mapping[str, int]) -> list[tuple[str, int]]:
     """Each cause with its failed and slow requests: that of most failures first, then the most frequent one.
 
     Args:
-        ledger: the content of ledger.json; empty if it cannot be read.
+        explained: the ledger's `causes`.
+        unexplained: the ledger's.
         failed: how many requests failed for each cause.
     """
-    counts = {**ledger.get("causes", {}), UNEXPLAINED.name: ledger.get("unexplained") or 0}
+    counts = {**explained, UNEXPLAINED.name: unexplained or 0}
     found = [(name, count) for name, count in counts.items() if count]
     return sorted(found, key=lambda item: (-failed.get(item[0], 0), -item[1], item[0]))
 
