@@ -48,6 +48,7 @@ func openCollection(settings config.Config, raw, state string) (*collection, err
 	}
 	c.samples, err = sampler.Open(sampler.Config{
 		Role: settings.Role, RateHz: settings.RateHz, Path: filepath.Join(raw, "samples.jsonl"), ProcRoot: "/proc",
+		Everything: settings.Observing,
 	})
 	if err != nil {
 		return nil, err
@@ -94,6 +95,7 @@ func (c *collection) report(change func(*health.State)) { c.fail(c.health.Update
 func (c *collection) capturePackets() error {
 	report, err := capture.Run(c.context, capture.Config{
 		Mode: c.settings.Capture, Interface: c.settings.Interface, BytesMax: c.settings.CaptureBytesMax,
+		HeadersOnly: c.settings.Observing,
 		PacketsPath: filepath.Join(c.raw, "capture.pcap"), ReportPath: filepath.Join(c.raw, "capture.json"),
 	}, func() { c.report(func(s *health.State) { s.Capture = true }) })
 	if report.Reason != nil {

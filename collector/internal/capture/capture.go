@@ -41,6 +41,8 @@ type Config struct {
 	Interface string
 	// PacketsPath is the pcap file, ReportPath the JSON file that tells how the capture went. Neither may exist.
 	PacketsPath, ReportPath string
+	// HeadersOnly cuts off the data of which snapBytes has a part.
+	HeadersOnly bool
 	// BytesMax bounds the pcap file. It is watched, so that the file may end a little above it.
 	BytesMax int64
 }
@@ -99,17 +101,42 @@ func capture(ctx context.Context, config Config, report *Report, listening func(
 	if _, err := os.Lstat(config.PacketsPath); err == nil {
 		return fmt.Errorf("%s exists already", config.PacketsPath)
 	}
+	target := config.PacketsPath
+	if config.HeadersOnly {
+		target = "-"
+	}
+	// -p: the interface stays in the mode that it is in.
 	command := exec.Command("tcpdump",
-		"-i", config.Interface, "-n", "--nano", "-s", strconv.Itoa(snapBytes), "-B", strconv.Itoa(ringKiB),
-		"-Z", "root", "-w", config.PacketsPath, report.Filter)
+		"-i", config.Interface, "-p", "-n", "--nano", "-s", strconv.Itoa(snapBytes), "-B", strconv.Itoa(ringKiB),
+		"-Z", "root", "-w", target, report.Filter)
 	// A process group of its own: Ctrl-C in a terminal must not stop it before the settling time.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	messages, err := command.StderrPipe()
 	if err != nil {
 		return err
 	}
-	if err := command.Start(); err != nil {
-		return err
+	copied := make(chan error, 1)
+	if config.HeadersOnly {
+		packets, err := command.StdoutPipe()
+		if err != nil {
+			return err
+		}
+		if err := command.Start(); err != nil {
+			return err
+		}
+		go func() {
+			err := copyHeaders(config.PacketsPath, packets)
+			if err != nil {
+				// Nobody reads what it writes any more: it shall not wait for that.
+				_ = command.Process.Kill()
+			}
+			copied <- err
+		}()
+	} else {
+		copied <- nil
+		if err := command.Start(); err != nil {
+			return err
+		}
 	}
 	read := make(chan output, 1)
 	go func() {
@@ -121,10 +148,13 @@ func capture(ctx context.Context, config Config, report *Report, listening func(
 	}()
 	stopped := supervise(ctx, config, command.Process, read)
 	report.statistics = stopped.output.statistics
+	copyErr := <-copied
 	waitErr := command.Wait()
 	report.CPUms = (command.ProcessState.UserTime() + command.ProcessState.SystemTime()).Milliseconds()
 	report.Truncated = stopped.truncated
 	switch {
+	case copyErr != nil:
+		return copyErr
 	case stopped.reason != nil:
 		return stopped.reason
 	case !stopped.asked:

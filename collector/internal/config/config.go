@@ -33,6 +33,9 @@ type Config struct {
 	Scrapes         []Scrape
 	Capture         capture.Mode
 	CaptureBytesMax int64
+	// Observing says that the namespace is not the lab's: no port in it belongs to the lab, and no data of a packet is
+	// kept.
+	Observing bool
 	// Interface is captured, and gets the addresses.
 	Interface string
 	// Addresses are added to the interface's own.
@@ -77,6 +80,10 @@ func FromEnvironment(getenv func(string) string) (Config, error) {
 		mebibytes, err := integer(value, 1, 1<<20)
 		config.CaptureBytesMax = int64(mebibytes) << 20
 		return err
+	})
+	read("CONNLAB_OBSERVING", func(value string) error {
+		config.Observing = value == "1"
+		return matches(regexp.MustCompile("^1?$"), value, "1 or nothing")
 	})
 	read("CONNLAB_INTERFACE", func(value string) error {
 		if value != "" {

@@ -45,6 +45,8 @@ type Config struct {
 	Path string
 	// ProcRoot is /proc but in tests.
 	ProcRoot string
+	// Everything says that no port in the namespace is the lab's own.
+	Everything bool
 }
 
 // A Sampler records one network namespace and one process namespace: those it was opened in.
@@ -68,7 +70,7 @@ type Sampler struct {
 
 // Open opens all that is read and creates the file. On an error nothing stays open.
 func Open(config Config) (*Sampler, error) {
-	s := &Sampler{config: config, tally: sockdiag.NewTally()}
+	s := &Sampler{config: config, tally: sockdiag.NewTally(config.Everything)}
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -222,7 +224,9 @@ func (s *Sampler) appendTick(now time.Time, late time.Duration, full bool) error
 		return err
 	}
 	s.tally.Listens(s.listeners)
-	s.listeners = slices.DeleteFunc(s.listeners, func(l sockdiag.Listener) bool { return management.IsPort(l.Port) })
+	if !s.config.Everything {
+		s.listeners = slices.DeleteFunc(s.listeners, func(l sockdiag.Listener) bool { return management.IsPort(l.Port) })
+	}
 
 	s.line = appendStart(s.line, "tick", now)
 	s.line = appendInt(s.line, `,"mono_us":`, monotonic.Microseconds())

@@ -45,14 +45,15 @@ type groupKey struct {
 // used again and again; it remembers each port that ever listened, so that the TIME_WAIT of a server that has ended
 // still counts as a server's.
 type Tally struct {
-	listened map[uint16]struct{}
-	counts   map[groupKey]int
-	groups   []Group
+	everything bool
+	listened   map[uint16]struct{}
+	counts     map[groupKey]int
+	groups     []Group
 }
 
-// NewTally returns a tally that knows no listener yet.
-func NewTally() *Tally {
-	return &Tally{listened: map[uint16]struct{}{}, counts: map[groupKey]int{}}
+// NewTally returns a tally that knows no listener yet; with everything it counts the lab's own traffic too.
+func NewTally(everything bool) *Tally {
+	return &Tally{everything: everything, listened: map[uint16]struct{}{}, counts: map[groupKey]int{}}
 }
 
 // Listens tells the tally which ports listen now.
@@ -67,7 +68,7 @@ func (t *Tally) Listens(listeners []Listener) {
 // Add counts a socket.
 func (t *Tally) Add(s Socket) {
 	// A client of the load may have one of these ports as its own; management is on the loopback alone.
-	if s.Peer.Addr().IsLoopback() && (management.IsPort(s.Local.Port()) || management.IsPort(s.Peer.Port())) {
+	if !t.everything && s.Peer.Addr().IsLoopback() && (management.IsPort(s.Local.Port()) || management.IsPort(s.Peer.Port())) {
 		return
 	}
 	k := groupKey{state: s.State, side: Client, port: s.Peer.Port(), local: s.Local.Addr(), peer: s.Peer.Addr()}

@@ -8,7 +8,7 @@ import (
 
 func TestTallyGroupsBySideAndServerPort(t *testing.T) {
 	const here, there = "172.18.0.2", "172.18.0.3"
-	tally := NewTally()
+	tally := NewTally(false)
 	tally.Listens([]Listener{{Port: 8080}})
 	for _, s := range []Socket{
 		socket(Established, here+":8080", there+":40000"),
@@ -43,7 +43,7 @@ func TestTallyGroupsBySideAndServerPort(t *testing.T) {
 }
 
 func TestAServerThatHasEndedKeepsItsSide(t *testing.T) {
-	tally := NewTally()
+	tally := NewTally(false)
 	tally.Listens([]Listener{{Port: 8080}})
 	tally.Listens(nil)
 	tally.Add(socket(TimeWait, "172.18.0.2:8080", "172.18.0.3:40000"))
