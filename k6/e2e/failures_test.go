@@ -100,8 +100,9 @@ func TestFailuresAndTheirCodes(t *testing.T) {
 						t.Errorf("%+v (error %v)", request, request.Error)
 					}
 					lasts := (request.EndUS - request.TimeUS) / 1000
-					if lasts < c.lastsMS || lasts >= otherTimeoutsMS {
-						t.Errorf("the request lasted %d ms, not %d", lasts, c.lastsMS)
+					// k6 starts its time-out before the transport gets the request, a moment or, on a busy machine, longer.
+					if lasts < c.lastsMS/2 || lasts >= otherTimeoutsMS {
+						t.Errorf("the request lasted %d ms, not about %d", lasts, c.lastsMS)
 					}
 					if (request.WaitingUS > 0) != c.waiting || (request.DurationUS > 0) != c.waiting {
 						t.Errorf("waited: %+v", request)
