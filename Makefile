@@ -9,7 +9,7 @@ connlab := .venv/bin/connlab
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET PRESET ARM RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE
+export SCENARIO SET PRESET ARM RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
@@ -28,7 +28,7 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run lesson new record experiments matrix search advise list show analyse report open notebook explain compare estimate doctor clean
+.PHONY: run lesson new record experiments matrix search advise list show analyse report open notebook explain compare estimate observe doctor clean
 run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one
 	@$(series); $(preset); $(arm); $(call checked,run,SCENARIO,$(not_dry))
 
@@ -82,6 +82,14 @@ compare: python ## A=<run> B=<run> or A="<run> …" B="<run> …" or MATRIX=<nam
 estimate: python ## OVERFLOWS=<n> CONNECT_TIMEOUT=5s [SYSCTLS="…"] or RUN=<folder>: failed connections behind a counter
 	@$(call parted,sysctls,SYSCTLS); $(connlab) estimate $${OVERFLOWS:+--overflows="$$OVERFLOWS"} \
 		$${CONNECT_TIMEOUT:+--connect-timeout="$$CONNECT_TIMEOUT"} "$${sysctls[@]/#/--sysctl=}" $${RUN:+--run="$$RUN"}
+
+observe: python ## CONTAINER=<name> | COMPOSE=<project>[/<service>] | PID=<n> [FOR=60s] [CAPTURE=headers|handshakes|off] [CONNECT_TIMEOUT=5s] [PEER=<container>] [ROLE=role.yaml] [ALLOW_HOST=1]: watches what already runs
+	@$(call parted,containers,CONTAINER); $(call parted,peers,PEER); \
+		options=("$${containers[@]/#/--container=}" "$${peers[@]/#/--peer-container=}" $${COMPOSE:+--compose="$$COMPOSE"} \
+			$${PID:+--pid="$$PID"} $${FOR:+--for="$$FOR"} $${CAPTURE:+--capture="$$CAPTURE"} $${INTERFACE:+--interface="$$INTERFACE"} \
+			$${CAPTURE_MAX_MB:+--capture-max-mb="$$CAPTURE_MAX_MB"} $${CONNECT_TIMEOUT:+--connect-timeout="$$CONNECT_TIMEOUT"} \
+			$${ROLE:+--role="$$ROLE"} $${ALLOW_HOST:+--host}); \
+		$(connlab) observe --check "$${options[@]}"; setup/ready.sh; $(connlab) observe "$${options[@]}"
 
 doctor: python ## what this machine lacks
 	@$(connlab) doctor

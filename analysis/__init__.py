@@ -16,7 +16,7 @@ from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.output import make_folder, write
 from analysis.story import ladders
-from analysis.verdict import figures_file, ledger_file, ledger_tables, readings, verdict_file
+from analysis.verdict import connections_file, figures_file, ledger_file, ledger_tables, readings, verdict_file
 from analysis.verdict.verdict_file import JudgedRun, Verdict
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ def analyse(run_dir: Path) -> Verdict:
     ledger_tables.write(found.run, run_dir / ledger_file.FILE.parent)
     readings.write(found.run, run_dir)
     ladders.write(found.run, run_dir)
+    if found.run.raw.manifest.observed is not None:
+        connections_file.write(found.run)
     write(run_dir / figures_file.FILE, figures_file.of_run(found.run).to_json())
     # The verdict comes last: where it stands, so do all other derived files.
     write(run_dir / verdict_file.FILE, verdict.to_json())

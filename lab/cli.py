@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import cache, partial
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -364,11 +365,15 @@ def analyse(
 ) -> None:
     """Derive everything again from a run's raw files; the exit code is the verdict's."""
     from lab.experiments import outcome  # noqa: PLC0415
+    from lab.observe import printing  # noqa: PLC0415
     from lab.results import find  # noqa: PLC0415
     from lab.run import reports  # noqa: PLC0415
 
     folder = find.find_run(run)
-    _end_judged(outcome.Outcome(folder, reports.derive(folder)), as_json=as_json)
+    verdict = reports.derive(folder)
+    if printing.was_observed(folder):
+        _end_observed(folder, as_json=as_json)
+    _end_judged(outcome.Outcome(folder, verdict), as_json=as_json)
 
 
 @app.command()
@@ -595,6 +600,66 @@ def new(
         _print_json({"files": [str(file) for file in written], "run": run_it})
     else:
         _print_lines([*map(paths.shown, written), f"run it: {run_it}"])
+
+
+@app.command()
+def observe(
+    *,
+    containers: Annotated[
+        list[str] | None, typer.Option("--container", metavar="NAME", help="A container that runs; repeatable.")
+    ] = None,
+    compose: Annotated[
+        str | None, typer.Option(metavar="PROJECT[/SERVICE]", help="All of a Compose project, or one service of it.")
+    ] = None,
+    pid: Annotated[int | None, typer.Option(min=1, help="A process of this machine.")] = None,
+    peers: Annotated[
+        list[str] | None,
+        typer.Option("--peer-container", metavar="NAME", help="A client's container, for the view from there."),
+    ] = None,
+    duration: Annotated[str, typer.Option("--for", metavar="TIME", help="How long, such as 60s.")] = "60s",
+    capture: Annotated[str, typer.Option(metavar="headers|handshakes|off", help="Which packets are kept.")] = "headers",
+    capture_max_mb: Annotated[int, typer.Option(min=1, max=1 << 20, help="How large a capture may become, MiB.")] = 256,
+    interface: Annotated[
+        str | None, typer.Option(help="The interface to capture; all of the namespace, or with --host one.")
+    ] = None,
+    connect_timeout: Annotated[
+        str | None, typer.Option(help="How long the clients wait for a connection, if you know it.")
+    ] = None,
+    role: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A role.yaml of the program that is observed.")
+    ] = None,
+    host: Annotated[bool, typer.Option("--host", help="Allow a target in the host's network namespace.")] = False,
+    check: CheckOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Watch a container, a Compose project or a process that already runs; nothing is started, set or sent.
+
+    The exit code is 0 if the whole time was observed, and 3 if a target ended before.
+    """
+    from lab.observe import asked, observing  # noqa: PLC0415
+    from lab.observe.targets import Named, find  # noqa: PLC0415
+
+    named = Named(containers or (), compose, pid, peers or (), asked.path(role), host)
+    wish = asked.wish(duration, capture, capture_max_mb, interface, connect_timeout, host=host)
+    targets = find(named)
+    if check:
+        raise typer.Exit
+    for line in observing.announce(targets, wish):
+        _stderr().print(line, soft_wrap=True)
+    folder = observing.observe(targets, wish, _command_line())
+    _end_observed(folder, as_json=as_json)
+
+
+def _end_observed(folder: Path, *, as_json: bool) -> NoReturn:
+    from lab.observe import printing  # noqa: PLC0415
+
+    account = printing.read(folder)
+    if as_json:
+        _print_json({**account, "folder": str(folder)})
+    else:
+        _print_lines(printing.lines(account, folder))
+    ended = any(each["ended"] for each in account["targets"])
+    raise typer.Exit(ExitCode.INCONCLUSIVE if ended else ExitCode.REPRODUCED)
 
 
 @app.command()

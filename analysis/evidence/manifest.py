@@ -102,6 +102,38 @@ class Tolerance(_Part):
     unexplained: Annotated[int, Field(ge=0)] | None = None
 
 
+class Program(_Part):
+    """A server that the lab knows: who asks the kernel for its accept queue, by which setting, and by whose word.
+
+    `setting` is None where a program has none; `backlog` is what it asks for by default, None where that depends.
+    """
+
+    name: str
+    backlog: int | None = None
+    setting: str | None = None
+    how: str | None = None
+    source: str | None = None
+
+
+class Target(_Part):
+    """What one collector watched; `peer`: it stands beside a client of the others."""
+
+    instance: Instance
+    kind: str
+    name: str
+    program: Program | None = None
+    peer: bool = False
+    ended: bool = False
+
+
+class Observed(_Part):
+    """A system that the lab did not start; None as `connect_timeout_ms`: nobody said how long its clients wait."""
+
+    targets: list[Target]
+    capture: str
+    connect_timeout_ms: Annotated[int, Field(gt=0)] | None = None
+
+
 class Manifest(_Part):
     """The part of manifest.json that the analysis reads; docs/data-format.md describes all of it."""
 
@@ -125,6 +157,7 @@ class Manifest(_Part):
     tolerance: Tolerance = Tolerance()
     predictions: list[Prediction] = []
     published: Published | None = None
+    observed: Observed | None = None
 
     @model_validator(mode="before")
     @classmethod

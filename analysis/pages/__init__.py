@@ -48,7 +48,7 @@ def render(
         charts: whether it has any.
     """
     style = "".join(_text(f"static/{each}.css") for each in ("page", *styles))
-    own = [_text(f"static/{each}.js") for each in (scripts or [name])]
+    own = [_text(f"static/{each}.js") for each in ([name] if scripts is None else scripts)]
     drawing = [_text(_ECHARTS), _text("static/charts.js")] if charts else []
     whole = [_text("static/page.js"), *drawing, *own]
     return (

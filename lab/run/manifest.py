@@ -131,6 +131,57 @@ class Removed(_Part):
     was: str
 
 
+class Program(_Part):
+    """A server that the lab knows: its default backlog, the setting that raises it, and who says so.
+
+    Attributes:
+        backlog: null where it depends on another setting.
+        setting: null where the program has none.
+    """
+
+    name: str
+    backlog: int | None = None
+    setting: str | None = None
+    how: str | None = None
+    source: str | None = None
+
+
+class Target(_Part):
+    """What one collector watched.
+
+    Attributes:
+        kind: by what it was named.
+        name: the container's, or the number of the process.
+        peer: whether it stands beside a client of the other targets.
+        ended: whether it ended while it was observed.
+    """
+
+    instance: str
+    kind: Literal["container", "service", "process"]
+    name: str
+    image: str | None = None
+    program: Program | None = None
+    peer: bool = False
+    ended: bool = False
+
+
+class Observed(_Part):
+    """A system that the lab did not start.
+
+    Attributes:
+        for_ms: how long it was to be observed.
+        interface: the interface that was captured.
+        connect_timeout_ms: how long its clients wait for a connection, if the user said so.
+    """
+
+    targets: list[Target]
+    for_ms: int
+    capture: Literal["headers", "handshakes", "off"]
+    capture_max_mb: int
+    interface: str
+    connect_timeout_ms: int | None = None
+
+
 class Manifest(_Part):
     """The whole file."""
 
@@ -179,6 +230,9 @@ class Manifest(_Part):
     predictions: list[Claim]
     published: Published | None = None
     guesses: list[Guess] = []
+    observed: Annotated[
+        Observed | None, Field(description="What was watched, if the lab started none of it; else null")
+    ] = None
 
     def begin(self, name: PhaseName) -> Phase:
         """Open a phase now, and close the one before it."""

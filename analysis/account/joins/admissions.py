@@ -59,7 +59,8 @@ def build(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         rows = database.execute("SELECT * EXCLUDE (observer) FROM candidates WHERE observer = ?", [observer]).fetchall()
         connections = [Connection((row[1], row[2]), (row[3], row[4]), row[5], row[6]) for row in rows]
         found = extract(raw.places.collector(observer, "capture.pcap"), connections).packets
-        aborting = [raw.manifest.sysctls.get(row[7], {}).get(_ABORT_ON_OVERFLOW) == "1" for row in rows]
+        # A listener of an observed instance is named instance:port.
+        aborting = [raw.manifest.sysctl(row[7].partition(":")[0], _ABORT_ON_OVERFLOW) == "1" for row in rows]
         admissions = [
             (observer, row[0], each.entered_us, each.dropped_min, each.dropped_max, each.aborted)
             for row, packets, each in zip(rows, found, map(admission, found, aborting), strict=True)

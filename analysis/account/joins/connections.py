@@ -35,6 +35,17 @@ def build(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Sequence[Hop],
         for observer in hop.observers:
             database.execute("INSERT INTO hops VALUES (?, ?, ?, ?)", [hop.number, hop.client, hop.server, observer])
     database.execute(sql(__name__, "flows"))
+    follow(database, raw, window)
+
+
+def follow(database: duckdb.DuckDBPyConnection, raw: RawRun, window: Window) -> None:
+    """Make the tables `connections`, `accepted`, `lost_syns` and `queue_proof`.
+
+    Args:
+        database: with `instances`, `ticks`, `flows` and `hops`.
+        raw: the run.
+        window: as in `build`.
+    """
     admissions.build(database, raw)
     database.execute(sql(__name__, "connections"), {"start_us": window.start_us, "end_us": window.end_us})
     database.execute(sql(__name__, "connections_raced"))

@@ -91,13 +91,13 @@ def load(raw: RawRun) -> duckdb.DuckDBPyConnection:
     _load_clients(database, raw)
     _load_access(database, raw)
     _load_error_log(database, raw)
-    _load_flows(database, raw)
+    load_captured(database, raw)
     _load_samples(database, raw)
     _load_scrapes(database, raw)
     return database
 
 
-def _insert(database: duckdb.DuckDBPyConnection, table: str, columns: dict[str, Any], select: str = "*") -> None:
+def insert(database: duckdb.DuckDBPyConnection, table: str, columns: dict[str, Any], select: str = "*") -> None:
     """Append columns, each a NumPy array or a list, to a table."""
     arrays = {name: np.asarray(values) for name, values in columns.items()}
     database.register("incoming", arrays)
@@ -211,7 +211,7 @@ def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
             arrays = {
                 name: np.array(values, dtype=_dtype(values)) for name, values in zip(names, columns_, strict=True)
             }
-            _insert(database, "errors", arrays, "instance, line, time_us, nullif(serial, 0) AS connection, text")
+            insert(database, "errors", arrays, "instance, line, time_us, nullif(serial, 0) AS connection, text")
     _tell_processes_apart(database, raw, "errors", "time_us", resolution_us=1_000_000)
 
 
@@ -219,7 +219,8 @@ def _dtype(values: Sequence[object]) -> str:
     return "int64" if isinstance(values[0], int) else "object"
 
 
-def _load_flows(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+def load_captured(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    """Make the table `captured`, a row for each connection in each capture."""
     create(database, "captured", {"observer": "VARCHAR", "handshakes_only": "BOOLEAN", **FLOWS})
     for instance, reduction in raw.reductions.items():
         report = raw.captures[instance].report or {}
@@ -232,7 +233,8 @@ def _load_flows(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
             )
 
 
-_COUNTERS = (
+# What the kernel counts of connections that it throws away, in the order of the columns below.
+DROP_COUNTERS = (
     "TcpExt.ListenOverflows",
     "TcpExt.ListenDrops",
     "TcpExt.TCPReqQFullDoCookies",
@@ -240,20 +242,22 @@ _COUNTERS = (
 )
 
 
+TICKS = ("n", "time_us", "listeners", "depth", "queue_limit", "drops", "overflows", "listen_drops", "cookies",
+         "syn_queue_drops")  # fmt: skip
+
+
 def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    ticks = ("n", "time_us", "listeners", "depth", "queue_limit", "drops", "overflows", "listen_drops", "cookies",
-             "syn_queue_drops")  # fmt: skip
-    create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys(ticks, "BIGINT")})
+    create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys(TICKS, "BIGINT")})
     create(database, "processors", {"time_us": "BIGINT", "total_ms": "BIGINT", "idle_ms": "BIGINT"})
     for instance, samples in raw.samples.items():
         if samples.ticks:
             select = f"'{instance}' AS instance, *"
-            _insert(database, "ticks", dict(zip(ticks, _ticks(samples), strict=True)), select)
+            insert(database, "ticks", dict(zip(TICKS, _ticks(samples), strict=True)), select)
     # All samplers see the same host; one that has readings will do.
     hosts = next(filter(None, map(_processors, raw.samples.values())), [])
     if hosts:
         columns = zip(("time_us", "total_ms", "idle_ms"), zip(*hosts, strict=True), strict=True)
-        _insert(database, "processors", dict(columns))
+        insert(database, "processors", dict(columns))
 
 
 def _ticks(samples: Samples) -> Iterable[Integers]:
@@ -264,7 +268,7 @@ def _ticks(samples: Samples) -> Iterable[Integers]:
     yield np.array([len(of_tick) for of_tick in listeners], dtype=np.int64)
     for key in ("depth", "limit", "drops"):
         yield np.array([sum(getattr(each, key) for each in of_tick) for of_tick in listeners], dtype=np.int64)
-    for name in _COUNTERS:
+    for name in DROP_COUNTERS:
         yield samples.series(name)
 
 
@@ -294,4 +298,4 @@ def _load_scrapes(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         }
         found["time_us"] = np.array(scraped.scrape.times_us, dtype=np.int64)
         select = ", ".join([f"'{scraped.instance}' AS instance", *(f"nullif({name}, -1) AS {name}" for name in found)])
-        _insert(database, "scrapes", found, select)
+        insert(database, "scrapes", found, select)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from analysis.output import write as write_file
-from analysis.pages.report import index, page
-from analysis.pages.report.record import ReportError, read
+from analysis.pages.report import index, observed, page
+from analysis.pages.report.record import ReportError, read, recorded
+from analysis.verdict.derived import DerivedError
 
 __all__ = ["FILE", "INDEX", "ReportError", "write", "write_index"]
 
@@ -33,5 +34,15 @@ def write(run_dir: Path) -> Path:
         OSError: the page cannot be written.
     """
     path = run_dir / FILE
-    write_file(path, page.html(read(run_dir)))
+    write_file(path, _html(run_dir))
     return path
+
+
+def _html(run_dir: Path) -> str:
+    content = recorded(run_dir)
+    if content.get("observed") is None:
+        return page.html(read(run_dir))
+    try:
+        return observed.html(run_dir, content)
+    except DerivedError as error:
+        raise ReportError(error.what, run_dir) from None

@@ -15,7 +15,7 @@ from analysis.formatting import counted
 from analysis.output import write as write_file
 from analysis.pages.report import labels, reasons
 from analysis.pages.report.record import Row
-from analysis.verdict import derived, ledger_file, verdict_file
+from analysis.verdict import connections_file, derived, ledger_file, verdict_file
 from analysis.verdict.derived import DerivedError
 from analysis.verdict.ledger_file import Ledger
 from analysis.verdict.verdict_file import Verdict
@@ -138,7 +138,8 @@ def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
 
 def _state(folder: Path, verdict: Verdict | None, ledger: Ledger | None) -> str:
     if verdict and ledger:
-        return verdict.verdict
+        # A system that was only watched has no prediction to be judged by.
+        return "observed" if (folder / connections_file.FILE).is_file() else verdict.verdict
     return "analyse again" if (folder / verdict_file.FILE).is_file() else "not analysed"
 
 

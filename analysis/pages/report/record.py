@@ -108,20 +108,25 @@ class Record:
         return database
 
 
+def recorded(folder: Path) -> Row:
+    """The whole of a run's manifest; raise ReportError if it is missing, broken, or of another version."""
+    try:
+        return manifest.read_whole(folder)
+    except manifest.ManifestError as error:
+        raise ReportError(str(error)) from None
+
+
 def read(folder: Path) -> Record:
     """Read a run.
 
     Raises:
         ReportError: its manifest or its verdict is missing, broken, or of another version.
     """
-    try:
-        recorded = manifest.read_whole(folder)
-    except manifest.ManifestError as error:
-        raise ReportError(str(error)) from None
+    content = recorded(folder)
     figures = _read(folder, figures_file.FILE, FiguresFile)
     return Record(
         folder=folder,
-        manifest=recorded,
+        manifest=content,
         verdict=_read(folder, verdict_file.FILE, Verdict),
         ledger=_read(folder, ledger_file.FILE, Ledger),
         ladders=_read(folder, ladders_file.FILE, Ladders),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from itertools import chain
 
+from lab.engine.compose import beside
 from lab.engine.compose.docker import DockerFailed, docker
 from lab.engine.compose.names import PROJECT
 from lab.engine.protocol import Cleaned
 
 _COMPOSE_LABEL = f"com.docker.compose.project={PROJECT}"
 _CHECK_LABEL = "connlab.check"
-_RUN_LABELS = (_COMPOSE_LABEL, "connlab.run", _CHECK_LABEL)
+_RUN_LABELS = (_COMPOSE_LABEL, "connlab.run", beside.LABEL, _CHECK_LABEL)
 # Set by the builds; an image that a newer build replaced has lost its name and keeps these.
 _IMAGE_LABELS = ("connlab.source", "connlab.base", _CHECK_LABEL)
 # What Docker makes without a label: the checks' cache (setup/check.sh), and the base as it was pulled or imported.

@@ -1,0 +1,66 @@
+-- What became of each connection that was alive in the window, and the cause that its packets, the listener's queue and
+-- the kernel's counters prove; null where it needs none, `unexplained` where none is proved.
+-- A server that accepts a connection after its client has left may still answer it: the client had given up.
+-- A client's next SYN comes no later than after twice its last pause, and after 1 s at first, plus a tenth for a late
+-- timer. When that time has passed within the capture, the client had given up.
+CREATE TABLE ledger AS
+WITH facts AS (
+    SELECT connections.*, spans.end_us AS until_us, accepted.accepted_before_us, accepted.id IS NOT NULL AS listed,
+           proof.syns_overflowed, proof.syns_syn_queue_full, proof.syns_not_dropped, proof.syns_unsampled,
+           proof.depth_max, proof.queue_limit,
+           syn_times_us[len(syn_times_us)] AS last_syn_us,
+           server_first_data_time_us IS NOT NULL
+               AND server_first_data_time_us > coalesce(least(client_fin_time_us,
+                       CASE WHEN first_rst_by = 'client' THEN first_rst_time_us END), 9223372036854775807) AS too_late,
+           CASE WHEN len(syn_times_us) > 1 THEN syn_times_us[len(syn_times_us)] - syn_times_us[len(syn_times_us) - 1]
+                ELSE 0 END AS last_pause_us
+      FROM connections
+           JOIN spans ON spans.observer = connections.observer
+           LEFT JOIN queue_proof AS proof ON proof.observer = connections.observer AND proof.id = connections.id
+           LEFT JOIN accepted ON accepted.observer = connections.observer AND accepted.id = connections.id
+     WHERE first_time_us <= $end_us AND last_time_us >= $start_us
+), judged AS (
+    SELECT *,
+           CASE WHEN truncated_start OR client_inferred THEN 'earlier'
+                WHEN refused THEN 'refused'
+                WHEN NOT answered AND until_us >= last_syn_us + 1.1 * greatest(1000000, 2 * last_pause_us)
+                    THEN 'never-answered'
+                WHEN NOT answered THEN 'undecided'
+                WHEN NOT established AND first_rst_by IS NOT DISTINCT FROM 'client' THEN 'given-up'
+                WHEN NOT established THEN 'half-open'
+                WHEN NOT entered THEN 'never-accepted'
+                WHEN handshakes_only AND close_kind = 'rst' THEN 'reset'
+                WHEN handshakes_only THEN 'connected'
+                WHEN too_late THEN 'given-up'
+                WHEN close_kind = 'rst' AND closed_by = 'server' THEN 'reset'
+                WHEN close_kind = 'rst' AND server_first_data_time_us IS NOT NULL THEN 'reset'
+                WHEN server_first_data_time_us IS NOT NULL THEN 'answered'
+                WHEN client_first_data_time_us IS NULL THEN 'idle'
+                WHEN closed_by = 'server' THEN 'closed-unanswered'
+                WHEN closed_by = 'client' THEN 'given-up'
+                ELSE 'waiting' END AS plain
+      FROM facts
+)
+SELECT observer, id, direction, to_instance, client_address, client_port, server_address, server_port,
+       if(plain IN ('answered', 'connected', 'idle', 'waiting') AND syns_lost > 0, 'healed', plain) AS outcome,
+       CASE WHEN plain = 'refused' THEN 'connection-refused'
+            WHEN plain = 'never-answered' AND syns_overflowed = syns_lost THEN 'accept-queue-drop'
+            WHEN plain = 'never-answered' AND syns_syn_queue_full = syns_lost THEN 'syn-queue-drop'
+            WHEN plain = 'never-answered' AND syns_not_dropped = syns_lost THEN 'connect-timeout'
+            WHEN plain = 'never-accepted' AND aborted THEN 'accept-queue-reset'
+            WHEN plain = 'never-accepted' AND ack_dropped_min > 0 THEN 'accept-queue-drop'
+            WHEN plain = 'reset' AND closed_by = 'server' AND server_first_data_time_us IS NULL THEN 'reset-by-peer'
+            WHEN plain = 'closed-unanswered' THEN 'closed-without-answer'
+            WHEN plain = 'given-up' AND listed AND coalesce(accepted_before_us, until_us) >= last_time_us
+                THEN 'waited-in-accept-queue'
+            WHEN plain IN ('never-answered', 'never-accepted') THEN 'unexplained'
+            WHEN syns_lost > 0 AND syns_overflowed = syns_lost THEN 'waited-for-syn-retry'
+       END AS cause,
+       first_time_us, last_time_us, syn_count, syns_lost, answered_us, handshake_us, queued_us,
+       accepted_before_us - queued_us AS in_queue_us,
+       server_first_data_time_us - client_first_data_time_us AS first_byte_us,
+       client_unique_bytes, server_unique_bytes, client_retransmissions, server_retransmissions,
+       closed_by, close_kind, time_wait_owner, depth_max, queue_limit,
+       first_time_us BETWEEN $start_us AND $end_us AS in_window
+  FROM judged
+ ORDER BY observer, id;

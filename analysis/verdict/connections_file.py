@@ -1,0 +1,464 @@
+"""derived/connections.json: the account of an observed system; from the same raw files always the same bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from analysis.account import observed
+from analysis.health import Evidence
+from analysis.output import replacing
+from analysis.verdict import backlog
+from analysis.verdict.backlog import Advice, FailedBehindOverflows
+
+if TYPE_CHECKING:
+    from analysis.account.observed import Observation
+    from analysis.evidence.manifest import Target as Observed
+    from analysis.figures import Run
+
+FILE = Path("derived") / "connections.json"
+TABLE = Path("derived") / "connections.parquet"
+QUEUES = Path("derived") / "queues.parquet"
+SCHEMA: Literal["connlab.connections/1"] = "connlab.connections/1"
+
+_PEERS_MAX = 50
+# The steps into which the accept queue's time line is cut.
+_STEPS = 120
+
+_KERNEL = (
+    "TcpExt.ListenOverflows",
+    "TcpExt.ListenDrops",
+    "TcpExt.TCPReqQFullDrop",
+    "TcpExt.TCPReqQFullDoCookies",
+    "TcpExt.TCPSynRetrans",
+    "Tcp.RetransSegs",
+    "Tcp.OutRsts",
+    "Tcp.AttemptFails",
+    "TcpExt.TCPTimeWaitOverflow",
+)
+
+Outcome = Literal[
+    "answered", "healed", "refused", "never-answered", "never-accepted", "half-open", "reset", "closed-unanswered",
+    "given-up", "waiting", "idle", "connected", "undecided", "earlier",
+]  # fmt: skip
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Times(_Part):
+    """How long something took, in µs, over `count` connections; null where there is none."""
+
+    count: int
+    p50: float | None
+    p99: float | None
+    max: int | None
+
+
+class Cost(_Part):
+    """What the observation itself took; percent of one processor."""
+
+    sampler_percent: Annotated[float | None, Field(description="null where the sampler did not say")]
+    capture_percent: Annotated[float | None, Field(description="tcpdump's own; null without a capture")]
+    packets: int | None
+    packets_dropped: int | None
+    capture_bytes: int | None
+
+
+class Server(_Part):
+    """The connections to one listener of the instance, or from the instance to one server elsewhere."""
+
+    server: Annotated[str, Field(description="instance:port, or instance>address:port for one elsewhere")]
+    direction: Literal["in", "out"]
+    connections: int
+    outcomes: Annotated[dict[Outcome, int], Field(description="docs/observe.md says what each means")]
+    causes: Annotated[
+        dict[str, int], Field(description="Proved causes of what failed or was late; unexplained where none is")
+    ]
+    syns_lost: Annotated[int, Field(description="SYNs that nothing answered")]
+    handshake_us: Times
+    first_byte_us: Annotated[Times, Field(description="From the client's first data to the server's")]
+    in_queue_us: Annotated[Times, Field(description="In the accept queue, at most; exact to one tick")]
+    client_retransmissions: int
+    server_retransmissions: int
+    first_to_close: Annotated[dict[Literal["client", "server", "nobody"], int], Field(description="By FIN or RST")]
+    time_wait: Annotated[
+        dict[Literal["client", "server", "both", "none", "unknown"], int], Field(description="Who keeps TIME_WAIT")
+    ]
+
+
+class Listener(_Part):
+    """A listening socket of the instance."""
+
+    server: str
+    port: int
+    limit: Annotated[int, Field(description="The accept queue holds one connection more than that")]
+    depth_max: int
+    full_percent: Annotated[float, Field(description="Share of the ticks in which the queue held more than its limit")]
+    drops: Annotated[int, Field(description="By the socket; it counts more than overflows")]
+    overflows: Annotated[
+        int, Field(description="At least so many of TcpExt.ListenOverflows were this listener's; the others' drops off")
+    ]
+
+
+class State(_Part):
+    """The most sockets that were in one state at a reading, once a second (TIME_WAIT: every five)."""
+
+    side: Literal["client", "server"]
+    port: int
+    state: str
+    most: int
+    last: int
+
+
+class Peer(_Part):
+    """The connections with one address."""
+
+    peer: str
+    server: str
+    connections: int
+    failed: int
+    healed: int
+
+
+class Ports(_Part):
+    """TIME_WAIT on the instance's own side of its connections to one server, against its range of ports."""
+
+    server: str
+    time_wait_most: int
+    range: Annotated[int | None, Field(description="How many ports net.ipv4.ip_local_port_range has")]
+
+
+class Target(_Part):
+    """One observed network namespace."""
+
+    instance: str
+    name: str
+    kind: str
+    program: str | None
+    peer: bool
+    ended: Annotated[bool, Field(description="Whether it ended while it was observed")]
+    cost: Cost
+    kernel: Annotated[dict[str, int | None], Field(description="How much each counter grew; null where not known")]
+    listeners: list[Listener]
+    servers: list[Server]
+    states: list[State]
+    ports: list[Ports]
+    peers: Annotated[list[Peer], Field(description=f"The {_PEERS_MAX} with the most failed connections, then the most")]
+
+
+class Crossing(_Part):
+    """Connections that both a peer's capture and a target's have."""
+
+    peer: str
+    target: str
+    both: int
+    peer_only: Annotated[int, Field(description="Connections whose SYNs left the peer and never came to the target")]
+    syns_lost_between: Annotated[int, Field(description="SYNs that left the peer and did not come to the target")]
+
+
+class Connections(_Part):
+    """The account of one observation."""
+
+    contract: Annotated[Literal["connlab.connections/1"], Field(alias="schema")]
+    scenario: str
+    run: str
+    seconds: Annotated[float | None, Field(description="How long was observed; null where nothing was recorded")]
+    lacks: Annotated[list[str], Field(description="What the evidence lacks; what rests on it is unknown")]
+    unexplained: Annotated[
+        int | None, Field(description="Failed connections whose cause nothing proves; null without packets")
+    ]
+    targets: list[Target]
+    crossings: list[Crossing]
+    failed: list[FailedBehindOverflows]
+    advice: list[Advice]
+
+    def to_json(self) -> str:
+        """The content of connections.json."""
+        content = self.model_dump(mode="json", by_alias=True)
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write(run: Run) -> Connections:
+    """Write connections.json and connections.parquet of an observed run into its derived/."""
+    seen = observed.observe(run.raw)
+    account = _account(run, seen)
+    for file, query in ((TABLE, _TABLE), (QUEUES, _QUEUES)):
+        (run.raw.folder / file).unlink(missing_ok=True)
+        if seen is not None:
+            with replacing(run.raw.folder / file) as partial:
+                target = str(partial).replace("'", "''")
+                seen.database.execute(
+                    f"COPY ({query.format(**_edges(seen), steps=_STEPS)}) TO '{target}'"
+                    " (FORMAT parquet, COMPRESSION zstd)"
+                )
+    with replacing(run.raw.folder / FILE) as partial:
+        partial.write_text(account.to_json(), encoding="utf-8")
+    return account
+
+
+def _account(run: Run, seen: Observation | None) -> Connections:
+    manifest = run.raw.manifest
+    planned = manifest.observed.targets if manifest.observed else []
+    account = Connections(
+        contract=SCHEMA,
+        scenario=manifest.scenario,
+        run=manifest.run,
+        seconds=None if seen is None else round((seen.window.end_us - seen.window.start_us) / 1e6, 3),
+        lacks=_lacks(run),
+        unexplained=None,
+        targets=[],
+        crossings=[],
+        failed=[],
+        advice=[],
+    )
+    if seen is None:
+        return account
+    targets = [_target(run, seen, each) for each in planned]
+    captured = bool(seen.rows("SELECT 1 FROM spans LIMIT 1"))
+    unexplained = seen.row("SELECT count(*) FILTER (cause = 'unexplained') AS count FROM ledger")["count"]
+    listeners = [
+        (target, listener) for target, found in zip(planned, targets, strict=True) for listener in found.listeners
+    ]
+    return account.model_copy(
+        update={
+            "unexplained": unexplained if captured else None,
+            "targets": targets,
+            "crossings": [
+                _crossing(seen, peer.instance, target.instance)
+                for peer in planned
+                if peer.peer
+                for target in planned
+                if not target.peer
+            ],
+            "failed": [
+                backlog.failed(run, seen, each.server, each.overflows) for _, each in listeners if each.overflows > 0
+            ],
+            "advice": [
+                backlog.advice(run, seen, target, each.server, each.limit)
+                for target, each in listeners
+                if each.overflows > 0
+            ],
+        }
+    )
+
+
+def _lacks(run: Run) -> list[str]:
+    manifest = run.raw.manifest
+    found = [f"{each.name} ended while it was observed" for each in _targets(run) if each.ended]
+    if manifest.observed and manifest.observed.capture == "off":
+        found.append("nothing was captured: what becomes of a connection is not known")
+    if manifest.observed and manifest.observed.capture == "handshakes":
+        found.append("handshakes alone were captured: whether a connection was answered is not known")
+    found += [
+        f"{each.instrument}: {each.message}"
+        for each in run.health.problems
+        if each.spoils & {Evidence.PACKETS, Evidence.COUNTERS, Evidence.TICKS, Evidence.SOCKETS, Evidence.CLOCK}
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _targets(run: Run) -> list[Observed]:
+    return run.raw.manifest.observed.targets if run.raw.manifest.observed else []
+
+
+def _target(run: Run, seen: Observation, target: Observed) -> Target:
+    instance = target.instance
+    return Target(
+        instance=instance,
+        name=target.name,
+        kind=target.kind,
+        program=target.program.name if target.program else None,
+        peer=target.peer,
+        ended=target.ended,
+        cost=_cost(run, instance),
+        kernel=_kernel(run, seen, instance),
+        listeners=[
+            Listener.model_validate({**row, "port": int(row["server"].rpartition(":")[2])})
+            for row in seen.rows(_LISTENERS, prefix=f"{instance}:", **_edges(seen))
+        ],
+        servers=[
+            _server(seen, row["to_instance"], row["direction"])
+            for row in seen.rows(
+                "SELECT DISTINCT to_instance, direction FROM ledger WHERE observer = $instance"
+                " ORDER BY direction, to_instance",
+                instance=instance,
+            )
+        ],
+        states=_states(run, seen, instance),
+        ports=_ports(run, seen, instance),
+        peers=[Peer(**row) for row in seen.rows(_PEERS, instance=instance, most=_PEERS_MAX)],
+    )
+
+
+def _edges(seen: Observation) -> dict[str, int]:
+    return {"start_us": seen.window.start_us, "end_us": seen.window.end_us}
+
+
+_TABLE = "SELECT * FROM ledger ORDER BY observer, id"
+
+# Of queues that ever held a connection.
+_QUEUES = """
+    SELECT instance AS server,
+           least(({steps} * (time_us - {start_us})) // ({end_us} - {start_us}), {steps} - 1)::BIGINT AS step,
+           max(depth) AS depth, max(queue_limit) AS queue_limit
+      FROM ticks WHERE time_us BETWEEN {start_us} AND {end_us} AND listeners > 0
+           AND instance IN (SELECT instance FROM ticks GROUP BY instance HAVING max(depth) > 0)
+     GROUP BY ALL ORDER BY server, step
+"""
+
+# From the last tick at or before the window's start to the first at or after its end, as figures do.
+_LISTENERS = """
+    WITH inside AS (
+        SELECT * FROM ticks WHERE starts_with(instance, $prefix)
+           AND time_us >= (SELECT coalesce(max(time_us), 0) FROM ticks
+                            WHERE starts_with(instance, $prefix) AND time_us <= $start_us)
+           AND time_us <= coalesce((SELECT min(time_us) FROM ticks
+                                     WHERE starts_with(instance, $prefix) AND time_us >= $end_us), $end_us)
+    )
+    SELECT instance AS server, max(queue_limit) AS limit, max(depth) AS depth_max,
+           round(100 * avg((listeners > 0 AND depth > queue_limit)::INT), 2) AS full_percent,
+           max(listen_drops) - min(listen_drops) AS drops,
+           greatest(arg_max(overflows, n) - arg_min(overflows, n), 0) AS overflows
+      FROM inside GROUP BY instance HAVING max(listeners) > 0 ORDER BY instance
+"""
+
+_FAILED = "('refused', 'never-answered', 'never-accepted', 'closed-unanswered', 'given-up', 'reset', 'half-open')"
+
+_PEERS = f"""
+    SELECT if(direction = 'in', client_address, server_address) AS peer, to_instance AS server,
+           count(*) AS connections, count(*) FILTER (outcome IN {_FAILED}) AS failed,
+           count(*) FILTER (outcome = 'healed') AS healed
+      FROM ledger WHERE observer = $instance GROUP BY ALL
+     ORDER BY failed DESC, connections DESC, peer, server LIMIT $most
+"""  # noqa: S608  names of our own
+
+
+def _server(seen: Observation, server: str, direction: Literal["in", "out"]) -> Server:
+    def counts(expression: str, where: str = "true") -> dict[str, int]:
+        query = f"""SELECT {expression} AS name, count(*) AS count FROM ledger
+                     WHERE to_instance = $server AND {where} GROUP BY name ORDER BY name"""  # noqa: S608  as above
+        return {row["name"]: row["count"] for row in seen.rows(query, server=server)}
+
+    row = seen.row(
+        """SELECT count(*) AS connections, coalesce(sum(syns_lost), 0)::BIGINT AS syns_lost,
+                  coalesce(sum(client_retransmissions), 0)::BIGINT AS client_retransmissions,
+                  coalesce(sum(server_retransmissions), 0)::BIGINT AS server_retransmissions
+             FROM ledger WHERE to_instance = $server""",
+        server=server,
+    )
+    return Server.model_validate(
+        {
+            "server": server,
+            "direction": direction,
+            **row,
+            "outcomes": counts("outcome"),
+            "causes": counts("cause", "cause IS NOT NULL"),
+            "handshake_us": _times(seen, "handshake_us", server),
+            "first_byte_us": _times(seen, "first_byte_us", server),
+            "in_queue_us": _times(seen, "in_queue_us", server),
+            "first_to_close": counts("coalesce(closed_by, 'nobody')"),
+            "time_wait": counts("coalesce(time_wait_owner, 'unknown')"),
+        }
+    )
+
+
+def _times(seen: Observation, column: str, server: str) -> Times:
+    query = f"""SELECT count({column}) AS count, quantile_cont({column}, 0.5) AS p50,
+                       quantile_cont({column}, 0.99) AS p99, max({column}) AS max
+                  FROM ledger WHERE to_instance = $server"""  # noqa: S608  as above
+    return Times(**seen.row(query, server=server))
+
+
+def _cost(run: Run, instance: str) -> Cost:
+    sampler = run.health.reports.get(f"sampler/{instance}")
+    sampled = sampler.figures.get("cpu_percent") if sampler else None
+    capture = run.raw.captures.get(instance)
+    report = (capture.report if capture else None) or {}
+    took_us = (report.get("ended_us") or 0) - (report.get("started_us") or 0)
+    return Cost(
+        sampler_percent=sampled if isinstance(sampled, int | float) else None,
+        capture_percent=round(100_000 * report["cpu_ms"] / took_us, 2) if took_us > 0 and "cpu_ms" in report else None,
+        packets=report.get("packets_captured"),
+        packets_dropped=capture.dropped_packets if capture else None,
+        capture_bytes=report.get("bytes"),
+    )
+
+
+def _kernel(run: Run, seen: Observation, instance: str) -> dict[str, int | None]:
+    samples = run.raw.samples[instance]
+    times_us = [tick.time_us for tick in samples.ticks]
+    if len(times_us) < 2:  # noqa: PLR2004  two make a difference
+        return dict.fromkeys(_KERNEL)
+    first = max((n for n, time_us in enumerate(times_us) if time_us <= seen.window.start_us), default=0)
+    last = min((n for n, time_us in enumerate(times_us) if time_us >= seen.window.end_us), default=len(times_us) - 1)
+    series = {name: samples.series(name) for name in _KERNEL if name in samples.counters}
+    return {name: int(series[name][last] - series[name][first]) if name in series else None for name in _KERNEL}
+
+
+def _states(run: Run, seen: Observation, instance: str) -> list[State]:
+    """The sockets by state; of clients' sides by the server's port."""
+    most: dict[tuple[str, int, str], tuple[int, int]] = {}
+    for record in run.raw.samples[instance].sockets:
+        if not seen.window.start_us <= record["time_us"] <= seen.window.end_us:
+            continue
+        sums: dict[tuple[str, int, str], int] = {}
+        for group in record["groups"]:
+            key = (str(group.get("side")), int(group.get("port") or 0), str(group.get("state")))
+            sums[key] = sums.get(key, 0) + group["count"]
+        most = {key: (most.get(key, (0, 0))[0], 0) for key in most} | {
+            key: (max(count, most.get(key, (0, 0))[0]), count) for key, count in sums.items()
+        }
+    return [
+        State.model_validate({"side": side, "port": port, "state": state, "most": peak, "last": last})
+        for (side, port, state), (peak, last) in sorted(most.items())
+        if side in ("client", "server")
+    ]
+
+
+def _ports(run: Run, seen: Observation, instance: str) -> list[Ports]:
+    """By the ends that a capture has: TIME_WAIT lasts 60 s, so those that the instance keeps at once."""
+    text = run.raw.manifest.sysctl(instance, "net.ipv4.ip_local_port_range") or ""
+    bounds = [int(part) for part in text.split() if part.isdecimal()]
+    size = bounds[1] - bounds[0] + 1 if len(bounds) == 2 else None  # noqa: PLR2004  a low and a high port
+    rows = seen.rows(
+        """WITH held AS (
+               SELECT to_instance, last_time_us AS time_us, 1 AS change FROM ledger
+                WHERE observer = $instance AND direction = 'out' AND time_wait_owner IN ('client', 'both')
+               UNION ALL
+               SELECT to_instance, last_time_us + 60000000, -1 FROM ledger
+                WHERE observer = $instance AND direction = 'out' AND time_wait_owner IN ('client', 'both')
+           ), running AS (
+               SELECT to_instance, sum(change) OVER (PARTITION BY to_instance ORDER BY time_us, change) AS held
+                 FROM held
+           )
+           SELECT to_instance AS server, max(held)::BIGINT AS time_wait_most FROM running
+            GROUP BY to_instance ORDER BY to_instance""",
+        instance=instance,
+    )
+    return [Ports(**row, range=size) for row in rows]
+
+
+def _crossing(seen: Observation, peer: str, target: str) -> Crossing:
+    row = seen.row(
+        """WITH there AS (
+               SELECT * FROM flows WHERE observer = $target
+           ), here AS (
+               SELECT flows.* FROM flows SEMI JOIN own ON own.observer = $target AND own.address = server_address
+                WHERE flows.observer = $peer AND NOT truncated_start
+           )
+           SELECT count(*) FILTER (there.id IS NOT NULL) AS both, count(*) FILTER (there.id IS NULL) AS peer_only,
+                  coalesce(sum(greatest(here.syn_count - coalesce(there.syn_count, 0), 0)), 0)::BIGINT
+                      AS syns_lost_between
+             FROM here LEFT JOIN there
+                  ON there.client_address = here.client_address AND there.client_port = here.client_port
+                 AND there.server_address = here.server_address AND there.server_port = here.server_port
+                 AND there.client_isn = here.client_isn""",
+        peer=peer,
+        target=target,
+    )
+    return Crossing(peer=peer, target=target, **row)

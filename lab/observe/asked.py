@@ -1,0 +1,65 @@
+"""What the user asks for, as text, refused or understood."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast, get_args
+
+from lab.errors import BadInput, Problem
+from lab.observe.observing import Capture, Wish
+from lab.reading.nearest import did_you_mean
+from lab.reading.units import parse_duration
+
+_FOR_MIN_MS = 1_000
+_FOR_MAX_MS = 24 * 3_600_000
+_ROUTES = Path("/proc/net/route")
+
+
+def path(text: str | None) -> Path | None:
+    """A file that the user names; None if none is named."""
+    return None if text is None else Path(text)
+
+
+def wish(
+    duration: str, capture: str, capture_max_mb: int, interface: str | None, connect_timeout: str | None, *, host: bool
+) -> Wish:
+    """Understand how the user wants to observe.
+
+    Raises:
+        BadInput: all that is wrong with it.
+    """
+    problems: list[Problem] = []
+    for_ms = _duration(duration, "--for", problems)
+    timeout_ms = None if connect_timeout is None else _duration(connect_timeout, "--connect-timeout", problems)
+    if for_ms is not None and not _FOR_MIN_MS <= for_ms <= _FOR_MAX_MS:
+        problems.append(Problem(f"'{duration}' is not from 1s to 24h", "--for"))
+    if timeout_ms == 0:
+        problems.append(Problem("a connect time-out is above 0", "--connect-timeout"))
+    modes = get_args(Capture)
+    if capture not in modes:
+        way_on = did_you_mean(capture, modes) or f"there are {', '.join(modes)}"
+        problems.append(Problem(f"'{capture}' is no way to capture", "--capture", way_on))
+    if interface is None:
+        # With all interfaces of a host, a packet that crosses a bridge comes more than once.
+        interface = _default_interface() if host else "any"
+    if interface is None:
+        problems.append(Problem("this host has no default route", "--host", "name an interface: --interface eth0"))
+    if problems or for_ms is None or interface is None:
+        raise BadInput(problems)
+    return Wish(for_ms, cast("Capture", capture), capture_max_mb, interface, timeout_ms)
+
+
+def _duration(text: str, option: str, problems: list[Problem]) -> int | None:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        problems.append(Problem(str(error), option))
+        return None
+
+
+def _default_interface() -> str | None:
+    try:
+        rows = [line.split() for line in _ROUTES.read_text().splitlines()[1:]]
+    except OSError:
+        return None
+    return next((row[0] for row in rows if len(row) > 1 and row[1] == "00000000"), None)

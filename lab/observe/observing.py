@@ -1,0 +1,252 @@
+"""One observation, from its first collector to its report."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from analysis.evidence.rawfiles import FOLDER, Places
+from lab import paths
+from lab.engine.choice import chosen
+from lab.engine.compose import beside
+from lab.engine.compose.beside import Beside
+from lab.engine.compose.docker import DockerFailed
+from lab.errors import LabError
+from lab.observe.targets import Found
+from lab.reading.units import format_duration
+from lab.run import facts, rawfolders, reports
+from lab.run.manifest import Listener, Manifest, Observed, utc_now
+from lab.run.session import make_folder, point_latest
+from lab.run.signals import Interrupted, interruptible
+from lab.scenario.fields import Tolerance
+
+Capture = Literal["headers", "handshakes", "off"]
+
+# What is read of a namespace, and never set.
+SYSCTLS = (
+    "net.core.somaxconn",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_abort_on_overflow",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_max_tw_buckets",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_tw_reuse",
+)
+_RATE_HZ = 10
+_POLL_S = 0.1
+# How often the engine is asked whether the targets still run.
+_LOOK_S = 1.0
+# A collector that does not sample and capture by then never will.
+_READY_S = 30
+# The window's edges lie between ticks.
+_EDGE_S = 0.3
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How the user wants it.
+
+    Attributes:
+        interface: whose packets are captured; `any` for all of a namespace.
+    """
+
+    for_ms: int
+    capture: Capture = "headers"
+    capture_max_mb: int = 256
+    interface: str = "any"
+    connect_timeout_ms: int | None = None
+
+
+def announce(targets: Sequence[Found], wish: Wish) -> list[str]:
+    """Say what the lab will see, before it starts."""
+    names = ", ".join(each.record.name for each in targets)
+    packets = {
+        "headers": (
+            "the headers of each TCP packet: addresses, ports, flags, lengths, times; at most 128 bytes of a packet"
+            f" and no data; {wish.capture_max_mb} MiB at most"
+        ),
+        "handshakes": (
+            "the headers of SYN, FIN and RST packets: at most 128 bytes of a packet and no data;"
+            f" {wish.capture_max_mb} MiB at most"
+        ),
+        "off": "no packet",
+    }[wish.capture]
+    return [
+        f"The lab watches {names} for {format_duration(wish.for_ms)}, from inside its network namespace. It sees:",
+        f"  - {packets};",
+        "  - the kernel's counters, listening sockets, and sockets by state and address, ten times a second;",
+        "  - names, processor time and memory of its processes, once a second.",
+        "It restarts nothing, sets nothing and sends nothing, and takes its collector away at the end.",
+    ]
+
+
+def observe(targets: Sequence[Found], wish: Wish, command: Sequence[str]) -> Path:
+    """Observe, analyse, and give the run's folder.
+
+    What was recorded before an interruption, or before a target ended, is kept and analysed.
+
+    Raises:
+        LabError: no collector could be started, or what it recorded cannot be analysed.
+    """
+    engine = chosen()
+    images = engine.images(["collector"])
+    first = next(each for each in targets if not each.record.peer).record.instance
+    folder = _folder(f"observed-{first}")
+    record = Manifest(
+        scenario=folder.parent.name,
+        title=f"Observed: {', '.join(each.record.name for each in targets)}",
+        run=folder.name,
+        by_set=False,
+        command=list(command),
+        started=utc_now(),
+        git=facts.git_state(),
+        lab=facts.lab_version(),
+        images=images,
+        host=facts.host(engine),
+        path=[],
+        instances={each.record.instance: [each.record.instance] for each in targets},
+        knobs={},
+        tolerance=Tolerance(),
+        predictions=[],
+        observed=Observed(
+            targets=[each.record for each in targets],
+            for_ms=wish.for_ms,
+            capture=wish.capture,
+            capture_max_mb=wish.capture_max_mb,
+            interface=wish.interface,
+            connect_timeout_ms=wish.connect_timeout_ms,
+        ),
+    )
+    record.begin("prepare")
+    record.save(folder)
+    collectors: dict[str, Beside] = {}
+    failed: LabError | None = None
+    with interruptible():
+        try:
+            _start(targets, wish, folder, collectors)
+            _inspect(record, collectors)
+            record.begin("measure")
+            record.save(folder)
+            _watch(targets, wish)
+        except Interrupted as error:
+            print(f"{error}: what was recorded so far is analysed", file=sys.stderr)  # noqa: T201 # to the user, at once
+        except LabError as error:
+            failed = error
+        finally:
+            record.end_phase()
+            if failed is None:
+                time.sleep(_EDGE_S)
+            _leave(targets, record, collectors)
+    rawfolders.seal(folder / FOLDER)
+    measured = any(phase.name == "measure" for phase in record.phases)
+    record.finish("complete" if failed is None and measured else "failed", None if failed is None else failed.what)
+    record.save(folder)
+    if failed is not None or not measured:
+        raise failed or LabError("nothing was recorded: it was interrupted before the collectors were ready")
+    reports.derive(folder)
+    point_latest(folder)
+    return folder
+
+
+def _folder(name: str) -> Path:
+    parent = paths.RESULTS / name
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        folder = make_folder(parent, "default-r01")
+        (folder / FOLDER).mkdir(mode=0o755)
+    except OSError as error:
+        way_on = "see that results/ is writable, with space left"
+        raise LabError(f"{error.filename}: {error.strerror}", way_on=way_on) from None
+    return folder
+
+
+def _start(targets: Sequence[Found], wish: Wish, folder: Path, collectors: dict[str, Beside]) -> None:
+    places = Places(folder)
+    for each in targets:
+        instance = each.record.instance
+        rawfolders.make(places, instance)
+        environment = {
+            "CONNLAB_ROLE": instance,
+            "CONNLAB_RATE_HZ": str(_RATE_HZ),
+            "CONNLAB_CAPTURE": wish.capture,
+            "CONNLAB_CAPTURE_MAX_MB": str(wish.capture_max_mb),
+            "CONNLAB_INTERFACE": wish.interface,
+            "CONNLAB_OBSERVING": "1",
+        }
+        collectors[instance] = beside.start(
+            f"connlab-observe-{os.getpid()}-{instance}"[:120],
+            environment,
+            places.collector(instance),
+            target=each.joins,
+            processes=each.is_container and not each.on_host,
+        )
+    end = time.monotonic() + _READY_S
+    for each in targets:
+        _await(each, collectors[each.record.instance], end)
+
+
+def _await(target: Found, collector: Beside, end: float) -> None:
+    """Wait until a collector samples, and its capture listens."""
+    while True:
+        try:
+            collector.ask("collector", "healthy")
+        except DockerFailed:
+            said = collector.ended()
+        else:
+            return
+        if said is not None:
+            gone = " (the target has ended)" if _is_gone(target) else ""
+            raise LabError(f"the collector beside {target.record.name} ended{gone}: {said}")
+        if time.monotonic() > end:
+            raise LabError(f"the collector beside {target.record.name} was not ready within {_READY_S} s")
+        time.sleep(_POLL_S)
+
+
+def _inspect(record: Manifest, collectors: dict[str, Beside]) -> None:
+    arguments = [part for name in SYSCTLS for part in ("--sysctl", name)]
+    for instance, collector in collectors.items():
+        told = json.loads(collector.ask("collector", "inspect", *arguments))
+        record.sysctls[instance] = told["sysctls"]
+        record.listeners[instance] = [Listener.model_validate(each) for each in told["listeners"]]
+        # The loopback's belong to each namespace.
+        record.addresses[instance] = [*told["addresses"], "127.0.0.1", "::1"]
+
+
+def _watch(targets: Sequence[Found], wish: Wish) -> None:
+    """Wait until the time is over, or every target has ended."""
+    end = time.monotonic() + wish.for_ms / 1000
+    while time.monotonic() < end:
+        for each in targets:
+            if not each.record.ended and _is_gone(each):
+                each.record.ended = True
+                print(  # noqa: T201 # as above
+                    f"{each.record.name} ended while it was observed; what was recorded so far is analysed",
+                    file=sys.stderr,
+                )
+        if all(each.record.ended for each in targets):
+            return
+        time.sleep(min(_LOOK_S, max(end - time.monotonic(), 0)))
+
+
+def _is_gone(target: Found) -> bool:
+    if isinstance(target.joins, str):
+        return not beside.runs(target.joins)
+    return not Path(f"/proc/{target.joins}").is_dir()
+
+
+def _leave(targets: Sequence[Found], record: Manifest, collectors: dict[str, Beside]) -> None:
+    """Stop and remove the collectors, whatever has become of their targets."""
+    for collector in collectors.values():
+        try:
+            collector.stop()
+        except DockerFailed:
+            collector.remove()
+    if record.observed:
+        record.observed.targets = [each.record for each in targets]

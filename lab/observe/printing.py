@@ -1,0 +1,98 @@
+"""What an observation found, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from analysis.causes import named
+from analysis.evidence import manifest
+from analysis.formatting import counted
+from analysis.verdict import connections_file, derived
+from lab import paths
+from lab.errors import LabError
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Give derived/connections.json of a run.
+
+    Raises:
+        LabError: it cannot be read.
+    """
+    try:
+        found = derived.read(folder, connections_file.FILE, connections_file.Connections)
+    except derived.DerivedError as error:
+        raise LabError(str(error)) from None
+    return found.model_dump(mode="json", by_alias=True)
+
+
+def was_observed(folder: Path) -> bool:
+    """Whether a run is of a system that the lab only watched."""
+    try:
+        return manifest.read(folder).observed is not None
+    except manifest.ManifestError:
+        return False
+
+
+def lines(account: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """Write an account for a reader."""
+    for target in account["targets"]:
+        yield from _target(target)
+    for each in account["failed"]:
+        yield from _failed(each)
+    for each in account["crossings"]:
+        yield (
+            f"From {each['peer']} to {each['target']}: {counted(each['both'], 'connection')} seen at both ends,"
+            f" {each['peer_only']:,} at the client's alone; {counted(each['syns_lost_between'], 'SYN')} lost between."
+        )
+    for each in account["advice"]:
+        yield ""
+        yield f"What to change at {each['server']}"
+        yield from (f"  {sentence}" for sentence in each["says"])
+        if each["source"]:
+            yield f"  Source: {each['source']}"
+    for lack in account["lacks"]:
+        yield f"! {lack}"
+    yield ""
+    yield f"Report: {paths.shown(folder / 'report.html')}"
+
+
+def _target(target: Mapping[str, Any]) -> Iterator[str]:
+    program = f" ({target['program']})" if target["program"] else ""
+    yield f"{target['name']}{program}{', a peer' if target['peer'] else ''}"
+    for each in target["listeners"]:
+        yield (
+            f"  listens on {each['port']}: queue at most {each['depth_max']:,} of {each['limit']:,}, full"
+            f" {each['full_percent']:g} % of the time, {counted(each['drops'], 'drop')},"
+            f" {counted(each['overflows'], 'overflow')} of these proved"
+        )
+    for each in target["servers"]:
+        outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in each["outcomes"].items())
+        yield f"  {each['server']}: {counted(each['connections'], 'connection')}: {outcomes}"
+        for cause, count in each["causes"].items():
+            yield f"    {count:,}: {named(cause).label} ({cause})"
+    cost = target["cost"]
+    sampler = "unknown" if cost["sampler_percent"] is None else f"{cost['sampler_percent']:g} %"
+    capture = "" if cost["capture_percent"] is None else f", the capture {cost['capture_percent']:g} %"
+    yield f"  the sampler took {sampler} of a processor{capture}"
+
+
+def _failed(each: Mapping[str, Any]) -> Iterator[str]:
+    yield ""
+    yield f"Behind {counted(each['overflows'], 'overflow')} of {each['server']}"
+    if each["failed"] is not None:
+        yield (
+            f"  by packets: {counted(each['failed'], 'connection')} failed: {each['never_answered']:,} got no answer to"
+            f" any SYN, {each['never_accepted']:,} only their clients took for connected"
+        )
+        yield (
+            f"  {each['given_up']:,} more got a connection and gave up before the server answered;"
+            f" {each['healed']:,} got in on a later SYN"
+        )
+    if each["most"] is None:
+        yield f"  by the estimator: unknown; {each['rests_on']}"
+    else:
+        bounds = f"{each['least']:,} to {each['most']:,}" if each["least"] != each["most"] else f"{each['most']:,}"
+        yield f"  by the estimator: {bounds} failed if none got in on a later SYN, at most {each['most']:,}; it knows"
+        yield f"  {each['rests_on']}"

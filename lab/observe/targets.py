@@ -1,0 +1,156 @@
+"""What is to be observed: named by the user, found, and checked before anything starts."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lab.engine.compose import beside
+from lab.engine.compose.beside import Container
+from lab.engine.owners import ROOT
+from lab.errors import BadInput, Problem
+from lab.observe import programs
+from lab.run.manifest import Program, Target
+
+Kind = Literal["container", "service", "process"]
+
+
+@dataclass(frozen=True)
+class Named:
+    """What the user names.
+
+    Attributes:
+        compose: PROJECT or PROJECT/SERVICE.
+        peers: containers of clients, for the view from their side.
+        role: a role.yaml that says what the target's program is.
+        host: whether the host's own network namespace may be observed.
+    """
+
+    containers: Sequence[str] = ()
+    compose: str | None = None
+    pid: int | None = None
+    peers: Sequence[str] = ()
+    role: Path | None = None
+    host: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """One target.
+
+    Attributes:
+        record: what the manifest says of it.
+        joins: the container whose namespaces a collector joins, or the process of the host whose network it enters.
+        pid: its first process.
+        on_host: whether its network namespace is the host's.
+    """
+
+    record: Target
+    joins: str | int
+    pid: int
+    on_host: bool
+
+    @property
+    def is_container(self) -> bool:
+        """Whether Docker knows it."""
+        return isinstance(self.joins, str)
+
+
+def find(named: Named) -> list[Found]:
+    """Find the targets.
+
+    Raises:
+        BadInput: one of them is not there, does not run, or is on the host's network without leave; or none is named.
+        LabError: no engine answers.
+    """
+    program = programs.of_role(named.role) if named.role else None
+    found: list[tuple[Kind, str, Container | int, bool]] = []
+    found += [("container", name, beside.container(name), False) for name in named.containers]
+    if named.compose is not None:
+        project, _, service = named.compose.partition("/")
+        found += [("service", each.name, each, False) for each in beside.of_project(project, service or None)]
+    if named.pid is not None:
+        found.append(("process", str(named.pid), _process(named.pid), False))
+    if not found:
+        raise BadInput(Problem("nothing to observe is named", way_on="give --container, --compose or --pid"))
+    found += [("container", name, beside.container(name), True) for name in named.peers]
+    taken: set[str] = set()
+    targets = [
+        _target(kind, name, what, None if peer else program, taken, peer=peer) for kind, name, what, peer in found
+    ]
+    _refuse(targets, host=named.host)
+    return targets
+
+
+def _target(
+    kind: Kind, name: str, what: Container | int, program: Program | None, taken: set[str], *, peer: bool
+) -> Found:
+    if isinstance(what, Container):
+        words, image, on_host = what.words, what.image, what.on_host
+        joins: str | int = what.id
+        pid = what.pid
+    else:
+        words, image, on_host = _words(what), None, _is_hosts(what)
+        joins = pid = what
+    record = Target(
+        instance=_instance(f"process-{name}" if kind == "process" else name, taken),
+        kind=kind,
+        name=name,
+        image=image,
+        program=program or programs.of_words(words),
+        peer=peer,
+    )
+    return Found(record, joins, pid, on_host)
+
+
+def _instance(name: str, taken: set[str]) -> str:
+    """Make a name for a folder that no other target has."""
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "target"
+    instance = next(one for one in (slug, *(f"{slug}-{number}" for number in range(2, 1000))) if one not in taken)
+    taken.add(instance)
+    return instance
+
+
+def _process(pid: int) -> Container | int:
+    if not Path(f"/proc/{pid}").is_dir():
+        raise BadInput(Problem(f"there is no process {pid} (it may have ended)", way_on="look it up: ps -ef"))
+    inside = beside.of_process(pid)
+    if inside is not None and _namespace(pid) == _namespace(inside.pid):
+        return inside
+    return pid
+
+
+def _namespace(pid: int | str) -> int:
+    try:
+        return Path(f"/proc/{pid}/ns/net").stat().st_ino
+    except FileNotFoundError:
+        raise BadInput(Problem(f"the process {pid} has ended", way_on="look it up: ps -ef")) from None
+    except PermissionError:
+        what = f"you may not look at the network namespace of process {pid}"
+        way_on = "name its container" if os.geteuid() == ROOT else "run it as root: sudo connlab observe …"
+        raise BadInput(Problem(what, way_on=way_on)) from None
+
+
+def _is_hosts(pid: int) -> bool:
+    # The lab itself runs on the host.
+    return _namespace(pid) == _namespace("self")
+
+
+def _words(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def _refuse(targets: Iterable[Found], *, host: bool) -> None:
+    open_ones = [each.record.name for each in targets if each.on_host]
+    if open_ones and not host:
+        what = (
+            f"{', '.join(open_ones)} is in the host's own network namespace: the lab would see all of its connections"
+        )
+        raise BadInput(Problem(what, way_on="add --host if you want that"))

@@ -1,0 +1,300 @@
+"""A system that the lab only watched: the ledger of its connections, by packets, queue and counters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import analysis
+from analysis.pages import report
+from analysis.verdict.connections_file import FILE
+from tests.analysis.packets import Capture, Connection
+from tests.analysis.support import END_S, MEASURE_S, OTHERS, SERVED_MS, SYNS_S, RunFolder, at_us, make_capture
+
+SERVER = "172.18.0.2:8080"
+LISTENER = "backend-1:8080"
+
+
+@pytest.fixture
+def watched(run: RunFolder) -> RunFolder:
+    """The overflow as somebody sees it who has the backend alone: no client, no log, no prediction."""
+    run.manifest |= {
+        "scenario": "observed-shop", "path": [], "roles": {}, "knobs": {}, "predictions": [], "exits": {},
+        "title": "Observed: shop",
+        "instances": {"backend-1": ["backend-1"]},
+        "addresses": {"backend-1": ["172.18.0.2", "127.0.0.1"]},
+        "observed": {
+            "for_ms": 52_000, "capture": "headers", "capture_max_mb": 256, "interface": "any",
+            "connect_timeout_ms": None,
+            "targets": [{"instance": "backend-1", "kind": "container", "name": "shop",
+                         "program": {"name": "Tomcat", "backlog": 100, "setting": "acceptCount", "how": "in server.xml",
+                                     "source": "https://example.org/tomcat"}}],
+        },
+    }  # fmt: skip
+    run.clients.clear()
+    run.lines = {name: lines for name, lines in run.lines.items() if name == "backend-1/capture.json"}
+    return run
+
+
+def account(run: RunFolder) -> dict[str, Any]:
+    analysis.analyse(run.write())
+    found: dict[str, Any] = json.loads((run.folder / FILE).read_text())
+    return found
+
+
+def captured(run: RunFolder, capture: Capture) -> RunFolder:
+    run.captures["backend-1"] = capture
+    run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
+    return run
+
+
+def of_listener(found: dict[str, Any]) -> dict[str, Any]:
+    (one,) = [each for each in found["targets"][0]["servers"] if each["server"] == LISTENER]
+    return dict(one)
+
+
+def quiet(run: RunFolder, depth: int = 0) -> None:
+    """Let the kernel count nothing, and the queue hold as many connections as it is said."""
+    for tick in run.samples["backend-1"].ticks:
+        tick["counters"] |= {"TcpExt.ListenOverflows": 7, "TcpExt.ListenDrops": 7}
+        tick["listen"][0] |= {"drops": 7, "depth": depth if tick["time_us"] > at_us(MEASURE_S + 1) else 0}
+
+
+def connection(capture: Capture, number: int = 1) -> Connection:
+    return Connection(capture, f"172.18.0.3:{41_000 + number}", SERVER, isn=7_000 * number)
+
+
+def test_each_client_that_a_full_queue_shut_out_is_counted_and_has_the_cause(watched: RunFolder) -> None:
+    found = account(watched)
+    server = of_listener(found)
+    assert server["outcomes"]["never-answered"] == OTHERS
+    assert sum(server["outcomes"].values()) == OTHERS + len(SERVED_MS)
+    assert server["causes"]["accept-queue-drop"] == OTHERS
+    assert found["unexplained"] == 0
+    (listener,) = found["targets"][0]["listeners"]
+    assert (listener["limit"], listener["overflows"]) == (1, OTHERS * len(SYNS_S))
+
+
+def test_the_estimator_s_bounds_have_the_true_number_in_them(watched: RunFolder) -> None:
+    (by_ladder,) = account(watched)["failed"]
+    assert (by_ladder["failed"], by_ladder["least"], by_ladder["most"]) == (OTHERS, OTHERS, OTHERS)
+    watched.manifest["observed"]["connect_timeout_ms"] = 30_000
+    (by_timeout,) = account(watched)["failed"]
+    assert by_timeout["least"] <= OTHERS <= by_timeout["most"]
+
+
+def test_without_packets_the_estimator_needs_the_clients_time_out(watched: RunFolder) -> None:
+    watched.manifest["observed"]["capture"] = "off"
+    watched.captures.clear()
+    watched.lines.clear()
+    found = account(watched)
+    (failed,) = found["failed"]
+    assert failed["failed"] is None
+    assert failed["most"] is None
+    assert "--connect-timeout" in failed["rests_on"]
+    assert found["unexplained"] is None
+    assert "nothing was captured" in found["lacks"][0]
+    watched.manifest["observed"]["connect_timeout_ms"] = 30_000
+    (failed,) = account(watched)["failed"]
+    assert failed["least"] <= OTHERS <= failed["most"]
+
+
+def test_advice_names_the_limit_the_setting_and_its_source(watched: RunFolder) -> None:
+    (advice,) = account(watched)["advice"]
+    assert (advice["limit"], advice["program"], advice["setting"]) == (1, "Tomcat", "acceptCount")
+    assert advice["source"] == "https://example.org/tomcat"
+    assert advice["value"] >= advice["places"] >= OTHERS
+    assert not advice["raise_somaxconn"]
+
+
+def test_a_program_that_the_lab_does_not_know_gets_no_setting(watched: RunFolder) -> None:
+    del watched.manifest["observed"]["targets"][0]["program"]
+    (advice,) = account(watched)["advice"]
+    assert advice["setting"] is None
+    assert any("does not know the program" in sentence for sentence in advice["says"])
+
+
+def test_the_kernel_s_own_bound_in_the_way_is_named(watched: RunFolder) -> None:
+    watched.manifest["sysctls"]["backend-1"]["net.core.somaxconn"] = "1"
+    (advice,) = account(watched)["advice"]
+    assert advice["raise_somaxconn"]
+    assert any("net.core.somaxconn is 1" in sentence for sentence in advice["says"])
+
+
+def test_syns_that_the_kernel_did_not_drop_were_not_lost_to_the_queue(watched: RunFolder) -> None:
+    quiet(watched)
+    found = account(watched)
+    assert of_listener(found)["causes"] == {"connect-timeout": OTHERS}
+    assert found["advice"] == []
+
+
+def test_drops_that_are_no_overflows_prove_nothing(watched: RunFolder) -> None:
+    for tick in watched.samples["backend-1"].ticks:
+        tick["counters"]["TcpExt.ListenOverflows"] = 7
+    found = account(watched)
+    assert of_listener(found)["causes"] == {"unexplained": OTHERS}
+    assert found["unexplained"] == OTHERS
+
+
+def test_overflows_that_may_be_another_listener_s_prove_nothing(watched: RunFolder) -> None:
+    for tick in watched.samples["backend-1"].ticks:
+        mine = tick["listen"][0]
+        tick["listen"].append({**mine, "port": 9_000})
+    found = account(watched)
+    assert of_listener(found)["causes"] == {"unexplained": OTHERS}
+    assert {each["overflows"] for each in found["targets"][0]["listeners"]} == {0}
+
+
+def test_another_listener_that_dropped_nothing_takes_no_proof_away(watched: RunFolder) -> None:
+    for tick in watched.samples["backend-1"].ticks:
+        tick["listen"].append({"address": "127.0.0.11", "port": 9_000, "depth": 0, "limit": 4_096, "drops": 3})
+    assert of_listener(account(watched))["causes"]["accept-queue-drop"] == OTHERS
+
+
+def test_missing_samples_leave_the_cause_open(watched: RunFolder) -> None:
+    watched.samples["backend-1"].lose_ticks(MEASURE_S + 2, END_S + 1)
+    found = account(watched)
+    assert of_listener(found)["causes"].get("accept-queue-drop", 0) < OTHERS
+    assert found["lacks"]
+
+
+AT = MEASURE_S + 1
+
+# What the packets of a connection show → its outcome, and the cause that they prove.
+SHOWN: dict[str, tuple[Callable[[Connection], object], str, dict[str, int]]] = {
+    "a SYN that got a RST": (lambda one: one.refused(AT), "refused", {"connection-refused": 1}),
+    "no data": (lambda one: one.handshake(AT), "idle", {}),
+    "an answer": (lambda one: one.handshake(AT).ask(AT + 0.1).answer(AT + 0.2).close_by_client(AT + 1), "answered", {}),
+    "an end instead of an answer": (
+        lambda one: one.handshake(AT).ask(AT + 0.1).close_by_server(AT + 0.2),
+        "closed-unanswered",
+        {"closed-without-answer": 1},
+    ),
+    "a client that left": (lambda one: one.handshake(AT).ask(AT + 0.1).close_by_client(AT + 5), "given-up", {}),
+    "an answer for a client that had left": (
+        lambda one: one.handshake(AT).ask(AT + 0.1).half_close_by_client(AT + 5).answer(AT + 6),
+        "given-up",
+        {},
+    ),
+    "a client that waits": (lambda one: one.handshake(AT).ask(AT + 0.1), "waiting", {}),
+    "a lost SYN, then an answer": (
+        lambda one: one.syns(AT).handshake(AT + 1).ask(AT + 1.1).answer(AT + 1.2),
+        "healed",
+        {},
+    ),
+    "data without a SYN": (lambda one: one.ask(AT).answer(AT + 0.1), "earlier", {}),
+}
+
+
+@pytest.mark.parametrize(("made", "outcome", "causes"), SHOWN.values(), ids=SHOWN)
+def test_outcomes_by_packets(
+    watched: RunFolder, made: Callable[[Connection], object], outcome: str, causes: dict[str, int]
+) -> None:
+    quiet(watched)
+    capture = Capture()
+    made(connection(capture))
+    server = of_listener(account(captured(watched, capture)))
+    assert server["outcomes"] == {outcome: 1}
+    assert server["causes"] == causes
+
+
+def test_a_client_that_left_the_queue_waited_in_it(watched: RunFolder) -> None:
+    quiet(watched, depth=1)
+    capture = Capture()
+    connection(capture).handshake(AT).ask(AT + 0.1).close_by_client(AT + 5)
+    server = of_listener(account(captured(watched, capture)))
+    assert (server["outcomes"], server["causes"]) == ({"given-up": 1}, {"waited-in-accept-queue": 1})
+
+
+def test_a_client_that_may_still_try_is_undecided(watched: RunFolder) -> None:
+    quiet(watched)
+    capture = Capture()
+    connection(capture).syns(MEASURE_S + 49, MEASURE_S + 50.8)
+    watched.manifest["phases"] = watched.manifest["phases"][:2]
+    captured(watched, capture)
+    report_of = watched.lines["backend-1/capture.json"][0]
+    report_of["ended_us"] = watched.manifest["phases"][1]["end_us"] + 2_000_000
+    assert of_listener(account(watched))["outcomes"] == {"undecided": 1}
+
+
+def test_connections_of_its_own_are_told_apart_and_its_ports_counted(watched: RunFolder) -> None:
+    quiet(watched)
+    watched.manifest["sysctls"]["backend-1"]["net.ipv4.ip_local_port_range"] = "32768 60999"
+    capture = Capture()
+    for number in range(3):
+        at = MEASURE_S + 1 + number
+        one = Connection(capture, f"172.18.0.2:{50_000 + number}", "172.18.0.9:5432", isn=9_000 * (number + 1))
+        one.handshake(at).ask(at + 0.1).answer(at + 0.2).close_by_client(at + 0.3)
+    (target,) = account(captured(watched, capture))["targets"]
+    (server,) = target["servers"]
+    assert (server["server"], server["direction"]) == ("backend-1>172.18.0.9:5432", "out")
+    assert server["time_wait"] == {"client": 3}
+    assert target["ports"] == [{"server": server["server"], "time_wait_most": 3, "range": 28_232}]
+    assert target["peers"][0]["peer"] == "172.18.0.9"
+
+
+def test_a_target_that_ended_leaves_what_was_recorded(watched: RunFolder) -> None:
+    """Its collector was killed with it: the samples break off, and the capture has no account of itself."""
+    watched.manifest["observed"]["targets"][0]["ended"] = True
+    watched.samples["backend-1"].lose_ticks(MEASURE_S + 30, END_S + 1)
+    watched.samples["backend-1"].ended = False
+    watched.lines.clear()
+    watched.captures["backend-1"].packets = [
+        (time_us, frame)
+        for time_us, frame in watched.captures["backend-1"].packets
+        if time_us < watched.manifest["phases"][1]["start_us"] + 30_000_000
+    ]
+    found = account(watched)
+    assert found["targets"][0]["ended"]
+    assert found["lacks"][0] == "shop ended while it was observed"
+    # The capture may lack its last packets: nobody knows who had given up.
+    assert of_listener(found)["outcomes"]["undecided"] == OTHERS
+    assert "accept-queue-drop" not in of_listener(found)["causes"]
+    assert found["targets"][0]["listeners"][0]["overflows"] > 0
+    assert found["seconds"] < 30
+
+
+def test_a_peer_s_view_counts_what_got_lost_on_the_way(watched: RunFolder) -> None:
+    quiet(watched)
+    here, there = Capture(), Capture()
+    at = MEASURE_S + 1
+    for capture in (here, there):
+        connection(capture).handshake(at).ask(at + 0.1).answer(at + 0.2)
+    connection(here, 2).syns(at, at + 1, at + 3)
+    connection(there, 2).syns(at + 3)
+    connection(here, 3).syns(at, at + 1)
+    captured(watched, there)
+    watched.manifest["instances"]["web"] = ["web"]
+    watched.manifest["addresses"]["web"] = ["172.18.0.3"]
+    watched.manifest["observed"]["targets"].append(
+        {"instance": "web", "kind": "container", "name": "web", "peer": True}
+    )
+    watched.samples["web"] = watched.samples["backend-1"]
+    watched.captures["web"] = here
+    watched.lines["web/capture.json"] = [make_capture(len(here.packets))]
+    assert account(watched)["crossings"] == [
+        {"peer": "web", "target": "backend-1", "both": 2, "peer_only": 1, "syns_lost_between": 4}
+    ]
+
+
+def test_the_same_raw_files_give_the_same_bytes_and_a_page(watched: RunFolder) -> None:
+    watched.write()
+    analysis.analyse(watched.folder)
+    derived = watched.folder / "derived"
+    before = {path.name: path.read_bytes() for path in derived.iterdir()}
+    analysis.analyse(watched.folder)
+    assert {path.name: path.read_bytes() for path in derived.iterdir()} == before
+    page = report.write(watched.folder).read_text()
+    assert "Observed: shop" in page
+    assert "accept queue full" in page
+    assert "acceptCount" in page
+
+
+def test_a_page_of_a_folder_that_was_not_analysed_says_so(watched: RunFolder) -> None:
+    folder: Path = watched.write()
+    with pytest.raises(report.ReportError, match=r"connections\.json"):
+        report.write(folder)
