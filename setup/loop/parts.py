@@ -33,7 +33,8 @@ _LAB = (
     ".venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy && .venv/bin/lint-imports"
     f" && {_PYTEST} tests/lab"
 )
-_ANALYSIS = f"{_PYTEST} tests/analysis"
+_SQLFLUFF = "--processes 0 --nocolor --quiet analysis"
+_ANALYSIS = f".venv/bin/sqlfluff lint {_SQLFLUFF} && {_PYTEST} tests/analysis"
 _FLOWS = ".cache/bin/flows.source"
 _SHELL = "docker run --rm --volume $PWD:/repo:ro --workdir /repo connlab/node setup/check-shell.sh"
 _NGINX = "nginx/check-variants"
@@ -48,11 +49,12 @@ _PRETTIER = "bash -ec '/repo/setup/node-modules.sh; npm run --silent format'"
 PARTS = (
     Part(
         "analysis",
-        "what a run's files mean: pytest",
+        "what a run's files mean: sqlfluff, pytest",
         test=_ANALYSIS,
         check=_ANALYSIS,
         # Which packages, and which `flows`: git ignores both.
         reads=("analysis", "tests/analysis", "docs", "pyproject.toml", ".venv/connlab.stamp", _FLOWS),
+        fmt=f".venv/bin/sqlfluff fix {_SQLFLUFF}",
     ),
     Part(
         "python",

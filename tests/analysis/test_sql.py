@@ -1,4 +1,4 @@
-"""The files of SQL: each makes the table that it is named after, or is one query; all have one layout."""
+"""The files of SQL: each makes the table that it is named after, or is one query. sqlfluff sees to their layout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "analysis").rglob("*.sql"))
-WIDTH = 120
 
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -38,22 +37,8 @@ def test_it_is_one_statement_that_makes_what_it_is_named_after(path: Path) -> No
 
 
 @each_file
-def test_it_says_what_it_makes_and_keeps_to_the_layout(path: Path) -> None:
-    text = path.read_text()
-    lines = text.splitlines()
-    assert text.startswith("-- ")
-    assert text.endswith(";\n")
-    assert [line for line in lines if len(line) > WIDTH or line != line.rstrip() or "\t" in line] == []
-
-
-@each_file
-def test_its_keywords_are_upper_case(path: Path) -> None:
-    query = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
-    with duckdb.connect() as database:
-        reserved = {name for (name,) in database.execute(query).fetchall()} - {"true", "false", "lambda"}
-    text = re.sub(r"--.*|'[^']*'", lambda found: " " * len(found[0]), path.read_text())
-    words = re.findall(r"(?<![\w.$])[a-z_]+\b(?!\()", text)
-    assert sorted(reserved.intersection(words)) == []
+def test_it_begins_with_what_it_makes(path: Path) -> None:
+    assert path.read_text().startswith("-- ")
 
 
 def test_a_run_makes_all_of_them(run: RunFolder) -> None:

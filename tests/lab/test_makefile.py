@@ -34,7 +34,10 @@ printf '%s\\0' "${{0##*/}}" "$@" >>{log}; printf '\\n\\0' >>{log}
 case " $* " in *" refused "*) exit 2 ;; esac
 """
     shutil.copy(paths.ROOT / "Makefile", tmp_path)
-    programs = [".venv/bin/connlab", *(f".venv/bin/{one}" for one in ("python", "ruff", "mypy", "lint-imports"))]
+    programs = [
+        ".venv/bin/connlab",
+        *(f".venv/bin/{one}" for one in ("python", "ruff", "mypy", "sqlfluff", "lint-imports")),
+    ]
     programs += [".venv/bin/pytest", "setup/ready.sh", "setup/python.sh", "setup/check.sh", "bin/docker"]
     for program in (*programs, "nginx/check-variants", "backend/bench-startup"):
         (tmp_path / program).parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ WITH formers AS (
 ), candidates AS (
     SELECT hops.hop, flows.*,
            established OR (handshakes_only AND answered) AS stood,
-           NOT answered AND first_rst_by IS NOT DISTINCT FROM 'server' AS refused,
+           NOT answered AND coalesce(first_rst_by = 'server', false) AS refused,
            CASE WHEN answered THEN synack_times_us[1]
                 WHEN first_rst_by = 'server' THEN first_rst_time_us END AS answered_us,
            CASE WHEN former_rst_us > first_time_us
