@@ -1,4 +1,4 @@
-"""The table `port_shortages`: what held the ports of a client, or of the gateway, when a dial found none.
+"""The table `port_shortages`: what held the ports of a client, or of a proxy, when a dial or a try found none.
 
 A client needs a port of its range for each connection to one server's address and port. A connection that the client
 closed first holds its port for 60 s more, in TIME_WAIT.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.database import make, sql
+from analysis.evidence.logs.access import NO_PORT
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,11 +29,11 @@ def build(database: duckdb.DuckDBPyConnection, manifest: Manifest) -> None:
         ports = ports_of(manifest.sysctl(instance, RANGE))
         if ports is not None:
             database.execute("INSERT INTO port_ranges VALUES (?, ?)", [instance, ports])
-    constants = {"time_wait_us": 1000 * TIME_WAIT_MS, "error_kind": _NO_PORT}
+    constants = {"time_wait_us": 1000 * TIME_WAIT_MS, "error_kind": _NO_PORT, "gave_up": NO_PORT}
     make(
         database,
         SHORTAGES,
-        [f"dials WHERE error_kind = '{_NO_PORT}'"],
+        [f"dials WHERE error_kind = '{_NO_PORT}'", f"access WHERE gave_up = '{NO_PORT}'"],
         lambda: database.execute(sql(__name__, "port_shortages"), constants),
     )
 
@@ -47,7 +48,8 @@ def ports_of(text: str | None) -> int | None:
 
 SHORTAGES = {
     "port_shortages": {
-        "instance": "VARCHAR", "dial": "BIGINT", "held": "HUGEINT", "waiting": "HUGEINT", "ports": "BIGINT",
+        "instance": "VARCHAR", "dial": "BIGINT", "line": "BIGINT", "held": "HUGEINT", "waiting": "HUGEINT",
+        "ports": "BIGINT",
     },
 }  # fmt: skip
 

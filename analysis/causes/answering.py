@@ -69,6 +69,14 @@ def _patience(run: Recorded) -> Remedy | None:
     return more(run, "nginx.proxy_read_timeout", value_ms, why, duration)
 
 
+def _queue(run: Recorded) -> Remedy | None:
+    """As many requests as the server takes connections; None where it gets these already."""
+    if not run.has("haproxy.server_maxconn") or not run.has("backend.max_connections"):
+        return None
+    value = min(math.ceil(run.at_once / run.backends), run.integer("backend.max_connections"))
+    return more(run, "haproxy.server_maxconn", value, f"{value} requests for each backend, which takes as many at once")
+
+
 CAUSES = (
     Cause(
         name="proxy-connections-exhausted",
@@ -211,6 +219,32 @@ CAUSES = (
         },
         remedy=more_places,
         lesson="proxy-hides-full-queue",
+    ),
+    Cause(
+        name="proxy-queue-timeout",
+        meaning="The request waited in the proxy's own queue until that queue's time-out, and was sent to no server.",
+        proof="The proxy's log says that the request ended in its queue, by the proxy's time-out.",
+        when="outcome = 'failed' AND line_gave_up = 'queue-timeout'",
+        says=f"""{LINE}
+            || format(', after {{}} in the proxy''s queue', took(round(1000000 * line_request_time)::BIGINT))""",
+        seen=True,
+        label="timed out in the proxy's queue",
+        because="{client} let it wait in its own queue for as long as it may, and asked no server",
+        where="At the proxy, which asked no server.",
+        hop=LAST_HOP,
+        explains=(
+            (
+                "A proxy that limits the requests at a server queues the others. The queue is bounded by a time-out;"
+                " when it ends, the proxy answers 503, and the server's kernel knows nothing of the request."
+            ),
+        ),
+        knobs={
+            "haproxy.timeout_queue": "how long a request may wait in HAProxy's queue",
+            "haproxy.server_maxconn": "how many requests a server gets at once",
+            "backend.max_connections": "how many connections the server takes at once",
+        },
+        remedy=_queue,
+        lesson="haproxy-maxconn-queue",
     ),
     Cause(
         name="upstream-timeout",

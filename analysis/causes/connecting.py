@@ -120,11 +120,13 @@ CAUSES = (
         proof=(
             "The dial failed with EADDRNOTAVAIL, and the capture shows that connections held as many ports as"
             " `net.ipv4.ip_local_port_range` has. Connections in TIME_WAIT count, too. Gateway: the same for its dial."
-            " nginx: its error log reports the error."
+            " nginx: its error log reports the error. HAProxy: its log has a try without a local port, and the capture"
+            " shows the same."
         ),
         when=(
             "outcome = 'failed' AND (((dial_error_kind = 'address-not-available'"
-            " OR try_dial_error_kind = 'address-not-available') AND shortage_held >= shortage_ports AND NOT torn)"
+            " OR try_dial_error_kind = 'address-not-available' OR line_gave_up = 'no-port')"
+            " AND shortage_held >= shortage_ports AND NOT torn)"
             f" OR (try_connect_us IS NULL AND {_logged(99)}))"
         ),
         says=f"""if(dial_error_kind = 'address-not-available', {DIAL_FAILED}, {LINE})

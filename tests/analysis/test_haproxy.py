@@ -6,8 +6,21 @@ from typing import Any
 
 import duckdb
 import pytest
+from jsonschema import Draft202012Validator
+from ruamel.yaml import YAML
 
+from analysis.evidence import scrapes
 from analysis.evidence.logs import access, haproxy
+from analysis.evidence.roles import Role
+from tests.analysis.joined import one_request
+from tests.analysis.packets import Capture, Connection
+from tests.analysis.support import RunFolder, at_us, make_capture, make_dial, make_request
+
+ROOT = Path(__file__).parents[2]
+# As HAProxy wrote them in runs: an answer; one at the fourth try; a time-out at the second; a time-out in its queue; no
+# port; a refusal at the second try; and the sentence when it stops.
+RECORDED = Path(__file__).parent / "testdata" / "haproxy-access.jsonl"
+STATS = Path(__file__).parent / "testdata" / "haproxy-stats.csv"
 
 LINE: dict[str, Any] = {
     "time_ms": 1_700_000_001_000, "accepted_ms": 1_700_000_000_000, "requests": 1, "client_address": "10.0.0.2",
@@ -19,12 +32,113 @@ LINE: dict[str, Any] = {
 REFUSED = {"status": 503, "connect_ms": -1, "response_ms": -1, "termination": "SC"}
 
 
+def declared() -> Role:
+    content = YAML(typ="safe", pure=True).load((ROOT / "haproxy" / "role.yaml").read_text())
+    return Role.model_validate({"group": "haproxy"} | content)
+
+
 def record(tmp_path: Path, **changes: object) -> dict[str, Any]:
     file = tmp_path / "access.jsonl"
     file.write_text(json.dumps(LINE | changes) + "\n")
+    return records(file)[0]
+
+
+def records(file: Path) -> list[dict[str, Any]]:
     result = duckdb.sql(f"SELECT * FROM {haproxy.ACCESS.records()}", params={"path": str(file)})  # noqa: S608  names of our own
     assert result is not None
-    return dict(zip(result.columns, result.fetchall()[0], strict=True))
+    return [dict(zip(result.columns, row, strict=True)) for row in result.fetchall()]
+
+
+def test_recorded_lines_are_as_the_schema_has_them() -> None:
+    schema = json.loads((ROOT / "schemas" / "haproxy.schema.json").read_text())
+    *lines, sentence = RECORDED.read_text().splitlines()
+    for line in lines:
+        Draft202012Validator(schema).validate(json.loads(line))
+    assert sentence.startswith("Proxy traffic stopped")
+    assert access.read(RECORDED, haproxy.ACCESS).damage.messages("access.jsonl") == []
+
+
+def test_recorded_lines_tell_their_tries() -> None:
+    found = [
+        (each["upstream_status"], each["upstream_response_time"], each["gave_up"])
+        for each in records(RECORDED)
+        if each["status"] is not None
+    ]
+    assert found == [
+        ("200", "2.707", None),
+        ("-, -, -, 200", "0.951, 0.951, 0.951, 2.704", None),
+        ("-, 504", "0.951, 0.952", None),
+        ("", "", "queue-timeout"),
+        ("502", "0.000", "no-port"),
+        ("-, 502", "0.505, 0.000", None),
+    ]
+
+
+def test_a_recorded_page_of_statistics_has_every_declared_value() -> None:
+    page = declared().scrape["haproxy"]
+    found = scrapes.values(page, STATS.read_text())
+    assert found.keys() == page.values.keys()
+    assert (found["clients"], found["requests"], found["queued"], found["in_flight"]) == (60, 60, 14, 24)
+
+
+@pytest.fixture
+def through_haproxy(proxied_run: RunFolder) -> RunFolder:
+    """One request through a proxy that logs as HAProxy does, answered with 503 after two seconds."""
+    run = proxied_run
+    proxy = {"kind": "proxy", "group": "nginx", "logs": {"access.jsonl": "haproxy-access"}}
+    run.manifest["roles"] = {
+        "k6": {"kind": "client", "group": "load"}, "nginx": proxy, "backend": {"kind": "server", "group": "backend"}
+    }  # fmt: skip
+    client = run.clients["k6-1"]
+    local, remote = "172.18.0.3:41000", "172.18.0.4:8080"
+    client.dials = [
+        make_dial(1, failed=False, duration_ms=0.2) | {"time_us": at_us(54), "local": local, "remote": remote}
+    ]
+    client.requests = [
+        make_request(1, 2000, 54) | {"end_us": at_us(56), "status": 503, "error_code": 1503, "remote": remote}
+    ]
+    del run.lines["nginx/stub_status.jsonl"]
+    return run
+
+
+def failed_for(run: RunFolder, capture: Capture, **changes: object) -> tuple[str, str]:
+    Connection(capture, "172.18.0.3:41000", "172.18.0.4:8080").handshake(54).ask(54.001).answer(56)
+    run.captures = {"nginx": capture}
+    run.lines["nginx/capture.json"] = [make_capture(len(capture.packets))]
+    run.lines["nginx/access.jsonl"] = [
+        LINE | {"time_ms": at_us(56) // 1000, "accepted_ms": at_us(54) // 1000, "client_address": "172.18.0.3",
+                "client_port": 41_000, "frontend_address": "172.18.0.4", "status": 503, "connect_ms": -1,
+                "response_ms": -1, "server_address": "172.18.0.2"} | changes
+    ]  # fmt: skip
+    cause, evidence = one_request(run.write(), "cause", "evidence")
+    return cause, evidence
+
+
+def test_a_time_out_in_its_queue_is_a_cause(through_haproxy: RunFolder) -> None:
+    waited = {"termination": "sQ", "queue_ms": 2000, "active_ms": 2000, "request_ms": 0, "local_port": "",
+              "server_address": "", "server_port": ""}  # fmt: skip
+    cause, evidence = failed_for(through_haproxy, Capture(), **waited)
+    assert cause == "proxy-queue-timeout"
+    assert evidence.endswith("after 2.000 s in the proxy's queue")
+
+
+@pytest.mark.parametrize(
+    ("ports", "local_port", "cause"),
+    [
+        ("50000 50001", "", "ephemeral-ports-exhausted"),
+        ("50000 50002", "", "error-status"),
+        ("50000 50001", 50_002, "error-status"),
+    ],
+)
+def test_a_try_without_a_port_is_one_that_found_none(
+    through_haproxy: RunFolder, ports: str, local_port: object, cause: str
+) -> None:
+    through_haproxy.manifest["sysctls"]["nginx"]["net.ipv4.ip_local_port_range"] = ports
+    capture = Capture()
+    for port in (50_000, 50_001):
+        Connection(capture, f"172.18.0.4:{port}", "172.18.0.2:8080").handshake(53.5)
+    refused = {"termination": "SC", "queue_ms": 0, "active_ms": 0, "request_ms": 0, "local_port": local_port}
+    assert failed_for(through_haproxy, capture, **refused)[0] == cause
 
 
 def test_the_wait_in_haproxy_is_before_the_try(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ PROXIED = {
     "proxied": {
         "instance": "VARCHAR", "id": "BIGINT", "line_instance": "VARCHAR", "line_line": "BIGINT",
         "line_time_ms": "BIGINT", "line_connection": "BIGINT", "line_connection_requests": "BIGINT",
-        "line_request_time": "DOUBLE", "line_status": "BIGINT", "try_try": "BIGINT", "try_tries": "BIGINT",
+        "line_request_time": "DOUBLE", "line_status": "BIGINT", "line_gave_up": "VARCHAR",
+        "try_try": "BIGINT", "try_tries": "BIGINT",
         "try_server": "VARCHAR", "try_status": "BIGINT", "try_connect_us": "BIGINT", "try_header_us": "BIGINT",
         "try_response_us": "BIGINT", "try_start_us": "BIGINT", "try_names_dial": "BOOLEAN", "try_dial": "BIGINT",
         "try_reused": "BOOLEAN", "try_dial_error_kind": "VARCHAR", "first_server": "VARCHAR", "first_status": "BIGINT",

@@ -4,7 +4,7 @@
 -- once in each turn of its event loop, so it may still write the second before.
 CREATE TABLE beside AS
 WITH broken AS (
-    SELECT instance, id, dial, time_us, end_us, line_instance, line_connection, try_dial, flow_to_instance,
+    SELECT instance, id, dial, time_us, end_us, line_instance, line_line, line_connection, try_dial, flow_to_instance,
            server_close_us(flow_server_fin_time_us, flow_first_rst_by, flow_first_rst_time_us) AS flow_close_us
       FROM cases WHERE outcome <> 'ok'
 ), complaints AS (
@@ -21,9 +21,9 @@ WITH broken AS (
 )
 SELECT broken.instance, broken.id, complaints.error_line, complaints.error_text, acted.says AS acted_says,
        if(flow_close_us - exhausted.second_us < 1000000 + $turn_us, exhausted.line, NULL) AS exhausted_line,
-       coalesce(port_shortages.held, up_shortages.held) AS shortage_held,
-       coalesce(port_shortages.waiting, up_shortages.waiting) AS shortage_waiting,
-       coalesce(port_shortages.ports, up_shortages.ports) AS shortage_ports
+       coalesce(port_shortages.held, up_shortages.held, line_shortages.held) AS shortage_held,
+       coalesce(port_shortages.waiting, up_shortages.waiting, line_shortages.waiting) AS shortage_waiting,
+       coalesce(port_shortages.ports, up_shortages.ports, line_shortages.ports) AS shortage_ports
   FROM broken
        LEFT JOIN acted USING (instance, id)
        LEFT JOIN complaints USING (instance, id)
@@ -32,4 +32,6 @@ SELECT broken.instance, broken.id, complaints.error_line, complaints.error_text,
        LEFT JOIN port_shortages
             ON port_shortages.instance = broken.instance AND port_shortages.dial = broken.dial
        LEFT JOIN port_shortages AS up_shortages
-            ON up_shortages.instance = broken.line_instance AND up_shortages.dial = broken.try_dial;
+            ON up_shortages.instance = broken.line_instance AND up_shortages.dial = broken.try_dial
+       LEFT JOIN port_shortages AS line_shortages
+            ON line_shortages.instance = broken.line_instance AND line_shortages.line = broken.line_line;

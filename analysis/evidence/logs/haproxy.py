@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from analysis.evidence.logs.access import Format
+from analysis.evidence.logs.access import NO_PORT, QUEUE_TIMEOUT, Format
 from analysis.evidence.logs.errors import Message
 
 # The second letter of `termination` is the phase in which the request ended; none went to a server out of the queue.
@@ -40,6 +40,7 @@ ACCESS = Format(
         "status": "BIGINT", "bytes_sent": "BIGINT", "request_ms": "BIGINT", "queue_ms": "BIGINT",
         "connect_ms": "BIGINT", "response_ms": "BIGINT", "active_ms": "BIGINT", "termination": "VARCHAR",
         "retries": "INTEGER", "server_address": "VARCHAR", "server_port": "VARCHAR",
+        "local_port": "VARCHAR",
     },
     columns={
         "connection": "try(65536 * try_cast(accepted_ms AS BIGINT) + client_port)",
@@ -67,6 +68,9 @@ ACCESS = Format(
         "upstream_response_time": _tries(
             _seconds(f"{_TOTAL_MS} - retries * coalesce({_BEFORE_MS}, 0)"), f"coalesce({_seconds(_BEFORE_MS)}, '')"
         ),
+        # A try that never had a port has sent nothing; port_shortages.sql says whether there was one to have.
+        "gave_up": f"CASE WHEN termination LIKE 'sQ%' THEN '{QUEUE_TIMEOUT}'"
+        f" WHEN termination LIKE 'SC%' AND connect_ms < 0 AND coalesce(local_port, '') = '' THEN '{NO_PORT}' END",
     },
     speaks=True,
 )  # fmt: skip

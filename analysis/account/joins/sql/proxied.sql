@@ -3,7 +3,7 @@ CREATE TABLE proxied AS
 SELECT request_links.instance, request_links.id,
        lines.instance AS line_instance, lines.line AS line_line, lines.time_ms AS line_time_ms,
        lines.connection AS line_connection, lines.connection_requests AS line_connection_requests,
-       lines.request_time AS line_request_time, lines.status AS line_status,
+       lines.request_time AS line_request_time, lines.status AS line_status, lines.gave_up AS line_gave_up,
        last_tries.try AS try_try, last_tries.tries AS try_tries, last_tries.server AS try_server,
        last_tries.status AS try_status, last_tries.connect_us AS try_connect_us,
        last_tries.header_us AS try_header_us, last_tries.response_us AS try_response_us,
