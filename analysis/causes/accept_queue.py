@@ -34,6 +34,8 @@ def more_places(run: Recorded) -> Remedy | None:
     users, backends = run.at_once, run.backends
     if run.drops_at_nginx:
         return more(run, "nginx.listen_backlog", users, f"{users} users may wait for nginx to accept them")
+    if run.server != "backend":
+        return _at_service(run)
     if not run.has("backend.max_connections"):
         return None
     each = math.ceil(users / backends)
@@ -44,3 +46,15 @@ def more_places(run: Recorded) -> Remedy | None:
     value = max(1, each - run.backlog - 1)
     why = f"{each} connections for each backend, less the {run.backlog} + 1 that its accept queue holds"
     return more(run, "backend.max_connections", value, why)
+
+
+def _at_service(run: Recorded) -> Remedy | None:
+    """Give more places at a service of the scenario's own, by whichever of its limits can be set."""
+    server, each = run.server, math.ceil(run.at_once / run.backends)
+    limits = run.limits(server)
+    if (connections := limits.get("connections")) is not None:
+        return more(run, connections, each, f"{each} connections may come to each {server} at once")
+    if (backlog := limits.get("backlog")) is not None:
+        why = f"{each} connections may wait for each {server} to accept them; net.core.somaxconn must not be less"
+        return more(run, backlog, each, why)
+    return None

@@ -108,7 +108,7 @@ def _pool(run: Recorded) -> Remedy | None:
 
 
 def _cookies(run: Recorded) -> Remedy | None:
-    role = "nginx" if run.drops_at_nginx else "backend"
+    role = "nginx" if run.drops_at_nginx else run.server
     why = "the kernel then answers SYNs for which its queue has no place"
     return other(run, f"kernel.{role}.net.ipv4.tcp_syncookies", "1", why)
 

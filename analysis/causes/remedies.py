@@ -42,9 +42,25 @@ class Recorded:
         return (second if first == "kernel" else first) in self.manifest["path"]
 
     @property
+    def server(self) -> str:
+        """The last server of the path; the backend where there is none, or nothing is declared."""
+        roles = self.manifest.get("roles") or {}
+        servers = [name for name in self.manifest["path"] if roles.get(name, {}).get("kind") == "server"]
+        return servers[-1] if servers else "backend"
+
+    @property
     def backends(self) -> int:
-        """How many backends there are."""
-        return len(self.manifest["instances"].get("backend", [])) or 1
+        """How many instances the last server has."""
+        return len(self.manifest["instances"].get(self.server, [])) or 1
+
+    def limits(self, role: str) -> dict[str, str]:
+        """Give the knobs that bound a role by what they bound, without those that its program has fixed."""
+        declared = self.manifest["roles"][role]
+        return {
+            what: f"{declared['group']}.{knob}"
+            for what, knob in declared.get("limits", {}).items()
+            if not declared["knobs"][knob].get("fixed")
+        }
 
     @property
     def at_once(self) -> int:
@@ -74,11 +90,11 @@ class Recorded:
 
     @property
     def drops_at_nginx(self) -> bool:
-        """Whether SYNs were dropped before nginx, and not before the backend."""
+        """Whether SYNs were dropped before nginx, and not before the server."""
         dropped: dict[str, int] = {
             hop["to"]: sum(filter(None, hop["dropped_syns"].values())) for hop in self.ledger["hops"]
         }
-        return dropped.get("nginx", 0) > dropped.get("backend", 0)
+        return dropped.get("nginx", 0) > dropped.get(self.server, 0)
 
 
 def more(run: Recorded, knob: str, value: int, why: str, shown: Callable[[int], str] = str) -> Remedy | None:

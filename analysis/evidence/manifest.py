@@ -14,13 +14,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from analysis.evidence import roles
-from analysis.evidence.roles import Role
+from analysis.evidence.roles import TRAFFIC_PORT, Role
 
 FILE = "manifest.json"
 SCHEMA = "connlab.manifest/1"
-
-# Every server of the lab takes its traffic here; management ports are apart.
-TRAFFIC_PORT = 8080
 
 Scalar = bool | int | float | str
 # An instance's name is the name of its folder below raw/.
@@ -96,6 +93,13 @@ class Removed(_Part):
     was: str
 
 
+class Listener(_Part):
+    """A listening socket at the time of the read-back; the limit of its queue in connections."""
+
+    port: int
+    limit: int
+
+
 class Tolerance(_Part):
     """What a run may leave open; None where the manifest does not say."""
 
@@ -149,6 +153,7 @@ class Manifest(_Part):
     addresses: dict[str, list[str]] = {}
     knobs: dict[str, Knob] = {}
     sysctls: dict[str, dict[str, str | None]] = {}
+    listeners: dict[str, list[Listener]] = {}
     phases: list[Phase] = []
     actions: list[Action] = []
     exits: dict[str, int | None] = {}
@@ -173,6 +178,11 @@ class Manifest(_Part):
     def kind_of(self, role: str) -> str | None:
         """Client, proxy or server; None for a role that nothing declares."""
         return self.roles[role].kind if role in self.roles else None
+
+    def port_of(self, instance: str) -> int:
+        """Where an instance takes its traffic."""
+        ports = (role.port for name, role in self.roles.items() if instance in self.of_role(name))
+        return next(ports, TRAFFIC_PORT)
 
     @property
     def proxies(self) -> list[str]:

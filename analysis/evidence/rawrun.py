@@ -67,7 +67,10 @@ class RawRun:
     @cached_property
     def samples(self) -> dict[str, Samples]:
         """What the collector of each instance sampled."""
-        return {instance: samples.read(self.places.collector(instance, "samples.jsonl")) for instance in self.instances}
+        return {
+            each: samples.read(self.places.collector(each, "samples.jsonl"), self.manifest.port_of(each))
+            for each in self.instances
+        }
 
     @cached_property
     def processes(self) -> dict[str, list[Record]]:

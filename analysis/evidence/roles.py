@@ -13,13 +13,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
+# Where every server of the lab itself takes its traffic.
+TRAFFIC_PORT = 8080
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
 
 class Knob(_Part):
-    """One of a role's knobs: what of the topology it counts, and its words beside the role in a report's path."""
+    """One of a role's knobs.
 
+    Attributes:
+        counts: what of the topology it counts.
+        shown: its words beside the role in a report's path.
+        doc: what it does.
+        fixed: whether the program has it built in.
+    """
+
+    doc: str = ""
+    fixed: bool = False
     counts: Literal["instances", "addresses"] | None = None
     shown: str | None = None
 
@@ -27,6 +40,9 @@ class Knob(_Part):
 class Limits(_Part):
     """Which knobs bound what a program holds; by their names within the role."""
 
+    backlog: str | None = None
+    connections: str | None = None
+    threads: str | None = None
     connect_timeout: str | None = None
     pool: str | None = None
 
@@ -57,6 +73,7 @@ class Role(_Part):
 
     Attributes:
         kind: client, proxy or server.
+        port: where it takes its traffic; management ports are apart.
         group: the first part of its knobs' names.
         scrape: the pages that the collector read, by their files' names.
         processes: the names of its processes; empty: all but the instruments'.
@@ -67,6 +84,7 @@ class Role(_Part):
 
     kind: Literal["client", "proxy", "server"]
     group: str
+    port: int = TRAFFIC_PORT
     scrape: dict[str, Page] = {}
     processes: list[str] = []
     logs: dict[str, str] = {}
@@ -215,6 +233,7 @@ EARLIER: Mapping[str, Role] = {
         kind="server",
         group="backend",
         scrape={"tomcat": _PAGES["tomcat"]},
+        limits=Limits(backlog="accept_count", connections="max_connections", threads="threads_max"),
         knobs=_knobs(
             instances=None,
             max_connections="connections at once",

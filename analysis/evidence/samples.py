@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.evidence.jsonl import JsonLines, Record, integer, kind_of, records
+from analysis.evidence.roles import TRAFFIC_PORT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,6 +82,7 @@ class Samples:
 
     Attributes:
         lines: the file and its damage.
+        port: where the role takes its traffic.
         header: its first record, None if there is none of this version.
         ticks: in the order of the file, which is that of the monotonic clock.
         counters: by the kernel's name.
@@ -89,6 +91,7 @@ class Samples:
     """
 
     lines: JsonLines
+    port: int = TRAFFIC_PORT
     header: Record | None = None
     ticks: list[Tick] = field(default_factory=list)
     counters: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
@@ -102,6 +105,10 @@ class Samples:
         """Ticks in a second, as the header says; 10, the lab's default, without a usable header."""
         return (integer(self.header, "rate_hz") or 10) if self.header else 10
 
+    def traffic(self, tick: int) -> list[Listener]:
+        """The listening sockets of the traffic port at a tick."""
+        return [listener for listener in self.ticks[tick].listeners if listener.port == self.port]
+
     def series(self, name: str) -> Integers:
         """A counter's value at each tick; 0 before its first, and for one that there is not."""
         counter = self.counters.get(name)
@@ -111,14 +118,14 @@ class Samples:
         return np.array([0, *counter.values], dtype=np.int64)[positions]
 
 
-def read(path: Path) -> Samples:
-    """Return what a samples.jsonl holds; what is wrong with it stands in `lines.damage`, it never raises.
+def read(path: Path, port: int = TRAFFIC_PORT) -> Samples:
+    """Return what the samples.jsonl of a role with this traffic port holds; damage stands in `lines.damage`.
 
-    A corrupt line may have held changes of counters, and a tick with one bad value is a corrupt line: the value before
-    it would pass for its own. From there on the ticks are left out, until one gives all values again: the damage then
-    shows as what it is, a hole in the samples.
+    It never raises. A corrupt line may have held changes of counters, and a tick with one bad value is a corrupt line:
+    the value before it would pass for its own. From there on the ticks are left out, until one gives all values again:
+    the damage then shows as what it is, a hole in the samples.
     """
-    samples = Samples(JsonLines(path))
+    samples = Samples(JsonLines(path), port)
     whole = True
     for number, record in samples.lines:
         kind = None if record is None or integer(record, "time_us") is None else kind_of(record)

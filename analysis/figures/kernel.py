@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from analysis.evidence import timeline
 from analysis.evidence.jsonl import Record, integer, records
-from analysis.evidence.manifest import TRAFFIC_PORT
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run, greatest, total
@@ -87,34 +86,30 @@ def _difference(samples: Samples, span: Span, found: Mapping[str, str]) -> Value
     return after - before if after >= before else unknown(f"the counter {name} went back from {before} to {after}")
 
 
-def _listeners(samples: Samples, tick: int) -> list[Listener]:
-    return [listener for listener in samples.ticks[tick].listeners if listener.port == TRAFFIC_PORT]
-
-
 def _greatest_of_listeners(key: Callable[[Listener], int]) -> Callable[[Samples, Span, Mapping[str, str]], Value]:
     def value(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
         ticks = range(span.first, span.last + 1)
-        values = [key(listener) for tick in ticks for listener in _listeners(samples, tick)]
-        return max(values) if values else unknown(f"nothing listened on port {TRAFFIC_PORT}")
+        values = [key(listener) for tick in ticks for listener in samples.traffic(tick)]
+        return max(values) if values else unknown(f"nothing listened on port {samples.port}")
 
     return value
 
 
 def _listener_drops(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
-    ticks = [_listeners(samples, tick) for tick in range(span.first, span.last + 1)]
+    ticks = [samples.traffic(tick) for tick in range(span.first, span.last + 1)]
     if not ticks[0] or any(len(each) != len(ticks[0]) for each in ticks):
-        return unknown(f"the listeners on port {TRAFFIC_PORT} changed in the window")
+        return unknown(f"the listeners on port {samples.port} changed in the window")
     drops = [sum(listener.drops for listener in each) for each in ticks]
     if any(after < before for before, after in pairwise(drops)):
-        return unknown(f"the listener on port {TRAFFIC_PORT} was opened again")
+        return unknown(f"the listener on port {samples.port} was opened again")
     return drops[-1] - drops[0]
 
 
 def _closed_ms(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
     ticks = range(span.first, span.last + 1)
-    if not _listeners(samples, span.first):
-        return unknown(f"nothing listened on port {TRAFFIC_PORT} at the beginning")
-    closed = [timeline.hole_between_ms(samples.ticks, at, at + 1) for at in ticks[:-1] if not _listeners(samples, at)]
+    if not samples.traffic(span.first):
+        return unknown(f"nothing listened on port {samples.port} at the beginning")
+    closed = [timeline.hole_between_ms(samples.ticks, at, at + 1) for at in ticks[:-1] if not samples.traffic(at)]
     return round(sum(closed))
 
 

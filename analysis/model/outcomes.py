@@ -76,30 +76,54 @@ def _ladder_of(settings: Settings, instance: str) -> tuple[Syn, ...]:
     )
 
 
+_BACKEND = "backend"
+
+
+def _server(settings: Settings) -> str:
+    """The last server of the path; the backend where there is none, which the run then lacks."""
+    roles = settings.manifest.roles
+    return next((name for name in reversed(settings.manifest.path) if roles[name].kind == "server"), _BACKEND)
+
+
 def listen_backlog(settings: Settings) -> int:
-    """The limit of each backend's accept queue."""
-    backlogs = {_backlog_of(settings, instance) for instance in settings.instances("backend")}
-    require(len(backlogs) == 1, "the backends have different sysctls")
+    """The limit of the accept queue of each of the last servers."""
+    server = _server(settings)
+    backlogs = {_backlog_of(settings, server, instance) for instance in settings.instances(server)}
+    require(len(backlogs) == 1, f"the {server}s have different sysctls")
     return backlogs.pop()
 
 
-def _backlog_of(settings: Settings, instance: str) -> int:
+def _backlog_of(settings: Settings, server: str, instance: str) -> int:
+    role = settings.manifest.roles[server]
+    if role.limits.backlog is None:
+        listeners = settings.manifest.listeners.get(instance, ())
+        limits = {each.limit for each in listeners if each.port == role.port}
+        require(
+            len(limits) == 1, f"no knob of {server} is its backlog, and the kernel's limit is known from the run on"
+        )
+        return limits.pop()
     somaxconn = settings.sysctl(instance, _SOMAXCONN)
     if somaxconn is None:
         raise UndefinedError(f"the kernel of {instance} has no {_SOMAXCONN}")
-    return capacity.listen_backlog(settings.integer("backend.accept_count"), somaxconn)
+    return capacity.listen_backlog(settings.integer(role.knob(role.limits.backlog)), somaxconn)
 
 
 def accept_capacity(settings: Settings) -> int:
-    """The connections that all backends together take at once."""
-    one = capacity.accept_capacity(settings.integer("backend.max_connections"), listen_backlog(settings))
-    return one * len(settings.instances("backend"))
+    """The connections that all of the last servers together take at once."""
+    server = _server(settings)
+    instances, limits = settings.instances(server), settings.manifest.roles[server].limits
+    if limits.connections is None:
+        raise UndefinedError(f"no knob of {server} says how many connections it takes at once")
+    knob = settings.manifest.roles[server].knob(limits.connections)
+    return capacity.accept_capacity(settings.integer(knob), listen_backlog(settings)) * len(instances)
 
 
 def users_served(settings: Settings) -> int:
     """The users who get a connection."""
     if settings.get("load.workload") == "long_polling":
         return min(settings.integer("load.users"), _long_polling_capacity(settings))
+    if _server(settings) != _BACKEND:
+        return _all_fit(settings)
     return _certain(_outcome(settings).served)
 
 
@@ -107,11 +131,15 @@ def users_failed(settings: Settings) -> int:
     """The users who get none."""
     if settings.get("load.workload") == "long_polling":
         return max(settings.integer("load.users") - _long_polling_capacity(settings), 0)
+    if _server(settings) != _BACKEND:
+        return settings.integer("load.users") - _all_fit(settings)
     return _certain(_outcome(settings).failed)
 
 
 def dropped_syns(settings: Settings) -> int:
     """The SYNs that meet a full accept queue."""
+    if _server(settings) != _BACKEND:
+        return settings.integer("load.users") - _all_fit(settings)
     return _certain(_outcome(settings).dropped_syns)
 
 
@@ -120,6 +148,19 @@ def response_ms(settings: Settings) -> tuple[int, ...]:
     outcome = _outcome(settings)
     _certain(outcome.served)
     return outcome.response_ms
+
+
+def _all_fit(settings: Settings) -> int:
+    """The users, where a service of the scenario's own and its queue hold all of them at once."""
+    _undisturbed(settings)
+    server, users = _server(settings), settings.integer("load.users")
+    require(settings.get("load.workload") == "users", "the model is of the workload users")
+    require(settings.manifest.path == ["k6", server], f"the model is of users straight at {server}")
+    require(
+        users <= accept_capacity(settings),
+        f"more users come than {server} and its queue hold, and nothing declares how long it keeps each of them",
+    )
+    return users
 
 
 def _undisturbed(settings: Settings) -> None:

@@ -25,8 +25,28 @@ class Action(Protocol):
         """Its name."""
 
 
+class Listener(Protocol):
+    """A listening socket, as the kernel described it before the load."""
+
+    @property
+    def port(self) -> int:
+        """Its port."""
+
+    @property
+    def limit(self) -> int:
+        """The limit of its queue."""
+
+
 class Limits(Protocol):
     """Which knobs bound what a program holds, by their names within the role."""
+
+    @property
+    def backlog(self) -> str | None:
+        """The backlog that it asks of listen(2)."""
+
+    @property
+    def connections(self) -> str | None:
+        """The connections that it takes at once."""
 
     @property
     def connect_timeout(self) -> str | None:
@@ -43,6 +63,10 @@ class Role(Protocol):
     @property
     def limits(self) -> Limits:
         """What bounds it."""
+
+    @property
+    def port(self) -> int:
+        """Where it takes its traffic."""
 
     def knob(self, name: str) -> str:
         """The full name of one of its knobs."""
@@ -66,6 +90,10 @@ class Manifest(Protocol):
     @property
     def sysctls(self) -> Mapping[str, Mapping[str, str | None]]:
         """By instance and name; None where the kernel has no such setting."""
+
+    @property
+    def listeners(self) -> Mapping[str, Sequence[Listener]]:
+        """By instance, as read back; empty before a run."""
 
     @property
     def actions(self) -> Sequence[Action]:

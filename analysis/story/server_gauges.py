@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from analysis.evidence.manifest import TRAFFIC_PORT
 from analysis.evidence.samples import TICK_SLACK_US
 from analysis.story.parts import Note
 from analysis.story.phrases import ms
@@ -52,7 +51,7 @@ def accept_queue(raw: RawRun, server: str, time_us: int) -> Note | None:
 
 
 def _depth(samples: Samples, tick: int) -> str | None:
-    listeners = [each for each in samples.ticks[tick].listeners if each.port == TRAFFIC_PORT]
+    listeners = samples.traffic(tick)
     if not listeners:
         return None
     depth, limit = sum(each.depth for each in listeners), sum(each.limit for each in listeners)

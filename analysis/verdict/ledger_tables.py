@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.evidence.manifest import TRAFFIC_PORT
 from analysis.expressions.values import Unknown
 from analysis.output import replacing
 
@@ -140,7 +139,7 @@ def _of_ticks(run: Run, instance: str, window: Window, steps: int, names: list[s
     at = (np.array([tick.time_us for tick in samples.ticks], dtype=np.int64) - window.start_us) // STEP_US
     inside = (at >= 0) & (at < steps)
     ticks = np.bincount(at[inside], minlength=steps).astype(np.int64)
-    listeners = [[each for each in tick.listeners if each.port == TRAFFIC_PORT] for tick in samples.ticks]
+    listeners = [samples.traffic(tick) for tick in range(len(samples.ticks))]
     columns = {"ticks": ticks}
     for column, levels in (
         ("listen_depth", [sum(each.depth for each in of_tick) if of_tick else _NONE for of_tick in listeners]),

@@ -99,6 +99,13 @@ class Engine(Protocol):
     def images(self, names: Iterable[str]) -> dict[str, str]:
         """Give the ids of the lab's images by their short names; those that are missing are built first."""
 
+    def service_images(self, effective: Effective) -> dict[str, str]:
+        """Give the ids of the images of a scenario's own services, by the services' names; pulls or builds them.
+
+        Raises:
+            BadInput: an image cannot be had.
+        """
+
     def start(self, parts: Parts, watch: Watch) -> None:
         """Make the namespaces, start the roles in them, and wait until all are ready.
 

@@ -93,7 +93,11 @@ def details(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, An
         "drain_ms": scenario.drain,
         "slow_ms": scenario.slow,
         "knobs": {
-            name: {"value": effective.values[name], "source": effective.source(name)}
+            name: {
+                "value": effective.values[name],
+                "source": effective.source(name),
+                "meaning": effective.world.catalogue[name].description if name in effective.world.catalogue else None,
+            }
             for name in _relevant_knobs(effective)
         },
         "actions": [action.model_dump(by_alias=True) for action in scenario.actions],
@@ -190,7 +194,7 @@ def _knob_table(knobs: dict[str, Any], *, with_meaning: bool) -> Table:
     for column in ("knob", "value", "from", *(("meaning",) if with_meaning else ())):
         table.add_column(column, overflow="fold")
     for name, knob in knobs.items():
-        meaning = CATALOGUE[name].description if name in CATALOGUE else "sysctl of the role's network namespace"
+        meaning = knob["meaning"] or "sysctl of the role's network namespace"
         cells = (name, show_value(name, knob["value"]), knob["source"], *((meaning,) if with_meaning else ()))
         table.add_row(*cells, style="dim" if knob["source"] == "default" else "bold")
     return table

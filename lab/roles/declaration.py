@@ -19,6 +19,8 @@ from lab.roles import knob_types
 from lab.roles.knob_types import DAY_MS, Duration
 
 FILE = "role.yaml"
+# Where the lab's own servers take their traffic; management ports are apart.
+TRAFFIC_PORT = 8080
 Kind = Literal["client", "proxy", "server"]
 # As they stand on a path.
 KINDS: tuple[Kind, ...] = ("client", "proxy", "server")
@@ -66,9 +68,10 @@ class Knob(_Part, ABC):
     doc: Annotated[Text, Field(description="What it does, as the program's manual has it")]
     unit: Annotated[Text | None, Field(description="What a number counts; a duration has its own")] = None
     env: Annotated[
-        Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] | None,
+        Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None,
         Field(description="The environment variable that carries it; CONNLAB_<NAME>"),
     ] = None
+    fixed: Annotated[bool, Field(description="Whether the program has it built in, so that nothing carries it")] = False
     shown: Annotated[Text | None, Field(description="Its words beside the role in a report's path; it is left out")] = (
         None
     )
@@ -264,9 +267,18 @@ class Limits(_Part):
     pool: Annotated[
         KnobName | None, Field(description="The idle connections to servers that it keeps; 0 if it keeps none")
     ] = None
+    threads: Annotated[KnobName | None, Field(description="The requests that it serves at once")] = None
     process_connections: Annotated[
         KnobName | None, Field(description="The connections of one of its processes, to clients and servers together")
     ] = None
+
+
+class Loosened(_Part):
+    """What a service has beyond the confinement of the lab's own roles; a scenario asks for each by name."""
+
+    user: Annotated[Text | None, Field(description="The user it runs as; 'image' is the image's own")] = None
+    writable: Annotated[list[Text], Field(description="Folders that it may write to, empty at first")] = []
+    capabilities: Annotated[list[Text], Field(description="Capabilities that are not dropped")] = []
 
 
 class Memory(_Part):
@@ -289,7 +301,14 @@ class Role(_Part):
     says: Annotated[Text, Field(description="What it is, in a sentence")]
     group: Annotated[str, Field(pattern=r"^[a-z0-9]*$", description="The group of its knobs; the folder's name")] = ""
     called: Annotated[Text, Field(description="Its name in the midst of a sentence")]
-    ready: Annotated[Text | None, Field(description="A page that answers once it serves")] = None
+    ready: Annotated[
+        Text | None, Field(description="A page that answers 200 once it serves; tcp://… is a port that is listened on")
+    ] = None
+    port: Annotated[int, Field(ge=1, le=65_535, description="The port that takes the traffic")] = TRAFFIC_PORT
+    tls: Annotated[bool, Field(description="Whether the traffic is TLS")] = False
+    loosened: Annotated[
+        Loosened | None, Field(description="What a scenario's own service has beyond the lab's confinement")
+    ] = None
     scrape: Annotated[
         dict[KnobName, Page], Field(description="Pages that the collector reads during a run, by their files' names")
     ] = Field(default_factory=dict)

@@ -9,7 +9,7 @@ from typing import Any
 from analysis.evidence.rawfiles import Places
 from lab.run.history import History
 from lab.run.tail import Tail
-from lab.scenario.topology import TRAFFIC_PORT, Topology
+from lab.scenario.topology import Topology
 
 
 @dataclass
@@ -66,6 +66,7 @@ class Gauges:
         self._last: dict[str, dict[str, Any]] = {}
         self.client = ClientGauge()
         self.kernels = {one: ServerGauge() for one in topology.all}
+        self._ports = {one: topology.port_of(one) for one in topology.all}
 
     def refresh(self) -> None:
         """Bring the gauges up to date."""
@@ -77,7 +78,7 @@ class Gauges:
         for instance, tail in self._samples.items():
             for line in tail.objects():
                 if line.get("kind") == "tick":
-                    _take(self.kernels[instance], line)
+                    _take(self.kernels[instance], line, self._ports[instance])
 
     def _grow(self, before: dict[str, Any], line: dict[str, Any]) -> None:
         for key, history in (("requests", self.client.asking), ("failed", self.client.failing)):
@@ -94,14 +95,14 @@ class Gauges:
             client.errors.update(line.get("errors", {}))
 
 
-def _take(gauge: ServerGauge, tick: dict[str, Any]) -> None:
+def _take(gauge: ServerGauge, tick: dict[str, Any], port: int) -> None:
     counters, time_us = tick.get("counters", {}), tick.get("time_us", 0)
     gauge.time_wait = counters.get("sockstat.TCP.tw", gauge.time_wait)
     gauge.waiting.add(time_us, gauge.time_wait)
     overflows = counters.get("TcpExt.ListenOverflows", gauge.overflows)
     gauge.overflowing.add(time_us, overflows - gauge.overflows)
     gauge.overflows = overflows
-    traffic = [one for one in tick.get("listen", []) if one.get("port") == TRAFFIC_PORT]
+    traffic = [one for one in tick.get("listen", []) if one.get("port") == port]
     if traffic:
         gauge.depth = sum(one["depth"] for one in traffic)
         gauge.limit = sum(one["limit"] for one in traffic)

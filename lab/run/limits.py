@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from lab import paths
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, Problem
-from lab.roles.declaration import ROLES
 from lab.run import machine
 from lab.scenario import sysctls
 from lab.scenario.captured import capture_mode
@@ -62,8 +61,8 @@ def _memory(effective: Effective, topology: Topology) -> Iterator[Problem]:
     users, knob = _users(effective)
     needed_mb = 0
     for role, instances in topology.instances.items():
-        memory = ROLES[role].memory
-        heap_mb = effective.number(ROLES[role].knob(memory.heap)) if memory.heap else 0
+        memory = topology.roles[role].memory
+        heap_mb = effective.number(topology.roles[role].knob(memory.heap)) if memory.heap else 0
         needed_mb += len(instances) * (memory.base_mb + _COLLECTOR_MB + heap_mb)
         needed_mb += 0 if memory.heap else (users * memory.connection_kb) >> 10
     total_mb = machine.memory_kb("MemTotal") >> 10
@@ -75,7 +74,7 @@ def _memory(effective: Effective, topology: Topology) -> Iterator[Problem]:
 def _heap(effective: Effective, topology: Topology) -> Iterator[Problem]:
     """Refuse connections that end a server amid the measurement, because they fill its heap."""
     for name, instances in topology.instances.items():
-        role = ROLES[name]
+        role = topology.roles[name]
         if role.memory.heap is None:
             continue
         heap = role.knob(role.memory.heap)
@@ -89,7 +88,7 @@ def _heap(effective: Effective, topology: Topology) -> Iterator[Problem]:
 
 def _connections(effective: Effective, topology: Topology, name: RoleName) -> int:
     """Give the connections that one instance of a role may hold at once; a proxy has two for each of a client."""
-    role = ROLES[name]
+    role = topology.roles[name]
     users = _users(effective)[0] // len(topology.instances[name])
     if role.limits.connections is not None:
         users = min(users, effective.number(role.knob(role.limits.connections)))
@@ -110,7 +109,7 @@ def _open_files(effective: Effective, topology: Topology, engine: Engine) -> Ite
     _, users_knob = _users(effective)
     needed: dict[RoleName, tuple[int, str]] = {}
     for name in topology.instances:
-        role = ROLES[name]
+        role = topology.roles[name]
         if role.limits.process_connections is not None:
             knob = role.knob(role.limits.process_connections)
             needed[name] = effective.number(knob) + role.files, knob

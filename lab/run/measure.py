@@ -13,7 +13,7 @@ from lab.run.actions import Actions
 from lab.run.live import Display
 from lab.run.session import Session
 from lab.run.tail import last_tick_us
-from lab.scenario.topology import TRAFFIC_PORT, collector_of
+from lab.scenario.topology import collector_of
 
 _TICK_S = 0.25
 # After max_duration k6 ends its users and writes its summary.
@@ -35,7 +35,7 @@ def warm_up(session: Session) -> None:
     """
     scenario, topology = session.effective.scenario, session.topology
     count = scenario.warmup.requests
-    urls = f"http://127.0.0.1:{TRAFFIC_PORT}{scenario.knobs.load.path}\n" * count
+    urls = f"http://127.0.0.1:{topology.roles[scenario.path[-1]].port}{scenario.knobs.load.path}\n" * count
     timeout_s = 30 + count * _WARMUP_REQUEST_S
 
     def warm(server: str) -> str:
@@ -106,7 +106,7 @@ def await_samples(session: Session) -> None:
 def _check(session: Session, watch: Watch) -> None:
     watch.check()
     collectors = [collector_of(instance) for instance in session.topology.all]
-    for service in (*session.topology.servers, *collectors):
+    for service in (*session.topology.servers, *session.topology.needed, *collectors):
         ended = watch.ended(service)
         if ended:
             raise LabError(f"{ended} during the run:{session.engine.last_words(service)}")

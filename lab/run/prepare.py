@@ -15,7 +15,11 @@ def start(session: Session, watch: Watch) -> None:
         LabError: an image, an instance or a setting failed.
     """
     engine, effective, topology = session.engine, session.effective, session.topology
-    session.manifest.images = engine.images(["collector", *effective.scenario.path])
+    own = effective.world.services
+    session.manifest.images = {
+        **engine.images(["collector", *(role for role in effective.scenario.path if role not in own)]),
+        **engine.service_images(effective),
+    }
     engine.start(Parts(effective, topology, session.manifest.run, session.places), watch)
     readback.read_back(engine, effective, topology, session.manifest, session.places)
     session.save()

@@ -12,13 +12,13 @@ from lab.engine import collector
 from lab.engine.protocol import Engine
 from lab.errors import LabError
 from lab.roles import settings
-from lab.roles.declaration import ROLES, Role
+from lab.roles.declaration import Role
 from lab.run.manifest import Listener, Manifest
 from lab.scenario import foreseen, sysctls
 from lab.scenario.catalogue import show_value
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import KnobValue
-from lab.scenario.topology import TRAFFIC_PORT, Topology
+from lab.scenario.topology import Topology
 
 
 def read_back(engine: Engine, effective: Effective, topology: Topology, manifest: Manifest, places: Places) -> None:
@@ -31,7 +31,7 @@ def read_back(engine: Engine, effective: Effective, topology: Topology, manifest
         lambda instance: collector.inspect(engine, instance, _sysctl_names(effective)), topology.all
     )
     told = parallel.each(
-        lambda instance: _told(engine, ROLES[topology.role_of(instance)], instance, places), topology.all
+        lambda instance: _told(engine, topology.roles[topology.role_of(instance)], instance, places), topology.all
     )
     for instance, facts in inspected.items():
         manifest.addresses[instance] = facts["addresses"]
@@ -46,7 +46,7 @@ def read_back(engine: Engine, effective: Effective, topology: Topology, manifest
             for line in _compare(
                 effective,
                 manifest,
-                told[instance] | _addresses(ROLES[topology.role_of(instance)], instance, manifest),
+                told[instance] | _addresses(topology.roles[topology.role_of(instance)], instance, manifest),
                 instance,
             )
         ),
@@ -124,15 +124,15 @@ def _sysctl_mismatches(effective: Effective, topology: Topology, manifest: Manif
 def _backlog_mismatches(effective: Effective, topology: Topology, manifest: Manifest) -> Iterator[str]:
     """Compare the kernel's own limit of each traffic listener with min(backlog, somaxconn)."""
     for role, instances in topology.instances.items():
-        backlog = ROLES[role].limits.backlog
+        backlog = topology.roles[role].limits.backlog
         if backlog is None:
             continue
-        knob = ROLES[role].knob(backlog)
+        knob = topology.roles[role].knob(backlog)
         for instance in instances:
             somaxconn = manifest.sysctls[instance].get("net.core.somaxconn")
-            listeners = [one for one in manifest.listeners[instance] if one.port == TRAFFIC_PORT]
+            listeners = [one for one in manifest.listeners[instance] if one.port == topology.roles[role].port]
             if somaxconn is None or not listeners:
-                yield f"{knob} on {instance}: the kernel shows no listener on port {TRAFFIC_PORT}"
+                yield f"{knob} on {instance}: the kernel shows no listener on port {topology.roles[role].port}"
                 continue
             expected = min(int(effective.values[knob]), int(somaxconn))
             for one in listeners:

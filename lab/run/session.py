@@ -15,12 +15,10 @@ from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
-from lab.roles.declaration import content
 from lab.run import facts, manifest, rawfolders
 from lab.run.lock import Lock
 from lab.run.manifest import Guess, Manifest, Status, actions_of, instances_of, knob_records, utc_now
 from lab.scenario import places
-from lab.scenario.catalogue import CATALOGUE
 from lab.scenario.effective import Effective
 from lab.scenario.places import Place
 from lab.scenario.topology import Topology, topology_of
@@ -123,9 +121,9 @@ def open_session(
         lab=version,
         host=host,
         path=list(scenario.path),
-        roles={name: content(name) for name in scenario.path},
+        roles={name: effective.world.content(name) for name in scenario.path},
         instances=instances_of(topology),
-        knobs=knob_records(effective, {knob.name: knob.default for knob in CATALOGUE.values()}),
+        knobs=knob_records(effective, {knob.name: knob.default for knob in effective.world.catalogue.values()}),
         actions=actions_of(scenario.actions),
         slow_ms=scenario.slow,
         tolerance=scenario.tolerance,

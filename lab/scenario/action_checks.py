@@ -10,7 +10,6 @@ from analysis.formatting import number
 from lab.errors import Problem
 from lab.reading.nearest import did_you_mean
 from lab.reading.units import format_duration
-from lab.roles.declaration import ROLES
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Action
 from lab.scenario.topology import topology_of
@@ -30,7 +29,7 @@ def action_problems(effective: Effective) -> Iterator[Problem]:
         elif action.instance not in topology.servers:
             hint = did_you_mean(action.instance, topology.servers) or f"the servers are {', '.join(topology.servers)}"
             yield Problem(f"there is no server '{action.instance}' on the path", where, hint)
-        elif action.do == "restart" and (why := ROLES[topology.role_of(action.instance)].once):
+        elif action.do == "restart" and (why := topology.roles[topology.role_of(action.instance)].once):
             yield Problem(f"{action.instance} cannot be started again within a run: {why}", where, "pause or stop it")
         if action.at >= end_ms:
             what = f"at {format_duration(action.at)} the load is over, {knob}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from analysis.evidence import captures
-from lab.roles.declaration import ROLES
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
 
@@ -13,4 +12,4 @@ def capture_mode(effective: Effective, role: RoleName) -> str:
     capture = effective.scenario.knobs.capture
     if role not in captures.expected(list(effective.scenario.path), capture.mode, capture.client):
         return "off"
-    return capture.client if ROLES[role].kind == "client" else capture.mode
+    return capture.client if effective.roles[role].kind == "client" else capture.mode

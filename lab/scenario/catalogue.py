@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from lab.reading.units import format_duration
-from lab.roles.declaration import ROLES, Workload
+from lab.roles.declaration import ROLES, Role, Workload
 from lab.roles.knob_types import DURATION_SCHEMA
-from lab.scenario.knobs import Group, Knobs, KnobValue
+from lab.scenario.knobs import Knobs, KnobValue
+from lab.scenario.part import Group
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ class Knob:
         return f"{self.group}.{self.field}"
 
 
-def _catalogue() -> Iterator[Knob]:
-    declared = {role.knob(name): knob for role in ROLES.values() for name, knob in role.knobs.items()}
-    for group, outer in Knobs.model_fields.items():
+def _of_knobs(knobs: type[Knobs], roles: Mapping[str, Role]) -> Iterator[Knob]:
+    declared = {role.knob(name): knob for role in roles.values() for name, knob in role.knobs.items()}
+    for group, outer in knobs.model_fields.items():
         if not (isinstance(outer.annotation, type) and issubclass(outer.annotation, Group)):
             continue  # kernel: its names are the kernel's, not ours
         for field, info in outer.annotation.model_fields.items():
@@ -45,17 +46,25 @@ def _catalogue() -> Iterator[Knob]:
             knob = Knob(group, field, default, DURATION_SCHEMA in info.metadata, info.description or "")
             if knob.name in declared:
                 of_role = declared[knob.name]
-                env = None if of_role.counts else of_role.env or f"CONNLAB_{field.upper()}"
+                env = None if of_role.counts or of_role.fixed else of_role.env or f"CONNLAB_{field.upper()}"
                 knob = replace(knob, workloads=of_role.workloads, env=env)
             yield knob
 
 
-CATALOGUE: dict[str, Knob] = {knob.name: knob for knob in _catalogue()}
+def of_knobs(knobs: type[Knobs], roles: Mapping[str, Role]) -> dict[str, Knob]:
+    """Give the knobs of a model, which these roles declare, by their full names."""
+    return {knob.name: knob for knob in _of_knobs(knobs, roles)}
+
+
+CATALOGUE: dict[str, Knob] = of_knobs(Knobs, ROLES)
 
 
 def flat(knobs: Knobs) -> dict[str, KnobValue]:
     """Give every knob's value under its full name; sysctls as `kernel.<role>.<name>`."""
-    values = {knob.name: getattr(getattr(knobs, knob.group), knob.field) for knob in CATALOGUE.values()}
+    groups = {name: group for name, group in knobs if isinstance(group, Group)}
+    values: dict[str, KnobValue] = {
+        f"{name}.{field}": value for name, group in groups.items() for field, value in group
+    }
     return values | {
         f"kernel.{role}.{name}": value for role, names in knobs.kernel.items() for name, value in names.items()
     }
@@ -70,7 +79,7 @@ def show_value(name: str, value: KnobValue) -> str:
     return str(value) if value != "" else '""'
 
 
-def environment(knobs: Knobs, group: str) -> dict[str, str]:
+def environment(knobs: Knobs, group: str, catalogue: Mapping[str, Knob] = CATALOGUE) -> dict[str, str]:
     """Give a group's knobs as a container's environment, durations as `<n>ms`.
 
     Those of the lab stay out: how many instances there are, say, is not an instance's business.
@@ -78,7 +87,7 @@ def environment(knobs: Knobs, group: str) -> dict[str, str]:
     values = flat(knobs)
     return {
         knob.env: _environment_value(values[knob.name], knob)
-        for knob in CATALOGUE.values()
+        for knob in catalogue.values()
         if knob.group == group and knob.env is not None
     }
 

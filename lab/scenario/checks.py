@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lab.errors import Problem
-from lab.roles.declaration import KINDS, ROLES
+from lab.roles.declaration import KINDS
 from lab.scenario import presets, sysctls
 from lab.scenario.action_checks import action_problems
 from lab.scenario.catalogue import CATALOGUE, show_value
 from lab.scenario.effective import Effective
 from lab.scenario.load import own_ms, takes_ms
 from lab.scenario.prediction_checks import prediction_problems
+from lab.scenario.services import needed_by
 
 _DELAY = "/api/delay"
 # The lines that k6's requests have, less one (k6/lib/slow.js).
@@ -28,6 +29,7 @@ def problems_of(effective: Effective) -> Iterator[Problem]:
     yield from _roles(effective)
     yield from _workload(effective)
     yield from _target(effective)
+    yield from _services(effective)
     yield from _bounds(effective)
     yield from _between_knobs(effective)
     yield from _sysctls(effective)
@@ -37,12 +39,12 @@ def problems_of(effective: Effective) -> Iterator[Problem]:
 
 
 def _path(effective: Effective) -> Iterator[Problem]:
-    path = effective.scenario.path
+    path, roles = effective.scenario.path, effective.world.roles
     where = effective.where("path")
     shown = f"[{', '.join(path)}]"
-    in_order = sorted(path, key=lambda role: KINDS.index(ROLES[role].kind))
-    if ROLES[path[0]].kind != "client":
-        client = next(name for name, role in ROLES.items() if role.kind == "client")
+    in_order = sorted(path, key=lambda role: KINDS.index(roles[role].kind))
+    if roles[path[0]].kind != "client":
+        client = next(name for name, role in roles.items() if role.kind == "client")
         way_on = f"write [{', '.join([client, *(role for role in in_order if role != client)])}]"
         yield Problem(f"the path {shown} does not begin with {client}, the client", where, way_on)
     if len(set(path)) < len(path):
@@ -53,7 +55,7 @@ def _path(effective: Effective) -> Iterator[Problem]:
             where,
             f"write [{', '.join(in_order)}]",
         )
-    elif [ROLES[role].kind for role in path].count("proxy") > 1:
+    elif [roles[role].kind for role in path].count("proxy") > 1:
         yield Problem(f"the path {shown} has two proxies, and the lab follows requests through one", where)
 
 
@@ -62,7 +64,7 @@ def _roles(effective: Effective) -> Iterator[Problem]:
     for knob in effective.asked():
         parts = knob.split(".")
         role = parts[1] if parts[0] == "kernel" else parts[0]
-        if role in ROLES and role not in path:
+        if role in effective.world.roles and role not in path:
             what = f"{knob} is set, but {role} is not on the path [{', '.join(path)}]"
             yield Problem(what, effective.where_knob(knob), f"leave it out, or put {role} on the path")
 
@@ -79,10 +81,10 @@ def _workload(effective: Effective) -> Iterator[Problem]:
 def _target(effective: Effective) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
     last = effective.scenario.path[-1]
-    if ROLES[last].kind == "proxy":
-        page = ROLES[last].page
+    if effective.roles[last].kind == "proxy":
+        page = effective.roles[last].page
         if page is None:
-            what = f"{ROLES[last].called} has nothing of its own"
+            what = f"{effective.roles[last].called} has nothing of its own"
             yield Problem(what, effective.where("path"), "put backend on the path")
         elif load.workload == "long_polling":
             yield Problem(
@@ -93,6 +95,8 @@ def _target(effective: Effective) -> Iterator[Problem]:
             yield Problem(
                 what, effective.where_knob("load.path"), f"set load.path to {page}, or put backend on the path"
             )
+    elif last != "backend":
+        yield from _target_of_service(effective, last)
     if load.path != _DELAY:
         for knob in ("load.method", "load.handler_delay", "load.response_bytes"):
             if effective.source(knob) != "default":
@@ -102,8 +106,31 @@ def _target(effective: Effective) -> Iterator[Problem]:
                 )
 
 
+def _target_of_service(effective: Effective, last: str) -> Iterator[Problem]:
+    """Check what a service of the scenario's own is asked for: the workloads are written for the backend."""
+    if effective.scenario.knobs.load.workload == "long_polling":
+        yield Problem(
+            "long_polling needs the backend's waiting room", effective.where("path"), "put backend on the path"
+        )
+    if effective.source("load.path") == "default":
+        what = f"load.path is the backend's own {_DELAY}, and nobody says what {last} is to be asked for"
+        yield Problem(what, effective.where("path"), "set load.path, such as /")
+    if effective.roles[last].tls and effective.scenario.warmup.requests:
+        what = f"the warm-up speaks plain HTTP, and {last} takes TLS"
+        yield Problem(what, effective.where("warmup"), "leave it out")
+
+
+def _services(effective: Effective) -> Iterator[Problem]:
+    own, path = effective.world.services, effective.scenario.path
+    for name in needed_by(own, [role for role in path if role in own]):
+        if name not in path and isinstance(own[name].ready, str):
+            what = f"{name} is not on the path, and no collector beside it can ask for {own[name].ready}"
+            way_on = "give a command that runs in its container, such as [pg_isready]"
+            yield Problem(what, effective.where("services", name, "ready"), way_on)
+
+
 def _bounds(effective: Effective) -> Iterator[Problem]:
-    for role in ROLES.values():
+    for role in effective.world.roles.values():
         for name, limit in role.bounds():
             value, most = effective.number(name), effective.number(limit)
             if value > most:

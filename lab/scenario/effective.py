@@ -14,13 +14,14 @@ from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
 from lab.reading.findings import siblings
-from lab.roles.declaration import ROLES, Role
-from lab.scenario import messages, places, presets
+from lab.roles.declaration import Role
+from lab.scenario import messages, own_services, places, presets
 from lab.scenario.catalogue import flat
 from lab.scenario.fields import Claim, Published, Scenario
 from lab.scenario.knobs import KnobValue
 from lab.scenario.overrides import Override, knob_location, parse_overrides
 from lab.scenario.places import Place
+from lab.scenario.world import World
 
 Source = Literal["scenario", "set", "preset", "cell", "default"]
 
@@ -59,12 +60,14 @@ class Effective:
 
     Attributes:
         place: where the scenario lies.
+        world: what it may name.
         values: every knob's value under its full name; durations in milliseconds.
         overrides: the preset's, the user's and the variant's; each knob stands once.
         preset: its name, if one was asked for.
     """
 
     place: Place
+    world: World
     scenario: Scenario
     values: Mapping[str, KnobValue]
     document: Document
@@ -103,7 +106,7 @@ class Effective:
     @property
     def roles(self) -> dict[str, Role]:
         """The roles on the path with their declarations."""
-        return {name: ROLES[name] for name in self.scenario.path}
+        return {name: self.world.roles[name] for name in self.scenario.path}
 
     def number(self, knob: str) -> int:
         """Give the value of a knob that is a number."""
@@ -115,7 +118,7 @@ class Effective:
 
     def on_path(self) -> dict[str, KnobValue]:
         """Give the knobs that have a say: all but those of roles that take no part."""
-        absent = set(ROLES) - set(self.scenario.path)
+        absent = set(self.world.roles) - set(self.scenario.path)
         return {knob: value for knob, value in self.values.items() if knob.split(".", 1)[0] not in absent}
 
     def where_knob(self, knob: str) -> str:
@@ -165,12 +168,13 @@ def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], v
     content = _with_overrides(parsed.content, overrides)
     if variant.path:
         content["path"] = variant.path[0]
+    world = own_services.read(content, parsed, place.home)
     try:
-        scenario = Scenario.model_validate(content)
+        scenario = world.scenario.model_validate(content)
     except ValidationError as error:
         found = error.errors()
-        raise BadInput([_problem(finding, parsed, overrides, variant) for finding in found]) from None
-    return Effective(place, scenario, flat(scenario.knobs), parsed, overrides, variant)
+        raise BadInput([_problem(finding, world, parsed, overrides, variant) for finding in found]) from None
+    return Effective(place, world, scenario, flat(scenario.knobs), parsed, overrides, variant)
 
 
 def _with_overrides(content: Mapping[str, Any], overrides: tuple[Override, ...]) -> dict[str, Any]:
@@ -187,9 +191,15 @@ def _with_overrides(content: Mapping[str, Any], overrides: tuple[Override, ...])
     return changed
 
 
-def _problem(finding: Any, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
+def _problem(
+    finding: Any,  # noqa: ANN401 # a TypedDict of pydantic's
+    world: World,
+    parsed: Document,
+    overrides: tuple[Override, ...],
+    variant: Variant,
+) -> Problem:
     location = tuple(part for part in finding["loc"] if part != "[key]")
-    what, way_on = messages.sentence(finding, siblings(Scenario, location))
+    what, way_on = messages.sentence(finding, siblings(world.scenario, location), world.catalogue)
     if variant.path and location[:1] == ("path",):
         return Problem(what, variant.path[1], way_on)
     return Problem(what, _where(location, parsed, overrides), way_on)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
 from lab.roles.declaration import ROLES
 from lab.roles.knob_types import Duration
-from lab.scenario.knobs import Group, Knobs, RoleName
+from lab.scenario.knobs import Knobs, RoleName
+from lab.scenario.part import Group
+from lab.scenario.services import Services
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -18,7 +20,16 @@ Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 _OF_ARMS = re.compile(r"\barms\.")
 
+_GROUPS = list(Knobs.model_fields)
+# Editors know every name of a path where the scenario brings no services.
+_WITHOUT_SERVICES: dict[str, Any] = {
+    "if": {"not": {"required": ["services"]}},
+    "then": {"properties": {"path": {"items": {"enum": list(ROLES)}}, "knobs": {"propertyNames": {"enum": _GROUPS}}}},
+}
+
 Value = bool | int | float | str
+# A service of the scenario's own is known by its name only there.
+_PATH = {"type": "array", "items": {"type": "string", "examples": list(ROLES)}, "minItems": 2}
 # Knobs by their full names, and `path`. What a value may be is the knob's to say, once it stands in its scenario.
 Settings = Annotated[
     dict[str, Value | list[str]],
@@ -26,7 +37,7 @@ Settings = Annotated[
     WithJsonSchema(
         {
             "type": "object",
-            "properties": {"path": {"type": "array", "items": {"enum": list(ROLES)}, "minItems": 2}},
+            "properties": {"path": _PATH},
             "propertyNames": {"pattern": r"^(path|[a-z0-9]+\..+)$"},
             "additionalProperties": {"type": ["integer", "boolean", "string", "number"]},
         }
@@ -186,7 +197,7 @@ class Action(Group):
 class Scenario(Group):
     """One experiment of the lab."""
 
-    model_config = ConfigDict(title="connlab scenario", validate_by_name=True)
+    model_config = ConfigDict(title="connlab scenario", validate_by_name=True, json_schema_extra=_WITHOUT_SERVICES)
 
     format: Annotated[Literal[1], Field(alias="schema", description="The version of this format")]
     title: Annotated[Text, Field(description="The phenomenon, in a few words")]
@@ -197,7 +208,9 @@ class Scenario(Group):
     path: Annotated[
         list[RoleName],
         Field(min_length=2, description="The roles from the client to the last server, such as [k6, nginx, backend]"),
+        WithJsonSchema(_PATH),
     ]
+    services: Services = Field(default_factory=dict)
     knobs: Annotated[Knobs, Field(description="What differs from the defaults")] = Knobs()
     warmup: Warmup = Warmup()
     drain: Annotated[

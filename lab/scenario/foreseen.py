@@ -15,7 +15,6 @@ from analysis.expressions import parse
 from analysis.expressions.values import Unknown, Value, unknown
 from analysis.figures import Run
 from analysis.health import Evidence
-from lab.roles.declaration import content
 from lab.scenario import sysctls
 from lab.scenario.effective import Effective
 from lab.scenario.load import own_ms, takes_ms
@@ -102,7 +101,7 @@ def _manifest(effective: Effective) -> Manifest:
             "run": "to-come",
             "status": "complete",
             "path": list(effective.scenario.path),
-            "roles": {name: content(name) for name in effective.scenario.path},
+            "roles": {name: effective.world.content(name) for name in effective.scenario.path},
             "instances": {role: list(instances) for role, instances in topology.instances.items()},
             "knobs": {name: {"value": value} for name, value in effective.on_path().items()},
             "actions": [{"do": one.do, "instance": one.instance} for one in effective.scenario.actions],

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
 from lab.roles.declaration import ROLES, Role
+from lab.scenario.part import Group
 
 if TYPE_CHECKING:
     RoleName = str
@@ -18,12 +19,6 @@ else:
     RoleName = Literal[tuple(ROLES)]
 
 KnobValue = int | bool | str
-
-
-class Group(BaseModel):
-    """A group of knobs: unknown names are refused, and no value is silently turned into another type."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Declared(Group):
@@ -86,12 +81,35 @@ else:
     _OfRoles = create_model("_OfRoles", __base__=Group, **{group: (model, model()) for group, model in GROUPS.items()})
 
 
+_OF_KERNEL = "Sysctls of a role's network namespace: role, then the sysctl's name (net.…)"
+
+
+def _of_any_service(schema: dict[str, Any]) -> None:
+    """Let editors take the groups of a scenario's own services, which they cannot know."""
+    schema["additionalProperties"] = {"type": "object"}
+
+
 class Knobs(_OfRoles):
     """All knobs, by group."""
+
+    model_config = ConfigDict(json_schema_extra=_of_any_service)
 
     capture: Capture = Capture()
     sampler: Sampler = Sampler()
     kernel: Annotated[
         dict[RoleName, dict[str, SysctlValue]],
-        Field(description="Sysctls of a role's network namespace: role, then the sysctl's name (net.…)"),
+        Field(description=_OF_KERNEL),
+        WithJsonSchema({"type": "object", "additionalProperties": {"type": "object"}}),
     ] = Field(default_factory=dict)
+
+
+def knobs_with(services: Mapping[str, Role], names: Any) -> type[Knobs]:  # noqa: ANN401 # a Literal
+    """Give the knobs of a scenario that brings services.
+
+    Args:
+        services: the roles that they play.
+        names: the type of a role's name there.
+    """
+    groups: dict[str, Any] = {role.group: (model := _declared(role), model()) for role in services.values()}
+    kernel: Any = (Annotated[dict[names, dict[str, SysctlValue]], Field(description=_OF_KERNEL)], Field(default={}))
+    return create_model("Knobs", __base__=Knobs, kernel=kernel, **groups)

@@ -10,11 +10,14 @@ from typing import Literal
 from lab.errors import BadInput, Problem
 from lab.reading.document import Location
 from lab.reading.nearest import nearest
-from lab.scenario.catalogue import CATALOGUE
+from lab.scenario.catalogue import CATALOGUE, Knob
 
 _EXAMPLE = "write it as backend.accept_count=10"
 _SYSCTL_EXAMPLE = "write it as kernel.backend.net.ipv4.tcp_syn_retries=6"
 
+
+_GROUPS = {knob.group for knob in CATALOGUE.values()}
+_OF_SERVICE = r"[a-z][a-z0-9]*\.[a-z0-9]+(_[a-z0-9]+)*"
 
 Source = Literal["set", "preset", "cell"]
 
@@ -76,7 +79,7 @@ def _parse(text: str) -> Override:
         raise BadInput(Problem("an override has a knob, '=' and a value", where, _EXAMPLE))
     if name.startswith("kernel."):
         name = _sysctl_knob(name, where)
-    elif name not in CATALOGUE:
+    elif not may_be_knob(name):
         raise BadInput(Problem(f"unknown knob '{name}'", where, nearest_knob(name)))
     return Override(name, _scalar(value.strip()), where)
 
@@ -97,7 +100,7 @@ def settings(
     overrides: list[Override] = []
     problems: list[Problem] = []
     for name, value in values.items():
-        if name.startswith("kernel.") or name in CATALOGUE:
+        if name.startswith("kernel.") or may_be_knob(name):
             try:
                 knob = _sysctl_knob(name, where[name]) if name.startswith("kernel.") else name
             except BadInput as error:
@@ -126,11 +129,17 @@ def _scalar(text: str) -> int | bool | str:
     return int(text) if re.fullmatch(r"0|-?[1-9][0-9]{0,40}", text) else text.strip("\"'")
 
 
-def nearest_knob(name: str) -> str:
+def may_be_knob(name: str) -> bool:
+    """Tell whether a name is a knob of the lab's, or may be one of a service that only its scenario knows."""
+    group, dot, _ = name.partition(".")
+    return name in CATALOGUE or (bool(dot) and group not in _GROUPS and re.fullmatch(_OF_SERVICE, name) is not None)
+
+
+def nearest_knob(name: str, catalogue: Mapping[str, Knob] = CATALOGUE) -> str:
     """Say which knob was meant; a field's name alone, or under another group, finds its knob."""
-    by_field = {knob.field: knob.name for knob in CATALOGUE.values()}
+    by_field = {knob.field: knob.name for knob in catalogue.values()}
     group, _, field = name.rpartition(".")
-    beside = {knob.field: knob.name for knob in CATALOGUE.values() if knob.group == group}
+    beside = {knob.field: knob.name for knob in catalogue.values() if knob.group == group}
     # The group's own name says nothing about which of its knobs was meant.
     meant = (
         by_field.get(field) or beside.get(nearest(field, beside) or "") or by_field.get(nearest(field, by_field) or "")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
 
-from lab.roles.declaration import ROLES
+from lab.roles.declaration import Role
+from lab.scenario import services
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
-
-TRAFFIC_PORT = 8080
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,15 @@ class Topology:
     """The instances of each role on the path, in the order of the path.
 
     Attributes:
+        roles: their declarations.
         second_names: by instance, the host name of its second address, where it has one.
+        needed: services that are started beside the path, and not observed; what is needed first stands first.
     """
 
     instances: dict[RoleName, list[str]]
+    roles: Mapping[RoleName, Role]
     second_names: dict[str, str] = field(default_factory=dict)
+    needed: tuple[str, ...] = ()
 
     @property
     def all(self) -> list[str]:
@@ -33,24 +37,33 @@ class Topology:
     @property
     def servers(self) -> list[str]:
         """Every instance that is no client."""
-        return [one for role, instances in self.instances.items() if not _is_client(role) for one in instances]
+        return [one for role, instances in self.instances.items() if not self._is_client(role) for one in instances]
 
     @property
     def clients(self) -> list[str]:
         """The instances that make the load."""
-        return [one for role, instances in self.instances.items() if _is_client(role) for one in instances]
+        return [one for role, instances in self.instances.items() if self._is_client(role) for one in instances]
 
     @property
     def targets(self) -> list[str]:
         """Where the clients send their requests: every address of the first server's instances; no slash at the end."""
-        first = next(instances for role, instances in self.instances.items() if not _is_client(role))
-        hosts = (host for instance in first for host in (instance, self.second_names.get(instance)) if host)
-        return [f"http://{host}:{TRAFFIC_PORT}" for host in hosts]
+        first = next(role for role in self.instances if not self._is_client(role))
+        hosts = (host for one in self.instances[first] for host in (one, self.second_names.get(one)) if host)
+        scheme = "https" if self.roles[first].tls else "http"
+        return [f"{scheme}://{host}:{self.roles[first].port}" for host in hosts]
 
     def behind(self, role: RoleName) -> list[str]:
-        """Give the instances of the next role on the path; none behind the last one."""
+        """Give the addresses of the next role's instances on the path, as host:port; none behind the last one."""
         roles = list(self.instances)
-        return [instance for name in roles[roles.index(role) + 1 :][:1] for instance in self.instances[name]]
+        behind = roles[roles.index(role) + 1 :][:1]
+        return [f"{instance}:{self.roles[name].port}" for name in behind for instance in self.instances[name]]
+
+    def port_of(self, instance: str) -> int:
+        """Give the port on which an instance takes the traffic."""
+        return self.roles[self.role_of(instance)].port
+
+    def _is_client(self, role: RoleName) -> bool:
+        return self.roles[role].kind == "client"
 
     def role_of(self, instance: str) -> RoleName:
         """Give the role that an instance plays."""
@@ -66,17 +79,18 @@ def topology_of(effective: Effective) -> Topology:
         instances[role] = [role] if count is None else [f"{role}-{number}" for number in range(1, count + 1)]
         if (_count(effective, role, "addresses") or 1) > 1:
             second_names |= {instance: f"{instance}-second" for instance in instances[role]}
-    return Topology(instances, second_names)
+    own = effective.world.services
+    needed = services.needed_by(
+        own, [name for role in effective.scenario.path if role in own for name in own[role].needs]
+    )
+    return Topology(instances, effective.roles, second_names, tuple(name for name in needed if name not in instances))
 
 
 def _count(effective: Effective, role: RoleName, what: Literal["instances", "addresses"]) -> int | None:
     """Give how many instances or addresses a role has; None if no knob counts them."""
-    knob = ROLES[role].counting(what)
-    return None if knob is None else effective.number(ROLES[role].knob(knob))
-
-
-def _is_client(role: RoleName) -> bool:
-    return ROLES[role].kind == "client"
+    declared = effective.roles[role]
+    knob = declared.counting(what)
+    return None if knob is None else effective.number(declared.knob(knob))
 
 
 def collector_of(instance: str) -> str:

@@ -58,7 +58,7 @@ def run_plan(
         console.print(Text(plan.remark, "yellow"), soft_wrap=True)
     with machine_lock(f"the series of {plan.name}", held=lock) as held, interruptible():
         clear_up_after(held, runs_on)
-        taken = fingerprint.now(plan.digest(), plan.roles, runs_on)
+        taken = fingerprint.now(plan.digest(), plan.roles, runs_on, plan.with_services)
         series, folder, resumed = store.open_series(plan, taken, command, new=new)
         answers = answers or Answers()
         series.guesses = answers.chosen or series.guesses

@@ -11,21 +11,24 @@ from lab import paths
 from lab.engine.protocol import Engine
 from lab.roles import declaration
 from lab.run import facts
+from lab.scenario.effective import Effective
 from lab.series.record import Fingerprint
 
 _FLOWS = paths.ROOT / ".cache" / "bin" / "flows"
 _SHOWN = 12
 
 
-def now(plan: str, roles: Iterable[str], engine: Engine) -> Fingerprint:
+def now(plan: str, roles: Iterable[str], engine: Engine, own: Iterable[Effective] = ()) -> Fingerprint:
     """Take the fingerprint of this moment; images that are missing are built first.
 
     Args:
         plan: the digest of what is to be run.
         roles: those that take part.
         engine: what runs it.
+        own: of each scenario that brings services, one as it is run.
 
     Raises:
+        BadInput: a service's image cannot be had.
         LabError: an image cannot be had, or no engine answers.
     """
     wanted = ["collector", *sorted(set(roles))]
@@ -34,10 +37,16 @@ def now(plan: str, roles: Iterable[str], engine: Engine) -> Fingerprint:
         plan=plan,
         code=_digest([*_sources("lab"), paths.COMPOSE_FILE, *sorted(paths.ROOT.glob(f"*/{declaration.FILE}"))]),
         analysis=_digest([*_sources("analysis"), _FLOWS]),
-        images=engine.images(wanted),
+        images=engine.images(wanted)
+        | {f"{one.slug}/{name}": image for one in own for name, image in engine.service_images(one).items()},
         kernel=machine.pop("host.kernel"),
         machine=machine,
     )
+
+
+def is_own(image: str) -> bool:
+    """Tell the image of a scenario's own service, which stands under <scenario>/<service>, from the lab's."""
+    return "/" in image
 
 
 def _machine(engine: Engine) -> dict[str, Any]:
@@ -72,7 +81,7 @@ def differences(before: Fingerprint, after: Fingerprint) -> Iterator[str]:
     for name in sorted(before.images.keys() | after.images.keys()):
         if before.images.get(name) != after.images.get(name):
             was, is_now = (_short(images.get(name)) for images in (before.images, after.images))
-            yield f"the image connlab/{name} ({was}, now {is_now})"
+            yield f"the image {'of ' if is_own(name) else 'connlab/'}{name} ({was}, now {is_now})"
     if before.kernel != after.kernel:
         yield f"the kernel ({before.kernel}, now {after.kernel})"
     # A series of an earlier version does not say this.

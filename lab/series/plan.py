@@ -74,8 +74,17 @@ class Plan:
 
     @property
     def roles(self) -> set[str]:
-        """The roles that take part in some cell."""
-        return {role for planned in self.cells.values() for role in planned.cell.path}
+        """The lab's roles that take part in some cell."""
+        return {
+            role for one in self.cells.values() for role in one.cell.path if role not in one.effective.world.services
+        }
+
+    @property
+    def with_services(self) -> list[Effective]:
+        """A cell of each scenario that brings services."""
+        return list(
+            {one.effective.slug: one.effective for one in self.cells.values() if one.effective.world.services}.values()
+        )
 
     def order(self) -> list[tuple[str, int]]:
         """Give each cell and repetition in the order in which they are run; a search's is not known beforehand."""

@@ -11,7 +11,6 @@ from lab import paths
 from lab.run.manifest import Scalar
 from lab.run.manifest import Status as RunStatus
 from lab.scenario.fields import Claim, Published
-from lab.scenario.knobs import RoleName
 from lab.whole import write_whole
 
 FILE = "series.json"
@@ -30,7 +29,7 @@ class Level(_Part):
 
     name: Annotated[str, Field(description="The value as a scenario writes it, or the variant's name")]
     scenario: Annotated[str | None, Field(description="On the axis 'scenario': its name")] = None
-    path: Annotated[list[RoleName] | None, Field(description="The path, if this level has one of its own")] = None
+    path: Annotated[list[str] | None, Field(description="The path, if this level has one of its own")] = None
     knobs: Annotated[dict[str, Scalar], Field(description="What it sets; durations in ms")] = {}
 
 
@@ -47,7 +46,7 @@ class Cell(_Part):
     cell: Annotated[str, Field(description="Its name, as in run ids")]
     scenario: str
     levels: Annotated[dict[str, str], Field(description="The level on each axis")]
-    path: list[RoleName]
+    path: list[str]
     knobs: Annotated[dict[str, Scalar], Field(description="What it sets beyond the scenario; durations in ms")]
     load_s: Annotated[float, Field(description="How long the load is expected to take; at least, where nobody knows")]
     model: Annotated[

@@ -17,6 +17,7 @@ from lab.run.manifest import Guess
 from lab.run.run import record
 from lab.run.session import Occasion, open_session
 from lab.scenario.effective import Effective
+from lab.series.fingerprint import is_own
 from lab.series.record import Verdict
 
 
@@ -37,7 +38,7 @@ class RealRunner:
         self._command = command
         self._console = console
         self._lock = lock
-        self._images = images
+        self._images = {name: image for name, image in images.items() if not is_own(name)}
         self._guesses = guesses
 
     def run(self, effective: Effective, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:

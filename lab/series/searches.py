@@ -11,7 +11,7 @@ from lab.reading.units import parse_duration
 from lab.scenario.catalogue import CATALOGUE, show_value
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Series as Rules
-from lab.scenario.overrides import nearest_knob, parse_overrides
+from lab.scenario.overrides import may_be_knob, nearest_knob, parse_overrides
 from lab.scenario.resolve import resolve
 from lab.series.bisect import Next, Range, Status, decide
 from lab.series.engine import Engine
@@ -179,12 +179,16 @@ def _knob(asked: Asked, user: tuple[str, ...], folder: Path | None) -> _Knob:
     where = f"--knob {asked.knob}" if asked.knob else None
     if not asked.knob or not asked.until:
         raise BadInput(Problem("a search takes a knob and an expression", way_on="such as KNOB=load.users UNTIL='…'"))
-    if asked.knob not in CATALOGUE and not asked.knob.startswith("kernel."):
+    if not may_be_knob(asked.knob) and not asked.knob.startswith("kernel."):
         raise BadInput(Problem(f"unknown knob '{asked.knob}'", where, nearest_knob(asked.knob)))
     for one in parse_overrides(user):
         if one.knob == asked.knob:
             raise BadInput(Problem(f"{asked.knob} is what the search moves", one.where, "leave it out"))
     knob = _Knob(asked, user, folder)
+    if asked.knob not in knob.base.values and not asked.knob.startswith("kernel."):
+        raise BadInput(
+            Problem(f"unknown knob '{asked.knob}'", where, nearest_knob(asked.knob, knob.base.world.catalogue))
+        )
     if knob.value is None and not (asked.knob.startswith("kernel.") and asked.low and asked.high):
         needs = "a sysctl needs FROM and TO" if asked.knob.startswith("kernel.") else "it has no numbers to search"
         raise BadInput(Problem(f"{asked.knob} cannot be searched so: {needs}", where))

@@ -9,9 +9,8 @@ from typing import Any
 
 from lab.errors import BadInput, Problem
 from lab.reading.document import Document
-from lab.scenario.catalogue import CATALOGUE
 from lab.scenario.fields import NAME_PATTERN
-from lab.scenario.overrides import nearest_knob
+from lab.scenario.overrides import may_be_knob, nearest_knob
 from lab.series import arm_settings
 from lab.series.arm_settings import Change
 from lab.series.gather import Gathered
@@ -57,7 +56,7 @@ def _side(axis: str, content: object, document: Document) -> Side:
 
 def _knob_side(axis: str, values: list[Any], document: Document) -> Side:
     location = ("axes", axis)
-    if axis not in CATALOGUE and not axis.startswith("kernel."):
+    if not may_be_knob(axis) and not axis.startswith("kernel."):
         way_on = nearest_knob(axis)
         raise BadInput(
             Problem(f"the axis '{axis}' has a list of values, and is no knob", document.where(location), way_on)
@@ -88,7 +87,7 @@ def _named_side(axis: str, content: Mapping[str, Any], document: Document) -> Si
         raise BadInput(Problem(f"an axis of named variants cannot be called '{axis}': the lab makes that one", where))
     if not re.fullmatch(NAME_PATTERN, axis):
         what = f"the axis '{axis}' has named variants, so its own name holds small letters, digits and hyphens"
-        way_on = "a knob's axis takes a list of values" if axis in CATALOGUE else None
+        way_on = "a knob's axis takes a list of values" if may_be_knob(axis) else None
         raise BadInput(Problem(what, where, way_on))
     levels: dict[str, Change] = {}
     for level, values in content.items():

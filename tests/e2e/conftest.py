@@ -118,7 +118,7 @@ def run() -> Callable[..., Run]:
             os.killpg(process.pid, signal.SIGINT)
             output, _ = process.communicate(timeout=HANG_S)
             pytest.fail(f"{scenario} did not end:\n{output}")
-        return Run(process.returncode, output, latest(scenario))
+        return Run(process.returncode, output, latest(Path(scenario).name))
 
     def _run(scenario: str, *settings: str, arm: str | None = None) -> Run:
         arguments = [f"--set={setting}" for setting in settings] + ([f"--arm={arm}"] if arm else [])

@@ -17,9 +17,10 @@ from typing import IO, Any, Self
 from lab.engine.compose.docker import Ended, Following
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
 from lab.errors import EngineFailed
-from lab.roles.declaration import ROLES
+from lab.roles.declaration import ROLES, TRAFFIC_PORT
 from lab.scenario import sysctls
-from lab.scenario.topology import TRAFFIC_PORT, Topology, collector_of
+from lab.scenario.effective import Effective
+from lab.scenario.topology import Topology, collector_of
 
 # Far more than any wait of a test takes, on a busy machine too.
 _LIMIT_S = 300
@@ -215,6 +216,9 @@ class InMemoryEngine:
 
     def images(self, names: Iterable[str]) -> dict[str, str]:
         return {name: f"sha256:{name}" for name in names}
+
+    def service_images(self, effective: Effective) -> dict[str, str]:
+        return {name: f"sha256:{name}" for name in effective.world.services}
 
     def start(self, parts: Parts, watch: Watch) -> None:
         assert watch is self._watch

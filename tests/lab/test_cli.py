@@ -128,8 +128,12 @@ def test_show_marks_what_was_asked_for(connlab: Run) -> None:
     code, out, _ = connlab("show", "accept-queue-overflow", "--set", "load.users=9", "--json")
     shown = json.loads(out)
     assert code == 0
-    assert shown["knobs"]["load.users"] == {"value": 9, "source": "set"}
-    assert shown["knobs"]["backend.accept_count"] == {"value": 1, "source": "scenario"}
+    assert shown["knobs"]["load.users"] == {
+        "value": 9,
+        "source": "set",
+        "meaning": "Users, over all instances",
+    }
+    assert shown["knobs"]["backend.accept_count"]["source"] == "scenario"
     assert shown["knobs"]["load.connect_timeout"]["value"] == 30_000
     known = {name: value for one in shown["predictions"] for name, value in one["known"].items()}
     assert known["model.users_failed"] == 6

@@ -17,7 +17,6 @@ from analysis.evidence import logs
 from analysis.evidence.client_files import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.jsonl import integer
 from analysis.evidence.logs.access import COLUMNS, WHOLE_LINE
-from analysis.evidence.manifest import TRAFFIC_PORT
 from analysis.evidence.rawfiles import descriptor_path, open_raw
 
 if TYPE_CHECKING:
@@ -262,7 +261,7 @@ def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 
 def _ticks(samples: Samples) -> Iterable[Integers]:
     """The columns of `ticks`: the sums over the listeners of the traffic port, and the kernel's counters."""
-    listeners = [[each for each in tick.listeners if each.port == TRAFFIC_PORT] for tick in samples.ticks]
+    listeners = [samples.traffic(tick) for tick in range(len(samples.ticks))]
     yield np.arange(len(samples.ticks), dtype=np.int64)
     yield np.array([tick.time_us for tick in samples.ticks], dtype=np.int64)
     yield np.array([len(of_tick) for of_tick in listeners], dtype=np.int64)

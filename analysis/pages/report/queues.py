@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from analysis.evidence.manifest import TRAFFIC_PORT
+from analysis.evidence import roles
 from analysis.pages.report import time_series
 from analysis.pages.report.charts import Point
 from analysis.pages.report.record import Record, Row
@@ -44,8 +44,9 @@ def count(record: Record, role: str) -> int:
 
 def _of_instance(record: Record, role: str) -> int:
     listeners = record.manifest.get("listeners", {})
+    port = roles.of_manifest(record.manifest)[role].port
     of_instances = [listeners.get(each, []) for each in record.manifest["instances"].get(role, [])]
-    return max((sum(one["port"] == TRAFFIC_PORT for one in each) for each in of_instances), default=0) or 1
+    return max((sum(one["port"] == port for one in each) for each in of_instances), default=0) or 1
 
 
 def _so_far(record: Record, role: str) -> list[Point]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.causes import UNEXPLAINED
+from analysis.evidence import roles
 from analysis.formatting import counted, spoken
 from analysis.pages.report import advice, labels, reasons
 from analysis.pages.report.advice import Advice
@@ -230,6 +231,7 @@ def _turns(record: Record, main: Reason | None) -> list[Turn]:
         return []
     knobs: dict[str, Row] = record.manifest.get("knobs", {})
     named = {name.format(client=main.hop[0], server=main.hop[1]): does for name, does in main.cause.knobs.items()}
+    named |= _limits_of_service(record, main)
     return [
         Turn(
             name,
@@ -240,6 +242,15 @@ def _turns(record: Record, main: Reason | None) -> list[Turn]:
         for name, does in named.items()
         if name in knobs and _role_of(name) in main.hop and not record.idle(name)
     ]
+
+
+def _limits_of_service(record: Record, main: Reason) -> dict[str, str]:
+    """The knobs that bound a service of the scenario's own, for a cause that its accept queue has a part in."""
+    server = roles.of_manifest(record.manifest).get(main.hop[1])
+    if server is None or server.kind != "server" or main.cause.accept_queue is None:
+        return {}
+    limits = (server.limits.connections, server.limits.backlog)
+    return {server.knob(name): server.knobs[name].doc for name in limits if name and not server.knobs[name].fixed}
 
 
 def _role_of(knob: str) -> str:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"connlab/collector/internal/config"
@@ -26,7 +27,11 @@ func ready(arguments []string, _ io.Writer) error {
 	if err != nil || address == "" {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), *within, fmt.Errorf("%s did not answer 200 within %v", address, *within))
+	late := fmt.Errorf("%s did not answer 200 within %v", address, *within)
+	if strings.HasPrefix(address, config.Port) {
+		late = fmt.Errorf("nothing listened at %s within %v", address, *within)
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), *within, late)
 	defer cancel()
 	return waitReady(ctx, address)
 }
@@ -35,6 +40,9 @@ func waitReady(ctx context.Context, address string) error {
 	listening, err := probe.NewListening(address)
 	if err != nil {
 		return err
+	}
+	if strings.HasPrefix(address, config.Port) {
+		return errors.Join(probe.WaitListening(ctx, listening.Now), listening.Close())
 	}
 	return errors.Join(probe.WaitReady(ctx, address, listening.Now), listening.Close())
 }

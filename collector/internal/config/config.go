@@ -66,7 +66,7 @@ func FromEnvironment(getenv func(string) string) (Config, error) {
 	})
 	read(readyURL, func(value string) error {
 		config.ReadyURL = value
-		return optionalURL(value)
+		return optionalReadiness(value)
 	})
 	read("CONNLAB_SCRAPE", func(value string) (err error) {
 		config.Scrapes, err = scrapes(value)
@@ -103,10 +103,24 @@ const readyURL = "CONNLAB_READY_URL"
 // ReadyURL reads the URL that the role answers when it is ready; "" if it has none.
 func ReadyURL(getenv func(string) string) (string, error) {
 	value := getenv(readyURL)
-	if err := optionalURL(value); err != nil {
+	if err := optionalReadiness(value); err != nil {
 		return "", fmt.Errorf("%s: %w", readyURL, err)
 	}
 	return value, nil
+}
+
+// Port begins the address of a role that is ready as soon as something listens on its port.
+const Port = "tcp://"
+
+func optionalReadiness(value string) error {
+	host, isPort := strings.CutPrefix(value, Port)
+	if !isPort {
+		return optionalURL(value)
+	}
+	if _, err := netip.ParseAddrPort(host); err != nil {
+		return fmt.Errorf("%q: want an address such as tcp://127.0.0.1:8080", value)
+	}
+	return nil
 }
 
 func matches(pattern *regexp.Regexp, value, want string) error {

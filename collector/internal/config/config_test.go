@@ -70,6 +70,7 @@ func TestWhatIsMissingOrBadIsNamed(t *testing.T) {
 		{"CONNLAB_CAPTURE_MAX_MB", "", "want an integer"},
 		{"CONNLAB_CAPTURE_MAX_MB", "-1", "want an integer"},
 		{"CONNLAB_READY_URL", "127.0.0.1:8081", "want an address"},
+		{"CONNLAB_READY_URL", "tcp://127.0.0.1", "want an address such as tcp://127.0.0.1:8080"},
 		{"CONNLAB_READY_URL", "http://127.0.0.1/health", "with its port"},
 		{"CONNLAB_ADDRESSES", "198.18.0.254", "want an IPv4 address with its prefix"},
 		{"CONNLAB_ADDRESSES", "198.18.0.254/24 fd99::7/64", "want an IPv4 address with its prefix"},

@@ -116,6 +116,22 @@ func TestReadinessEndsWithItsContextOrAnError(t *testing.T) {
 	}
 }
 
+func TestAPortIsReadyOnceSomethingListens(t *testing.T) {
+	looks := 0
+	if err := WaitListening(t.Context(), func() (bool, error) { looks++; return looks > 2, nil }); err != nil || looks != 3 {
+		t.Errorf("error %v after %d looks", err, looks)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the run is over")
+	cancel(cause)
+	if err := WaitListening(ctx, func() (bool, error) { return false, nil }); !errors.Is(err, cause) {
+		t.Errorf("error %v", err)
+	}
+	if err := WaitListening(t.Context(), func() (bool, error) { return false, cause }); !errors.Is(err, cause) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestAnAnswerWithoutEndIsRefused(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for range BodyBytesMax/1024 + 1 {

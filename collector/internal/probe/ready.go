@@ -40,3 +40,19 @@ func WaitReady(ctx context.Context, address string, listening func() (bool, erro
 		}
 	}
 }
+
+// WaitListening returns once something listens (Listening.Now), or when the context is done: it connects to nobody.
+func WaitListening(ctx context.Context, listening func() (bool, error)) error {
+	ticker := time.NewTicker(readyInterval)
+	defer ticker.Stop()
+	for {
+		if listens, err := listening(); err != nil || listens {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}

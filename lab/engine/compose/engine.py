@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lab import parallel
-from lab.engine.compose import clean, containers, images, machine, starting, watch
+from lab.engine.compose import clean, containers, images, machine, service_images, starting, watch
 from lab.engine.compose.docker import docker
 from lab.engine.compose.names import container_of
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
 from lab.errors import LabError
+from lab.scenario.effective import Effective
 from lab.scenario.topology import Topology, collector_of
 
 
@@ -40,6 +41,10 @@ class Compose:
     def images(self, names: Iterable[str]) -> dict[str, str]:
         """Give the ids of images, as the local store has them."""
         return images.ids(names, images.build)
+
+    def service_images(self, effective: Effective) -> dict[str, str]:
+        """Pull what the local store lacks, and build what is to be built."""
+        return service_images.ids(effective)
 
     def start(self, parts: Parts, watch: Watch) -> None:
         """Let Compose make the topology with what the run adds to it, and wait for its health checks."""

@@ -13,15 +13,15 @@ from ruamel.yaml import YAML
 from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine import owners
+from lab.engine.compose import service_part
 from lab.engine.compose.docker import docker
 from lab.engine.compose.names import PROJECT, RUN_LABEL, container_of
-from lab.roles.declaration import ROLES
 from lab.scenario import sysctls
 from lab.scenario.captured import capture_mode
 from lab.scenario.catalogue import environment
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
-from lab.scenario.topology import TRAFFIC_PORT, Topology, collector_of, segments
+from lab.scenario.topology import Topology, collector_of, segments
 
 FILE_NAME = "compose.run.yaml"
 
@@ -44,7 +44,7 @@ def run_file(
     services: dict[str, Any] = {}
     second = _second_addresses(topology, subnet)
     declared = _declared(paths.COMPOSE_FILE)
-    groups = owners.groups()
+    groups, own = owners.groups(), effective.world.services
     for instance in topology.all:
         role = topology.role_of(instance)
         # A container has its own raw files and no other's.
@@ -54,7 +54,7 @@ def run_file(
             **declared["x-collector"],
             **common,
             "container_name": container_of(collector),
-            "networks": {"lab": {"aliases": [instance]}},
+            "networks": {"lab": {"aliases": [instance, *([role] if role in own else [])]}},
             "volumes": [_mount(places.collector(instance))],
             "environment": _collector_environment(effective, topology, instance, second),
             **_of_clients(topology, instance, second),
@@ -69,6 +69,18 @@ def run_file(
             "pid": f"service:{collector}",
             "volumes": [_mount(places.role(instance))],
             "environment": _role_environment(effective, topology, instance),
+            **(service_part.of(role, own, effective.place, topology.instances) if role in own else {}),
+        }
+        if role in own:
+            services[instance]["environment"] = _own_environment(effective, role)
+    for name in topology.needed:
+        services[name] = {
+            **declared["x-role"],
+            "labels": {RUN_LABEL: run_id},
+            "container_name": container_of(name),
+            "networks": ["lab"],
+            "environment": service_part.environment(own[name]),
+            **service_part.of(name, own, effective.place, topology.instances),
         }
     return {"services": services, **_networks(topology, subnet, second)}
 
@@ -119,7 +131,7 @@ def _of_clients(topology: Topology, instance: str, second: _Addresses) -> dict[s
 def _collector_environment(
     effective: Effective, topology: Topology, instance: str, second: _Addresses
 ) -> dict[str, str]:
-    knobs, role = effective.scenario.knobs, ROLES[topology.role_of(instance)]
+    knobs, role = effective.scenario.knobs, topology.roles[topology.role_of(instance)]
     scrapes = " ".join(f"{name}={page.url}" for name, page in role.scrape.items())
     return {
         "CONNLAB_ROLE": instance,
@@ -134,7 +146,7 @@ def _collector_environment(
 
 def _role_environment(effective: Effective, topology: Topology, instance: str) -> dict[str, str]:
     role = topology.role_of(instance)
-    knobs = environment(effective.scenario.knobs, ROLES[role].group)
+    knobs = environment(effective.scenario.knobs, topology.roles[role].group)
     if instance in topology.clients:
         segment, sequence = segments(len(topology.clients))[topology.clients.index(instance)]
         return knobs | {
@@ -142,10 +154,18 @@ def _role_environment(effective: Effective, topology: Topology, instance: str) -
             "CONNLAB_INSTANCE": instance,
             "CONNLAB_SEGMENT": segment,
             "CONNLAB_SEGMENT_SEQUENCE": sequence,
+            # k6's own name: a service's certificate is its own, and nobody has signed it for the lab's network.
+            **({"K6_INSECURE_SKIP_TLS_VERIFY": "true"} if topology.targets[0].startswith("https") else {}),
         }
-    if ROLES[role].kind == "proxy":
-        return knobs | {"CONNLAB_UPSTREAMS": " ".join(f"{one}:{TRAFFIC_PORT}" for one in topology.behind(role))}
+    if topology.roles[role].kind == "proxy":
+        return knobs | {"CONNLAB_UPSTREAMS": " ".join(topology.behind(role))}
     return knobs
+
+
+def _own_environment(effective: Effective, role: RoleName) -> dict[str, str]:
+    """Give the environment of a service: what the scenario writes, and the knobs over it."""
+    knobs = environment(effective.scenario.knobs, role, effective.world.catalogue)
+    return service_part.environment(effective.world.services[role]) | knobs
 
 
 def _settable(effective: Effective, role: RoleName) -> dict[str, str]:
@@ -170,5 +190,5 @@ def compose(run_file: Path, *arguments: str, timeout_s: float = 120) -> str:
 
 
 def services_of(topology: Topology) -> list[str]:
-    """Give every service of a run: the instances and their collectors."""
-    return [service for instance in topology.all for service in (collector_of(instance), instance)]
+    """Give every service of a run: what is needed beside the path, the instances and their collectors."""
+    return [*topology.needed, *(service for instance in topology.all for service in (collector_of(instance), instance))]

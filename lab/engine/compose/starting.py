@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+from collections.abc import Iterator
 
 from lab.engine.compose import run_file, subnets
 from lab.engine.compose.containers import last_words
-from lab.engine.compose.docker import DockerFailed
+from lab.engine.compose.docker import DockerFailed, docker
+from lab.engine.compose.names import container_of
 from lab.engine.protocol import Parts, Watch
 from lab.errors import BadInput, LabError, Problem
 from lab.scenario.topology import collector_of
 
 _WAIT_S = 300
+# A port or a page of a scenario's own that is wrong is found out by waiting.
+_WAIT_OWN_S = 120
+# Docker's own name server listens in every namespace.
+_DNS = "127.0.0.11"
 _SYSCTL_FILE = re.compile(r"/proc/sys/(?P<path>net/[a-z0-9_/-]+): (?P<why>[a-z ]+)")
 
 
@@ -26,9 +34,10 @@ def start(parts: Parts, watch: Watch) -> None:
     subnet = subnets.free() if parts.topology.second_names else subnets.FIRST
     content = run_file.run_file(parts.effective, parts.topology, parts.run_id, parts.places, subnet)
     run_file.write_run_file(content, file)
-    options = ("--detach", "--wait", "--wait-timeout", str(_WAIT_S), "--no-build", "--pull", "never")
+    wait_s = _WAIT_OWN_S if parts.effective.world.services else _WAIT_S
+    options = ("--detach", "--wait", "--wait-timeout", str(wait_s), "--no-build", "--pull", "never")
     try:
-        run_file.compose(file, "up", *options, *run_file.services_of(parts.topology), timeout_s=_WAIT_S + 30)
+        run_file.compose(file, "up", *options, *run_file.services_of(parts.topology), timeout_s=wait_s + 30)
     except DockerFailed as error:
         raise _explained(error, parts, watch) from None
 
@@ -41,9 +50,31 @@ def _explained(error: DockerFailed, parts: Parts, watch: Watch) -> BadInput | La
         knobs = [knob for knob in parts.effective.asked() if knob.startswith("kernel.") and knob.endswith(f".{name}")]
         where = parts.effective.where_knob(knobs[0]) if knobs else None
         return BadInput(Problem(f"the kernel refuses {name} in a role's namespace: {refused['why'].strip()}", where))
-    for instance in parts.topology.all:
-        for service in (instance, collector_of(instance)):
-            ended = watch.ended(service)
-            if ended:
-                return LabError(f"{ended} during its start:{last_words(service)}")
-    return error
+    services = [one for instance in parts.topology.all for one in (instance, collector_of(instance))]
+    for service in (*parts.topology.needed, *services):
+        ended = watch.ended(service)
+        if ended:
+            return LabError(f"{ended} during its start:{last_words(service)}")
+    return next(_not_ready(parts), error)
+
+
+def _not_ready(parts: Parts) -> Iterator[BadInput]:
+    """Say of each service of the scenario's own that does not serve what it lacks: a listener, or its page."""
+    topology = parts.topology
+    for role in topology.instances.keys() & parts.effective.world.services.keys():
+        port = topology.roles[role].port
+        for instance in topology.instances[role]:
+            with contextlib.suppress(LabError, ValueError, KeyError):
+                said = docker("exec", container_of(collector_of(instance)), "collector", "inspect")
+                listeners = json.loads(said)["listeners"]
+                found = sorted({one["port"] for one in listeners if one["address"] != _DNS})
+                if port not in found:
+                    other = f"; it listens on {', '.join(map(str, found))}" if found else ""
+                    what = f"nothing listens on port {port} of {instance}{other}{last_words(instance)}"
+                    yield BadInput(Problem(what, parts.effective.where("services", role, "port")))
+                    continue
+                health = docker("inspect", "--format", "{{.State.Health.Status}}", container_of(collector_of(instance)))
+                if health.strip() != "healthy":
+                    page = topology.roles[role].ready
+                    what = f"{instance} listens on port {port}, and {page} does not answer 200{last_words(instance)}"
+                    yield BadInput(Problem(what, parts.effective.where("services", role, "ready")))

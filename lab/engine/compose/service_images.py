@@ -1,0 +1,70 @@
+"""The images of a scenario's own services: built from their folder, found in the local store, or pulled."""
+
+from __future__ import annotations
+
+import contextlib
+
+from lab.engine.compose.docker import DockerFailed, docker
+from lab.engine.compose.service_part import image_of
+from lab.errors import BadInput, LabError, Problem
+from lab.scenario import services
+from lab.scenario.effective import Effective
+from lab.scenario.services import Service
+
+_PULL_S = 1800
+_BUILD_S = 3600
+# Told apart from the lab's own by the value; `connlab clean` removes both.
+_LABEL = "connlab.source=own"
+
+
+def ids(effective: Effective) -> dict[str, str]:
+    """Give the ids of the images of the services on the path and of those that they need, by the services' names.
+
+    Raises:
+        BadInput: an image cannot be pulled, or a folder not be built.
+    """
+    own = effective.world.services
+    wanted = services.needed_by(own, [role for role in effective.scenario.path if role in own])
+    return {name: _id(effective, name, own[name]) for name in wanted}
+
+
+def _id(effective: Effective, name: str, service: Service) -> str:
+    image = image_of(service, name, effective.place)
+    if service.build is not None:
+        _build(effective, name, service.build, image)
+    elif (present := _present(image)) is not None:
+        return present
+    else:
+        _pull(effective, name, image)
+    found = _present(image)
+    if found is None:
+        raise LabError(f"there is no image {image}", way_on="the engine says it has it: try again")
+    return found
+
+
+def _present(image: str) -> str | None:
+    with contextlib.suppress(DockerFailed):
+        return docker("image", "inspect", "--format", "{{.Id}}", image).strip() or None
+    return None
+
+
+def _build(effective: Effective, name: str, folder: str, image: str) -> None:
+    context = (effective.place.home / folder).resolve()
+    try:
+        # As setup/lib.sh builds the lab's own: by the engine's own builder, with the host's network.
+        builder = ("--builder", docker("context", "show").strip(), "--network", "host", "--load", "--provenance=false")
+        options = ("--quiet", "--label", _LABEL, "--tag", image)
+        docker("buildx", "build", *builder, *options, str(context), timeout_s=_BUILD_S)
+    except DockerFailed as error:
+        said = "\n  ".join(error.stderr.strip().splitlines()[-8:])
+        what = f"the image of {name} cannot be built from {folder}:\n  {said}\n"
+        raise BadInput(Problem(what.rstrip(), effective.where("services", name, "build"))) from None
+
+
+def _pull(effective: Effective, name: str, image: str) -> None:
+    try:
+        docker("pull", "--quiet", image, timeout_s=_PULL_S)
+    except DockerFailed as error:
+        what = f"the image {image} of {name} is not here, and cannot be pulled: {error.reason}"
+        way_on = "load it ('docker load'), build it ('build: <folder>'), or correct its name"
+        raise BadInput(Problem(what, effective.where("services", name), way_on)) from None

@@ -1,0 +1,71 @@
+"""What a service of the scenario's own adds to the pattern of a role's container."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lab.engine.owners import ROLE_UID
+from lab.scenario.places import Place
+from lab.scenario.services import Scalar, Service
+
+_TMP = "/tmp:mode=1777"  # noqa: S108 # as compose.yaml has it for every role
+_HEALTH = {"interval": "1h", "timeout": "5s", "retries": 1, "start_period": "90s", "start_interval": "250ms"}
+
+
+def image_of(service: Service, name: str, place: Place) -> str:
+    """Give the image's name: the scenario's, or that under which its folder is built."""
+    return service.image or f"connlab-own/{place.slug}-{name}"
+
+
+def of(name: str, own: Mapping[str, Service], place: Place, instances: Mapping[str, list[str]]) -> dict[str, Any]:
+    """Give what stands over the pattern: the image, and each loosening that the scenario asks for.
+
+    Args:
+        name: the service's.
+        own: all services of the scenario.
+        place: where that lies.
+        instances: of the roles on the path.
+    """
+    service = own[name]
+    user = {} if service.user == "image" else {"user": service.user or f"{ROLE_UID}:{ROLE_UID}"}
+    command = [_escaped(one) for one in service.ready] if isinstance(service.ready, list) else None
+    return {
+        "image": image_of(service, name, place),
+        **user,
+        **({"command": [_escaped(one) for one in service.command]} if service.command is not None else {}),
+        **({"cap_add": list(service.capabilities)} if service.capabilities else {}),
+        "tmpfs": [_TMP, *(f"{folder}:mode=1777" for folder in service.writable)],
+        "volumes": [_volume(one, place) for one in service.volumes],
+        **({"healthcheck": {"test": ["CMD", *command], **_HEALTH}} if command else {}),
+        **({"depends_on": waits} if (waits := dict(_waits(service, own, instances))) else {}),
+    }
+
+
+def _waits(
+    service: Service, own: Mapping[str, Service], instances: Mapping[str, list[str]]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    for needed in service.needs:
+        condition = "service_healthy" if isinstance(own[needed].ready, list) else "service_started"
+        for one in instances.get(needed, [needed]):
+            yield one, {"condition": condition}
+
+
+def environment(service: Service) -> dict[str, str]:
+    """Give the environment that the scenario writes."""
+    return {name: _escaped(_spoken(value)) for name, value in service.environment.items()}
+
+
+def _spoken(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _escaped(text: str) -> str:
+    """Keep Compose from taking a `$` for a variable of its own."""
+    return text.replace("$", "$$")
+
+
+def _volume(text: str, place: Place) -> dict[str, Any]:
+    source, target = text.split(":")[:2]
+    where = {"source": str((place.home / source).resolve()), "target": target}
+    return {"type": "bind", **where, "read_only": True, "bind": {"create_host_path": False}}

@@ -1,0 +1,247 @@
+"""A service of one's own, as a scenario declares it: a role.yaml written shorter, from which the role is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+
+from lab.roles import knob_types
+from lab.roles.declaration import ROLES, TRAFFIC_PORT, KnobName, Role
+from lab.scenario.part import Group
+
+Text = Annotated[str, Field(min_length=1)]
+Limit = Literal["connections", "backlog", "threads", "pool"]
+Capability = Literal[
+    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "IPC_LOCK", "KILL", "NET_BIND_SERVICE", "SETGID", "SETPCAP", "SETUID"
+]
+Scalar = bool | int | float | str
+_INSTANCES_MAX = 9
+_ANY_MAX = 2_147_483_647
+# The lab's own services, and the hosts that they reach one another by.
+_TAKEN = (
+    "collector",
+    "localhost",
+    "load",
+    "capture",
+    "sampler",
+    "kernel",
+    *ROLES,
+    *(one.group for one in ROLES.values()),
+)
+
+
+def _is_folder(text: str) -> str:
+    if not re.fullmatch(r"/[^:,\s]+", text):
+        raise knob_types.refusal(f"'{text}' is no folder of a container: write it from / on, such as /var/cache/shop")
+    return text
+
+
+def _is_volume(text: str) -> str:
+    source, colon, rest = text.partition(":")
+    target, _, mode = rest.partition(":")
+    if not colon or not source.startswith(".") or not target.startswith("/"):
+        raise knob_types.refusal(f"'{text}' is no volume: write ./folder:/where/it/goes, from the scenario's folder")
+    if mode not in ("", "ro"):
+        raise knob_types.refusal(f"'{text}': a volume can be read only; what it writes to is 'writable'")
+    return text
+
+
+class ServiceKnob(Group):
+    """One setting of a service: an environment variable, or what its program has built in."""
+
+    env: Annotated[
+        Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None,
+        Field(description="The environment variable that carries it; left out for what the program has built in"),
+    ] = None
+    default: Annotated[int | bool | str, Field(description="Its value; it says what type the others have")]
+    minimum: Annotated[int | None, Field(description="The least whole number; 0")] = None
+    maximum: Annotated[int | None, Field(description="The greatest whole number")] = None
+    values: Annotated[list[str] | None, Field(description="The texts that it can be")] = None
+    unit: Annotated[Text | None, Field(description="What a number counts, such as connections or seconds")] = None
+    doc: Annotated[Text | None, Field(description="What it does")] = None
+    limit: Annotated[
+        Limit | None,
+        Field(
+            description="What it bounds: connections that are accepted at once, the backlog of listen(2), threads that"
+            " serve requests, or idle connections kept to the next server"
+        ),
+    ] = None
+
+    @model_validator(mode="after")
+    def _has_one_type(self) -> ServiceKnob:
+        number = isinstance(self.default, int) and not isinstance(self.default, bool)
+        if not number and (self.minimum is not None or self.maximum is not None):
+            raise knob_types.refusal("minimum and maximum are for whole numbers")
+        if isinstance(self.default, str) != (self.values is not None):
+            what = "a text takes 'values', the texts that it can be" if self.values is None else "'values' are texts"
+            raise knob_types.refusal(what)
+        if self.limit and not number:
+            raise knob_types.refusal("a limit is a whole number")
+        return self
+
+    def declared(self, name: str) -> dict[str, Any]:
+        """Give it as a role.yaml has it."""
+        common = {
+            "default": self.default,
+            "doc": self.doc
+            or (f"The environment variable {self.env}" if self.env else "What the program has built in"),
+            **({"unit": self.unit} if self.unit else {}),
+            **({"env": self.env} if self.env else {"fixed": True}),
+            **({"shown": name.replace("_", " ")} if self.limit else {}),
+        }
+        if isinstance(self.default, bool):
+            return {"type": "boolean", **common}
+        if isinstance(self.default, str):
+            return {"type": "choice", "values": self.values, **common}
+        low, high = (0 if self.minimum is None else self.minimum), (_ANY_MAX if self.maximum is None else self.maximum)
+        if self.env is None:
+            low = high = self.default
+        return {"type": "integer", "minimum": low, "maximum": high, **common}
+
+
+class Service(Group):
+    """A program of the user's own: on the path it is observed, and one that it needs is only started."""
+
+    model_config = ConfigDict(title="connlab service")
+
+    image: Annotated[Text | None, Field(description="Its image, such as acme/shop:1.2")] = None
+    build: Annotated[
+        Text | None, Field(description="Instead: the folder of its Dockerfile, from the scenario's folder")
+    ] = None
+    compose: Annotated[
+        Text | None, Field(description="Instead: a Compose file that has it, from the scenario's folder")
+    ] = None
+    service: Annotated[Text | None, Field(description="Its name in the Compose file")] = None
+    without: Annotated[list[Text], Field(description="Keys of the Compose file that are left out, such as ports")] = (
+        Field(default_factory=list)
+    )
+    port: Annotated[int, Field(ge=1, le=65_535, description="The port that it listens on")] = TRAFFIC_PORT
+    tls: Annotated[bool, Field(description="Whether it speaks TLS there; its certificate is not verified")] = False
+    ready: Annotated[
+        Annotated[str, Field(pattern="^/")] | Annotated[list[Text], Field(min_length=1)] | None,
+        Field(
+            description="When it serves: a page that answers 200, or a command that ends with 0 in its container. Left"
+            " out, a service on the path serves when it listens on its port"
+        ),
+    ] = None
+    command: Annotated[list[str] | None, Field(description="Its arguments, in place of the image's")] = None
+    environment: Annotated[dict[str, Scalar], Field(description="Its environment, besides what knobs carry")] = Field(
+        default_factory=dict
+    )
+    volumes: Annotated[
+        list[Annotated[str, AfterValidator(_is_volume)]],
+        Field(description="Files of the scenario's folder that it reads: ./conf:/etc/shop"),
+    ] = Field(default_factory=list)
+    needs: Annotated[
+        list[Text], Field(description="Services that have to be ready before it: started, and not observed")
+    ] = Field(default_factory=list)
+    instances: Annotated[int, Field(ge=1, le=_INSTANCES_MAX, description="How many of it; a knob, too")] = 1
+    memory_mb: Annotated[int, Field(ge=1, description="What an instance takes of the machine's memory; MiB")] = 256
+    user: Annotated[
+        Text | None, Field(description="The user it runs as in place of 10001, or 'image' for the image's own")
+    ] = None
+    writable: Annotated[
+        list[Annotated[str, AfterValidator(_is_folder)]],
+        Field(description="Folders that it may write to, empty at first; /tmp is one anyway"),
+    ] = Field(default_factory=list)
+    capabilities: Annotated[
+        list[Capability], Field(description="Capabilities that it keeps; it has none otherwise")
+    ] = Field(default_factory=list)
+    knobs: Annotated[dict[KnobName, ServiceKnob], Field(description="What may be turned, by names of your own")] = (
+        Field(default_factory=dict)
+    )
+
+    @model_validator(mode="after")
+    def _comes_from_one_place(self) -> Service:
+        if [self.image, self.build, self.compose].count(None) != 2:  # noqa: PLR2004 # of three, one
+            raise knob_types.refusal("it takes one of image, build and compose")
+        if (self.compose is None) != (self.service is None):
+            raise knob_types.refusal("compose and service go together: the file, and the service's name in it")
+        if self.without and self.compose is None:
+            raise knob_types.refusal("'without' leaves out keys of a Compose file, and none is given")
+        if "instances" in self.knobs:
+            raise knob_types.refusal("every service has the knob 'instances' already: set 'instances' beside 'image'")
+        limits = [one.limit for one in self.knobs.values() if one.limit]
+        if len(set(limits)) < len(limits):
+            raise knob_types.refusal("two of its knobs are the same limit")
+        return self
+
+    def role(self, name: str) -> dict[str, Any]:
+        """Give the declaration of the role that it plays on the path: what its role.yaml would say."""
+        limits = {one.limit: knob for knob, one in self.knobs.items() if one.limit}
+        page = self.ready if isinstance(self.ready, str) and not self.tls else None
+        address = f"127.0.0.1:{self.port}"
+        asked = {"user": self.user, "writable": self.writable, "capabilities": self.capabilities}
+        loosened = {key: value for key, value in asked.items() if value}
+        instances = {
+            "doc": f"How many instances of {name} there are; without a proxy, all are targets of the load",
+            "type": "integer",
+            "minimum": 1,
+            "maximum": _INSTANCES_MAX,
+            "default": self.instances,
+            "counts": "instances",
+        }
+        return {
+            "schema": 1,
+            "kind": "server",
+            "says": f"The scenario's own service {name}.",
+            "group": name,
+            "called": name,
+            "ready": f"http://{address}{page}" if page else f"tcp://{address}",
+            "port": self.port,
+            "tls": self.tls,
+            "limits": limits,
+            "memory": {"base_mb": self.memory_mb},
+            "loosened": loosened,
+            "knobs": {"instances": instances} | {knob: one.declared(knob) for knob, one in self.knobs.items()},
+        }
+
+
+# An instance's name is a host's.
+ServiceName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")]
+Services = Annotated[
+    dict[ServiceName, Service],
+    Field(description="Servers of your own, by the names that the path and 'needs' give them"),
+]
+
+
+def problems(services: Mapping[str, Service]) -> Iterator[tuple[tuple[str, ...], str, str | None]]:
+    """Give what is wrong between services: for each the place below `services`, the fault and the way on."""
+    for name, service in services.items():
+        if name in _TAKEN:
+            yield (name,), f"'{name}' is a name of the lab's own", "give the service another one"
+        for needed in service.needs:
+            if needed not in services:
+                yield (name, "needs"), f"{name} needs '{needed}', and no service has that name", "declare it"
+            elif name in needed_by(services, [needed]):
+                yield (name, "needs"), f"{name} and {needed} need each other", "leave one of the two out"
+
+
+def needed_by(services: Mapping[str, Service], names: list[str]) -> list[str]:
+    """Give these services and all that they need, each once, what is needed first."""
+    found: dict[str, None] = {}
+    seen: set[str] = set()
+
+    def add(name: str) -> None:
+        if name in services and name not in seen:
+            seen.add(name)
+            for needed in services[name].needs:
+                add(needed)
+            found[name] = None
+
+    for name in names:
+        add(name)
+    return list(found)
+
+
+def may_stand_on_path(name: str) -> bool:
+    """Tell whether a name can be a group of knobs, too."""
+    return re.fullmatch(r"[a-z][a-z0-9]*", name) is not None
+
+
+def roles(services: Mapping[str, Service]) -> dict[str, Role]:
+    """Give the roles that services play."""
+    return {name: Role.model_validate(service.role(name)) for name, service in services.items()}

@@ -1,0 +1,47 @@
+"""Services that the lab has never seen, in scenarios outside its own folder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Run, assert_spoiled_only_by_the_machine, connlab, left_behind
+
+pytestmark = pytest.mark.e2e
+
+SERVICES = Path(__file__).parent / "services"
+
+
+def test_http_server_s_backlog_of_5_is_read_from_the_kernel_and_predicts_the_overflow(run: Callable[..., Run]) -> None:
+    found = run(str(SERVICES / "queue-of-five"))
+    if found.exit_code == 3:
+        assert_spoiled_only_by_the_machine(found)
+        return
+    assert found.exit_code == 0, found.output
+    figures = found.figures
+    assert (figures["listen.hello.limit"], figures["model.accept_capacity"]) == (5, 7)
+    assert (figures["client.dials.failed_timeout"], figures["ledger.cause.accept_queue_drop"]) == (3, 3)
+    assert found.manifest["roles"]["hello"]["loosened"] == {}
+    assert found.manifest["images"]["hello"].startswith("sha256:")
+
+
+def test_a_service_with_tls_and_one_that_it_needs_are_brought_up(run: Callable[..., Run]) -> None:
+    found = run(str(SERVICES / "hello-tls"))
+    if found.exit_code == 3:
+        assert_spoiled_only_by_the_machine(found)
+        return
+    assert found.exit_code == 0, found.output
+    assert "beside" not in found.manifest["instances"]
+
+
+def test_a_port_that_nobody_listens_on_is_said_with_the_container_s_last_words(tmp_path: Path) -> None:
+    shutil.copytree(SERVICES / "queue-of-five", tmp_path / "wrong-port")
+    file = tmp_path / "wrong-port" / "scenario.yaml"
+    file.write_text(file.read_text().replace("port: 5000", "port: 5001"))
+    refused = connlab("run", str(tmp_path / "wrong-port"))
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert "scenario.yaml:8: nothing listens on port 5001 of hello-1; it listens on 5000" in refused.stderr
+    assert left_behind() == []

@@ -1,0 +1,320 @@
+"""A service of one's own: how a scenario declares it, what role that makes, and what is refused beforehand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.evidence.rawfiles import Places
+from lab.engine.compose import run_file, service_images
+from lab.engine.compose.docker import DockerFailed
+from lab.errors import BadInput
+from lab.scenario import foreseen
+from lab.scenario.effective import Effective
+from lab.scenario.resolve import resolve
+from lab.scenario.topology import topology_of
+from lab.series import matrices, searches
+
+SHOP = """\
+schema: 1
+title: A shop
+question: Who is served?
+path: [k6, shop]
+services:
+  shop:
+    image: acme/shop:1.2
+    port: 9000
+    ready: /health
+    environment: {MODE: lab, PRICE: $5, FAST: true}
+    volumes: [./conf:/etc/shop]
+    needs: [db]
+    user: "70"
+    writable: [/var/cache/shop]
+    capabilities: [NET_BIND_SERVICE]
+    knobs:
+      places: {env: SHOP_PLACES, default: 8, minimum: 1, maximum: 99, limit: connections}
+      queue: {env: SHOP_QUEUE, default: 3, limit: backlog}
+      threads: {default: 4, limit: threads}
+      fast: {env: SHOP_FAST, default: false}
+      mode: {env: SHOP_MODE, default: slow, values: [slow, quick]}
+  db: {image: "postgres:17", ready: [pg_isready]}
+knobs:
+  shop: {places: 2}
+  load: {workload: users, users: 3, path: /}
+  kernel: {shop: {net.core.somaxconn: 64}}
+predictions:
+  - {id: served, says: All are served., expression: client.users.served == model.users_served}
+"""
+
+TMP = "/tmp:mode=1777"  # noqa: S108 # a container's own
+
+Shop = Callable[..., Effective]
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    """Resolve the scenario above, with parts of its text replaced."""
+
+    def make(*overrides: str, **replaced: str) -> Effective:
+        text = SHOP
+        for old, new in replaced.items():
+            assert OLD[old] in text
+            text = text.replace(OLD[old], new)
+        home = tmp_path / "corner"
+        (home / "conf").mkdir(parents=True, exist_ok=True)
+        (home / "scenario.yaml").write_text(text)
+        return resolve(str(home), overrides)
+
+    return make
+
+
+# What tests replace, by a word.
+OLD = {
+    "image": "image: acme/shop:1.2",
+    "path": "path: [k6, shop]",
+    "needs": "needs: [db]",
+    "db": 'db: {image: "postgres:17", ready: [pg_isready]}',
+    "volumes": "[./conf:/etc/shop]",
+    "places": "limit: connections",
+    "queue": "limit: backlog",
+    "asked": "shop: {places: 2}",
+    "url": ", path: /",
+    "capabilities": "[NET_BIND_SERVICE]",
+    "mode": "values: [slow, quick]",
+    "name": "  db:",
+}
+
+
+def services(effective: Effective) -> dict[str, Any]:
+    made = run_file.run_file(effective, topology_of(effective), "r", Places(Path("/run")), IPv4Network("198.18.0.0/24"))
+    content: dict[str, Any] = made["services"]
+    return content
+
+
+def test_a_service_is_a_role_with_knobs_and_limits(shop: Shop) -> None:
+    found = shop("shop.queue=7", "shop.instances=2")
+    role = found.roles["shop"]
+    assert (role.kind, role.port, role.ready) == ("server", 9000, "http://127.0.0.1:9000/health")
+    assert (role.limits.connections, role.limits.backlog, role.limits.threads) == ("places", "queue", "threads")
+    assert (found.values["shop.places"], found.values["shop.queue"]) == (2, 7)
+    assert (found.source("shop.places"), found.source("shop.queue")) == ("scenario", "set")
+    assert topology_of(found).instances["shop"] == ["shop-1", "shop-2"]
+    assert topology_of(found).targets == ["http://shop-1:9000", "http://shop-2:9000"]
+    assert topology_of(found).needed == ("db",)
+
+
+def test_the_model_predicts_with_its_limits(shop: Shop) -> None:
+    names = ("model.accept_capacity", "model.listen_backlog", "model.users_served", "model.users_failed")
+    assert list(foreseen.known_before_run(shop(), names).values()) == [6, 3, 3, 0]
+    # Who exceeds the places waits for others, and for how long nobody declares.
+    assert list(foreseen.known_before_run(shop("load.users=7"), names)) == list(names[:2])
+    # Without a knob the kernel's own limit counts, which is read back in the run.
+    assert foreseen.known_before_run(shop(queue="unit: places"), names) == {}
+
+
+def test_its_container_is_confined_but_for_what_it_asks(shop: Shop, tmp_path: Path) -> None:
+    made = services(shop())
+    own, plain = made["shop-1"], made["db"]
+    for one in (own, plain):
+        assert (one["cap_drop"], one["read_only"]) == (["ALL"], True)
+        assert one["security_opt"] == ["no-new-privileges:true"]
+    assert (own["user"], own["cap_add"]) == ("70", ["NET_BIND_SERVICE"])
+    assert own["tmpfs"] == [TMP, "/var/cache/shop:mode=1777"]
+    assert (plain["user"], "cap_add" in plain, plain["tmpfs"]) == ("10001:10001", False, [TMP])
+    (volume,) = own["volumes"]
+    assert (volume["source"], volume["read_only"]) == (str(tmp_path / "corner" / "conf"), True)
+    assert own["network_mode"] == "service:collector-shop-1"
+    assert own["depends_on"] == {"db": {"condition": "service_healthy"}}
+    assert plain["networks"] == ["lab"]
+    assert plain["healthcheck"]["test"] == ["CMD", "pg_isready"]
+    assert made["collector-shop-1"]["networks"]["lab"]["aliases"] == ["shop-1", "shop"]
+    assert "collector-db" not in made
+
+
+def test_knobs_reach_it_by_its_own_variables(shop: Shop) -> None:
+    environment = services(shop("shop.fast=true", "shop.mode=quick"))["shop-1"]["environment"]
+    assert environment == {
+        "MODE": "lab",
+        "PRICE": "$$5",
+        "FAST": "true",
+        "SHOP_PLACES": "2",
+        "SHOP_QUEUE": "3",
+        "SHOP_FAST": "true",
+        "SHOP_MODE": "quick",
+    }
+
+
+def test_behind_a_proxy_it_is_what_the_proxy_reaches(shop: Shop) -> None:
+    found = shop("shop.instances=2", path="path: [k6, nginx, shop]")
+    assert services(found)["nginx"]["environment"]["CONNLAB_UPSTREAMS"] == "shop-1:9000 shop-2:9000"
+
+
+def test_the_manifest_has_it_as_a_role_and_records_each_loosening(shop: Shop) -> None:
+    declared = shop().world.content("shop")
+    assert declared["loosened"] == {
+        "user": "70",
+        "writable": ["/var/cache/shop"],
+        "capabilities": ["NET_BIND_SERVICE"],
+    }
+    assert json.loads(json.dumps(declared)) == declared
+
+
+@pytest.mark.parametrize(
+    ("overrides", "replaced", "said"),
+    [
+        (["shop.threads=5"], {}, "shop.threads must be at most 4, not 5"),
+        (["shop.places=100"], {}, "shop.places must be at most 99, not 100"),
+        (["shop.plases=1"], {}, "unknown knob 'shop.plases'; did you mean 'shop.places'?"),
+        (["store.places=1"], {}, "unknown group of knobs 'store'"),
+        (
+            [],
+            {"asked": "shop: {plases: 2}"},
+            "scenario.yaml:24: unknown knob 'shop.plases'; did you mean 'shop.places'?",
+        ),
+        ([], {"path": "path: [k6, shob]"}, "unknown role 'shob'; did you mean 'shop'?"),
+        ([], {"needs": "needs: [cache]"}, "scenario.yaml:12: shop needs 'cache', and no service has that name"),
+        ([], {"db": "db: {image: a, needs: [shop]}"}, "shop and db need each other"),
+        ([], {"db": "db: {image: a, ready: /up}"}, "db is not on the path, and no collector beside it can ask for /up"),
+        ([], {"image": "tls: false"}, "it takes one of image, build and compose"),
+        ([], {"image": "build: ./nowhere"}, "scenario.yaml:7: there is no folder ./nowhere beside the scenario"),
+        ([], {"volumes": "[../x:/etc/shop]"}, "scenario.yaml:11: ../x:/etc/shop leads out of the scenario's folder"),
+        ([], {"volumes": "[./none:/etc/shop]"}, "there is no ./none in the scenario's folder"),
+        ([], {"volumes": "[./conf:/etc/shop:rw]"}, "a volume can be read only"),
+        ([], {"capabilities": "[SYS_ADMIN]"}, "scenario.yaml:15"),
+        ([], {"queue": "limit: connections"}, "two of its knobs are the same limit"),
+        ([], {"mode": "unit: s"}, "a text takes 'values', the texts that it can be"),
+        ([], {"url": ""}, "nobody says what shop is to be asked for; set load.path, such as /"),
+        ([], {"name": "  nginx: {image: a}\n  db:"}, "'nginx' is a name of the lab's own"),
+    ],
+)
+def test_what_cannot_work_is_refused(shop: Shop, overrides: list[str], replaced: dict[str, str], said: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        shop(*overrides, **replaced)
+    assert said in str(refused.value)
+
+
+def test_its_knobs_are_searched_and_are_axes(shop: Shop, tmp_path: Path) -> None:
+    home = str(shop().place.home)
+    asked = searches.Asked(home, "shop.places", "client.requests.failed == 0", "1", "9", None)
+    assert searches.plan(asked, []).plan.cells
+    with pytest.raises(BadInput, match=r"unknown knob 'shop\.plases'; did you mean 'shop\.places'"):
+        searches.plan(searches.Asked(home, "shop.plases", "client.requests.failed == 0", "1", "9", None), [])
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(
+        "schema: 1\ntitle: t\nexperiment: workshop\nquestion: q?\nscenarios: [./corner]\naxes: {shop.places: [1, 2]}\n"
+    )
+    planned = matrices.plan(str(grid))
+    assert [one.effective.values["shop.places"] for one in planned.cells.values()] == [1, 2]
+    assert (planned.roles, [one.slug for one in planned.with_services]) == ({"k6"}, ["corner"])
+
+
+def test_an_image_that_cannot_be_had_is_said_before_anything_starts(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def docker(*arguments: str, timeout_s: float = 60) -> str:
+        assert timeout_s
+        raise DockerFailed(["docker", *arguments], 1, "Error: pull access denied for acme/shop")
+
+    monkeypatch.setattr(service_images, "docker", docker)
+    with pytest.raises(BadInput) as refused:
+        service_images.ids(shop(needs="needs: []"))
+    said = (
+        "scenario.yaml:6: the image acme/shop:1.2 of shop is not here, and cannot be pulled: Error: pull access denied"
+    )
+    assert said in str(refused.value)
+    assert "'docker load'" in str(refused.value)
+
+
+COMPOSE = """\
+services:
+  web:
+    build: {context: ./app}
+    command: serve --fast
+    environment: ["MODE=${MODE:-plain}"]
+    volumes: ["./conf:/etc/web", "data:/var/lib/web"]
+    depends_on: {cache: {condition: service_started}}
+    healthcheck: {test: [CMD, check, me]}
+    restart: always
+  cache:
+    image: redis:7
+    user: "999"
+"""
+
+
+@pytest.fixture
+def composed(tmp_path: Path) -> Callable[..., Effective]:
+    """Resolve a scenario that takes `web` from the Compose file above it, with lines added to that."""
+
+    def make(*lines: str, more: str = "") -> Effective:
+        home = tmp_path / "lab"
+        (home / "conf").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "app").mkdir(exist_ok=True)
+        added = "".join(f"    {line}\n" for line in lines)
+        text = COMPOSE.replace("    restart: always\n", f"    restart: always\n{added}")
+        (tmp_path / "docker-compose.yml").write_text(text.replace('"./conf:', '"./lab/conf:'))
+        taken = f"{{compose: ../docker-compose.yml, service: web, port: 80, environment: {{A: b}}{more}}}"
+        text = f"schema: 1\ntitle: t\nquestion: q?\npath: [k6, web]\nservices:\n  web: {taken}\n"
+        text += "knobs: {load: {path: /}}\n"
+        text += "predictions: [{id: one, says: s, expression: client.requests.failed == 0}]\n"
+        (home / "scenario.yaml").write_text(text)
+        return resolve(str(home))
+
+    return make
+
+
+def test_a_service_is_taken_over_from_a_compose_file(composed: Callable[..., Effective]) -> None:
+    own = composed().world.services
+    web = own["web"]
+    assert (web.build, web.command, web.port) == ("../app", ["serve", "--fast"], 80)
+    # What the scenario says goes over what the file says.
+    assert web.environment == {"A": "b"}
+    assert (web.volumes, web.writable, web.needs) == (["./conf:/etc/web"], ["/var/lib/web"], ["cache"])
+    assert web.ready == ["check", "me"]
+    assert (own["cache"].image, own["cache"].user) == ("redis:7", "999")
+
+
+def test_what_cannot_be_taken_over_is_named_key_by_key(composed: Callable[..., Effective]) -> None:
+    lines = ['ports: ["80:80"]', "privileged: true", "network_mode: host", "networks: [outside]", "secrets: [key]"]
+    with pytest.raises(BadInput) as refused:
+        composed(*lines)
+    said = [str(one) for one in refused.value.problems]
+    assert len(said) == len(lines)
+    for line, (number, text) in zip(lines, enumerate(said, start=10), strict=True):
+        key = line.split(":")[0]
+        assert f"docker-compose.yml:{number}: web: '{key}' cannot be taken over: " in text
+        assert f"write without: [{key}]" in text
+    assert composed(*lines, more=", without: [ports, privileged, network_mode, networks, secrets]").scenario.path == [
+        "k6",
+        "web",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "more", "said"),
+    [
+        ("image: ${IMAGE}", "", "docker-compose.yml:10: the value of $IMAGE is not known here"),
+        ("cap_add: [SYS_ADMIN]", "", "docker-compose.yml:10: the capability SYS_ADMIN is not one that the lab gives"),
+        ("", ", image: a", "it takes one of image, build and compose"),
+    ],
+)
+def test_a_compose_file_that_says_too_little_is_refused(
+    composed: Callable[..., Effective], line: str, more: str, said: str
+) -> None:
+    with pytest.raises(BadInput) as refused:
+        composed(line, more=more)
+    assert said in str(refused.value)
+
+
+def test_a_service_that_the_compose_file_lacks_is_answered_with_the_nearest(
+    composed: Callable[..., Effective], tmp_path: Path
+) -> None:
+    composed()
+    file = tmp_path / "lab" / "scenario.yaml"
+    file.write_text(file.read_text().replace("service: web", "service: wed"))
+    with pytest.raises(BadInput, match=r"docker-compose.yml has no service 'wed'; did you mean 'web'"):
+        resolve(str(tmp_path / "lab"))
