@@ -75,6 +75,7 @@ class Role(_Part):
         kind: client, proxy or server.
         port: where it takes its traffic; management ports are apart.
         group: the first part of its knobs' names.
+        called: its name in the midst of a sentence.
         scrape: the pages that the collector read, by their files' names.
         processes: the names of its processes; empty: all but the instruments'.
         logs: its log files, each with its format; analysis.evidence.logs has the formats.
@@ -84,6 +85,7 @@ class Role(_Part):
 
     kind: Literal["client", "proxy", "server"]
     group: str
+    called: str | None = None
     port: int = TRAFFIC_PORT
     scrape: dict[str, Page] = {}
     processes: list[str] = []
@@ -195,6 +197,7 @@ EARLIER: Mapping[str, Role] = {
     "k6": Role(
         kind="client",
         group="load",
+        called="the client",
         limits=Limits(connect_timeout="connect_timeout"),
         knobs=_knobs(
             instances=None,
@@ -207,6 +210,7 @@ EARLIER: Mapping[str, Role] = {
     "nginx": Role(
         kind="proxy",
         group="nginx",
+        called="nginx",
         scrape={"stub_status": _PAGES["stub_status"]},
         logs=_NGINX_LOGS,
         limits=Limits(connect_timeout="proxy_connect_timeout", pool="upstream_keepalive"),

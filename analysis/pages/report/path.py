@@ -16,10 +16,7 @@ _BAND_TOP, _BAND = 66, 64
 _THINNEST = 4
 
 # Who has no port left sends nothing that a capture could count.
-_PORTLESS = {
-    "k6": "client.dials.failed_address_not_available",
-    "gateway": "gateway.dials.failed_address_not_available",
-}
+_PORTLESS = "dials.failed_address_not_available"
 _OF_SPIKES = frozenset({"load.rate_per_second"})
 
 
@@ -145,7 +142,7 @@ def _band(record: Record, hop: Row, index: int, x: int, width: int) -> Band:
     dropped = hop["dropped_syns"]
     counts = [("good", f"{made:,} came about")]
     counts.append(("bad" if lost else "", f"{lost:,} did not{' ✗' if lost else ''}"))
-    portless = record.figures.get(_PORTLESS.get(hop["from"], ""))
+    portless = record.figures.get(f"{'client' if hop['from'] == record.path[0] else hop['from']}.{_PORTLESS}")
     if portless:
         counts.append(("bad", f"{portless:,} more: no port left ✗"))
     if dropped["fatal"] is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from analysis import causes
 from analysis.causes import UNEXPLAINED, Cause
 from analysis.causes.cause import FIRST_HOP, LAST_HOP
+from analysis.evidence import roles
 from analysis.pages.report.record import Record
 
 
@@ -56,25 +57,26 @@ def ranked(explained: Mapping[str, int], unexplained: int | None, failed: Mappin
 
 def _reason(record: Record, cause: Cause, count: int, failed: int) -> Reason:
     client, server = _hop(record, cause)
-    ends = {"client": named(client), "server": named(server)}
+    ends = {"client": named(record, client), "server": named(record, server)}
     because, where = cause.because.format(**ends), cause.where.format(**ends)
     return Reason(cause, count, failed, because, where, (client, server))
 
 
-def named(role: str) -> str:
+def named(record: Record, role: str) -> str:
     """A role within a sentence."""
-    return {"k6": "the client", "nginx": "nginx"}.get(role, f"the {role}")
+    declared = roles.of_manifest(record.manifest).get(role)
+    return (declared.called if declared else None) or f"the {role}"
 
 
 def _hop(record: Record, cause: Cause) -> tuple[str, str]:
     """The roles of the hop on which most of a cause's requests were hurt."""
-    roles = record.path if len(record.path) > 1 else ["client", "server"]
+    path = record.path if len(record.path) > 1 else ["client", "server"]
     at_the_end = cause.hop == LAST_HOP
-    proxied = len(roles) > 2  # noqa: PLR2004  client, proxy, backend
+    proxied = len(path) > 2  # noqa: PLR2004  client, proxy, server
     if cause.hop not in (FIRST_HOP, LAST_HOP) and proxied and record.has("requests"):
         rows = record.rows(
             f"SELECT avg(({cause.hop})::INTEGER) AS share FROM requests WHERE cause = $cause",  # noqa: S608  our own
             cause=cause.name,
         )
         at_the_end = (rows[0]["share"] or 0) > 0.5  # noqa: PLR2004  most of them
-    return (roles[-2], roles[-1]) if at_the_end else (roles[0], roles[1])
+    return (path[-2], path[-1]) if at_the_end else (path[0], path[1])

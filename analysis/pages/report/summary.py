@@ -142,7 +142,7 @@ def _where(record: Record, found_reasons: list[Reason]) -> list[str]:
     found = [f"{' and '.join(dict.fromkeys(who)).capitalize()}: {_continued(where)}" for where, who in places.items()]
     for hop in record.ledger["hops"]:
         fatal, healed = (hop["dropped_syns"][kind] or 0 for kind in ("fatal", "healed"))
-        kernel = f"The kernel of {reasons.named(hop['to'])}"
+        kernel = f"The kernel of {reasons.named(record, hop['to'])}"
         if fatal:
             found.append(f"{kernel} left {_syns(fatal)} unanswered{_each(record, hop, fatal)}.")
         if healed:
@@ -192,8 +192,8 @@ def _hints(record: Record) -> list[str]:
         overflows = record.figures.get(f"kernel.{role}.TcpExt.ListenOverflows")
         if isinstance(overflows, int) and overflows:
             found.append(
-                f"A hint: the kernel of {reasons.named(role)} counted {counted(overflows, 'overflow')} of its accept"
-                " queue. Which requests that cost, only packets tell: run it again with capture.mode=headers."
+                f"A hint: the kernel of {reasons.named(record, role)} counted {counted(overflows, 'overflow')} of its"
+                " accept queue. Which requests that cost, only packets tell: run it again with capture.mode=headers."
             )
     return found
 
