@@ -2,6 +2,7 @@ package dial
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -84,9 +85,9 @@ func (a *attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 		attempt.dialled.Store(0)
 	}
 	trace.GotConn = func(info httptrace.GotConnInfo) {
-		if conn, recorded := info.Conn.(*Conn); recorded {
+		if conn := recordedOf(info.Conn); conn != nil {
 			attempt.conn, attempt.reused = conn, info.Reused
-			info.Conn = carrier{Conn: conn, attempt: attempt}
+			info.Conn = carrier{Conn: info.Conn, attempt: attempt}
 			// k6's tracer counts sending from the first connection on, unless the connection is marked as reused.
 			info.Reused = info.Reused || carried
 			carried = true
@@ -104,6 +105,15 @@ func (a *attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 		getConn("")
 	}
 	return response, err
+}
+
+// recordedOf returns the recorded connection that carries conn, which may be TLS over it; nil if there is none.
+func recordedOf(conn net.Conn) *Conn {
+	if secured, isTLS := conn.(*tls.Conn); isTLS {
+		conn = secured.NetConn()
+	}
+	recorded, _ := conn.(*Conn)
+	return recorded
 }
 
 // carrier is the connection that k6's tracer sees.

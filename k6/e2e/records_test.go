@@ -31,6 +31,7 @@ type requestLine struct {
 	VU           int64
 	Iteration    int64
 	Scenario     string
+	Group        string
 	Name         string
 	Method       string
 	URL          string

@@ -45,7 +45,7 @@ func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
 		common.Throw(vu.Runtime(), err)
 	}
 	m.installAtFirstIteration(vu, timeout)
-	return &instance{module: m, vu: vu}
+	return &instance{module: m, vu: vu, connectTimeout: timeout}
 }
 
 func (m *Module) installAtFirstIteration(vu modules.VU, connectTimeout time.Duration) {
@@ -68,18 +68,28 @@ func (m *Module) installAtFirstIteration(vu modules.VU, connectTimeout time.Dura
 
 // instance is the extension as one VU sees it.
 type instance struct {
-	module *Module
-	vu     modules.VU
+	module         *Module
+	vu             modules.VU
+	connectTimeout time.Duration
 }
 
 // Exports implements modules.Instance.
 func (i *instance) Exports() modules.Exports {
 	return modules.Exports{Named: map[string]any{
 		"event":                i.event,
+		"record":               i.record,
 		"folder":               i.module.journal.Folder,
 		"connectionPerRequest": i.connectionPerRequest,
 		"holdHalfOpen":         i.holdHalfOpen,
 	}}
+}
+
+// record has the dials of setup or teardown recorded, which run in no VU and so have no iteration that begins.
+func (i *instance) record() error {
+	if err := i.module.dials.Install(i.vu.State(), i.connectTimeout); err != nil {
+		return fmt.Errorf("connlab.record: %w", err)
+	}
+	return nil
 }
 
 // connectionPerRequest has each further request of the VU make a connection of its own, which one side closes first. With

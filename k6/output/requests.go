@@ -15,7 +15,7 @@ import (
 const tagCacheMax = 10_000
 
 var errNotFollowed = errors.New(
-	"a request was made outside the record of dials: the script must import k6/x/connlab and call http:// URLs")
+	"a request was made outside the record of dials: the script must import k6/x/connlab")
 
 // requests encodes k6's trails as the lines of requests.jsonl. It is not safe for concurrent use.
 type requests struct {
@@ -110,6 +110,7 @@ func encodeTags(tags *metrics.TagSet) encodedTags {
 	}
 	scenario := text("scenario")
 	encoded := record.AppendString([]byte(`,"scenario":`), scenario)
+	encoded = record.AppendString(append(encoded, `,"group":`...), text("group"))
 	encoded = record.AppendString(append(encoded, `,"name":`...), text("name"))
 	encoded = record.AppendString(append(encoded, `,"method":`...), text("method"))
 	encoded = record.AppendString(append(encoded, `,"url":`...), url)

@@ -14,6 +14,8 @@ declare module 'k6/x/connlab' {
      * dial is recorded as failed, `half-open`.
      */
     holdHalfOpen(address: string, hold_ms: number): void;
+    /** From here on, records the dials of setup() or teardown(), which calls it; those of users are recorded anyway. */
+    record(): void;
     /** The folder of `--out connlab=<folder>`, or '' without that output. */
     folder(): string;
   };

@@ -1,7 +1,7 @@
 import http from 'k6/http';
 import connlab from 'k6/x/connlab';
 
-// setup() has no user, and its requests have no dial in the record.
+// setup() has no user. Its requests have no dial in the record, as it does not call connlab.record().
 export function setup() {
   http.get(__ENV.CONNLAB_TARGETS);
 }

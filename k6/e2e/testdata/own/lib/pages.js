@@ -1,0 +1,1 @@
+export const page = (query) => `${__ENV.BASE_URL}/api/delay${query}`;
