@@ -66,5 +66,9 @@ class EngineFailed(LabError):
     """An engine, or a command that it carried out beside an instance, ended with an error of its own."""
 
 
+class ScriptRefused(EngineFailed):
+    """k6 does not take a user's own script; `what` is k6's message."""
+
+
 class Interruption(LabError):
     """The user, or a signal, ended the run before its end."""

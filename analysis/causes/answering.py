@@ -22,7 +22,7 @@ _UNEVEN = 2
 _ON_CONNECTION = "On the connection between {client} and {server}."
 
 # The server's data that the client had before it asked does not count.
-_UNANSWERED = """(coalesce(flow_server_last_data_time_us, 0) < time_us + blocked_us)"""
+_UNANSWERED = """(NOT opaque AND coalesce(flow_server_last_data_time_us, 0) < time_us + blocked_us)"""
 _BROKEN = "(outcome = 'failed' AND status = 0 AND remote IS NOT NULL AND flow_id IS NOT NULL)"
 # Between a server's look at an idle connection and its FIN; a request that comes meanwhile is not read.
 _CLOSING_US = 50_000

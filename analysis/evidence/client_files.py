@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.evidence import bulk
+from analysis.evidence import bulk, own_script
 from analysis.evidence.jsonl import Damage, JsonLines, Record, integer, kind_of
 from analysis.evidence.rawfiles import open_raw
 
@@ -15,9 +15,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from analysis.evidence.bulk import Log
+    from analysis.evidence.own_script import Judged
 
 # k6 writes its log as logfmt, or as JSON if so told.
 _LOG_ERROR = re.compile(rb'level=(?:error|fatal|panic)\b|"level":"(?:error|fatal|panic)"')
+
+# A threshold that was crossed is a result, which the script's predictions have.
+_CROSSED = b"thresholds on metrics"
 
 # What a dial can fail with, as dials.jsonl spells it; whatever else stands there counts as the last.
 ERROR_KINDS = (
@@ -60,6 +64,7 @@ class Client:
         dropped_iterations: iterations that k6 could not begin; None if it left no account of itself.
         interrupted_iterations: iterations that k6 ended before their end; None if it does not say.
         log_errors: lines of level error and above in k6.log; None if there is no log.
+        judged: checks and thresholds, from summary.json; None if k6 left no whole one.
     """
 
     requests: Log
@@ -68,20 +73,22 @@ class Client:
     dropped_iterations: int | None
     interrupted_iterations: int | None
     log_errors: int | None
+    judged: Judged | None
 
 
 def read(folder: Path) -> Client:
     """Return what the folder that a k6 instance wrote to holds; it never raises."""
-    live = None
+    live, summary = None, _summary(folder / "summary.json")
     for _, record in JsonLines(folder / "live.jsonl"):
         live = record or live
     return Client(
         requests=bulk.read(folder / "requests.jsonl", _REQUESTS, ("vu", "latency_us", "ok", "answered", "error_code")),
         dials=read_dials(folder / "dials.jsonl"),
         events=_read_events(folder / "events.jsonl"),
-        dropped_iterations=_dropped_iterations(folder / "summary.json", live),
+        dropped_iterations=_dropped_iterations(summary, live),
         interrupted_iterations=integer(live, "interrupted_iterations") if live else None,
         log_errors=_log_errors(folder / "k6.log"),
+        judged=own_script.read(summary),
     )
 
 
@@ -160,20 +167,27 @@ _DIALS = f"""
 """  # noqa: S608  names of our own
 
 
-def _dropped_iterations(summary: Path, live: Record | None) -> int | None:
+def _summary(path: Path) -> Any:  # noqa: ANN401 # JSON
+    """What k6 said at its end; None if that cannot be read."""
+    try:
+        with open_raw(path) as file:
+            return json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _dropped_iterations(summary: Any, live: Record | None) -> int | None:  # noqa: ANN401 # JSON
     """What k6 says at its end, or failing that said last; k6 leaves the metric out when it is zero."""
     try:
-        with open_raw(summary) as file:
-            document: Any = json.load(file)
-        metrics = document["metrics"]
+        metrics = summary["metrics"]
         return int(metrics["dropped_iterations"]["values"]["count"]) if "dropped_iterations" in metrics else 0
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return integer(live, "dropped_iterations") if live else None
 
 
 def _log_errors(path: Path) -> int | None:
     try:
         with open_raw(path) as file:
-            return sum(1 for line in file if _LOG_ERROR.search(line))
+            return sum(1 for line in file if _LOG_ERROR.search(line) and _CROSSED not in line)
     except OSError:
         return None

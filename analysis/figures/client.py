@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from analysis.evidence.bulk import Integers
     from analysis.evidence.client_files import Client
     from analysis.evidence.jsonl import Record
+    from analysis.evidence.own_script import Judged
     from analysis.evidence.window import Window
 
 _REQUESTS = {Evidence.REQUESTS: "k6", Evidence.LOAD: ""}
@@ -112,8 +113,10 @@ def _failed_as(client: Client, kind: str) -> int:
 
 def _users(client: Client) -> tuple[int, int]:
     """How many virtual users sent requests, and how many of them had one that failed."""
+    # 0 stands for what setup() and teardown() do, in no user's name.
     users = client.requests.columns["vu"]
-    failed = users[client.requests.columns["ok"] == 0]
+    failed = users[(client.requests.columns["ok"] == 0) & (users != 0)]
+    users = users[users != 0]
     return len(np.unique(users)), len(np.unique(failed))
 
 
@@ -156,6 +159,48 @@ def _dropped(run: Run, _found: Mapping[str, str]) -> Value:
     if not known or len(known) < len(dropped):
         return unknown("k6 left no account of the iterations it dropped")
     return run.resting_on(run.k6, {}, lambda _: sum(known))
+
+
+def _judged(run: Run) -> list[Judged] | Unknown:
+    found = [run.raw.clients[each].judged for each in run.k6]
+    whole = [each for each in found if each is not None]
+    return whole if len(whole) == len(found) else unknown("k6 left no whole summary.json")
+
+
+def _checked(count: Callable[[int, int], Value]) -> Compute:
+    """A figure of a script's check: of how often it passed and how often it failed, over all instances."""
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        judged, name = _judged(run), found["check"]
+        if isinstance(judged, Unknown):
+            return judged
+        present = [each.checks[name] for each in judged if name in each.checks]
+        checks = [each for each in present if each is not None]
+        if len(checks) < len(present):
+            return unknown(f"two checks of the script would both be named {name}")
+        if not checks:
+            return unknown(f"k6 made no check named {name}{_named({each for one in judged for each in one.checks})}")
+        passes, fails = sum(each.passes for each in checks), sum(each.fails for each in checks)
+        return run.resting_on(run.k6, {Evidence.LOAD: ""}, lambda _: count(passes, fails))
+
+    return compute
+
+
+def _named(names: set[str]) -> str:
+    return f"; it made {', '.join(sorted(names))}" if names else ""
+
+
+def _kept(run: Run, found: Mapping[str, str]) -> Value:
+    """Whether a threshold of the script was kept."""
+    judged, name = _judged(run), found["threshold"]
+    if isinstance(judged, Unknown):
+        return judged
+    if len(judged) != 1:
+        return unknown("each instance of k6 judged its own share of the load; run with load.instances 1")
+    kept = judged[0].thresholds.get(name)
+    if kept is None:
+        return unknown(f"k6 judged no one threshold {name}{_named(set(judged[0].thresholds))}")
+    return run.resting_on(run.k6, {Evidence.LOAD: ""}, lambda _: kept)
 
 
 FIGURES: tuple[Figure, ...] = (
@@ -320,6 +365,32 @@ FIGURES: tuple[Figure, ...] = (
             lambda client: _dials(client, failed=True),
             lambda times_us, found: statistic(times_us, found["statistic"]),
         ),
+    ),
+    Figure(
+        "client.checks.<check>.rate",
+        Kind.NUMBER,
+        "",
+        "The share of a script's check() that passed, from 0 to 1, over all groups. The name is the check's in small"
+        " letters, with _ for all but letters and digits: 'home is 200' is home_is_200.",
+        "k6: summary.json",
+        _checked(lambda passes, fails: passes / (passes + fails) if passes + fails else unknown("it was never made")),
+    ),
+    Figure(
+        "client.checks.<check>.failed",
+        Kind.NUMBER,
+        "",
+        "How often this check failed.",
+        "k6: summary.json",
+        _checked(lambda _, fails: fails),
+    ),
+    Figure(
+        "client.thresholds.<threshold>",
+        Kind.TRUTH,
+        "",
+        "Whether a threshold of a script was kept, by k6's own judgement: http_req_duration_p_95_below_500 is the"
+        " metric http_req_duration with 'p(95)<500'.",
+        "k6: summary.json",
+        _kept,
     ),
     Figure(
         "client.iterations.dropped",

@@ -38,6 +38,8 @@ def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str
         return [str(code) for code in _CODES[figure.pattern](run)]
     if parameter == "sysctl":
         return sorted({name for read in run.raw.manifest.sysctls.values() for name in read})
+    if parameter in ("check", "threshold"):
+        return sorted(_judged(run, parameter))
     found = scope.choices(parameter)
     if parameter == "Counter":
         # Gauges stand among the sampled counters, under names that are no counter's.
@@ -48,6 +50,15 @@ def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str
     # A role of one instance by the role's own name, as nginx, is no repetition.
     repeated = single - set(run.raw.manifest.instances)
     return [name for name in found if name not in repeated]
+
+
+def _judged(run: Run, parameter: str) -> set[str]:
+    """The checks or thresholds of a script of one's own; those of the lab's workloads repeat client.requests.ok."""
+    workload = run.raw.manifest.knobs.get("load.workload")
+    if workload is None or workload.value != "script":
+        return set()
+    judged = [client.judged for client in run.raw.clients.values() if client.judged is not None]
+    return {name for each in judged for name in (each.checks if parameter == "check" else each.thresholds)}
 
 
 def _exists(run: Run, parameters: Mapping[str, str]) -> bool:

@@ -141,6 +141,8 @@ class Scope:
             "kind": [kind.replace("-", "_") for kind in ERROR_KINDS],
             "statistic": list(STATISTICS),
             "code": [],
+            "check": [],
+            "threshold": [],
             "status": [],
             "sysctl": [],
         }

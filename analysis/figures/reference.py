@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ruamel.yaml import YAML
 
@@ -10,11 +11,15 @@ from analysis.causes import CAUSES
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.evidence.roles import Role
 from analysis.expressions.functions import FUNCTIONS
+from analysis.expressions.values import Kind
 from analysis.figures import scraped
 from analysis.figures.kernel import STATES
 from analysis.figures.names import FIGURES
 from analysis.figures.statistics import STATISTICS
 from analysis.health import Evidence
+
+if TYPE_CHECKING:
+    from analysis.figures.catalogue import Figure
 
 _HEADINGS = {
     "client": "The client",
@@ -96,7 +101,7 @@ def markdown() -> str:
     parts = [_INTRODUCTION + _parameters()]
     for group, heading in _HEADINGS.items():
         rows = [
-            f"| `{figure.pattern}` | {figure.unit or 'count'} | {figure.meaning} | {figure.source} |"
+            f"| `{figure.pattern}` | {_unit(figure)} | {figure.meaning} | {figure.source} |"
             for figure in FIGURES
             if figure.pattern.split(".")[0] == group
         ]
@@ -122,6 +127,10 @@ def _declared() -> dict[str, Role]:
     }
 
 
+def _unit(figure: Figure) -> str:
+    return figure.unit or ("true or false" if figure.kind is Kind.TRUTH else "count")
+
+
 def _parameters() -> str:
     states = [f"`{state}`" for state in (*STATES, "time_wait")]
     kinds = [f"`{kind.replace('-', '_')}`" for kind in ERROR_KINDS]
@@ -133,6 +142,8 @@ def _parameters() -> str:
         f"- `<cause>`: {', '.join(f'`{cause.figure}`' for cause in CAUSES)}.\n"
         "- `<status>`: a status such as `404`, or a class such as `4xx`.\n"
         "- `<code>`: a number; one that did not occur counts 0.\n"
+        "- `<check>`, `<threshold>`: the name that a script gives it, in small letters, with `_` for all but letters"
+        " and digits. In a threshold, `<` is `below`, `>` is `above`, `<=` is `at_most`, `>=` is `at_least`.\n"
     )
 
 

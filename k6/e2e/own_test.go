@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -132,6 +133,51 @@ func TestAScriptThatCannotRunIsNamedBeforeTheRun(t *testing.T) {
 		r := start(t, wrapped(t, script), knobs("http://127.0.0.1:1")).wait(t)
 		if r.exit == 0 || !strings.Contains(r.stderr.String(), wanted) {
 			t.Errorf("%s: exit code %d, %s", text, r.exit, &r.stderr)
+		}
+	}
+}
+
+// A server that takes connections, reads what comes first, answers it with these bytes and closes.
+func answering(t *testing.T, answer string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 4096))
+			_, _ = conn.Write([]byte(answer))
+			_ = conn.Close()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func TestConnectionsOfWebSocketAndGRPCAreRecorded(t *testing.T) {
+	t.Parallel()
+	address := answering(t, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+	for text, attempts := range map[string]string{
+		"import ws from 'k6/ws';": "ws.connect('ws://" + address + "/', () => {})",
+		"import grpc from 'k6/net/grpc';\nconst client = new grpc.Client();": "client.connect('" + address +
+			"', { plaintext: true, timeout: '1s' })",
+	} {
+		script := filepath.Join(t.TempDir(), "own.js")
+		text += "\nexport default () => { try { " + attempts + "; } catch { /* it is no such server */ } };\n"
+		if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		record := start(t, wrapped(t, script), knobs("http://"+address)).wait(t).record(t)
+		if len(record.dials) == 0 || record.dials[0].Remote == nil || *record.dials[0].Remote != address || record.dials[0].VU != 1 {
+			t.Errorf("%s: %+v", text, record.dials)
+		}
+		if len(record.requests) != 0 || !record.ended {
+			t.Errorf("%s: requests %+v, ended %v", text, record.requests, record.ended)
 		}
 	}
 }

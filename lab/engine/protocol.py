@@ -10,6 +10,7 @@ from typing import Literal, Protocol, Self
 
 from analysis.evidence.rawfiles import Places
 from lab.scenario.effective import Effective
+from lab.scenario.own_script import OwnScript
 from lab.scenario.topology import Topology
 
 # How long an instance has to end in order.
@@ -95,6 +96,16 @@ class Engine(Protocol):
 
     def open_files_cap(self) -> int | None:
         """Give the number of files that a process of an instance may open; None if unlimited, or not known."""
+
+    def examine_script(self, script: OwnScript) -> str | None:
+        """Let k6 read a user's own script without running it.
+
+        Returns:
+            What `k6 inspect --execution-requirements` prints; None if there is no image of k6 yet.
+
+        Raises:
+            ScriptRefused: k6 does not take the script.
+        """
 
     def images(self, names: Iterable[str]) -> dict[str, str]:
         """Give the ids of the lab's images by their short names; those that are missing are built first."""

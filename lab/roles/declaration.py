@@ -24,7 +24,7 @@ TRAFFIC_PORT = 8080
 Kind = Literal["client", "proxy", "server"]
 # As they stand on a path.
 KINDS: tuple[Kind, ...] = ("client", "proxy", "server")
-Workload = Literal["users", "spike", "long_polling", "sequential", "tcp", "slow_clients", "half_open"]
+Workload = Literal["users", "spike", "long_polling", "sequential", "tcp", "slow_clients", "half_open", "script"]
 Default = int | bool | str
 
 Text = Annotated[str, Field(min_length=1)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lab import paths
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, Problem
-from lab.run import machine
+from lab.run import machine, script
 from lab.scenario import sysctls
 from lab.scenario.captured import capture_mode
 from lab.scenario.effective import Effective
@@ -19,6 +19,9 @@ _COLLECTOR_MB = 39
 _FILES_SURE = 1024
 _DISK_BASE_MB = 256
 
+# The connections that the load may hold at once, and the knob that says so.
+Users = tuple[int, str]
+
 
 def check(effective: Effective, engine: Engine) -> None:
     """Refuse what this kernel lacks and what memory, open files or disk cannot hold.
@@ -28,10 +31,15 @@ def check(effective: Effective, engine: Engine) -> None:
     """
     topology = topology_of(effective)
     of_machine = (_memory, _heap, _disk)
-    problems = [*of_kernel(effective), *(problem for check in of_machine for problem in check(effective, topology))]
+    problems = [*of_kernel(effective), *script.problems(effective, topology, engine)]
     if problems:
         raise BadInput(problems)
-    problems = list(_open_files(effective, topology, engine))
+    options = script.options(effective, topology, engine)
+    users = (options.users_max, "load.workload") if options else _users(effective)
+    problems = [problem for check in of_machine for problem in check(effective, topology, users)]
+    if problems:
+        raise BadInput(problems)
+    problems = list(_open_files(effective, topology, users, engine))
     if problems:
         raise BadInput(problems)
 
@@ -45,7 +53,7 @@ def of_kernel(effective: Effective) -> Iterator[Problem]:
                 yield Problem(lacking[0], effective.where_knob(f"kernel.{role}.{name}"), lacking[1])
 
 
-def _users(effective: Effective) -> tuple[int, str]:
+def _users(effective: Effective) -> Users:
     """Give the connections that the load may hold at once, and the knob that says so."""
     load = effective.scenario.knobs.load
     if load.workload == "spike":
@@ -54,11 +62,11 @@ def _users(effective: Effective) -> tuple[int, str]:
         return load.users + load.slow_users, "load.users"
     if load.workload == "half_open":
         return load.users + load.half_open, "load.users"
-    return (1, "load.workload") if load.workload == "sequential" else (load.users, "load.users")
+    return (1, "load.workload") if load.workload in ("sequential", "script") else (load.users, "load.users")
 
 
-def _memory(effective: Effective, topology: Topology) -> Iterator[Problem]:
-    users, knob = _users(effective)
+def _memory(effective: Effective, topology: Topology, of_load: Users) -> Iterator[Problem]:
+    users, knob = of_load
     needed_mb = 0
     for role, instances in topology.instances.items():
         memory = topology.roles[role].memory
@@ -71,14 +79,14 @@ def _memory(effective: Effective, topology: Topology) -> Iterator[Problem]:
         yield Problem(f"{what}, and this machine has {total_mb:,} MiB", effective.where_knob(knob), "ask for less")
 
 
-def _heap(effective: Effective, topology: Topology) -> Iterator[Problem]:
+def _heap(effective: Effective, topology: Topology, of_load: Users) -> Iterator[Problem]:
     """Refuse connections that end a server amid the measurement, because they fill its heap."""
     for name, instances in topology.instances.items():
         role = topology.roles[name]
         if role.memory.heap is None:
             continue
         heap = role.knob(role.memory.heap)
-        connections = _connections(effective, topology, name)
+        connections = _connections(effective, topology, name, of_load)
         needed_mb, has_mb = (connections * role.memory.connection_kb) >> 10, effective.number(heap)
         if needed_mb > has_mb:
             what = f"{connections:,} connections take about {needed_mb:,} MiB of the heap of {instances[0]}, and it has"
@@ -86,16 +94,16 @@ def _heap(effective: Effective, topology: Topology) -> Iterator[Problem]:
             yield Problem(f"{what} {has_mb:,} ({heap})", effective.where_knob(heap), f"raise it{lower}")
 
 
-def _connections(effective: Effective, topology: Topology, name: RoleName) -> int:
+def _connections(effective: Effective, topology: Topology, name: RoleName, of_load: Users) -> int:
     """Give the connections that one instance of a role may hold at once; a proxy has two for each of a client."""
     role = topology.roles[name]
-    users = _users(effective)[0] // len(topology.instances[name])
+    users = of_load[0] // len(topology.instances[name])
     if role.limits.connections is not None:
         users = min(users, effective.number(role.knob(role.limits.connections)))
     return 2 * users if role.kind == "proxy" else users
 
 
-def _disk(effective: Effective, topology: Topology) -> Iterator[Problem]:
+def _disk(effective: Effective, topology: Topology, _: Users) -> Iterator[Problem]:
     capture = effective.scenario.knobs.capture
     captures = sum(capture_mode(effective, topology.role_of(instance)) != "off" for instance in topology.all)
     needed_mb = _DISK_BASE_MB + captures * capture.max_mb
@@ -105,8 +113,8 @@ def _disk(effective: Effective, topology: Topology) -> Iterator[Problem]:
         yield Problem(what, way_on="free space, or lower capture.max_mb")
 
 
-def _open_files(effective: Effective, topology: Topology, engine: Engine) -> Iterator[Problem]:
-    _, users_knob = _users(effective)
+def _open_files(effective: Effective, topology: Topology, of_load: Users, engine: Engine) -> Iterator[Problem]:
+    _, users_knob = of_load
     needed: dict[RoleName, tuple[int, str]] = {}
     for name in topology.instances:
         role = topology.roles[name]
@@ -114,7 +122,7 @@ def _open_files(effective: Effective, topology: Topology, engine: Engine) -> Ite
             knob = role.knob(role.limits.process_connections)
             needed[name] = effective.number(knob) + role.files, knob
         else:
-            needed[name] = _connections(effective, topology, name) + role.files, users_knob
+            needed[name] = _connections(effective, topology, name, of_load) + role.files, users_knob
     if max(files for files, _ in needed.values()) <= _FILES_SURE:
         return
     cap = engine.open_files_cap()

@@ -15,7 +15,7 @@ from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
-from lab.run import facts, manifest, rawfolders
+from lab.run import facts, manifest, rawfolders, script
 from lab.run.lock import Lock
 from lab.run.manifest import Guess, Manifest, Status, actions_of, instances_of, knob_records, utc_now
 from lab.scenario import places
@@ -104,6 +104,7 @@ def open_session(
         named = occasion.cell != Occasion.cell
         lock.note(f"{occasion.cell} r{occasion.repetition:02}" if named else None, folder)
     scenario = effective.scenario
+    options = script.options(effective, topology, engine)
     first = Manifest(
         scenario=effective.slug,
         folder=None if effective.place.own else str(effective.place.home),
@@ -127,7 +128,7 @@ def open_session(
         actions=actions_of(scenario.actions),
         slow_ms=scenario.slow,
         tolerance=scenario.tolerance,
-        predictions=[stated.prediction for stated in effective.predictions],
+        predictions=[*(stated.prediction for stated in effective.predictions), *(options.claims() if options else ())],
         published=effective.published,
         guesses=list(occasion.guesses),
     )

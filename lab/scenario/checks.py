@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lab.errors import Problem
 from lab.roles.declaration import KINDS
-from lab.scenario import presets, sysctls
+from lab.scenario import own_script, presets, sysctls
 from lab.scenario.action_checks import action_problems
 from lab.scenario.catalogue import CATALOGUE, show_value
 from lab.scenario.effective import Effective
@@ -27,8 +27,10 @@ def problems_of(effective: Effective) -> Iterator[Problem]:
     path_problems = list(_path(effective))
     yield from path_problems
     yield from _roles(effective)
+    yield from own_script.problems(effective)
     yield from _workload(effective)
-    yield from _target(effective)
+    if effective.scenario.load is None:
+        yield from _target(effective)
     yield from _services(effective)
     yield from _bounds(effective)
     yield from _between_knobs(effective)
@@ -75,7 +77,11 @@ def _workload(effective: Effective) -> Iterator[Problem]:
         readers = CATALOGUE[knob].workloads if knob in CATALOGUE else None
         if readers and workload not in readers:
             what = f"{knob} is set, but the workload '{workload}' does not read it"
-            yield Problem(what, effective.where_knob(knob), f"it belongs to {' and '.join(readers)}")
+            way_on = f"it belongs to {' and '.join(readers)}"
+            if effective.scenario.load is not None:
+                what = f"{knob} is set, but the scenario's own script says that by its options"
+                way_on = f"leave it out, and write it in {effective.scenario.load.script}"
+            yield Problem(what, effective.where_knob(knob), way_on)
 
 
 def _target(effective: Effective) -> Iterator[Problem]:
@@ -155,7 +161,7 @@ def _between_knobs(effective: Effective) -> Iterator[Problem]:
         yield Problem("the workload 'sequential' is one user's: it runs in one instance", at("load.instances"))
     if load.workload == "long_polling" and load.users == 1:
         yield Problem("long_polling ramps up in two halves, and one user has none", at("load.users"))
-    if load.workload not in ("spike", "sequential") and load.users < load.instances:
+    if load.workload not in ("spike", "sequential", "script") and load.users < load.instances:
         what = f"{load.users} users cannot be shared by {load.instances} instances of k6"
         yield Problem(what, _first_asked(effective, "load.instances", "load.users"))
     if load.workload == "spike" and load.max_users < load.instances:

@@ -119,7 +119,17 @@ class Effective:
     def on_path(self) -> dict[str, KnobValue]:
         """Give the knobs that have a say: all but those of roles that take no part."""
         absent = set(self.world.roles) - set(self.scenario.path)
-        return {knob: value for knob, value in self.values.items() if knob.split(".", 1)[0] not in absent}
+        return {
+            knob: value
+            for knob, value in self.values.items()
+            if knob.split(".", 1)[0] not in absent and not self._left_to_script(knob)
+        }
+
+    def _left_to_script(self, knob: str) -> bool:
+        """Whether the scenario's own script says itself what a knob of the lab's workloads does."""
+        known = self.world.catalogue.get(knob)
+        readers = known.workloads if known else None
+        return self.scenario.load is not None and readers is not None and "script" not in readers
 
     def where_knob(self, knob: str) -> str:
         """Give the place to cite for a knob's value."""
@@ -165,7 +175,7 @@ def _with_preset(effective: Effective, preset: str) -> Effective:
 def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> Effective:
     if not isinstance(parsed.content, Mapping):
         raise BadInput(Problem("a scenario is a mapping of keys to values", parsed.where(())))
-    content = _with_overrides(parsed.content, overrides)
+    content = _with_overrides(_with_workload(parsed.content), overrides)
     if variant.path:
         content["path"] = variant.path[0]
     world = own_services.read(content, parsed, place.home)
@@ -175,6 +185,15 @@ def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], v
         found = error.errors()
         raise BadInput([_problem(finding, world, parsed, overrides, variant) for finding in found]) from None
     return Effective(place, world, scenario, flat(scenario.knobs), parsed, overrides, variant)
+
+
+def _with_workload(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Let a scenario that has a load of its own run that; a workload that it names besides stays, to be refused."""
+    knobs = content.get("knobs", {})
+    load = knobs.get("load", {}) if isinstance(knobs, Mapping) else None
+    if not isinstance(content.get("load"), Mapping) or not isinstance(load, Mapping):
+        return content
+    return {**content, "knobs": {**knobs, "load": {"workload": "script", **load}}}
 
 
 def _with_overrides(content: Mapping[str, Any], overrides: tuple[Override, ...]) -> dict[str, Any]:

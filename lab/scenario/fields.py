@@ -177,6 +177,16 @@ class Arms(Series):
     variants: Annotated[dict[Name, Settings], Field(min_length=2, description="What differs in each arm, by its name")]
 
 
+class OwnLoad(Group):
+    """A load that a k6 script of one's own makes, in place of the lab's workloads."""
+
+    script: Annotated[Text, Field(description="The script, by its path from the scenario's folder")]
+    environment: Annotated[
+        dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str],
+        Field(description="What the script finds in __ENV; {target} stands for the URL of the path's first server"),
+    ] = Field(default_factory=dict)
+
+
 class Action(Group):
     """What the lab does to a server while the load runs."""
 
@@ -211,6 +221,7 @@ class Scenario(Group):
         WithJsonSchema(_PATH),
     ]
     services: Services = Field(default_factory=dict)
+    load: OwnLoad | None = None
     knobs: Annotated[Knobs, Field(description="What differs from the defaults")] = Knobs()
     warmup: Warmup = Warmup()
     drain: Annotated[

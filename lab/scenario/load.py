@@ -25,5 +25,7 @@ def takes_ms(load: Declared, user_ms: int) -> int:
         "spike": load.duration + load.handler_delay,
         "long_polling": load.ramp_half + load.ramp_full + load.ramp_hold + load.ramp_down,
         "sequential": load.requests * load.handler_delay,
+        # k6 knows how long a script takes (own_script).
+        "script": 0,
     }
     return taken[load.workload]

@@ -16,10 +16,11 @@ from typing import IO, Any, Self
 
 from lab.engine.compose.docker import Ended, Following
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
-from lab.errors import EngineFailed
+from lab.errors import EngineFailed, ScriptRefused
 from lab.roles.declaration import ROLES, TRAFFIC_PORT
 from lab.scenario import sysctls
 from lab.scenario.effective import Effective
+from lab.scenario.own_script import OwnScript
 from lab.scenario.topology import Topology, collector_of
 
 # Far more than any wait of a test takes, on a busy machine too.
@@ -185,6 +186,8 @@ class InMemoryEngine:
         load_ends_after: str = "",
         fails: str = "",
         found: Mapping[str, object] | None = None,
+        script_options: str | None = None,
+        script_refused: str = "",
     ) -> None:
         """Make an engine.
 
@@ -193,7 +196,11 @@ class InMemoryEngine:
             load_ends_after: what is done before the clients end, as `did` has it; else they end when they are let go.
             fails: the verb that fails, as `did` has it.
             found: knobs that servers say another value of than was asked.
+            script_options: what k6 says of a scenario's own script.
+            script_refused: why k6 does not take it.
         """
+        self._script_options = script_options
+        self._script_refused = script_refused
         self.did: list[str] = []
         self.running: set[str] = set()
         self._exits = exits or {}
@@ -213,6 +220,12 @@ class InMemoryEngine:
 
     def open_files_cap(self) -> int | None:
         return None
+
+    def examine_script(self, script: OwnScript) -> str | None:
+        assert script.file.is_file()
+        if self._script_refused:
+            raise ScriptRefused(self._script_refused)
+        return self._script_options
 
     def images(self, names: Iterable[str]) -> dict[str, str]:
         return {name: f"sha256:{name}" for name in names}

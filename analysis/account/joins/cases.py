@@ -1,8 +1,8 @@
 """The table `cases`: each request with everything that the joins found to belong to it, in one row.
 
-Columns of the request stand under their own names. Others have a prefix: `dial_`, `flow_` (its connection on the first
-hop), `line_` (its line in the proxy's access log), `try_` (the last server that the proxy tried), `first_` (the one it
-tried first), `up_` (the proxy's connection to the last).
+Columns of the request stand under their own names. `opaque` says that its connection is by TLS. Others have a prefix:
+`dial_`, `flow_` (its connection on the first hop), `line_` (its line in the proxy's access log), `try_` (the last
+server that the proxy tried), `first_` (the one it tried first), `up_` (the proxy's connection to the last).
 """
 
 from __future__ import annotations

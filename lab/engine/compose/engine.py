@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lab import parallel
-from lab.engine.compose import clean, containers, images, machine, service_images, starting, watch
+from lab.engine.compose import clean, containers, images, machine, own_script, service_images, starting, watch
 from lab.engine.compose.docker import docker
 from lab.engine.compose.names import container_of
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
 from lab.errors import LabError
 from lab.scenario.effective import Effective
+from lab.scenario.own_script import OwnScript
 from lab.scenario.topology import Topology, collector_of
 
 
@@ -37,6 +38,10 @@ class Compose:
             return None
         found = re.search(r"^Max open files +[0-9a-z]+ +(?P<hard>[0-9]+) ", said, re.MULTILINE)
         return int(found["hard"]) if found else None
+
+    def examine_script(self, script: OwnScript) -> str | None:
+        """Run the entry point of k6's image on the script, without a network."""
+        return own_script.examine(script)
 
     def images(self, names: Iterable[str]) -> dict[str, str]:
         """Give the ids of images, as the local store has them."""

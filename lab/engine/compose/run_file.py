@@ -13,10 +13,11 @@ from ruamel.yaml import YAML
 from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine import owners
+from lab.engine.compose import own_script as mounted
 from lab.engine.compose import service_part
 from lab.engine.compose.docker import docker
 from lab.engine.compose.names import PROJECT, RUN_LABEL, container_of
-from lab.scenario import sysctls
+from lab.scenario import own_script, sysctls
 from lab.scenario.captured import capture_mode
 from lab.scenario.catalogue import environment
 from lab.scenario.effective import Effective
@@ -67,7 +68,7 @@ def run_file(
             "container_name": container_of(instance),
             "network_mode": f"service:{collector}",
             "pid": f"service:{collector}",
-            "volumes": [_mount(places.role(instance))],
+            "volumes": [_mount(places.role(instance)), *_of_script(effective, topology, instance)],
             "environment": _role_environment(effective, topology, instance),
             **(service_part.of(role, own, effective.place, topology.instances) if role in own else {}),
         }
@@ -119,6 +120,11 @@ def _mount(source: Path) -> dict[str, Any]:
     return {"type": "bind", "source": str(source), "target": "/raw", "bind": {"create_host_path": False}}
 
 
+def _of_script(effective: Effective, topology: Topology, instance: str) -> list[dict[str, Any]]:
+    script = own_script.of(effective, topology)
+    return [mounted.mount(script)] if script and instance in topology.clients else []
+
+
 def _of_clients(topology: Topology, instance: str, second: _Addresses) -> dict[str, Any]:
     """Give what the namespaces of clients alone have."""
     if instance not in topology.clients:
@@ -149,7 +155,8 @@ def _role_environment(effective: Effective, topology: Topology, instance: str) -
     knobs = environment(effective.scenario.knobs, topology.roles[role].group)
     if instance in topology.clients:
         segment, sequence = segments(len(topology.clients))[topology.clients.index(instance)]
-        return knobs | {
+        script = own_script.of(effective, topology)
+        return {**(script.settings() if script else {}), **knobs} | {
             "CONNLAB_TARGETS": " ".join(topology.targets),
             "CONNLAB_INSTANCE": instance,
             "CONNLAB_SEGMENT": segment,

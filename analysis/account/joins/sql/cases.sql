@@ -1,4 +1,5 @@
--- Each request with everything that the joins found to belong to it, in one row.
+-- Each request with everything that the joins found to belong to it, in one row. When data passed on a connection by
+-- TLS (`opaque`) says nothing of a request: handshakes are data too, and over HTTP/2 requests share a connection.
 CREATE TABLE cases AS
 SELECT requests.*, requests.end_us - requests.time_us AS total_us,
        CASE WHEN NOT succeeded(requests.error_code, requests.status) THEN 'failed'
@@ -6,7 +7,7 @@ SELECT requests.*, requests.end_us - requests.time_us AS total_us,
             ELSE 'ok' END AS outcome,
        dials.time_us AS dial_time_us, dials.duration_us AS dial_duration_us, dials.local AS dial_local,
        dials.remote AS dial_remote, dials.error AS dial_error, dials.error_kind AS dial_error_kind,
-       dial_links.how AS flow_how,
+       secured.dial IS NOT NULL AS opaque, dial_links.how AS flow_how,
        flows.observer AS flow_observer, flows.id AS flow_id, flows.to_instance AS flow_to_instance,
        flows.client_address AS flow_client_address, flows.client_port AS flow_client_port,
        flows.first_time_us AS flow_first_time_us, flows.last_time_us AS flow_last_time_us,
@@ -16,10 +17,10 @@ SELECT requests.*, requests.end_us - requests.time_us AS total_us,
        flows.queued_us AS flow_queued_us, flows.handshake_ack_time_us AS flow_handshake_ack_time_us,
        flows.ack_dropped_min AS flow_ack_dropped_min, flows.entered AS flow_entered,
        flows.aborted AS flow_aborted, flows.perhaps_unknown AS flow_perhaps_unknown,
-       flows.client_first_data_time_us AS flow_client_first_data_time_us,
-       flows.client_last_data_time_us AS flow_client_last_data_time_us,
-       flows.server_first_data_time_us AS flow_server_first_data_time_us,
-       flows.server_last_data_time_us AS flow_server_last_data_time_us,
+       if(opaque, NULL, flows.client_first_data_time_us) AS flow_client_first_data_time_us,
+       if(opaque, NULL, flows.client_last_data_time_us) AS flow_client_last_data_time_us,
+       if(opaque, NULL, flows.server_first_data_time_us) AS flow_server_first_data_time_us,
+       if(opaque, NULL, flows.server_last_data_time_us) AS flow_server_last_data_time_us,
        flows.client_fin_time_us AS flow_client_fin_time_us, flows.server_fin_time_us AS flow_server_fin_time_us,
        flows.first_rst_by AS flow_first_rst_by, flows.first_rst_time_us AS flow_first_rst_time_us,
        flows.closed_by AS flow_closed_by, flows.close_kind AS flow_close_kind,
@@ -32,6 +33,8 @@ SELECT requests.*, requests.end_us - requests.time_us AS total_us,
        proxied.* EXCLUDE (instance, id)
   FROM requests
        LEFT JOIN dials ON dials.instance = requests.instance AND dials.id = requests.dial
+       LEFT JOIN (SELECT DISTINCT instance, dial FROM requests WHERE tls_us > 0) AS secured
+            ON secured.instance = requests.instance AND secured.dial = requests.dial
        LEFT JOIN dial_links ON dial_links.instance = requests.instance AND dial_links.dial = requests.dial
        LEFT JOIN connections AS flows ON flows.observer = dial_links.observer AND flows.id = dial_links.flow
        LEFT JOIN accepted AS flow_accepted

@@ -1,0 +1,43 @@
+"""Asks k6 what a scenario's own script is about to do, before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lab.engine.protocol import Engine
+from lab.errors import LabError, Problem, ScriptRefused
+from lab.scenario import own_script
+from lab.scenario.effective import Effective
+from lab.scenario.own_script import Options
+from lab.scenario.topology import Topology
+
+
+def problems(effective: Effective, topology: Topology, engine: Engine) -> Iterator[Problem]:
+    """Give why k6 does not take the script, or what its options contradict."""
+    script = own_script.of(effective, topology)
+    if script is None:
+        return
+    try:
+        found = options(effective, topology, engine)
+    except ScriptRefused as refusal:
+        yield own_script.refused(effective, script, refusal.what)
+        return
+    if found is not None:
+        yield from own_script.contradictions(effective, found)
+
+
+def options(effective: Effective, topology: Topology, engine: Engine) -> Options | None:
+    """Give the options of a scenario's own script; None if it has none, or there is no k6 to ask yet.
+
+    Raises:
+        ScriptRefused: k6 does not take it.
+        LabError: no engine answers.
+    """
+    script = own_script.of(effective, topology)
+    said = engine.examine_script(script) if script else None
+    if said is None:
+        return None
+    try:
+        return own_script.read_options(said)
+    except (ValueError, KeyError, TypeError) as error:
+        raise LabError(f"k6 described the script in a way that the lab does not know: {error!r}") from None

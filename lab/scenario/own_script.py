@@ -1,0 +1,190 @@
+"""A user's own k6 script: where it lies, what it finds in its environment, and what its options say before a run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.evidence.own_script import threshold_name
+from lab import paths
+from lab.errors import Problem
+from lab.reading.nearest import did_you_mean
+from lab.reading.units import format_duration, parse_duration
+from lab.scenario.effective import Effective
+from lab.scenario.fields import Claim
+from lab.scenario.topology import Topology
+
+WORKLOAD = "script"
+# Where k6 finds the folder that the script lies in.
+MOUNTED = Path("/script")
+_RESERVED = ("K6_", "CONNLAB_")
+# How k6's messages name a line of a script, and a module that it could not find.
+_NAMED = re.compile(rf"file://{MOUNTED}/(?P<file>[^ :]+):(?: Line )?(?P<line>[0-9]+)")
+_IMPORTED = re.compile(r'moduleSpecifier \\?"([^"\\]+)')
+
+
+@dataclass(frozen=True)
+class OwnScript:
+    """A script in its folder.
+
+    Attributes:
+        folder: what k6 sees of the machine: the scenario's folder, or the script's, if that lies elsewhere.
+        file: the script.
+        environment: what the script finds in __ENV, besides the lab's own variables.
+    """
+
+    folder: Path
+    file: Path
+    environment: Mapping[str, str]
+
+    @property
+    def mounted(self) -> Path:
+        """The script where k6 finds it."""
+        return MOUNTED / self.file.relative_to(self.folder)
+
+    def settings(self) -> dict[str, str]:
+        """Give the environment of k6 that the script adds."""
+        return {**self.environment, "CONNLAB_SCRIPT": str(self.mounted)}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What k6 says of a script before it runs it.
+
+    Attributes:
+        users_max: the most users at once.
+        lasts_ms: how long its scenarios take at most, with the time in which they end gracefully.
+        thresholds: by metric.
+    """
+
+    users_max: int
+    lasts_ms: int
+    thresholds: Mapping[str, list[str]]
+
+    def claims(self) -> list[Claim]:
+        """Give the thresholds as predictions."""
+        return [
+            Claim(
+                id=f"threshold-{threshold_name(metric, expression).replace('_', '-')}",
+                says=f"The script's threshold: {metric}: {expression}.",
+                expression=f"client.thresholds.{threshold_name(metric, expression)}",
+            )
+            for metric, expressions in self.thresholds.items()
+            for expression in expressions
+        ]
+
+
+def of(effective: Effective, topology: Topology) -> OwnScript | None:
+    """Give a scenario's own script; None if it has none."""
+    load = effective.scenario.load
+    if load is None:
+        return None
+    home = effective.place.home.resolve()
+    file = (home / load.script).resolve()
+    folder = home if file.is_relative_to(home) else file.parent
+    environment = {name: text.replace("{target}", topology.targets[0]) for name, text in load.environment.items()}
+    return OwnScript(folder, file, environment)
+
+
+def problems(effective: Effective) -> Iterator[Problem]:
+    """Give what is wrong with a scenario's own script as far as its files tell."""
+    load, chosen = effective.scenario.load, effective.scenario.knobs.load.workload
+    if load is None:
+        if chosen == WORKLOAD:
+            what = "the workload 'script' is a script of your own, and the scenario names none"
+            yield Problem(what, effective.where_knob("load.workload"), "write load: {script: ./<file>.js}")
+        return
+    where = effective.where("load", "script")
+    if chosen != WORKLOAD:
+        what = f"load.workload is '{chosen}', and the scenario has a script of its own, {load.script}"
+        yield Problem(what, effective.where_knob("load.workload"), "leave one of the two out")
+    file = (effective.place.home / load.script).resolve()
+    if not file.is_file():
+        beside = [one.name for one in file.parent.glob("*.[jt]s")] if file.parent.is_dir() else []
+        hint = did_you_mean(file.name, beside) or "its path begins at the scenario's folder"
+        yield Problem(f"there is no script {paths.shown(file)}", where, hint)
+    for name in load.environment:
+        if name.startswith(_RESERVED):
+            what = f"load.environment sets {name}, and names that begin with {' or '.join(_RESERVED)} are taken"
+            yield Problem(what, effective.where("load", "environment", name), "use another name in the script")
+
+
+def refused(effective: Effective, script: OwnScript, said: str) -> Problem:
+    """Give k6's refusal of a script as one problem.
+
+    Args:
+        effective: the scenario.
+        script: its script.
+        said: k6's message.
+    """
+    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["k6 said nothing"]
+    # What is wrong with the options stands in a list; else the first line has it, and calls may follow.
+    listed = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+    message = "; ".join(listed) or lines[0]
+    what = message.rpartition("could not load JS test ")[2].rpartition("'file:///tmp/own.js': ")[2]
+    what = what.split(". Make sure that", maxsplit=1)[0].removeprefix("GoError: ").replace("file://", "")
+    what = what.replace(f"{MOUNTED}/", "")
+    way_on = "mend the script"
+    if "couldn't be found" in what or "no such file" in what:
+        way_on = f"k6 sees {paths.shown(script.folder)} and what lies below it; put the file there"
+    elif "permission denied" in what:
+        way_on = "let every user read the script's files (chmod -R a+rX)"
+    elif "couldn't be retrieved" in what:
+        what = what.partition(" from the resolved")[0]
+        way_on = "the lab's network has no way out: put the module beside the script"
+    where = _place(script, said) or effective.where("load", "script")
+    return Problem(f"k6 refuses {paths.shown(script.file)}: {what}", where, way_on)
+
+
+def _place(script: OwnScript, said: str) -> str | None:
+    """Find the line of the script, or of a module beside it, that k6's message is about."""
+    named = _NAMED.search(said)
+    if named:
+        return f"{paths.shown(script.folder / named['file'])}:{named['line']}"
+    imported = _IMPORTED.search(said)
+    # k6 does not say which file has the import.
+    for file in sorted(script.folder.rglob("*.[jt]s")) if imported else ():
+        for number, line in enumerate(file.read_text(errors="replace").splitlines(), start=1):
+            if imported and re.search(rf"""['"]{re.escape(imported[1])}['"]""", line):
+                return f"{paths.shown(file)}:{number}"
+    return None
+
+
+def read_options(text: str) -> Options:
+    """Read what `k6 inspect --execution-requirements` prints.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    said: Any = json.loads(text)
+    thresholds = {
+        metric: [one if isinstance(one, str) else one["threshold"] for one in of_metric]
+        for metric, of_metric in (said.get("thresholds") or {}).items()
+    }
+    return Options(int(said["maxVUs"]), _milliseconds(said["totalDuration"]), thresholds)
+
+
+def _milliseconds(text: str) -> int:
+    """Read a duration as Go writes it, such as 1m30s."""
+    return sum(map(parse_duration, re.findall(r"[0-9.]+(?:ms|s|m|h)", text)))
+
+
+def contradictions(effective: Effective, options: Options) -> Iterator[Problem]:
+    """Give where a script's options and the scenario contradict each other."""
+    load = effective.scenario.knobs.load
+    where = effective.where("load", "script")
+    if options.lasts_ms > load.max_duration:
+        what = f"the script's options let it run for {format_duration(options.lasts_ms)}"
+        limit = format_duration(load.max_duration)
+        yield Problem(f"{what}, and load.max_duration is {limit}", where, "raise load.max_duration")
+    if options.users_max < load.instances:
+        what = f"the script's {options.users_max} users cannot be shared by {load.instances} instances of k6"
+        yield Problem(what, effective.where_knob("load.instances"), "lower load.instances")
+    stated = {one.prediction.id for one in effective.predictions}
+    for claim in options.claims():
+        if claim.id in stated:
+            yield Problem(f"a prediction has the name of a threshold, '{claim.id}'", where, "rename the prediction")

@@ -1,0 +1,141 @@
+"""Checks and thresholds of a user's own script, as figures."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from analysis import figures
+from analysis.evidence import manifest, own_script
+from analysis.evidence.rawrun import RawRun
+from analysis.expressions.values import Unknown, Value
+from analysis.figures import Run, concrete
+from tests.analysis.support import RunFolder
+
+
+def check(name: str, passes: int, fails: int) -> dict[str, Any]:
+    return {"name": name, "path": f"::{name}", "passes": passes, "fails": fails}
+
+
+SUMMARY = {
+    "metrics": {
+        "iterations": {"values": {"count": 3}},
+        "http_req_duration{name:pay}": {
+            "values": {},
+            "thresholds": {"p(95)<800": {"ok": True}, "max<=1": {"ok": False}},
+        },
+    },
+    "root_group": {
+        "checks": [check("home is 200", 3, 1), check("never made", 0, 0), check("a-b", 1, 0), check("a b", 1, 0)],
+        "groups": [{"name": "buy", "checks": [check("home is 200", 4, 0)], "groups": []}],
+    },
+}
+
+
+def value(run: RunFolder, name: str, summary: object = SUMMARY) -> Value:
+    folder = run.write()
+    run.raw("k6-1/summary.json").write_text(json.dumps(summary))
+    return figures.value(Run(RawRun(folder, manifest.read(folder))), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("client.checks.home_is_200.rate", 7 / 8),
+        ("client.checks.home_is_200.failed", 1),
+        ("client.checks.never_made.failed", 0),
+        ("client.thresholds.http_req_duration_name_pay_p_95_below_800", True),
+        ("client.thresholds.http_req_duration_name_pay_max_at_most_1", False),
+    ],
+)
+def test_what_k6_s_summary_says_is_a_figure(run: RunFolder, name: str, expected: Value) -> None:
+    assert value(run, name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("client.checks.paid.rate", "k6 made no check named paid; it made a_b, home_is_200, never_made"),
+        ("client.checks.never_made.rate", "it was never made"),
+        ("client.checks.a_b.rate", "two checks of the script would both be named a_b"),
+        ("client.thresholds.checks_rate_is_1", "k6 judged no one threshold checks_rate_is_1; it made"),
+    ],
+)
+def test_what_it_does_not_say_is_unknown(run: RunFolder, name: str, why: str) -> None:
+    found = value(run, name)
+    assert isinstance(found, Unknown)
+    assert why in found.why
+
+
+@pytest.mark.parametrize("summary", [{}, [], None, {"root_group": None, "metrics": {}}, {"metrics": {"a": 3}}])
+@pytest.mark.parametrize("name", ["client.checks.home_is_200.rate", "client.thresholds.checks_rate_is_1"])
+def test_a_summary_that_is_not_whole_makes_them_unknown(run: RunFolder, summary: object, name: str) -> None:
+    assert isinstance(value(run, name, summary), Unknown)
+
+
+def test_a_threshold_that_each_instance_judged_for_itself_is_unknown(run: RunFolder) -> None:
+    run.manifest["instances"]["k6"].append("k6-2")
+    run.clients["k6-2"] = run.clients["k6-1"]
+    folder = run.write()
+    for instance in ("k6-1", "k6-2"):
+        run.raw(f"{instance}/summary.json").write_text(json.dumps(SUMMARY))
+    read = Run(RawRun(folder, manifest.read(folder)))
+    kept = figures.value(read, "client.thresholds.http_req_duration_name_pay_p_95_below_800")
+    assert isinstance(kept, Unknown)
+    assert "each instance of k6 judged its own share" in kept.why
+
+
+def test_requests_of_setup_are_no_user_s(run: RunFolder) -> None:
+    users = value(run, "client.users.total")
+    first = run.clients["k6-1"].requests[0]
+    run.clients["k6-1"].requests.append({**first, "id": len(run.clients["k6-1"].requests) + 1, "vu": 0})
+    assert value(run, "client.users.total") == users
+
+
+@pytest.mark.parametrize(
+    ("metric", "expression", "name"),
+    [
+        ("http_req_duration{name:home}", "p(95)<500", "http_req_duration_name_home_p_95_below_500"),
+        ("checks", "rate>=0.99", "checks_rate_at_least_0_99"),
+        ("my_gauge", "value===1", "my_gauge_value_is_1"),
+        ("my_gauge", "value!=1", "my_gauge_value_is_not_1"),
+        ("iterations", "count > 3", "iterations_count_above_3"),
+    ],
+)
+def test_thresholds_have_names_that_tell_them_apart(metric: str, expression: str, name: str) -> None:
+    assert own_script.threshold_name(metric, expression) == name
+
+
+def test_a_check_without_letters_has_a_name() -> None:
+    assert own_script.figure_name("✓") == "_"
+
+
+def test_a_run_of_a_script_lists_its_checks_and_thresholds(run: RunFolder) -> None:
+    def listed() -> set[str]:
+        folder = run.write()
+        run.raw("k6-1/summary.json").write_text(json.dumps(SUMMARY))
+        names = concrete.names(Run(RawRun(folder, manifest.read(folder))))
+        return {name for name in names if name.startswith(("client.checks.", "client.thresholds."))}
+
+    assert listed() == set()
+    run.set_knobs(load__workload="script")
+    assert "client.checks.home_is_200.rate" in listed()
+    assert "client.thresholds.http_req_duration_name_pay_max_at_most_1" in listed()
+
+
+def test_on_a_connection_by_tls_the_time_of_data_says_nothing_of_a_request(run: RunFolder) -> None:
+    """The handshake is data too, and over HTTP/2 a later request shares the connection: only its own tls_us is 0."""
+    served = [request for request in run.clients["k6-1"].requests if request["status"] == 200]
+    served[0]["tls_us"] = 900
+    shared = {**served[0], "id": max(each["id"] for each in run.clients["k6-1"].requests) + 1, "tls_us": 0}
+    run.clients["k6-1"].requests.append(shared)
+    joined = Run(RawRun(run.write(), manifest.read(run.folder))).joined
+    assert not isinstance(joined, Unknown)
+    rows = joined.rows("SELECT id, flow_id, flow_established, flow_server_first_data_time_us AS data_us FROM cases")
+    told = {row["id"]: row for row in rows}
+    for each in (served[0], shared):
+        assert told[each["id"]]["flow_established"] is True
+        assert told[each["id"]]["data_us"] is None
+    assert told[served[1]["id"]]["data_us"] is not None
