@@ -50,6 +50,8 @@ class Told(_Part):
     """Where the running program tells a knob's value: a name on the role's page, or a line of the role's file."""
 
     name: Annotated[Text | None, Field(description="Its name among the `settings` on the role's page")] = None
+    page: Annotated[Text | None, Field(description="A page of its own that has it as JSON, at `at`")] = None
+    at: Annotated[Text | None, Field(description="The keys that lead to it there, with dots between them")] = None
     part: Annotated[Text | None, Field(description="The part of the role's file in which the line stands")] = None
     line: Annotated[
         Pattern | None, Field(description="A regular expression for the whole line; its one group is the value")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -34,6 +35,33 @@ def on_page(role: Role, answer: Any) -> Settings:  # noqa: ANN401 # JSON
     names = {knob: told.name for knob, told in _told(role) if told.name is not None}
     found: Settings = {knob: settings[name] for knob, name in names.items() if name in settings}
     return _complete(role, found)
+
+
+def own_pages(role: Role) -> list[str]:
+    """Give the pages of which single knobs say that they stand there."""
+    return list(dict.fromkeys(told.page for _, told in _told(role) if told.page is not None))
+
+
+def on_own_pages(role: Role, answers: Mapping[str, Any]) -> Settings:
+    """Give the settings of these pages; a program may spell a number as a text.
+
+    Raises:
+        NotTold: some are missing.
+    """
+    wanted = {name: told for name, told in _told(role) if told.page is not None}
+    found: Settings = {}
+    for name, told in wanted.items():
+        value = answers[str(told.page)]
+        for key in str(told.at).split("."):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(value, str) and not isinstance(role.knobs[name].initial, str):
+            with contextlib.suppress(ValueError):
+                value = json.loads(value)
+        if isinstance(value, int | str):
+            found[name] = value
+    if lost := wanted.keys() - found.keys():
+        raise NotTold(sorted(lost))
+    return found
 
 
 def in_file(role: Role, text: str) -> Settings:

@@ -71,7 +71,8 @@ def _told(engine: Engine, role: Role, instance: str, places: Places) -> dict[str
     """Give the knobs that an instance tells of, by their full names."""
     try:
         if role.read_back is None:
-            found = {}
+            pages = {page: collector.http(engine, instance, page) for page in settings.own_pages(role)}
+            found = settings.on_own_pages(role, pages)
         elif role.read_back.page is not None:
             found = settings.on_page(role, collector.http(engine, instance, role.read_back.page))
         else:

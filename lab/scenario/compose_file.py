@@ -67,6 +67,8 @@ def expand(services: Mapping[str, Service], document: Document, home: Path) -> t
         problems += taken.problems
         own = service.model_dump(exclude_unset=True, exclude={"compose", "service", "without"})
         first, *needed = found.items()
+        if environment := {**first[1].get("environment", {}), **service.environment}:
+            own["environment"] = environment
         try:
             expanded[name] = Service.model_validate({**first[1], **own})
             for other, content in needed:

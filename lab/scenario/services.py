@@ -49,6 +49,13 @@ def _is_volume(text: str) -> str:
     return text
 
 
+class ToldBy(Group):
+    """Where the running service tells the value of a knob."""
+
+    page: Annotated[str, Field(pattern="^/", description="A page that answers with JSON")]
+    at: Annotated[Text, Field(description="The keys that lead to the value, with dots between them")]
+
+
 class ServiceKnob(Group):
     """One setting of a service: an environment variable, or what its program has built in."""
 
@@ -70,6 +77,10 @@ class ServiceKnob(Group):
         ),
     ] = None
 
+    read_back: Annotated[
+        ToldBy | None, Field(description="Where the running service tells it; a run stops if it is another value")
+    ] = None
+
     @model_validator(mode="after")
     def _has_one_type(self) -> ServiceKnob:
         number = isinstance(self.default, int) and not isinstance(self.default, bool)
@@ -82,13 +93,15 @@ class ServiceKnob(Group):
             raise knob_types.refusal("a limit is a whole number")
         return self
 
-    def declared(self, name: str) -> dict[str, Any]:
-        """Give it as a role.yaml has it."""
+    def declared(self, name: str, port: int) -> dict[str, Any]:
+        """Give it as a role.yaml of a service on this port has it."""
+        told = self.read_back and {"page": f"http://127.0.0.1:{port}{self.read_back.page}", "at": self.read_back.at}
         common = {
             "default": self.default,
             "doc": self.doc
             or (f"The environment variable {self.env}" if self.env else "What the program has built in"),
             **({"unit": self.unit} if self.unit else {}),
+            **({"read_back": told} if told else {}),
             **({"env": self.env} if self.env else {"fixed": True}),
             **({"shown": name.replace("_", " ")} if self.limit else {}),
         }
@@ -162,6 +175,8 @@ class Service(Group):
             raise knob_types.refusal("compose and service go together: the file, and the service's name in it")
         if self.without and self.compose is None:
             raise knob_types.refusal("'without' leaves out keys of a Compose file, and none is given")
+        if self.tls and any(one.read_back for one in self.knobs.values()):
+            raise knob_types.refusal("the lab reads settings back by plain HTTP alone, and the service takes TLS")
         if "instances" in self.knobs:
             raise knob_types.refusal("every service has the knob 'instances' already: set 'instances' beside 'image'")
         limits = [one.limit for one in self.knobs.values() if one.limit]
@@ -196,7 +211,8 @@ class Service(Group):
             "limits": limits,
             "memory": {"base_mb": self.memory_mb},
             "loosened": loosened,
-            "knobs": {"instances": instances} | {knob: one.declared(knob) for knob, one in self.knobs.items()},
+            "knobs": {"instances": instances}
+            | {knob: one.declared(knob, self.port) for knob, one in self.knobs.items()},
         }
 
 

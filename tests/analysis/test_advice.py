@@ -43,6 +43,27 @@ def test_a_knob_that_can_help_is_named(path: list[str], cause: str, knobs: Recor
     assert advised(path, cause, knobs, []) == value
 
 
+@pytest.mark.parametrize(
+    ("limits", "fixed", "value"),
+    [
+        ({"connections": "places", "backlog": "queue"}, "", ("shop.places", "103")),
+        ({"connections": "places", "backlog": "queue"}, "places", ("shop.queue", "103")),
+        ({"backlog": "queue"}, "", ("shop.queue", "103")),
+        ({"connections": "places"}, "places", (None, None)),
+        ({}, "", (None, None)),
+    ],
+)
+def test_of_a_service_s_own_knobs_that_is_named_which_bounds_it(
+    limits: Record, fixed: str, value: tuple[str | None, str | None]
+) -> None:
+    knobs = {name: {"fixed": name == fixed} for name in ("places", "queue")}
+    roles = {"k6": {"kind": "client"}, "shop": {"kind": "server", "group": "shop", "limits": limits, "knobs": knobs}}
+    manifest = make_manifest() | {"path": ["k6", "shop"], "roles": roles, "instances": {"shop": ["shop-1"]}}
+    manifest["knobs"] |= {"shop.places": knob(1), "shop.queue": knob(1)}
+    found = advice.of_cause(manifest, {"hops": []}, "accept-queue-drop", 9)
+    assert (found.knob, found.value) == value
+
+
 def test_who_finds_no_place_at_nginx_needs_one_there() -> None:
     knobs = SPIKE | {"load.handler_delay": 0, "nginx.listen_backlog": 31}
     assert advised(NGINX, "accept-queue-drop", knobs, AT_NGINX) == ("nginx.listen_backlog", "300")

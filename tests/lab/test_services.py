@@ -14,6 +14,7 @@ from analysis.evidence.rawfiles import Places
 from lab.engine.compose import run_file, service_images
 from lab.engine.compose.docker import DockerFailed
 from lab.errors import BadInput
+from lab.roles import settings
 from lab.scenario import foreseen
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
@@ -230,6 +231,19 @@ def test_an_image_that_cannot_be_had_is_said_before_anything_starts(
     assert "'docker load'" in str(refused.value)
 
 
+def test_a_knob_is_read_back_where_the_scenario_says(shop: Shop) -> None:
+    told = "limit: connections, read_back: {page: /env, at: max.value}"
+    role = shop(places=told, mode="values: [slow, quick], read_back: {page: /env, at: mode}").roles["shop"]
+    assert settings.own_pages(role) == ["http://127.0.0.1:9000/env"]
+    page = {"max": {"value": "8"}, "mode": "slow"}
+    assert settings.on_own_pages(role, {"http://127.0.0.1:9000/env": page}) == {"places": 8, "mode": "slow"}
+    for other in ({}, None, {"max": 8, "mode": "slow"}, {"max": {"value": "many"}, "mode": None}):
+        with pytest.raises(settings.NotTold, match=r"mode|places"):
+            settings.on_own_pages(role, {"http://127.0.0.1:9000/env": other | {"mode": None} if other else other})
+    with pytest.raises(BadInput, match="by plain HTTP alone"):
+        shop(places=told, image="image: a\n    tls: true")
+
+
 COMPOSE = """\
 services:
   web:
@@ -272,7 +286,7 @@ def test_a_service_is_taken_over_from_a_compose_file(composed: Callable[..., Eff
     web = own["web"]
     assert (web.build, web.command, web.port) == ("../app", ["serve", "--fast"], 80)
     # What the scenario says goes over what the file says.
-    assert web.environment == {"A": "b"}
+    assert web.environment == {"A": "b", "MODE": "plain"}
     assert (web.volumes, web.writable, web.needs) == (["./conf:/etc/web"], ["/var/lib/web"], ["cache"])
     assert web.ready == ["check", "me"]
     assert (own["cache"].image, own["cache"].user) == ("redis:7", "999")
