@@ -37,6 +37,25 @@ def test_a_service_with_tls_and_one_that_it_needs_are_brought_up(run: Callable[.
     assert "beside" not in found.manifest["instances"]
 
 
+def test_a_service_of_a_compose_file_runs_twice_behind_nginx(run: Callable[..., Run]) -> None:
+    found = run(str(SERVICES / "from-compose"))
+    if found.exit_code == 3:
+        assert_spoiled_only_by_the_machine(found)
+        return
+    assert found.exit_code == 0, found.output
+    assert found.manifest["instances"] == {"k6": ["k6-1"], "nginx": ["nginx"], "web": ["web-1", "web-2"]}
+
+
+def test_an_image_that_cannot_be_had_is_said_with_its_place(tmp_path: Path) -> None:
+    shutil.copytree(SERVICES / "queue-of-five", tmp_path / "no-image")
+    file = tmp_path / "no-image" / "scenario.yaml"
+    file.write_text(file.read_text().replace("build: ./app", "image: connlab-own/nowhere:1"))
+    refused = connlab("run", str(tmp_path / "no-image"))
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert "the image connlab-own/nowhere:1 of hello is not here, and cannot be pulled" in refused.stderr
+    assert left_behind() == []
+
+
 def test_a_port_that_nobody_listens_on_is_said_with_the_container_s_last_words(tmp_path: Path) -> None:
     shutil.copytree(SERVICES / "queue-of-five", tmp_path / "wrong-port")
     file = tmp_path / "wrong-port" / "scenario.yaml"
