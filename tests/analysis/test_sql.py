@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "analysis").rglob("*.sql"))
+# A system that was only watched has another account, with a database of its own: test_observed.py is about that.
+OF_A_RUN = [path for path in FILES if path.parent.parent.name != "observed"]
 
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -45,6 +47,4 @@ def test_a_run_makes_all_of_them(run: RunFolder) -> None:
     joined = judge(run.write()).run.joined
     assert isinstance(joined, Joined)
     joined.need("attributed")
-    # Of a system that was only watched there is another account, with a database of its own.
-    files = [path for path in FILES if path.parent.parent.name != "observed"]
-    assert {table(path) for path in files} - {None} - {row["name"] for row in joined.rows("SHOW TABLES")} == set()
+    assert {table(path) for path in OF_A_RUN} - {None} - {row["name"] for row in joined.rows("SHOW TABLES")} == set()

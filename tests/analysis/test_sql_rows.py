@@ -1,36 +1,462 @@
-"""What each file of SQL makes of a few rows."""
+"""What each file of SQL makes of a few rows. A run of the tests gives the columns; no test here derives one."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pytest
 
-from analysis.database import sql
-from analysis.health import arrivals
+from analysis import judge
+from analysis.account.joins import Joined
+from analysis.database import create, in_memory
+from tests.analysis.test_sql import OF_A_RUN, table
+from tests.analysis.whole import make_run
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import duckdb
+
+Row = dict[str, Any]
+
+PATHS = {path.stem: path for path in OF_A_RUN}
+_SOURCES = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
+
+# The connection between the ends that most rows here have.
+ENDS: Row = {"client_address": "c", "client_port": 1000, "server_address": "s", "server_port": 80}
+MADE: Row = {"from_instance": "k6-1", "to_instance": "nginx", **ENDS, "observer": "nginx"}
 
 
-def connection(port: int, server_port: int, begin_us: int, end_us: int | None) -> tuple[Any, ...]:
-    return ("c", port, "s", server_port, begin_us, end_us, [begin_us], int(end_us is not None))
+class Tables:
+    """A database with rows of a test: `given` puts them there, `made` runs a file and gives what it makes of them."""
+
+    def __init__(self, columns: dict[str, dict[str, str]], macros: list[str]) -> None:
+        self._columns = columns
+        self.database = in_memory()
+        for macro in macros:
+            self.database.execute(macro)
+        self._there: set[str] = set()
+
+    def given(self, name: str, *rows: Row) -> Tables:
+        """Put rows into a table; what a row does not name is null."""
+        self._make(name)
+        for row in rows:
+            places = ", ".join("?" * len(row))
+            self.database.execute(f"INSERT INTO {name} ({', '.join(row)}) VALUES ({places})", list(row.values()))  # noqa: S608
+        return self
+
+    def made(self, file: str, columns: str, **parameters: object) -> list[tuple[Any, ...]]:
+        """Run a file and give these columns of all rows of its table; of a query, its rows."""
+        text = PATHS[file].read_text()
+        name = table(PATHS[file])
+        for source in {*_SOURCES.findall(text), name} & self._columns.keys():
+            if f"CREATE TABLE {source} " not in text and f"CREATE VIEW {source} " not in text:
+                self._make(source)
+        found = self.database.execute(text, parameters)
+        if name is None:
+            return found.fetchall()
+        return self.database.execute(f"SELECT {columns} FROM {name} ORDER BY ALL").fetchall()  # noqa: S608
+
+    def _make(self, name: str) -> None:
+        if name not in self._there:
+            create(self.database, name, self._columns[name])
+            self._there.add(name)
+
+
+@pytest.fixture(scope="session")
+def known_tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """The columns of every table, and the macros, as a run makes them."""
+    joined = judge(make_run(tmp_path_factory.mktemp("columns")).write()).run.joined
+    assert isinstance(joined, Joined)
+    joined.need("attributed")
+    columns = {
+        name: {row["column_name"]: row["column_type"] for row in joined.rows(f"DESCRIBE {name}")}
+        for name in (row["name"] for row in joined.rows("SHOW TABLES"))
+    }
+    macros = joined.rows("SELECT DISTINCT * FROM duckdb_functions() WHERE function_type = 'macro' AND NOT internal")
+    return columns, [
+        f"CREATE OR REPLACE MACRO {row['function_name']}({', '.join(row['parameters'])}) AS {row['macro_definition']}"
+        for row in macros
+    ]
+
+
+@pytest.fixture
+def tables(known_tables: tuple[dict[str, dict[str, str]], list[str]]) -> Tables:
+    return Tables(*known_tables)
+
+
+def test_every_file_is_put_to_rows_here() -> None:
+    tested = set(re.findall(r'\.made\(\s*"(\w+)"', Path(__file__).read_text()))
+    assert PATHS.keys() - tested == set()
+
+
+def test_flows_name_the_instances_at_both_ends(tables: Tables) -> None:
+    tables.given("addresses", {"instance": "k6-1", "address": "c"})
+    tables.given("captured", {"observer": "nginx", "id": 1, **ENDS})
+    assert tables.made("flows", "id, from_instance, to_instance") == [(1, "k6-1", None)]
+
+
+def test_addressed_dials_have_both_ends_in_parts(tables: Tables) -> None:
+    tables.given("dials", {"id": 1, "local": "[::1]:1000", "remote": "10.0.0.2:80"}, {"id": 2})
+    ends = "id, local_address, local_port, remote_address, remote_port"
+    assert tables.made("addressed_dials", ends) == [(1, "::1", 1000, "10.0.0.2", 80), (2, None, None, None, None)]
+
+
+def test_dials_of_unknown_port_sent_a_syn(tables: Tables) -> None:
+    kinds = ["timeout", "address-not-available", "unreachable"]
+    tables.given("addressed_dials", *({"id": n, "remote": "s:80", "error_kind": kind} for n, kind in enumerate(kinds)))
+    tables.given("addressed_dials", {"id": 9, "remote": "s:80", "error_kind": "timeout", "local": "c:1000"})
+    assert tables.made("dials_of_unknown_port", "id") == [(0,)]
+
+
+def test_a_dial_finds_its_connection_by_addresses_and_time(tables: Tables) -> None:
+    ends = {"local_address": "c", "local_port": 1000, "remote_address": "s", "remote_port": 80}
+    for number, time_us in enumerate((100, 500), start=1):
+        tables.given(
+            "addressed_dials", {"instance": "k6-1", "id": number, **ends, "time_us": time_us, "duration_us": 9}
+        )
+    tables.given("connections", {**MADE, "id": 7, "first_time_us": 101}, {**MADE, "id": 8, "first_time_us": 300})
+    assert tables.made("dial_links_by_address", "dial, flow, how", slack_us=5) == [(1, 7, "address")]
+
+
+@pytest.mark.parametrize(("others", "found"), [((), [(1, 7, "time")]), ((105,), [])])
+def test_a_dial_without_a_port_finds_a_connection_that_began_alone(
+    tables: Tables, others: tuple[int, ...], found: list[Any]
+) -> None:
+    dial = {"instance": "k6-1", "id": 1, "remote_address": "s", "remote_port": 80, "time_us": 100, "duration_us": 9}
+    tables.given("dials_of_unknown_port", dial)
+    for number, time_us in enumerate((101, *others), start=7):
+        tables.given("connections", {**MADE, "id": number, "first_time_us": time_us})
+    assert tables.made("dial_links_by_time", "dial, flow, how", slack_us=5) == found
+
+
+def test_a_session_has_the_last_dial_of_its_port_before_its_first_line(tables: Tables) -> None:
+    line = {"instance": "nginx", "connection": 3, "remote_addr": "c", "remote_port": 1000, "server_addr": "s"}
+    tables.given("access", {**line, "line": 1, "connection_requests": 1, "time_ms": 1})
+    tables.given("addresses", {"instance": "nginx", "address": "s"})
+    ends = {"local_address": "c", "local_port": 1000, "remote_address": "s"}
+    for number, time_us in enumerate((100, 900, 2000), start=1):
+        tables.given("addressed_dials", {"instance": "k6-1", "id": number, **ends, "time_us": time_us})
+        tables.given("connections", {**MADE, "id": 10 + number, "first_time_us": time_us})
+    assert tables.made("sessions", "connection, dial, flow", slack_us=5) == [(3, 2, 12)]
+
+
+def test_the_nth_request_of_a_connection_is_its_nth_line_if_the_times_agree(tables: Tables) -> None:
+    for number, end_us in enumerate((1000, 2000, 2500), start=1):
+        request = {"instance": "k6-1", "id": number, "dial": 5, "remote": "s:80", "status": 200}
+        tables.given("requests", {**request, "time_us": end_us - 100, "end_us": end_us})
+    tables.given("sessions", {"instance": "nginx", "connection": 3, "dial_instance": "k6-1", "dial": 5})
+    for number, time_ms in enumerate((1, 2, 9), start=1):
+        line = {"instance": "nginx", "line": 10 + number, "connection": 3, "connection_requests": number}
+        tables.given("access", {**line, "time_ms": time_ms})
+    found = tables.made("request_links", "id, place, line", slack_us=5, late_us=5)
+    assert found == [(1, 1, 11), (2, 2, 12), (3, 3, None)]
+
+
+def test_a_line_has_a_try_for_each_server(tables: Tables) -> None:
+    row = {
+        "instance": "nginx",
+        "line": 1,
+        "time_ms": 1000,
+        "upstream_addr": "a:80, b:81",
+        "upstream_status": "502, 200",
+    }
+    times = {
+        "upstream_connect_time": "-, 0.001",
+        "upstream_header_time": "-, 0.010",
+        "upstream_response_time": "0.2, 0.3",
+    }
+    tables.given("access", {**row, **times}, {"instance": "nginx", "line": 2, "upstream_addr": ""})
+    columns = "try, tries, server_address, server_port, status, connect_us, start_us, names_dial"
+    assert tables.made("tries", columns) == [
+        (1, 2, "a", 80, 502, None, 500_000, False),
+        (2, 2, "b", 81, 200, 1000, 700_000, False),
+    ]
+
+
+TRY: Row = {
+    "instance": "k6-1",
+    "try": 1,
+    "server": "s:80",
+    "server_address": "s",
+    "server_port": 80,
+    "names_dial": False,
+}
+
+
+def test_a_try_that_names_its_dial_has_that_dial_s_connection(tables: Tables) -> None:
+    tables.given("tries", {"instance": "gateway", "line": 1, "try": 1, "dial": 5})
+    tables.given("dial_links", {"instance": "gateway", "dial": 5, "observer": "backend-1", "flow": 7})
+    assert tables.made("try_links_by_dial", "line, flow, how") == [(1, 7, "dial")]
+
+
+@pytest.mark.parametrize(("begins_us", "found"), [((101, 201), [(1, 7), (2, 8)]), ((101, 900), []), ((101,), [])])
+def test_tries_and_connections_pair_in_order_if_all_agree(
+    tables: Tables, begins_us: tuple[int, ...], found: list[Any]
+) -> None:
+    tables.given("tries", *({**TRY, "line": n, "start_us": 100 * n} for n in (1, 2)))
+    for number, time_us in enumerate(begins_us, start=7):
+        tables.given("connections", {**MADE, "id": number, "established": False, "first_time_us": time_us})
+    assert tables.made("try_links_by_order", "line, flow", slack_us=5, turn_us=10) == found
+
+
+@pytest.mark.parametrize(("begins_us", "found"), [((101,), [(1, 7)]), ((101, 103), []), ((900,), [])])
+def test_a_try_that_began_alone_has_the_connection_that_did(
+    tables: Tables, begins_us: tuple[int, ...], found: list[Any]
+) -> None:
+    tables.given("tries", {**TRY, "line": 1, "start_us": 100})
+    for number, time_us in enumerate(begins_us, start=7):
+        tables.given("connections", {**MADE, "id": number, "established": False, "first_time_us": time_us})
+    assert tables.made("try_links_by_time", "line, flow", slack_us=5, alone_us=10) == found
+
+
+@pytest.mark.parametrize(("closed_us", "found"), [(300, [(1, 7)]), (900, [])])
+def test_a_try_that_broke_off_has_the_connection_that_ended_then(
+    tables: Tables, closed_us: int, found: list[Any]
+) -> None:
+    tables.given("tries", {**TRY, "line": 1, "start_us": 100, "response_us": 200, "connect_us": 0, "status": 502})
+    times = {"client_last_data_time_us": 250, "server_fin_time_us": closed_us}
+    tables.given("connections", {**MADE, "id": 7, "established": True, **times})
+    assert tables.made("try_links_by_breach", "line, flow", slack_us=5, late_us=10) == found
+
+
+def test_candidates_show_a_sign_of_a_full_queue_that_the_kernel_counted(tables: Tables) -> None:
+    for instance, overflows in (("nginx", (0, 3)), ("backend-1", (5, 5))):
+        tables.given("ticks", *({"instance": instance, "overflows": count} for count in overflows))
+    tables.given("hops", {"observer": "nginx"})
+    flow = {**MADE, "established": True, "answered": True, "handshakes_only": False, "synack_count": 1}
+    rows: list[Row] = [
+        {"client_retransmissions": 1},
+        {"client_retransmissions": 0},
+        {"client_retransmissions": 1, "to_instance": "backend-1"},
+    ]
+    tables.given("flows", *({**flow, "id": number, **row} for number, row in enumerate(rows)))
+    assert tables.made("candidates", "id") == [(0,)]
+
+
+def test_all_syns_before_the_answered_one_were_lost(tables: Tables) -> None:
+    tables.given("hops", {"hop": 0, "client": "k6", "server": "nginx", "observer": "nginx"})
+    tables.given("instances", {"instance": "k6-1", "role": "k6"}, {"instance": "nginx", "role": "nginx"})
+    flow = {**MADE, "handshakes_only": False, "first_time_us": 10, "syn_times_us": [10, 20, 30], "syn_count": 3}
+    stood = {"answered": True, "established": True, "synack_times_us": [31], "handshake_ack_time_us": 32}
+    tables.given("flows", {**flow, "id": 1, **stood})
+    tables.given("flows", {**flow, "id": 2, "answered": False, "established": False})
+    columns = "id, syns_lost, syns_lost_us, queued_us, in_window, refused"
+    assert tables.made("connections", columns, start_us=0, end_us=50) == [
+        (1, 2, [10, 20], 32, True, False),
+        (2, 3, [10, 20, 30], None, True, False),
+    ]
+
+
+@pytest.mark.parametrize(("overflows", "found"), [(1, [(7, 1), (8, 0)]), (0, [(7, 0), (8, 0)])])
+def test_an_ack_may_have_met_the_queue_that_another_filled(tables: Tables, overflows: int, found: list[Any]) -> None:
+    tables.given(
+        "ticks", *({"instance": "nginx", "time_us": us, "overflows": n} for us, n in ((0, 0), (200, overflows)))
+    )
+    row = {**MADE, "entered": True, "ack_dropped_max": 0, "handshakes_only": False}
+    tables.given("connections", {**row, "id": 7, "answered_us": 100, "queued_us": 120})
+    tables.given("connections", {**row, "id": 8, "answered_us": 105, "queued_us": 110})
+    assert tables.made("connections_raced", "id, ack_dropped_max") == found
+
+
+def test_the_queue_is_first_in_first_out(tables: Tables) -> None:
+    for number, queued_us in enumerate((10, 20, 30), start=1):
+        tables.given("connections", {**MADE, "id": number, "queued_us": queued_us, "perhaps_unknown": False})
+    for number, (time_us, depth) in enumerate(((5, 0), (35, 2), (45, 1))):
+        tables.given("ticks", {"instance": "nginx", "n": number, "time_us": time_us, "depth": depth, "listeners": 1})
+    columns = "id, accepted_after_us, accepted_before_us"
+    assert tables.made("accepted", columns) == [(1, 10, 35), (2, 35, 45), (3, 45, None)]
+
+
+def test_a_lost_syn_has_what_the_kernel_counted_around_it(tables: Tables) -> None:
+    tables.given("connections", {**MADE, "id": 7, "syns_lost": 2, "syns_lost_us": [50, 300]})
+    row = {"instance": "nginx", "listen_drops": 0, "syn_queue_drops": 0, "queue_limit": 4}
+    for time_us, overflows, depth in ((0, 0, 3), (100, 1, 5)):
+        tables.given("ticks", {**row, "time_us": time_us, "overflows": overflows, "depth": depth})
+    columns = "time_us, overflows, depth, enough, syn_queue_full"
+    assert tables.made("lost_syns", columns, slack_us=5) == [(50, 1, 5, True, False), (300, None, 5, None, None)]
+
+
+def test_a_syn_that_both_counters_could_account_for_proves_neither(tables: Tables) -> None:
+    row = {"observer": "nginx", "id": 7, "drops": 1, "depth": 3, "queue_limit": 4}
+    for enough, full in ((True, False), (True, True), (False, True)):
+        tables.given("lost_syns", {**row, "enough": enough, "syn_queue_full": full})
+    tables.given("lost_syns", {"observer": "nginx", "id": 7})
+    columns = "syns, syns_overflowed, syns_syn_queue_full, syns_not_dropped, syns_unsampled, depth_max"
+    assert tables.made("queue_proof", columns) == [(4, 1, 1, 0, 1, 3)]
+
+
+def test_what_stands_at_the_proxy_has_the_first_try_and_the_last(tables: Tables) -> None:
+    tables.given("request_links", {"instance": "k6-1", "id": 1, "access_instance": "nginx", "line": 9})
+    tables.given("access", {"instance": "nginx", "line": 9, "status": 200})
+    for number, server in ((1, "a:80"), (2, "b:80")):
+        tables.given("tries", {"instance": "nginx", "line": 9, "try": number, "tries": 2, "server": server})
+    tables.given("try_links", {"instance": "nginx", "line": 9, "try": 2, "observer": "backend-1", "flow": 7})
+    tables.given("connections", {**MADE, "observer": "backend-1", "id": 7, "syns_lost": 1})
+    columns = "id, line_status, first_server, try_server, up_id, up_syns_lost"
+    assert tables.made("proxied", columns) == [(1, 200, "a:80", "b:80", 7, 1)]
+
+
+def test_a_request_is_ok_slow_or_failed_and_has_its_connection(tables: Tables) -> None:
+    for number, (status, took_us) in enumerate(((200, 10), (200, 99), (0, 10)), start=1):
+        row = {"instance": "k6-1", "id": number, "dial": number, "status": status, "error_code": 0 if status else 1212}
+        tables.given("requests", {**row, "time_us": 0, "end_us": took_us})
+    tables.given("dial_links", {"instance": "k6-1", "dial": 1, "observer": "nginx", "flow": 7, "how": "address"})
+    tables.given("connections", {**MADE, "id": 7})
+    columns = "id, outcome, total_us, flow_id"
+    found = tables.made("cases", columns, slow_us=50)
+    assert found == [(1, "ok", 10, 7), (2, "slow", 99, None), (3, "failed", 10, None)]
+
+
+def test_a_port_is_held_in_time_wait(tables: Tables) -> None:
+    tables.given("port_ranges", {"instance": "k6-1", "ports": 2})
+    over = {"time_wait_owner": "client", "truncated_end": False}
+    for number, last_us in ((1, 10), (2, 20)):
+        row = {**MADE, "id": number, "client_port": number, "first_time_us": 0, "last_time_us": last_us}
+        tables.given("connections", {**row, **over})
+    dial = {
+        "instance": "k6-1",
+        "id": 5,
+        "remote_address": "s",
+        "remote_port": 80,
+        "duration_us": 1,
+        "error_kind": "none",
+    }
+    tables.given("addressed_dials", {**dial, "time_us": 15}, {**dial, "id": 6, "time_us": 500})
+    # The proxy's line 9 gave up a try at that server at 15 us.
+    tables.given("port_ranges", {"instance": "haproxy", "ports": 3})
+    tables.given("access", {"instance": "haproxy", "line": 9, "time_ms": 0, "gave_up": "no-port"})
+    tables.given("tries", {**TRY, "instance": "haproxy", "line": 9, "tries": 1, "start_us": 15})
+    columns = "dial, line, held, waiting, ports"
+    found = tables.made("port_shortages", columns, time_wait_us=100, error_kind="none", gave_up="no-port")
+    assert found == [(5, None, 2, 1, 2), (6, None, 0, 0, 2), (None, 9, None, None, 3)]
+
+
+def test_a_running_count_of_the_ticks_with_a_queue(tables: Tables) -> None:
+    for number, depth in enumerate((0, 2, 0, 1)):
+        tables.given("ticks", {"instance": "nginx", "n": number, "time_us": number, "depth": depth})
+    assert tables.made("queued_ticks", "time_us, ticks") == [(0, 0), (1, 1), (2, 1), (3, 2)]
+
+
+def test_running_counts_of_the_readings(tables: Tables) -> None:
+    for time_us, busy in ((0, 1), (10, 2), (50, 2)):
+        tables.given("scrapes", {"instance": "backend-1", "time_us": time_us, "busy": busy, "threads_max": 2})
+    columns = "time_us, scrapes, saturated, holes"
+    assert tables.made("scraped", columns, gap_us=20) == [(0, 1, 0, 0), (10, 2, 1, 0), (50, 3, 2, 1)]
+
+
+def test_how_idle_the_processors_were_between_two_readings(tables: Tables) -> None:
+    tables.given("processors", *({"time_us": n, "total_ms": 10 * n, "idle_ms": 4 * n} for n in (0, 1)))
+    assert tables.made("idle_spans", "start_us, end_us, idle_percent") == [(0, 1, 40.0), (1, None, None)]
+
+
+SLOW: Row = {"instance": "k6-1", "id": 1, "outcome": "slow", "status": 200, "time_us": 100, "end_us": 200}
+
+
+def test_the_server_has_a_request_from_its_sending_to_its_answer(tables: Tables) -> None:
+    sent = {"remote": "s:80", "blocked_us": 5, "sending_us": 5, "flow_to_instance": "backend-1"}
+    tables.given("cases", {**SLOW, **sent, "flow_accepted_after_us": 120, "flow_server_last_data_time_us": 180})
+    tables.given("cases", {**SLOW, "id": 2, "blocked_us": 5, "sending_us": 5})
+    columns = "id, server, from_us, to_us, left_us, acceptance_known"
+    assert tables.made("served_directly", columns) == [
+        (1, "backend-1", 120, 180, 180, True),
+        (2, None, None, None, None, False),
+    ]
+
+
+def test_over_a_proxy_its_log_times_the_server_s_part(tables: Tables) -> None:
+    tables.given("addresses", {"instance": "backend-1", "address": "10.0.0.2"})
+    times = {"try_start_us": 110, "try_connect_us": 5, "try_header_us": 40, "line_time_ms": 1}
+    tables.given("cases", {**SLOW, "try_server": "10.0.0.2:80", **times})
+    columns = "id, server, from_us, to_us, left_us, acceptance_known"
+    assert tables.made("served_over_a_proxy", columns) == [(1, "backend-1", 115, 150, 1000, False)]
+
+
+def test_a_pause_overlaps_a_request_that_went_to_its_server(tables: Tables) -> None:
+    tables.given("actions", {"instance": "nginx", "deed": "pause", "start_us": 150, "end_us": None})
+    tables.given("cases", {**SLOW, "flow_to_instance": "nginx"}, {**SLOW, "id": 2, "flow_to_instance": "backend-1"})
+    assert tables.made("acted", "id, overlap_us, paused") == [(1, 50, "nginx")]
+
+
+def test_the_last_error_of_a_connection_within_the_request_s_time_stands_beside_it(tables: Tables) -> None:
+    second = 1_000_000
+    times = {"time_us": 5 * second, "end_us": 6 * second, "line_instance": "nginx", "line_connection": 3}
+    tables.given("cases", {**SLOW, **times, "dial": 5})
+    for line, time_us in ((1, 5 * second), (2, 6 * second), (3, 7 * second)):
+        tables.given(
+            "errors", {"instance": "nginx", "line": line, "connection": 3, "time_us": time_us, "text": f"{line}"}
+        )
+    tables.given("port_shortages", {"instance": "k6-1", "dial": 5, "held": 2, "ports": 2})
+    found = tables.made("beside", "id, error_line, error_text, shortage_held", turn_us=10)
+    assert found == [(1, 2, "2", 2)]
+
+
+def test_waits_are_the_parts_of_the_time_that_the_evidence_proves(tables: Tables) -> None:
+    flow = {"flow_syns_lost": 1, "flow_first_time_us": 110, "flow_answered_us": 150, "reused": False}
+    tables.given("cases", {**SLOW, **flow})
+    tables.given("cases", {**SLOW, "id": 2, "reused": True, "blocked_us": 60})
+    tables.given("served", {"instance": "k6-1", "id": 1, "left_us": 190}, {"instance": "k6-1", "id": 2})
+    assert tables.made("waits", "id, syn_us, pool_us, lag_us, queue_us") == [(1, 40, 0, 10, 0), (2, 0, 60, 0, 0)]
+
+
+def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(tables: Tables) -> None:
+    tables.given("cases", SLOW, {**SLOW, "id": 2, "outcome": "ok"})
+    parts = (
+        "pool",
+        "up_pool",
+        "syn",
+        "up_syn",
+        "ack",
+        "up_ack",
+        "queue",
+        "up_queue",
+        "thread",
+        "handler",
+        "lag",
+        "retry",
+    )
+    zero = {f"{part}_us": 0 for part in (*parts, "pause")}
+    tables.given("waits", {"instance": "k6-1", "id": 1, **zero, "syn_us": 40, "lag_us": 10})
+    constants = {"bound_us": 50, "idle_percent_min": 5, "captured": True, "proxied": False, "keep_alive_us": None}
+    found = tables.made("known", "id, part_max_us, parts_us, bound_us, torn", **constants, whole_until_us=150)
+    assert found == [(1, 40, 50, 50, True)]
+
+
+def written(database: duckdb.DuckDBPyConnection, folder: Path, columns: str, rows: list[tuple[Any, ...]]) -> str:
+    """Connections as `flows` writes them."""
+    path = str(folder / "flows.parquet")
+    database.execute(f"CREATE TABLE written ({columns})")
+    database.executemany(f"INSERT INTO written VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608  our own
+    database.execute(f"COPY written TO '{path}'")
+    return path
+
+
+def test_connections_that_a_client_gave_up_while_others_asked(tables: Tables, tmp_path: Path) -> None:
+    columns = """client_address VARCHAR, first_time_us BIGINT, syn_times_us BIGINT[], established BOOLEAN,
+        closed_by VARCHAR, close_kind VARCHAR, client_fin_time_us BIGINT, client_last_data_time_us BIGINT,
+        server_last_data_time_us BIGINT"""
+    asks = ("c", 10, [10, 90], False, None, None, None, None, None)
+    kept = [("c", 20, [20], True, "client", "fin", closed_us, 30, answered_us) for closed_us, answered_us in
+            ((50, 40), (95, 40), (50, 25))]  # fmt: skip
+    path = written(tables.database, tmp_path, columns, [asks, *kept])
+    assert tables.made("given_up", "", path=path, start_us=0, clients=["c"]) == [(1,)]
 
 
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1)])
-def test_taken_together_gives_the_same_pair_whatever_the_order(tmp_path: Path, order: tuple[int, ...]) -> None:
-    """Three queues become full at one moment, each with two users beside its last place."""
-    path = str(tmp_path / "flows.parquet")
-    with duckdb.connect() as database:
-        columns = "client_address VARCHAR, client_port BIGINT, server_address VARCHAR, server_port BIGINT,"
-        times = "first_time_us BIGINT, handshake_ack_time_us BIGINT, syn_times_us BIGINT[], synack_count BIGINT"
-        database.execute(f"CREATE TABLE flows ({columns} {times})")
-        for number in order:
-            rows = [connection(10 * number + nth, number, 10, 20) for nth in order]
-            rows += [connection(100 + number, number, 15, 25), connection(200, number, 30, None)]
-            database.executemany("INSERT INTO flows VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-        database.execute(f"COPY flows TO '{path}'")
-        query = sql(arrivals.__name__, "taken_together")
-        found = database.execute(query, {"path": path, "start_us": 0, "addresses": ["s"]}).fetchall()
+def test_of_several_pairs_that_came_together_the_same_is_named(
+    tables: Tables, tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    """Three queues become full at one moment, each with users beside its last place."""
+
+    def connection(port: int, server_port: int, begin_us: int, end_us: int | None) -> tuple[Any, ...]:
+        return ("c", port, "s", server_port, begin_us, end_us, [begin_us], int(end_us is not None))
+
+    columns = """client_address VARCHAR, client_port BIGINT, server_address VARCHAR, server_port BIGINT,
+        first_time_us BIGINT, handshake_ack_time_us BIGINT, syn_times_us BIGINT[], synack_count BIGINT"""
+    rows = []
+    for number in order:
+        rows += [connection(10 * number + nth, number, 10, 20) for nth in order]
+        rows += [connection(100 + number, number, 15, 25), connection(200, number, 30, None)]
+    path = written(tables.database, tmp_path, columns, rows)
+    found = tables.made("taken_together", "", path=path, start_us=0, addresses=["s"])
     assert found == [("c", 101, "c", 11)]

@@ -26,7 +26,7 @@ WITH facts AS (
                 WHEN NOT answered AND until_us >= last_syn_us + 1.1 * greatest(1000000, 2 * last_pause_us)
                     THEN 'never-answered'
                 WHEN NOT answered THEN 'undecided'
-                WHEN NOT established AND first_rst_by IS NOT DISTINCT FROM 'client' THEN 'given-up'
+                WHEN NOT established AND first_rst_by = 'client' THEN 'given-up'
                 WHEN NOT established THEN 'half-open'
                 WHEN NOT entered THEN 'never-accepted'
                 WHEN handshakes_only AND close_kind = 'rst' THEN 'reset'
