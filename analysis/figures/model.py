@@ -102,7 +102,8 @@ FIGURES: tuple[Figure, ...] = (
         "model.accept_capacity",
         Kind.NUMBER,
         "connections",
-        "Connections that all backends hold at once: each max_connections + min(accept_count, net.core.somaxconn) + 1.",
+        "Connections that all of the last servers hold at once: each its limit of connections (backend.max_connections)"
+        " + model.listen_backlog + 1.",
         "analysis.model.capacity",
         _of_settings(outcomes.accept_capacity),
     ),
@@ -136,7 +137,9 @@ FIGURES: tuple[Figure, ...] = (
         "model.listen_backlog",
         Kind.NUMBER,
         "connections",
-        "The limit of a backend's accept queue, min(accept_count, net.core.somaxconn). The queue holds one more.",
+        "The limit of the last server's accept queue, min(backlog, net.core.somaxconn), of which the backlog is"
+        " backend.accept_count. A service without such a knob has the kernel's limit, as read back. The queue holds one"
+        " more.",
         "analysis.model.capacity",
         _of_settings(outcomes.listen_backlog),
     ),

@@ -29,7 +29,6 @@ _REFUSED = {
     "ports": "the lab's network has no way in, and the load comes from inside",
     "privileged": "the lab runs nothing privileged",
     "network_mode": "a service runs in the lab's own network namespace",
-    "networks": "a run has one network, with no way out",
     "pid": "a service has its own process namespace",
     "ipc": "a service has its own IPC namespace",
     "secrets": "the lab hands over no secrets",
@@ -206,6 +205,16 @@ class _Taking:
         found = value if isinstance(value, list) else [value]
         return {"writable": [self._text(one, at).split(":")[0] for one in found]}
 
+    def _networks(self, value: object, at: Location) -> dict[str, Any]:
+        """Pass over networks of the file's own, because a run has one; an external one leads to somebody else."""
+        declared = self.document.content.get("networks") if isinstance(self.document.content, Mapping) else None
+        for name in value if isinstance(value, list | Mapping) else ():
+            content = declared.get(name) if isinstance(declared, Mapping) else None
+            if isinstance(content, Mapping) and content.get("external"):
+                why = "a run has one network, with no way out"
+                self._refuse(f"the external network '{name}' cannot be taken over", at, why, "networks")
+        return {}
+
     def _volumes(self, value: object, at: Location) -> dict[str, Any]:
         """Take files of the scenario's folder over; a named volume becomes a folder that is empty at first."""
         read: list[str] = []
@@ -237,5 +246,6 @@ _TAKEN: Mapping[str, Callable[[_Taking, Any, Location], dict[str, Any]]] = {
     "user": _Taking._user,  # noqa: SLF001
     "cap_add": _Taking._cap_add,  # noqa: SLF001
     "tmpfs": _Taking._tmpfs,  # noqa: SLF001
+    "networks": _Taking._networks,  # noqa: SLF001
     "volumes": _Taking._volumes,  # noqa: SLF001
 }

@@ -293,7 +293,7 @@ def test_a_service_is_taken_over_from_a_compose_file(composed: Callable[..., Eff
 
 
 def test_what_cannot_be_taken_over_is_named_key_by_key(composed: Callable[..., Effective]) -> None:
-    lines = ['ports: ["80:80"]', "privileged: true", "network_mode: host", "networks: [outside]", "secrets: [key]"]
+    lines = ['ports: ["80:80"]', "privileged: true", "network_mode: host", "secrets: [key]"]
     with pytest.raises(BadInput) as refused:
         composed(*lines)
     said = [str(one) for one in refused.value.problems]
@@ -302,10 +302,19 @@ def test_what_cannot_be_taken_over_is_named_key_by_key(composed: Callable[..., E
         key = line.split(":")[0]
         assert f"docker-compose.yml:{number}: web: '{key}' cannot be taken over: " in text
         assert f"write without: [{key}]" in text
-    assert composed(*lines, more=", without: [ports, privileged, network_mode, networks, secrets]").scenario.path == [
+    assert composed(*lines, more=", without: [ports, privileged, network_mode, secrets]").scenario.path == [
         "k6",
         "web",
     ]
+
+
+def test_networks_of_the_file_s_own_are_passed_over_and_external_ones_refused(
+    composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert composed("networks: [inside]").roles["web"].kind == "server"
+    monkeypatch.setattr("tests.lab.test_services.COMPOSE", COMPOSE + "networks: {outside: {external: true}}\n")
+    with pytest.raises(BadInput, match=r"docker-compose.yml:10: the external network 'outside' cannot be taken over"):
+        composed("networks: [inside, outside]")
 
 
 @pytest.mark.parametrize(
