@@ -29,6 +29,7 @@ _PARAMETERS = {
     "status": r"[0-9]+|[1-5]xx",
     "kind": r"[a-z_]+",
     "check": r"[a-z0-9_]+",
+    "request": r"[a-z0-9_]+",
     "threshold": r"[a-z0-9_]+",
     "statistic": r"[a-z0-9]+",
     "sysctl": r"net(?:\.[a-z0-9_-]+)+",

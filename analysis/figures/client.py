@@ -9,6 +9,7 @@ import numpy as np
 
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.evidence.jsonl import integer
+from analysis.evidence.own_script import figure_name
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.catalogue import Compute, Figure
 from analysis.figures.run import Run, status_bounds, total
@@ -16,6 +17,7 @@ from analysis.figures.statistics import milliseconds, statistic
 from analysis.health import Evidence
 
 if TYPE_CHECKING:
+    from analysis.account.joins import Joined
     from analysis.evidence.bulk import Integers
     from analysis.evidence.client_files import Client
     from analysis.evidence.jsonl import Record
@@ -159,6 +161,37 @@ def _dropped(run: Run, _found: Mapping[str, str]) -> Value:
     if not known or len(known) < len(dropped):
         return unknown("k6 left no account of the iterations it dropped")
     return run.resting_on(run.k6, {}, lambda _: sum(known))
+
+
+_NAMES = "SELECT DISTINCT name FROM requests ORDER BY name"
+_NAMED = "FROM requests WHERE name = $name"
+
+
+def _of_name(value: Callable[[Joined, str, Mapping[str, str]], Value]) -> Compute:
+    """A figure of the requests that have one name; unknown if none has it, or if two names are alike in figures."""
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        joined = run.joined
+        if isinstance(joined, Unknown):
+            return joined
+        names = [row["name"] for row in joined.rows(_NAMES)]
+        meant = [name for name in names if figure_name(name) == found["request"]]
+        if len(meant) != 1:
+            alike = " and ".join(meant)
+            return unknown(f"{alike} have this name" if meant else f"no request was named {found['request']}")
+        return run.resting_on(run.k6, _REQUESTS, lambda _: value(joined, meant[0], found))
+
+    return compute
+
+
+def _count_where(condition: str) -> Compute:
+    query = f"SELECT count(*) AS value {_NAMED} AND {condition}"
+    return _of_name(lambda joined, name, _: int(joined.row(query, name=name)["value"]))
+
+
+def _latency_of_name(joined: Joined, name: str, found: Mapping[str, str]) -> Value:
+    times = f"SELECT connecting_us + tls_us + duration_us AS us {_NAMED} AND succeeded(error_code, status)"
+    return statistic(np.array([row["us"] for row in joined.rows(times, name=name)], np.int64), found["statistic"])
 
 
 def _judged(run: Run) -> list[Judged] | Unknown:
@@ -365,6 +398,30 @@ FIGURES: tuple[Figure, ...] = (
             lambda client: _dials(client, failed=True),
             lambda times_us, found: statistic(times_us, found["statistic"]),
         ),
+    ),
+    Figure(
+        "client.named.<request>.total",
+        Kind.NUMBER,
+        "",
+        "Requests with this name: a script's tags.name, else the URL. In the figure, all but letters and digits is _.",
+        _REQUESTS_FILE,
+        _count_where("true"),
+    ),
+    Figure(
+        "client.named.<request>.failed",
+        Kind.NUMBER,
+        "",
+        "Those of them that failed, as in client.requests.failed.",
+        _REQUESTS_FILE,
+        _count_where("NOT succeeded(error_code, status)"),
+    ),
+    Figure(
+        "client.named.<request>.latency_ms.<statistic>",
+        Kind.NUMBER,
+        "ms",
+        "A statistic of the times of those that succeeded, as in client.latency_ms.list.",
+        _REQUESTS_FILE,
+        _of_name(_latency_of_name),
     ),
     Figure(
         "client.checks.<check>.rate",

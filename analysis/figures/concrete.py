@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.evidence.own_script import figure_name
 from analysis.expressions.values import Unknown
 from analysis.figures.names import Scope
 
@@ -38,6 +39,8 @@ def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str
         return [str(code) for code in _CODES[figure.pattern](run)]
     if parameter == "sysctl":
         return sorted({name for read in run.raw.manifest.sysctls.values() for name in read})
+    if parameter == "request":
+        return _named(run)
     if parameter in ("check", "threshold"):
         return sorted(_judged(run, parameter))
     found = scope.choices(parameter)
@@ -52,10 +55,26 @@ def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str
     return [name for name in found if name not in repeated]
 
 
+# Without names of its own, a script's requests have their URLs' names: there can be thousands.
+_NAMES_MAX = 50
+
+
+def _has_own_script(run: Run) -> bool:
+    workload = run.raw.manifest.knobs.get("load.workload")
+    return workload is not None and workload.value == "script"
+
+
+def _named(run: Run) -> list[str]:
+    """The names of the requests of a script of one's own; none if there are too many to be listed."""
+    if isinstance(run.joined, Unknown) or not _has_own_script(run):
+        return []
+    names = {figure_name(row["name"]) for row in run.joined.rows("SELECT DISTINCT name FROM requests")}
+    return sorted(names) if len(names) <= _NAMES_MAX else []
+
+
 def _judged(run: Run, parameter: str) -> set[str]:
     """The checks or thresholds of a script of one's own; those of the lab's workloads repeat client.requests.ok."""
-    workload = run.raw.manifest.knobs.get("load.workload")
-    if workload is None or workload.value != "script":
+    if not _has_own_script(run):
         return set()
     judged = [client.judged for client in run.raw.clients.values() if client.judged is not None]
     return {name for each in judged for name in (each.checks if parameter == "check" else each.thresholds)}

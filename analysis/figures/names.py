@@ -142,6 +142,7 @@ class Scope:
             "statistic": list(STATISTICS),
             "code": [],
             "check": [],
+            "request": [],
             "threshold": [],
             "status": [],
             "sysctl": [],

@@ -69,6 +69,31 @@ def test_what_it_does_not_say_is_unknown(run: RunFolder, name: str, why: str) ->
     assert why in found.why
 
 
+def test_requests_of_one_name_have_figures_of_their_own(run: RunFolder) -> None:
+    for number, request in enumerate(run.clients["k6-1"].requests):
+        request["name"] = "GET /pay" if number < 3 else "home"
+    run.set_knobs(load__workload="script")
+    read = Run(RawRun(run.write(), manifest.read(run.folder)))
+    total, pay = (figures.value(read, name) for name in ("client.requests.total", "client.named.get_pay.total"))
+    assert pay == 3
+    assert figures.value(read, "client.named.home.total") == int(str(total)) - 3
+    failed = [figures.value(read, f"client.named.{name}.failed") for name in ("get_pay", "home")]
+    assert sum(int(str(each)) for each in failed) == figures.value(read, "client.requests.failed")
+    slowest = [figures.value(read, f"client.named.{name}.latency_ms.max") for name in ("get_pay", "home")]
+    assert figures.value(read, "client.latency_ms.max") in slowest
+    assert "client.named.get_pay.latency_ms.max" in set(concrete.names(read))
+
+
+def test_a_name_that_no_request_has_or_two_have_is_unknown(run: RunFolder) -> None:
+    for number, request in enumerate(run.clients["k6-1"].requests):
+        request["name"] = "a b" if number < 3 else "a-b"
+    read = Run(RawRun(run.write(), manifest.read(run.folder)))
+    for name, why in (("pay", "no request was named pay"), ("a_b", "a b and a-b have this name")):
+        found = figures.value(read, f"client.named.{name}.total")
+        assert isinstance(found, Unknown)
+        assert why in found.why
+
+
 @pytest.mark.parametrize("summary", [{}, [], None, {"root_group": None, "metrics": {}}, {"metrics": {"a": 3}}])
 @pytest.mark.parametrize("name", ["client.checks.home_is_200.rate", "client.thresholds.checks_rate_is_1"])
 def test_a_summary_that_is_not_whole_makes_them_unknown(run: RunFolder, summary: object, name: str) -> None:
