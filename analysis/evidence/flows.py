@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -71,11 +72,20 @@ class Reduction:
 
 
 def require() -> None:
-    """Try the program on a capture without packets.
+    """Try the program on a capture without packets, once in a process.
 
     Raises:
         FlowsError: it is missing, does not run, or is of another version.
     """
+    program = _program()
+    if isinstance(program, str):
+        raise FlowsError(program)
+    _try(program, program.stat().st_mtime_ns)
+
+
+@cache
+def _try(_program: Path, _changed_ns: int) -> None:
+    """Raise FlowsError if the program does not read captures; one that was replaced is tried again."""
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         (scratch / _CAPTURE).write_bytes(_EMPTY_CAPTURE)

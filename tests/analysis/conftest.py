@@ -40,21 +40,10 @@ def pickled_run(whole_run: RunFolder) -> bytes:
     return pickle.dumps(whole_run)
 
 
-@pytest.fixture
-def run(pickled_run: bytes, tmp_path: Path) -> RunFolder:
-    """A run to change and write."""
-    copy: RunFolder = pickle.loads(pickled_run)  # noqa: S301  our own
-    copy.folder = tmp_path / "run"
-    copy.folder.mkdir()
-    return copy
-
-
-@pytest.fixture
-def proxied_run(run: RunFolder) -> RunFolder:
-    """The same through an nginx that answered three requests and refused one with 502, and logged one before.
-
-    Its connections to the backend are whole; of the clients' there is no packet.
-    """
+@pytest.fixture(scope="session")
+def pickled_proxied_run(pickled_run: bytes) -> bytes:
+    """The run of `proxied_run`."""
+    run: RunFolder = pickle.loads(pickled_run)  # noqa: S301  our own
     run.manifest["path"] = ["k6", "nginx", "backend"]
     run.manifest["instances"]["nginx"] = ["nginx"]
     run.manifest["sysctls"]["nginx"] = dict(SYSCTLS)
@@ -76,4 +65,26 @@ def proxied_run(run: RunFolder) -> RunFolder:
     del run.captures["backend-1"], run.lines["backend-1/capture.json"]
     run.captures["nginx"] = make_upstream_packets()
     run.lines["nginx/capture.json"] = [make_capture(len(run.captures["nginx"].packets))]
-    return run
+    return pickle.dumps(run)
+
+
+@pytest.fixture
+def run(pickled_run: bytes, tmp_path: Path) -> RunFolder:
+    """A run to change and write."""
+    return copied(pickled_run, tmp_path)
+
+
+@pytest.fixture
+def proxied_run(pickled_proxied_run: bytes, tmp_path: Path) -> RunFolder:
+    """The same through an nginx that answered three requests and refused one with 502, and logged one before.
+
+    Its connections to the backend are whole; of the clients' there is no packet.
+    """
+    return copied(pickled_proxied_run, tmp_path)
+
+
+def copied(pickled: bytes, tmp_path: Path) -> RunFolder:
+    copy: RunFolder = pickle.loads(pickled)  # noqa: S301  our own
+    copy.folder = tmp_path / "run"
+    copy.folder.mkdir(exist_ok=True)
+    return copy

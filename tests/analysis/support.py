@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -281,6 +282,7 @@ def make_manifest() -> Record:
     }
 
 
+@cache
 def dropped_until(second: float) -> int:
     """SYNs of the users who found the queue full; each comes 50 ms later than its timer says."""
     arrivals = [MEASURE_S + 0.01 * user for user in range(len(SERVED_MS), USERS)]

@@ -5,7 +5,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -292,17 +292,34 @@ def test_what_a_damaged_run_must_not_contradict_is_so_of_the_whole_one(whole: Pa
     assert found_of(judge(whole).verdict) == (dict.fromkeys(TRUE, "true"), dict.fromkeys(FALSE, "false"))
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(damage=damages)
-@example(damage=[("k6-1/requests.jsonl", "cut", 0.5, True)])
-@example(damage=[("k6-1/dials.jsonl", "cut", 0.5, True)])
-@example(damage=[("backend-1/samples.jsonl", "byte", 0.5, False)])
-@example(damage=[("backend-1/samples.jsonl", "cut", 0.5, True)])
-@example(damage=[("backend-1/capture.pcap", "cut", 0.5, False)])
-@example(damage=[("backend-1/capture.pcap", "remove", 0.0, False)])
-def test_whatever_happens_to_the_files_there_is_a_verdict_and_never_the_contrary(
-    whole: Path, tmp_path_factory: pytest.TempPathFactory, damage: Damage
+@pytest.mark.parametrize(
+    "damage",
+    [
+        ("k6-1/requests.jsonl", "cut", 0.5, True),
+        ("k6-1/dials.jsonl", "cut", 0.5, True),
+        ("backend-1/samples.jsonl", "byte", 0.5, False),
+        ("backend-1/samples.jsonl", "cut", 0.5, True),
+        ("backend-1/capture.pcap", "cut", 0.5, False),
+        ("backend-1/capture.pcap", "remove", 0.0, False),
+    ],
+)
+def test_a_damaged_file_gives_a_verdict_and_never_the_contrary(
+    whole: Path, tmp_path_factory: pytest.TempPathFactory, damage: tuple[str, str, float, bool]
 ) -> None:
+    assert_no_contrary(whole, tmp_path_factory, [damage])
+
+
+# In parts, for processes beside each other.
+@pytest.mark.parametrize("_part", range(4))
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(damage=damages)
+def test_whatever_happens_to_the_files_there_is_a_verdict_and_never_the_contrary(
+    whole: Path, tmp_path_factory: pytest.TempPathFactory, _part: int, damage: Damage
+) -> None:
+    assert_no_contrary(whole, tmp_path_factory, damage)
+
+
+def assert_no_contrary(whole: Path, tmp_path_factory: pytest.TempPathFactory, damage: Damage) -> None:
     folder = shutil.copytree(whole, tmp_path_factory.mktemp("damaged") / "run")
     for file, how, where, at_line in damage:
         damage_file(raw_file(folder, file), how, where, at_line=at_line)
