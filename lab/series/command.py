@@ -1,4 +1,4 @@
-"""From a plan to a series that has been run: checks, lock, fingerprint, engine."""
+"""From a plan to a series that has been run: checks, lock, fingerprint, executor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lab import paths
-from lab.engine import protocol
+from lab.engine.protocol import Engine
 from lab.errors import Problem
 from lab.run import limits
 from lab.run.lock import Lock, machine_lock
@@ -18,7 +18,7 @@ from lab.run.signals import interruptible
 from lab.scenario.effective import Effective
 from lab.series import fingerprint, store
 from lab.series.answers import Answers
-from lab.series.engine import Engine
+from lab.series.executor import Executor
 from lab.series.gather import Gathered
 from lab.series.plan import Plan
 from lab.series.progress import Progress
@@ -28,20 +28,20 @@ from lab.series.runner import RealRunner
 
 def run_plan(
     plan: Plan,
-    runs_on: protocol.Engine,
+    engine: Engine,
     command: Sequence[str],
     console: Console,
     *,
     new: bool,
     answers: Answers | None = None,
-    places: Callable[[Engine], Iterable[Run]] | None = None,
+    places: Callable[[Executor], Iterable[Run]] | None = None,
     lock: Lock | None = None,
 ) -> Path:
     """Run a series, or what is left of it, and give its folder.
 
     Args:
         plan: what is asked for.
-        runs_on: what runs it.
+        engine: what runs it.
         command: the command line.
         console: where progress is printed.
         new: whether to begin a new series although there is one to go on with.
@@ -53,46 +53,46 @@ def run_plan(
         BadInput: this machine cannot do what a cell asks, or an unfinished series must not be mixed with this one.
         LabError: the lab or the machine failed as a whole, or the user interrupted the series.
     """
-    check(plan, runs_on)
+    check(plan, engine)
     if plan.remark:
         console.print(Text(plan.remark, "yellow"), soft_wrap=True)
     with machine_lock(f"the series of {plan.name}", held=lock) as held, interruptible():
-        clear_up_after(held, runs_on)
-        taken = fingerprint.now(plan.digest(), plan.roles, runs_on, plan.with_services)
+        clear_up_after(held, engine)
+        taken = fingerprint.now(plan.digest(), plan.roles, engine, plan.with_services)
         series, folder, resumed = store.open_series(plan, taken, command, new=new)
         answers = answers or Answers()
         series.guesses = answers.chosen or series.guesses
         cells: dict[str, Effective] = {name: planned.effective for name, planned in plan.cells.items()}
-        engine = Engine(
+        executor = Executor(
             series,
             folder,
             cells,
-            RealRunner(runs_on, command, console, lock=held, images=taken.images, guesses=answers.of_arm),
+            RealRunner(engine, command, console, lock=held, images=taken.images, guesses=answers.of_arm),
             Progress(series, cells, console),
         )
         if resumed:
-            _resume(engine, taken, console)
-        engine.go((places or open_places)(engine))
+            _resume(executor, taken, console)
+        executor.go((places or open_places)(executor))
         return folder
 
 
-def _resume(engine: Engine, taken: Fingerprint, console: Console) -> None:
-    series = engine.series
+def _resume(executor: Executor, taken: Fingerprint, console: Console) -> None:
+    series = executor.series
     derive_again = series.fingerprint.analysis != taken.analysis
     series.fingerprint = taken
-    engine.take_over(derive_again=derive_again)
+    executor.take_over(derive_again=derive_again)
     done = sum(place.status == "complete" for place in series.runs)
     again = "; the analysis changed, so these were derived again" if derive_again and done else ""
-    where = paths.shown(engine.folder)
+    where = paths.shown(executor.folder)
     console.print(f"going on with {where}: {done} of {len(series.runs)} runs are complete{again}", soft_wrap=True)
 
 
-def open_places(engine: Engine) -> Iterator[Run]:
+def open_places(executor: Executor) -> Iterator[Run]:
     """Give every place that has no complete run yet, in the order of the plan."""
-    yield from [place for place in engine.series.runs if place.status != "complete"]
+    yield from [place for place in executor.series.runs if place.status != "complete"]
 
 
-def check(plan: Plan, runs_on: protocol.Engine) -> None:
+def check(plan: Plan, engine: Engine) -> None:
     """Refuse what this machine cannot hold in any of the cells, and a stop rule that cannot be judged.
 
     Raises:
@@ -101,7 +101,7 @@ def check(plan: Plan, runs_on: protocol.Engine) -> None:
     gathered = Gathered()
     for planned in plan.cells.values():
         with gathered:
-            limits.check(planned.effective, runs_on)
+            limits.check(planned.effective, engine)
     gathered.extend(_stop_rule(plan))
     gathered.refuse()
 

@@ -22,7 +22,7 @@ from lab.series.record import Verdict
 
 
 class RealRunner:
-    """The lab's own way to run and judge one place; see lab.series.engine.Runner."""
+    """The lab's own way to run and judge one place; see lab.series.executor.Runner."""
 
     def __init__(
         self,

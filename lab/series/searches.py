@@ -14,7 +14,7 @@ from lab.scenario.fields import Series as Rules
 from lab.scenario.overrides import may_be_knob, nearest_knob, parse_overrides
 from lab.scenario.resolve import resolve
 from lab.series.bisect import Next, Range, Status, decide
-from lab.series.engine import Engine
+from lab.series.executor import Executor
 from lab.series.foresight import Border, border
 from lab.series.gather import Gathered
 from lab.series.plan import Plan, Planned, cell_of, short_names, slug, without_arms
@@ -79,39 +79,39 @@ class SearchPlan:
     knob: _Knob
     until: str
 
-    def places(self, engine: Engine) -> Iterator[Run]:
+    def places(self, executor: Executor) -> Iterator[Run]:
         """Give what to run next until the search is at its end; what came out is then in series.json."""
-        series = engine.series
+        series = executor.series
         for place in [place for place in series.runs if place.status != "complete"]:
-            engine.cells[place.cell] = self._at(engine, place)
+            executor.cells[place.cell] = self._at(executor, place)
             yield place
-        decision = decide(self.within, self._seen(engine))
+        decision = decide(self.within, self._seen(executor))
         while isinstance(decision, Next):
-            yield self._place(engine, decision.value)
-            decision = decide(self.within, self._seen(engine))
+            yield self._place(executor, decision.value)
+            decision = decide(self.within, self._seen(executor))
         if series.search:
             series.search.outcome, series.search.goal = decision.outcome, decision.goal
             series.search.found, series.search.why = decision.found, decision.why
 
-    def _at(self, engine: Engine, place: Run) -> Effective:
-        (cell,) = [cell for cell in engine.series.cells if cell.cell == place.cell]
+    def _at(self, executor: Executor, place: Run) -> Effective:
+        (cell,) = [cell for cell in executor.series.cells if cell.cell == place.cell]
         return self.knob.at(int(cell.knobs[self.knob.name]))
 
-    def _seen(self, engine: Engine) -> dict[int, list[Status]]:
-        values = {cell.cell: int(cell.knobs[self.knob.name]) for cell in engine.series.cells}
+    def _seen(self, executor: Executor) -> dict[int, list[Status]]:
+        values = {cell.cell: int(cell.knobs[self.knob.name]) for cell in executor.series.cells}
         seen: dict[int, list[Status]] = {}
-        for place in engine.series.runs:
+        for place in executor.series.runs:
             if place.holds is None:
-                place.holds = engine.holds(place, self.until)
+                place.holds = executor.holds(place, self.until)
             seen.setdefault(values[place.cell], []).append(place.holds)
         return seen
 
-    def _place(self, engine: Engine, value: int) -> Run:
+    def _place(self, executor: Executor, value: int) -> Run:
         """Append a run of a value, and its cell if it is the first."""
-        series = engine.series
+        series = executor.series
         planned = _planned(self.knob, value)
         name = planned.cell.cell
-        engine.cells[name] = planned.effective
+        executor.cells[name] = planned.effective
         if name not in [cell.cell for cell in series.cells]:
             series.cells.append(planned.cell)
             series.axes[0].levels.append(_level(planned, self.knob))

@@ -14,7 +14,7 @@ from lab.run.manifest import Git
 from lab.run.verdicts import VERDICT_FILE
 from lab.scenario.effective import Effective
 from lab.series import arms
-from tests.lab.series_support import FakeRunner, engine
+from tests.lab.series_support import FakeRunner, executor
 from tests.lab.support import manifest_of
 
 
@@ -59,7 +59,7 @@ def series_outcome(
     base: Effective, scenarios: Path, verdict: Mapping[str, Any], of_runs: Mapping[str, Mapping[str, Any]]
 ) -> Outcome:
     """A series of arms that is over; the verdicts of its runs by arm."""
-    made = engine(arms.plan(base, (), scenarios), FakeRunner())
+    made = executor(arms.plan(base, (), scenarios), FakeRunner())
     made.go(made.series.runs)
     for place in made.series.runs:
         write_verdict(paths.RESULTS / str(place.run), of_runs[place.cell])

@@ -1,4 +1,4 @@
-"""A series over the minimal scenario, run without Docker: runs are folders with manifests, as the engine reads them."""
+"""A series over the minimal scenario, run without Docker: runs are folders with manifests, as an executor reads them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lab.run.verdicts import VERDICT_FILE
 from lab.scenario.effective import Effective
 from lab.series import matrices, store
 from lab.series.command import open_places
-from lab.series.engine import Engine
+from lab.series.executor import Executor
 from lab.series.plan import Plan
 from lab.series.progress import Progress
 from lab.series.record import Fingerprint, Verdict
@@ -109,12 +109,12 @@ class FakeRunner:
         return "unknown" if found is None else "true" if found else "false"
 
 
-def engine(plan: Plan, runner: FakeRunner, *, new: bool = False, **changed: Any) -> Engine:  # noqa: ANN401 # as above
+def executor(plan: Plan, runner: FakeRunner, *, new: bool = False, **changed: Any) -> Executor:  # noqa: ANN401 # as above
     """The series of a plan, opened or gone on with, as `run_plan` does it."""
     taken = fingerprint(plan, **changed)
     series, folder, resumed = store.open_series(plan, taken, ["connlab"], new=new)
     cells = {name: planned.effective for name, planned in plan.cells.items()}
-    made = Engine(series, folder, cells, runner, Progress(series, cells, Console(file=sys.stderr)))
+    made = Executor(series, folder, cells, runner, Progress(series, cells, Console(file=sys.stderr)))
     if resumed:
         derive_again = series.fingerprint.analysis != taken.analysis
         series.fingerprint = taken
@@ -136,5 +136,5 @@ def run_until(folder: Path, moment: str) -> None:
             time.sleep(600)
 
     runner = FakeRunner(at=at)
-    made = engine(matrices.plan("grid", folder=folder / "scenarios"), runner)
+    made = executor(matrices.plan("grid", folder=folder / "scenarios"), runner)
     made.go(open_places(made))

@@ -9,7 +9,7 @@ import pytest
 from lab.errors import BadInput
 from lab.scenario.resolve import resolve
 from lab.series import arms
-from tests.lab.series_support import FakeRunner, engine, write
+from tests.lab.series_support import FakeRunner, executor, write
 from tests.lab.support import MINIMAL, Make
 from tests.lab.test_series_arms import ARMS
 
@@ -59,7 +59,7 @@ def test_an_empty_one_is_refused(effective: Make) -> None:
 def test_of_arms_the_series_takes_it_and_no_run(elsewhere: Path) -> None:
     scenarios = write(elsewhere, scenario=MINIMAL + ARMS + OF_ARMS)
     plan = arms.plan(resolve("one", (), scenarios), (), scenarios)
-    made = engine(plan, FakeRunner())
+    made = executor(plan, FakeRunner())
     assert made.series.published is not None
     assert [one.published for one in made.cells.values()] == [None, None, None]
 

@@ -8,7 +8,7 @@ from lab.errors import BadInput
 from lab.scenario.resolve import resolve
 from lab.series import arms
 from lab.series.plan import Plan
-from tests.lab.series_support import FakeRunner, engine, write
+from tests.lab.series_support import FakeRunner, executor, write
 from tests.lab.support import MINIMAL
 
 ARMS = """\
@@ -56,7 +56,7 @@ def test_predictions_are_about_the_series_an_arm_s_runs_or_every_run(tmp_path: P
 
 
 def test_the_series_keeps_the_comparisons_and_each_run_its_own(elsewhere: Path) -> None:
-    made = engine(plan_of(elsewhere), FakeRunner())
+    made = executor(plan_of(elsewhere), FakeRunner())
     assert [one.id for one in made.series.predictions] == ["faster"]
     assert made.series.axes[0].name == "arm"
 

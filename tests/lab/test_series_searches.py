@@ -13,7 +13,7 @@ from lab.scenario.effective import Effective
 from lab.series import record, searches
 from lab.series.searches import Asked, SearchPlan
 from tests.lab import series_support
-from tests.lab.series_support import FakeRunner, engine
+from tests.lab.series_support import FakeRunner, executor
 
 FAILURES = "client.requests.failed == 0"
 CONNECTIONS = "backend.max_connections"
@@ -35,7 +35,7 @@ def asked(**changed: str) -> Asked:
 
 
 def go(search: SearchPlan, runner: FakeRunner, analysis: str = "a") -> record.Series:
-    made = engine(search.plan, runner, analysis=analysis)
+    made = executor(search.plan, runner, analysis=analysis)
     made.go(search.places(made))
     return record.load(made.folder)
 

@@ -1,4 +1,4 @@
-"""The one engine of arms, matrices and searches: runs place after place, and records each step before and after."""
+"""Executes arms, matrices and searches alike: runs place after place, and records each step before and after."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Runner(Protocol):
         """Judge an expression in a run."""
 
 
-class Engine:
+class Executor:
     """A series at work.
 
     Attributes:

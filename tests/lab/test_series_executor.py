@@ -18,13 +18,13 @@ from lab.errors import BadInput, Interruption
 from lab.schema import schemas
 from lab.series import fingerprint, matrices, record
 from lab.series.command import open_places
-from lab.series.engine import Engine
+from lab.series.executor import Executor
 from lab.series.order import order
 from lab.series.plan import Plan
 from lab.series.record import Series
 from tests.lab import series_support
 from tests.lab.engine import InMemoryDocker
-from tests.lab.series_support import MACHINE, MATRIX, MOMENTS, FakeRunner, engine
+from tests.lab.series_support import MACHINE, MATRIX, MOMENTS, FakeRunner, executor
 from tests.lab.support import IMAGES
 
 CELLS = [f"accept-count-{count}-users-{users}" for count in (1, 2) for users in (3, 4)]
@@ -36,14 +36,14 @@ def plan(elsewhere: Path) -> Plan:
     return matrices.plan("grid", folder=series_support.write(elsewhere))
 
 
-def run(made: Engine) -> Series:
+def run(made: Executor) -> Series:
     made.go(open_places(made))
     return record.load(made.folder)
 
 
 def test_a_series_runs_every_place_in_the_seed_s_order(plan: Plan) -> None:
     runner = FakeRunner()
-    series = run(engine(plan, runner))
+    series = run(executor(plan, runner))
     assert runner.ran == order(CELLS, 2, 1) == [(place.cell, place.repetition) for place in series.runs]
     assert (series.status, series.ended is not None) == ("complete", True)
     assert {place.verdict for place in series.runs} == {"reproduced"}
@@ -52,19 +52,19 @@ def test_a_series_runs_every_place_in_the_seed_s_order(plan: Plan) -> None:
 
 
 def test_the_file_keeps_to_its_schema(plan: Plan) -> None:
-    series = run(engine(plan, FakeRunner()))
+    series = run(executor(plan, FakeRunner()))
     jsonschema.validate(series.model_dump(mode="json", by_alias=True), schemas()["series.schema.json"])
 
 
 def test_one_failing_cell_does_not_stop_the_rest_and_the_same_command_tries_it_again(plan: Plan) -> None:
-    series = run(engine(plan, FakeRunner(fails=(FIRST,))))
+    series = run(executor(plan, FakeRunner(fails=(FIRST,))))
     assert series.status == "partial"
     failed = [place for place in series.runs if place.status == "aborted"]
     assert [(place.cell, place.reason) for place in failed] == [(FIRST, "the backend died")] * 2
     assert sum(place.status == "complete" for place in series.runs) == 6
 
     again = FakeRunner()
-    repaired = run(engine(plan, again))
+    repaired = run(executor(plan, again))
     assert repaired.series == series.series
     assert again.ran == [(FIRST, 1), (FIRST, 2)]
     assert repaired.status == "complete"
@@ -73,7 +73,7 @@ def test_one_failing_cell_does_not_stop_the_rest_and_the_same_command_tries_it_a
 
 def test_failures_in_succession_end_the_series(plan: Plan) -> None:
     runner = FakeRunner(fails=tuple(CELLS))
-    series = run(engine(plan, runner))
+    series = run(executor(plan, runner))
     assert len(runner.ran) == 3
     assert series.status == "partial"
     assert series.reason == "3 runs in succession did not complete; the last: the backend died"
@@ -83,9 +83,9 @@ def test_a_stop_rule_ends_the_series_for_good(elsewhere: Path) -> None:
     folder = series_support.write(elsewhere, MATRIX + 'stop: {when: "client.requests.failed > 0"}\n')
     plan = matrices.plan("grid", folder=folder)
     second = order(CELLS, 2, 1)[1][0]
-    stopped = run(engine(plan, FakeRunner(holds={second: True})))
+    stopped = run(executor(plan, FakeRunner(holds={second: True})))
     assert (stopped.status, [place.status for place in stopped.runs].count("complete")) == ("stopped", 2)
-    assert engine(plan, FakeRunner()).series.series != stopped.series
+    assert executor(plan, FakeRunner()).series.series != stopped.series
 
 
 def test_ctrl_c_keeps_what_is_complete_and_the_same_command_goes_on(plan: Plan) -> None:
@@ -94,12 +94,12 @@ def test_ctrl_c_keeps_what_is_complete_and_the_same_command_goes_on(plan: Plan) 
             series_support.interrupt()
 
     runner = FakeRunner(at=at)
-    made = engine(plan, runner)
+    made = executor(plan, runner)
     with pytest.raises(Interruption, match="2 of 8 runs are complete; the same command goes on"):
         run(made)
     assert record.load(made.folder).status == "interrupted"
     after = FakeRunner()
-    assert run(engine(plan, after)).status == "complete"
+    assert run(executor(plan, after)).status == "complete"
     assert after.ran == order(CELLS, 2, 1)[2:]
 
 
@@ -125,7 +125,7 @@ def test_a_killed_process_loses_at_most_the_run_at_work(plan: Plan, elsewhere: P
     assert record.load((record.root() / "latest").resolve()).status == "running"
 
     runner = FakeRunner()
-    made = engine(plan, runner)
+    made = executor(plan, runner)
     survived = [place.status for place in made.series.runs].count("complete")
     assert survived == (3 if moment in ("ended", "deriving") else 2)
     series = run(made)
@@ -138,12 +138,12 @@ def test_a_killed_process_loses_at_most_the_run_at_work(plan: Plan, elsewhere: P
 
 
 def test_a_complete_series_is_not_gone_on_with(plan: Plan) -> None:
-    first, second = run(engine(plan, FakeRunner())), run(engine(plan, FakeRunner()))
+    first, second = run(executor(plan, FakeRunner())), run(executor(plan, FakeRunner()))
     assert first.series != second.series
 
 
 def interrupted(plan: Plan) -> Series:
-    made = engine(plan, FakeRunner(at=lambda moment: series_support.interrupt() if moment == "opened" else None))
+    made = executor(plan, FakeRunner(at=lambda moment: series_support.interrupt() if moment == "opened" else None))
     with pytest.raises(Interruption):
         run(made)
     return made.series
@@ -160,21 +160,21 @@ def interrupted(plan: Plan) -> Series:
 def test_a_series_is_not_mixed_with_what_changed_since(plan: Plan, changed: dict[str, Any], what: str) -> None:
     first = interrupted(plan)
     with pytest.raises(BadInput, match=rf"(?s)has 0 of 8 runs, and cannot go on.*{what}.*NEW=1 \(--new\)"):
-        engine(plan, FakeRunner(), new=False, **changed)
-    assert engine(plan, FakeRunner(), new=True, **changed).series.series != first.series
+        executor(plan, FakeRunner(), new=False, **changed)
+    assert executor(plan, FakeRunner(), new=True, **changed).series.series != first.series
 
 
 def test_an_edited_matrix_is_not_mixed_with_its_earlier_self(plan: Plan, elsewhere: Path) -> None:
     interrupted(plan)
     edited = matrices.plan("grid", folder=series_support.write(elsewhere, MATRIX.replace("seed: 1", "seed: 2")))
     with pytest.raises(BadInput, match="the scenario, or the cells and their order"):
-        engine(edited, FakeRunner())
+        executor(edited, FakeRunner())
 
 
 def test_other_overrides_are_another_series(plan: Plan, elsewhere: Path) -> None:
     first = interrupted(plan)
     other = matrices.plan("grid", ["backend.max_connections=7"], folder=elsewhere / "scenarios")
-    assert engine(other, FakeRunner()).series.series != first.series
+    assert executor(other, FakeRunner()).series.series != first.series
 
 
 def test_an_image_that_changed_is_named(plan: Plan) -> None:
@@ -211,9 +211,9 @@ def test_a_new_analysis_derives_the_recorded_runs_again(plan: Plan) -> None:
             series_support.interrupt()
 
     with pytest.raises(Interruption):
-        run(engine(plan, FakeRunner(at=at)))
+        run(executor(plan, FakeRunner(at=at)))
     derived: list[str] = []
-    engine(plan, FakeRunner(at=derived.append), analysis="newer")
+    executor(plan, FakeRunner(at=derived.append), analysis="newer")
     assert derived == ["deriving"] * 3
 
 
@@ -223,7 +223,7 @@ def test_an_analysis_that_fails_spoils_one_run_alone(plan: Plan) -> None:
             raise KeyError("x")
 
     runner = FakeRunner(at=at)
-    series = run(engine(plan, runner))
+    series = run(executor(plan, runner))
     assert series.runs[0].verdict == "inconclusive"
     assert series.runs[0].reason == "the analysis failed: KeyError: 'x'"
     assert series.status == "complete"
@@ -238,12 +238,12 @@ def test_a_stop_rule_is_not_asked_of_a_run_whose_analysis_failed(elsewhere: Path
             raise KeyError("x")
 
     runner = FakeRunner(holds={order(CELLS, 2, 1)[0][0]: True}, at=at)
-    series = run(engine(plan, runner))
+    series = run(executor(plan, runner))
     assert [place.status for place in series.runs].count("complete") > 1
 
 
 def test_progress_tells_the_time_left(plan: Plan, capfd: pytest.CaptureFixture[str]) -> None:
-    run(engine(plan, FakeRunner()))
+    run(executor(plan, FakeRunner()))
     lines = capfd.readouterr().err.splitlines()
     assert len(lines) == 8
     assert "1 of 8 complete" in lines[0]
