@@ -43,6 +43,17 @@ def test_a_knob_that_can_help_is_named(path: list[str], cause: str, knobs: Recor
     assert advised(path, cause, knobs, []) == value
 
 
+def test_of_a_script_s_load_the_lab_does_not_know_how_much_it_is() -> None:
+    manifest = make_manifest() | {"path": DIRECT}
+    del manifest["knobs"]["load.users"]
+    manifest["knobs"]["load.workload"] = knob("script")
+    found = advice.of_cause(manifest, {"hops": []}, "accept-queue-drop", 9)
+    assert (found.knob, found.why.partition(":")[0]) == (
+        None,
+        "the value rests on the load, which the scenario's own script makes",
+    )
+
+
 @pytest.mark.parametrize(
     ("limits", "fixed", "value"),
     [

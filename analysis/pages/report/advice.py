@@ -56,10 +56,20 @@ def of_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str,
         return Advice(cause, count, remedy)
     try:
         found = remedy(Recorded(manifest, ledger))
-    except KeyError as missing:  # an older run's, from before there was such a knob
-        return Advice(cause, count, f"its manifest does not have {missing.args[0]}, which the value rests on")
+    except KeyError as missing:
+        return Advice(cause, count, _without(manifest, str(missing.args[0])))
     if found is None:
         return Advice(cause, count, NO_KNOB)
     test = again(manifest, {found.knob: found.value, **found.besides})
     why = f"{found.why}; {test.instead}" if test.instead else found.why
     return Advice(cause, count, why, found.knob, found.value, test.command)
+
+
+def _without(manifest: Mapping[str, Any], knob: str) -> str:
+    """Say why there is no value where the manifest lacks a knob: an older run's did, and so does that of a script."""
+    workload = manifest["knobs"].get("load.workload", {}).get("value")
+    if workload == "script" and knob.startswith("load."):
+        return (
+            "the value rests on the load, which the scenario's own script makes: the lab does not know how much it is"
+        )
+    return f"its manifest does not have {knob}, which the value rests on"
