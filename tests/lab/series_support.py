@@ -1,4 +1,4 @@
-"""A series over the minimal scenario, run without Docker: runs are folders with manifests, as an executor reads them."""
+"""A series over the minimal scenario, run without Docker: runs are folders with manifests, as an executor has them."""
 
 from __future__ import annotations
 
