@@ -118,7 +118,7 @@ def _target_of_service(effective: Effective, last: str) -> Iterator[Problem]:
         yield Problem(
             "long_polling needs the backend's waiting room", effective.where("path"), "put backend on the path"
         )
-    if effective.source("load.path") == "default":
+    if effective.source("load.path") == "default" and effective.scenario.load is None:
         what = f"load.path is the backend's own {_DELAY}, and nobody says what {last} is to be asked for"
         yield Problem(what, effective.where("path"), "set load.path, such as /")
     if effective.roles[last].tls and effective.scenario.warmup.requests:

@@ -341,3 +341,13 @@ def test_a_service_that_the_compose_file_lacks_is_answered_with_the_nearest(
     file.write_text(file.read_text().replace("service: web", "service: wed"))
     with pytest.raises(BadInput, match=r"docker-compose.yml has no service 'wed'; did you mean 'web'"):
         resolve(str(tmp_path / "lab"))
+
+
+def test_a_script_of_one_s_own_asks_a_service_for_what_it_likes(shop: Shop) -> None:
+    home = shop().place.home
+    (home / "buy.js").write_text("export default function () {}\n")
+    file = home / "scenario.yaml"
+    text = file.read_text().replace("  load: {workload: users, users: 3, path: /}\n", "")
+    text = text.replace("predictions:", "load: {script: ./buy.js}\npredictions:")
+    file.write_text(text.replace("client.users.served == model.users_served", "client.requests.failed == 0"))
+    assert resolve(str(home)).scenario.path == ["k6", "shop"]
