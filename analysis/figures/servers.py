@@ -124,8 +124,8 @@ _TRIES = {
         "server_port IS NOT NULL AND connect_us IS NULL AND status = 502",
     ),
     "aborted": (
-        "Tries that ended before they were connected, because the client left.",
-        "server_port IS NOT NULL AND connect_us IS NULL AND status IS NULL AND try = tries",
+        "Tries that ended before they were connected: the client left, or the proxy tried again and told no more.",
+        "server_port IS NOT NULL AND connect_us IS NULL AND status IS NULL",
     ),
     "retried": ("Tries in vain, after which the proxy tried again.", "server_port IS NOT NULL AND try < tries"),
 }
