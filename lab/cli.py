@@ -488,9 +488,17 @@ def advise(
 ) -> None:
     """Name the knob that the main cause of a run's failures points to, its value, and the command that tests it."""
     from analysis.formatting import counted  # noqa: PLC0415
+    from lab.observe import printing  # noqa: PLC0415
     from lab.results import advice, find, which_run  # noqa: PLC0415
 
     folder = find.find_run(run)
+    if printing.was_observed(folder):
+        account = printing.read(folder)
+        if as_json:
+            _print_json({"run": which_run.name(folder), "advice": account["advice"]})
+        else:
+            _print_lines(printing.advice(account))
+        return
     found = advice.of_run(folder)
     if as_json:
         _print_json({"run": which_run.name(folder), **asdict(found)})
@@ -658,8 +666,7 @@ def _end_observed(folder: Path, *, as_json: bool) -> NoReturn:
         _print_json({**account, "folder": str(folder)})
     else:
         _print_lines(printing.lines(account, folder))
-    ended = any(each["ended"] for each in account["targets"])
-    raise typer.Exit(ExitCode.INCONCLUSIVE if ended else ExitCode.REPRODUCED)
+    raise typer.Exit(ExitCode.INCONCLUSIVE if printing.ended_early(folder) else ExitCode.REPRODUCED)
 
 
 @app.command()

@@ -35,6 +35,12 @@ def was_observed(folder: Path) -> bool:
         return False
 
 
+def ended_early(folder: Path) -> bool:
+    """Whether a target of an observation ended while it was observed."""
+    observed = manifest.read(folder).observed
+    return observed is not None and any(each.ended for each in observed.targets)
+
+
 def lines(account: Mapping[str, Any], folder: Path) -> Iterator[str]:
     """Write an account for a reader."""
     for target in account["targets"]:
@@ -46,16 +52,24 @@ def lines(account: Mapping[str, Any], folder: Path) -> Iterator[str]:
             f"From {each['peer']} to {each['target']}: {counted(each['both'], 'connection')} seen at both ends,"
             f" {each['peer_only']:,} at the client's alone; {counted(each['syns_lost_between'], 'SYN')} lost between."
         )
-    for each in account["advice"]:
+    if account["advice"]:
         yield ""
-        yield f"What to change at {each['server']}"
-        yield from (f"  {sentence}" for sentence in each["says"])
-        if each["source"]:
-            yield f"  Source: {each['source']}"
+        yield from advice(account)
     for lack in account["lacks"]:
         yield f"! {lack}"
     yield ""
     yield f"Report: {paths.shown(folder / 'report.html')}"
+
+
+def advice(account: Mapping[str, Any]) -> Iterator[str]:
+    """Write what to change, for a reader."""
+    if not account["advice"]:
+        yield "No accept queue overflowed."
+    for each in account["advice"]:
+        yield f"What to change at {each['server']}"
+        yield from (f"  {sentence}" for sentence in each["says"])
+        if each["source"]:
+            yield f"  Source: {each['source']}"
 
 
 def _target(target: Mapping[str, Any]) -> Iterator[str]:

@@ -186,6 +186,11 @@ SHOWN: dict[str, tuple[Callable[[Connection], object], str, dict[str, int]]] = {
         "healed",
         {},
     ),
+    "a lost SYN, then a connection that nobody wants any more": (
+        lambda one: one.syns(AT).handshake(AT + 1).close_by_client(AT + 1.1),
+        "given-up",
+        {},
+    ),
     "data without a SYN": (lambda one: one.ask(AT).answer(AT + 0.1), "earlier", {}),
 }
 
@@ -256,6 +261,21 @@ def test_a_target_that_ended_leaves_what_was_recorded(watched: RunFolder) -> Non
     assert "accept-queue-drop" not in of_listener(found)["causes"]
     assert found["targets"][0]["listeners"][0]["overflows"] > 0
     assert found["seconds"] < 30
+
+
+def test_a_target_that_ended_at_once_leaves_what_was_sampled_before(watched: RunFolder) -> None:
+    watched.samples["backend-1"].lose_ticks(MEASURE_S - 1, END_S + 1)
+    watched.captures["backend-1"].packets.clear()
+    found = account(watched)
+    assert found["seconds"] == pytest.approx(MEASURE_S - 1.1)
+    assert [each["port"] for each in found["targets"][0]["listeners"]] == [8080]
+
+
+def test_nothing_recorded_is_an_account_of_nothing(watched: RunFolder) -> None:
+    watched.samples["backend-1"].lose_ticks(0, END_S + 1)
+    found = account(watched)
+    assert found["targets"] == [] or found["targets"][0]["listeners"] == []
+    assert found["lacks"]
 
 
 def test_a_peer_s_view_counts_what_got_lost_on_the_way(watched: RunFolder) -> None:

@@ -23,7 +23,8 @@ def of_run(raw: RawRun) -> Window | None:
     if not times_us:
         return None if isinstance(planned, Unknown) else planned
     first_us, last_us = min(times_us), max(times_us)
-    if not isinstance(planned, Unknown):
+    # What ended before the window began has at least what was sampled until then.
+    if not isinstance(planned, Unknown) and planned.start_us < last_us:
         first_us, last_us = max(first_us, planned.start_us), min(last_us, planned.end_us)
     return Window(first_us, last_us, last_us) if first_us < last_us else None
 

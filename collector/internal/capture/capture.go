@@ -101,14 +101,18 @@ func capture(ctx context.Context, config Config, report *Report, listening func(
 	if _, err := os.Lstat(config.PacketsPath); err == nil {
 		return fmt.Errorf("%s exists already", config.PacketsPath)
 	}
-	target := config.PacketsPath
-	if config.HeadersOnly {
-		target = "-"
-	}
 	// -p: the interface stays in the mode that it is in.
-	command := exec.Command("tcpdump",
+	arguments := []string{
 		"-i", config.Interface, "-p", "-n", "--nano", "-s", strconv.Itoa(snapBytes), "-B", strconv.Itoa(ringKiB),
-		"-Z", "root", "-w", target, report.Filter)
+		"-Z", "root",
+	}
+	if config.HeadersOnly {
+		// -U: the collector of a target that ends is killed with it, and tcpdump shall then hold back nothing.
+		arguments = append(arguments, "-U", "-w", "-")
+	} else {
+		arguments = append(arguments, "-w", config.PacketsPath)
+	}
+	command := exec.Command("tcpdump", append(arguments, report.Filter)...)
 	// A process group of its own: Ctrl-C in a terminal must not stop it before the settling time.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	messages, err := command.StderrPipe()

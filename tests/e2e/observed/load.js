@@ -1,10 +1,10 @@
-// Plain k6: users come at once, each with a connection of its own, and wait five seconds.
+// Plain k6: users come one after another, each with a connection of its own, and wait five seconds.
 import http from "k6/http";
 
-const users = Number(__ENV.USERS);
-
 export const options = {
-  scenarios: { all: { executor: "per-vu-iterations", vus: users, iterations: 1, maxDuration: "60s" } },
+  scenarios: {
+    all: { executor: "constant-arrival-rate", rate: 10, duration: "5s", preAllocatedVUs: 60, gracefulStop: "10s" },
+  },
   noConnectionReuse: true,
 };
 

@@ -16,4 +16,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-http.server.HTTPServer(("", 8000), Handler).serve_forever()
+with http.server.HTTPServer(("", 8000), Handler) as server:
+    print("listens on 8000", flush=True)  # noqa: T201 # for who waits for it
+    server.serve_forever()

@@ -5,13 +5,13 @@
 -- timer. When that time has passed within the capture, the client had given up.
 CREATE TABLE ledger AS
 WITH facts AS (
-    SELECT connections.*, spans.end_us AS until_us, accepted.accepted_before_us, accepted.id IS NOT NULL AS listed,
+    SELECT connections.*, spans.end_us AS until_us, accepted.accepted_after_us, accepted.accepted_before_us,
+           accepted.id IS NOT NULL AS listed,
            proof.syns_overflowed, proof.syns_syn_queue_full, proof.syns_not_dropped, proof.syns_unsampled,
            proof.depth_max, proof.queue_limit,
            syn_times_us[len(syn_times_us)] AS last_syn_us,
-           server_first_data_time_us IS NOT NULL
-               AND server_first_data_time_us > coalesce(least(client_fin_time_us,
-                       CASE WHEN first_rst_by = 'client' THEN first_rst_time_us END), 9223372036854775807) AS too_late,
+           least(client_fin_time_us, CASE WHEN first_rst_by = 'client' THEN first_rst_time_us END) AS left_us,
+           coalesce(server_first_data_time_us > left_us, false) AS too_late,
            CASE WHEN len(syn_times_us) > 1 THEN syn_times_us[len(syn_times_us)] - syn_times_us[len(syn_times_us) - 1]
                 ELSE 0 END AS last_pause_us
       FROM connections
@@ -35,6 +35,7 @@ WITH facts AS (
                 WHEN close_kind = 'rst' AND closed_by = 'server' THEN 'reset'
                 WHEN close_kind = 'rst' AND server_first_data_time_us IS NOT NULL THEN 'reset'
                 WHEN server_first_data_time_us IS NOT NULL THEN 'answered'
+                WHEN client_first_data_time_us IS NULL AND syns_lost > 0 AND closed_by = 'client' THEN 'given-up'
                 WHEN client_first_data_time_us IS NULL THEN 'idle'
                 WHEN closed_by = 'server' THEN 'closed-unanswered'
                 WHEN closed_by = 'client' THEN 'given-up'
@@ -51,8 +52,9 @@ SELECT observer, id, direction, to_instance, client_address, client_port, server
             WHEN plain = 'never-accepted' AND ack_dropped_min > 0 THEN 'accept-queue-drop'
             WHEN plain = 'reset' AND closed_by = 'server' AND server_first_data_time_us IS NULL THEN 'reset-by-peer'
             WHEN plain = 'closed-unanswered' THEN 'closed-without-answer'
-            WHEN plain = 'given-up' AND listed AND coalesce(accepted_before_us, until_us) >= last_time_us
+            WHEN plain = 'given-up' AND listed AND (accepted_before_us IS NULL OR accepted_after_us >= left_us)
                 THEN 'waited-in-accept-queue'
+            WHEN plain = 'given-up' THEN NULL
             WHEN plain IN ('never-answered', 'never-accepted') THEN 'unexplained'
             WHEN syns_lost > 0 AND syns_overflowed = syns_lost THEN 'waited-for-syn-retry'
        END AS cause,

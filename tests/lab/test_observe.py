@@ -1,0 +1,179 @@
+"""What `connlab observe` takes for a target, what it refuses, and what it says before it starts."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.engine.compose import beside
+from lab.errors import BadInput, LabError
+from lab.observe import asked, observing, programs
+from lab.observe.targets import Named, find
+from tests.lab.support import FakeDocker
+
+ID = "a" * 64
+
+
+def inspected(name: str = "shop", **changes: object) -> str:
+    found: dict[str, Any] = {
+        "Id": ID,
+        "Name": f"/{name}",
+        "Config": {"Image": "acme/shop:1", "Entrypoint": None, "Cmd": ["node", "shop.js"], "Labels": None},
+        "State": {"Running": True, "Status": "running", "Pid": 4711, "ExitCode": 0},
+        "HostConfig": {"NetworkMode": "acme_default"},
+    }
+    return json.dumps([found | changes])
+
+
+def test_a_container_is_found_and_its_program_known_by_its_command(docker_program: FakeDocker) -> None:
+    docker_program.says("'container inspect'*", inspected())
+    docker_program.says("top*", "PID COMMAND\n4711 node shop.js\n")
+    (found,) = find(Named(containers=["shop"]))
+    assert (found.record.instance, found.record.kind, found.joins) == ("shop", "container", ID)
+    assert found.record.program is not None
+    assert (found.record.program.name, found.record.program.backlog) == ("Node.js", 511)
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        (Named(), "nothing to observe is named; give --container, --compose or --pid"),
+        (Named(containers=["shop"]), "there is no container 'shop'; those that run: web"),
+        (Named(compose="acme/web"), "the Compose project 'acme' has no running container of the service 'web'; its"),
+        (Named(pid=2**22), f"there is no process {2**22} (it may have ended)"),
+    ],
+)
+def test_what_is_not_there_is_refused(docker_program: FakeDocker, named: Named, message: str) -> None:
+    docker_program.says("'container inspect'*", stderr="Error: No such container: shop", exit_code=1)
+    docker_program.says("'ps --format {{.Names}}'", "web\n")
+    docker_program.says("'ps --filter'*", "db\n")
+    with pytest.raises(BadInput) as refused:
+        find(named)
+    assert str(refused.value).startswith(message)
+
+
+def test_a_container_that_has_ended_is_refused(docker_program: FakeDocker) -> None:
+    docker_program.says("'container inspect'*", inspected(State={"Running": False, "Status": "exited", "Pid": 0}))
+    with pytest.raises(BadInput, match=r"the container 'shop' does not run \(exited\)"):
+        find(Named(containers=["shop"]))
+
+
+@pytest.mark.parametrize("mode", ["host", f"container:{'b' * 64}"])
+def test_the_host_s_network_is_refused_without_leave(docker_program: FakeDocker, mode: str) -> None:
+    docker_program.says(f"*{'b' * 64}*", inspected("pause", Id="b" * 64, HostConfig={"NetworkMode": "host"}))
+    docker_program.says("'container inspect'*", inspected(HostConfig={"NetworkMode": mode}))
+    with pytest.raises(BadInput, match=r"in the host's own network namespace.*add --host"):
+        find(Named(containers=["shop"]))
+    assert find(Named(containers=["shop"], host=True))[0].on_host
+
+
+def test_a_process_of_the_host_s_network_is_refused_without_leave(docker_program: FakeDocker) -> None:
+    assert docker_program.calls == []
+    with pytest.raises(BadInput, match="add --host"):
+        find(Named(pid=os.getpid()))
+
+
+def test_without_an_engine_the_message_says_so(docker_program: FakeDocker) -> None:
+    docker_program.says("*", stderr="Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", exit_code=1)
+    with pytest.raises(LabError, match="start the Docker Engine"):
+        find(Named(containers=["shop"]))
+
+
+def test_two_targets_of_one_name_get_folders_of_their_own(docker_program: FakeDocker) -> None:
+    docker_program.says("'container inspect'*", inspected("Acme_Web.1"))
+    found = find(Named(containers=["Acme_Web.1"], peers=["acme-web-1"]))
+    assert [each.record.instance for each in found] == ["acme-web-1", "acme-web-1-2"]
+    assert [each.record.peer for each in found] == [False, True]
+
+
+def test_a_collector_has_no_right_but_to_capture_and_joins_the_target(docker_program: FakeDocker) -> None:
+    started = beside.start("c", {"CONNLAB_OBSERVING": "1"}, Path("/raw"), target=ID, processes=True)
+    (call,) = docker_program.calls
+    assert f"--network container:{ID} --pid container:{ID}" in call
+    assert "--cap-drop ALL --cap-add NET_RAW --security-opt no-new-privileges:true" in call
+    assert "--read-only" in call
+    assert "--privileged" not in call
+    assert call.endswith("connlab/collector run")
+    assert started.enter == ()
+
+
+def test_a_process_s_namespace_is_entered_by_its_file(docker_program: FakeDocker) -> None:
+    started = beside.start("c", {}, Path("/raw"), target=4711, processes=False)
+    (call,) = docker_program.calls
+    assert "--network none --mount type=bind,source=/proc/4711/ns/net," in call
+    assert call.endswith(f"--entrypoint nsenter connlab/collector {' '.join(started.enter[1:])} collector run")
+
+
+def test_every_wish_that_is_wrong_is_named() -> None:
+    with pytest.raises(BadInput) as refused:
+        asked.wish("60", "header", 256, "any", "0s", host=False)
+    assert [str(problem).partition(":")[0] for problem in refused.value.problems] == [
+        "--for", "--connect-timeout", "--capture",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("duration", ["0s", "999ms", "25h"])
+def test_an_observation_lasts_from_a_second_to_a_day(duration: str) -> None:
+    with pytest.raises(BadInput, match="from 1s to 24h"):
+        asked.wish(duration, "headers", 256, None, None, host=False)
+
+
+def test_it_says_what_it_will_see_before_it_starts(docker_program: FakeDocker) -> None:
+    docker_program.says("'container inspect'*", inspected())
+    targets = find(Named(containers=["shop"]))
+    says = "\n".join(observing.announce(targets, asked.wish("60s", "headers", 256, None, None, host=False)))
+    assert "at most 128 bytes of a packet and no data" in says
+    assert "restarts nothing, sets nothing and sends nothing" in says
+    assert "no packet" in "\n".join(observing.announce(targets, asked.wish("60s", "off", 256, None, None, host=False)))
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("tomcat:11\ncatalina.sh run", "Tomcat"),
+        ("nginx:1.27\nnginx: master process", "nginx"),
+        ("haproxy:3.0", "HAProxy"),
+        ("python:3\ngunicorn app:app -k uvicorn.workers.UvicornWorker", "gunicorn"),
+        ("python:3\nuvicorn app:app", "uvicorn"),
+        ("x\n/usr/bin/python3 -m http.server 8000", "Python's http.server or socketserver"),
+        ("x\npython3 /shop.py", "Python"),
+        ("php:8-fpm\nphp-fpm: master process", "PHP-FPM"),
+        ("postgres:17\npostgres", "PostgreSQL"),
+        ("redis:7\nredis-server *:6379", "Redis"),
+        ("mysql:8\nmysqld", "MySQL"),
+        ("httpd:2.4\nhttpd -DFOREGROUND", "Apache httpd"),
+        ("envoyproxy/envoy\nenvoy -c x", "Envoy"),
+        ("jetty:12\njava -jar start.jar", "Jetty"),
+        ("quay.io/wildfly/wildfly", "Undertow"),
+        ("acme\n/shop", None),
+    ],
+)
+def test_programs_are_known_by_image_and_command(words: str, name: str | None) -> None:
+    found = programs.of_words(words)
+    assert (found.name if found else None) == name
+
+
+def test_each_known_program_has_a_source_and_says_how() -> None:
+    assert all(each.source.startswith("https://") and each.how for each in programs.known())
+    assert all(each.backlog is not None or each.how for each in programs.known())
+    names = [each.name for each in programs.known()]
+    assert len(names) == len(set(names))
+
+
+def test_a_role_that_the_user_declares_names_the_setting() -> None:
+    found = programs.of_role(Path(__file__).parents[2] / "backend" / "role.yaml")
+    assert (found.setting, found.backlog) == ("backend.accept_count", 100)
+
+
+def test_a_role_without_a_backlog_is_refused() -> None:
+    with pytest.raises(BadInput, match="no limit 'backlog'"):
+        programs.of_role(Path(__file__).parents[2] / "k6" / "role.yaml")
+
+
+def test_a_role_that_is_not_there_is_refused() -> None:
+    with pytest.raises(BadInput, match="No such file"):
+        programs.of_role(Path("/nowhere/role.yaml"))
