@@ -78,11 +78,12 @@ def announce(targets: Sequence[Found], wish: Wish) -> list[str]:
         ),
         "off": "no packet",
     }[wish.capture]
+    processes = ["  - names, processor time and memory of its processes, once a second."]
     return [
         f"The lab watches {names} for {format_duration(wish.for_ms)}, from inside its network namespace. It sees:",
         f"  - {packets};",
         "  - the kernel's counters, listening sockets, and sockets by state and address, ten times a second;",
-        "  - names, processor time and memory of its processes, once a second.",
+        *(processes if any(_joins_processes(each) for each in targets) else []),
         "It restarts nothing, sets nothing and sends nothing, and takes its collector away at the end.",
     ]
 
@@ -185,11 +186,16 @@ def _start(targets: Sequence[Found], wish: Wish, folder: Path, collectors: dict[
             environment,
             places.collector(instance),
             target=each.joins,
-            processes=each.is_container and not each.on_host,
+            processes=_joins_processes(each),
         )
     end = time.monotonic() + _READY_S
     for each in targets:
         _await(each, collectors[each.record.instance], end)
+
+
+def _joins_processes(target: Found) -> bool:
+    """Whether its processes are sampled too: only a container has a process namespace of its own for certain."""
+    return target.is_container and not target.on_host
 
 
 def _await(target: Found, collector: Beside, end: float) -> None:
