@@ -59,6 +59,7 @@ def summary(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, An
         "experiment": scenario.experiment,
         "title": scenario.title,
         "paths": paths_of(variants),
+        "script": scenario.load.script if scenario.load else None,
         "load_s": None if None in expected else repetitions * sum(filter(None, expected)),
         "load_s_min": repetitions * sum(foreseen.least_s(one) for one in variants),
         "runs": repetitions * len(variants),
@@ -80,6 +81,8 @@ def print_list(console: Console, summaries: list[dict[str, Any]]) -> None:
 def _load(one: dict[str, Any]) -> str:
     """Say how long a scenario's load takes, or at least takes, in all of its runs together."""
     runs = f" in {one['runs']} runs" if one["runs"] > 1 else ""
+    if one["script"]:
+        return f"by {one['script']}{runs}"
     seconds = f"at least {one['load_s_min']:.0f} s" if one["load_s"] is None else f"{one['load_s']:.0f} s"
     return seconds + runs
 

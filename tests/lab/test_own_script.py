@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping
 from ipaddress import IPv4Network
@@ -13,6 +14,7 @@ from rich.console import Console
 from analysis.evidence.rawfiles import Places
 from lab.engine.compose.run_file import run_file
 from lab.errors import BadInput
+from lab.results import listing
 from lab.run import limits
 from lab.run.run import run
 from lab.scenario import own_script, places
@@ -185,3 +187,11 @@ def test_thresholds_are_predictions_of_the_run(make: Make, elsewhere: Path) -> N
         "threshold-checks-rate-at-least-0-99",
     ]
     assert "load.users" not in manifest["knobs"]
+
+
+def test_a_scenario_is_shown_with_its_script_in_place_of_a_time(make: Make) -> None:
+    console = Console(width=200, record=True, file=io.StringIO())
+    listing.print_details(console, listing.details(make()))
+    shown = console.export_text()
+    assert "load by ./checkout.js, warm-up 0 requests" in shown
+    assert "load.users" not in shown
