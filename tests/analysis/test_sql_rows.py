@@ -422,6 +422,17 @@ def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(t
     assert found == [(1, 40, 50, 50, True)]
 
 
+def test_a_socket_waits_until_its_time_is_over_or_another_takes_its_place(tables: Tables) -> None:
+    ended = {**MADE, "time_wait_owner": "client", "client_rst_count": 0, "server_rst_count": 0}
+    for number, last_us in enumerate((10, 900, 950, 995), start=1):
+        times = {"last_time_us": last_us, "client_fin_time_us": last_us - 1, "server_fin_time_us": last_us}
+        tables.given("connections", {**ended, "id": number, **times})
+    tables.given("connections", {**MADE, "id": 9, "reused_port_of": 3, "first_time_us": 960})
+    bounds = {"tick_us": 1000, "slack_us": 10, "short_us": 500, "long_us": 520, "overflow_us": None}
+    # Sure is the second; the fourth ended too near to the tick. The first was over, the third has been replaced.
+    assert tables.made("time_wait", "", **bounds, instance="k6-1") == [(1, 2, 0)]
+
+
 def written(database: duckdb.DuckDBPyConnection, folder: Path, columns: str, rows: list[tuple[Any, ...]]) -> str:
     """Connections as `flows` writes them."""
     path = str(folder / "flows.parquet")
