@@ -247,6 +247,9 @@ def _account(run: Run, seen: Observation | None) -> Connections:
     )
 
 
+_EVIDENCE = {Evidence.PACKETS, Evidence.COUNTERS, Evidence.TICKS, Evidence.SOCKETS, Evidence.CLOCK}
+
+
 def _lacks(run: Run) -> list[str]:
     manifest = run.raw.manifest
     found = [f"{each.name} ended while it was observed" for each in _targets(run) if each.ended]
@@ -257,7 +260,8 @@ def _lacks(run: Run) -> list[str]:
     found += [
         f"{each.instrument}: {each.message}"
         for each in run.health.problems
-        if each.spoils & {Evidence.PACKETS, Evidence.COUNTERS, Evidence.TICKS, Evidence.SOCKETS, Evidence.CLOCK}
+        # What a sampler costs belongs to what an observation does to a system.
+        if each.instrument.startswith("sampler/") or each.spoils & _EVIDENCE
     ]
     return list(dict.fromkeys(found))
 

@@ -278,6 +278,15 @@ def test_nothing_recorded_is_an_account_of_nothing(watched: RunFolder) -> None:
     assert found["lacks"]
 
 
+def test_a_sampler_that_costs_a_tenth_of_a_processor_is_named(watched: RunFolder) -> None:
+    for reading in watched.samples["backend-1"].slow:
+        if reading["kind"] == "self":
+            reading["cpu_ms"] *= 15
+    found = account(watched)
+    assert found["targets"][0]["cost"]["sampler_percent"] == pytest.approx(12.0, abs=0.5)
+    assert any("of a processor" in lack for lack in found["lacks"])
+
+
 def test_a_peer_s_view_counts_what_got_lost_on_the_way(watched: RunFolder) -> None:
     quiet(watched)
     here, there = Capture(), Capture()

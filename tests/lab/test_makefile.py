@@ -18,6 +18,7 @@ TARGETS = re.findall(r"^([a-z0-9-]+):", (paths.ROOT / "Makefile").read_text(), r
 VARIABLES = (
     *("SCENARIO", "SET", "ARM", "RUN", "REQUEST", "WORST", "A", "B", "MATRIX", "KNOB", "UNTIL", "FROM", "TO", "STEP"),
     *("PRESET", "ARM", "OVERFLOWS", "CONNECT_TIMEOUT", "SYSCTLS", "DRY", "NEW", "RUNS", "OTHER"),
+    *("CONTAINER", "COMPOSE", "PID", "PEER", "FOR", "CAPTURE", "CAPTURE_MAX_MB", "INTERFACE", "ROLE", "ALLOW_HOST"),
 )
 
 Make = Callable[..., tuple[int, list[list[str]]]]
@@ -109,6 +110,17 @@ def test_input_is_checked_before_the_set_up(make: Make, target: str, name: str) 
     code, calls = make(target, f"{name}=refused")
     assert code != 0
     assert [call[0] for call in calls] == ["python.sh", "connlab"]
+
+
+def test_what_is_to_be_observed_is_checked_before_the_set_up(make: Make) -> None:
+    code, calls = make("observe", "CONTAINER=shop web", "PEER=k6", "FOR=5s", "CAPTURE=off")
+    options = ["--container=shop", "--container=web", "--peer-container=k6", "--for=5s", "--capture=off"]
+    assert code == 0
+    assert [call[0] for call in calls] == ["python.sh", "connlab", "ready.sh", "connlab"]
+    assert calls[1] == ["connlab", "observe", "--check", *options]
+    assert calls[3] == ["connlab", "observe", *options]
+    assert make("observe", "COMPOSE=acme/web", "ALLOW_HOST=1")[1][3][2:] == ["--compose=acme/web", "--host"]
+    assert make("observe", "PID=7")[1][3][2:] == ["--pid=7"]
 
 
 @pytest.mark.parametrize(
