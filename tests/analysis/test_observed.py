@@ -310,6 +310,28 @@ def test_a_peer_s_view_counts_what_got_lost_on_the_way(watched: RunFolder) -> No
     ]
 
 
+def test_what_the_server_s_end_proves_explains_the_client_s_end(watched: RunFolder) -> None:
+    watched.manifest["instances"]["web"] = ["web"]
+    watched.manifest["addresses"]["web"] = ["172.18.0.3"]
+    watched.manifest["observed"]["targets"].append(
+        {"instance": "web", "kind": "container", "name": "web", "peer": True}
+    )
+    for name in ("samples", "captures"):
+        getattr(watched, name)["web"] = getattr(watched, name)["backend-1"]
+    watched.lines["web/capture.json"] = watched.lines["backend-1/capture.json"]
+    found = account(watched)
+    assert found["unexplained"] == 0
+    (server,) = found["targets"][1]["servers"]
+    assert (server["direction"], server["causes"]["accept-queue-drop"]) == ("out", OTHERS)
+
+
+def test_a_server_elsewhere_that_never_answers_is_unexplained(watched: RunFolder) -> None:
+    quiet(watched)
+    capture = Capture()
+    Connection(capture, "172.18.0.2:50001", "172.18.0.9:5432", isn=9_000).syns(AT, AT + 1, AT + 3)
+    assert account(captured(watched, capture))["unexplained"] == 1
+
+
 def test_the_same_raw_files_give_the_same_bytes_and_a_page(watched: RunFolder) -> None:
     watched.write()
     analysis.analyse(watched.folder)

@@ -64,6 +64,7 @@ def observe(raw: RawRun) -> Observation | None:
     database.execute("INSERT INTO hops SELECT 1, ?, ?, observer FROM captured GROUP BY observer", [PEERS, LISTENER])
     connections.follow(database, raw, window)
     database.execute(sql(__name__, "ledger"), {"start_us": window.start_us, "end_us": window.end_us})
+    database.execute(sql(__name__, "ledger_both_ends"))
     return Observation(window, database)
 
 
