@@ -1,0 +1,219 @@
+"""A Compose project that the lab did not start, loaded by plain k6, and watched: its figures beside k6's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import HANG_S, ROOT, connlab, start, wait_until
+
+pytestmark = pytest.mark.e2e
+
+FOLDER = ROOT / "tests/e2e/observed"
+PROJECT = "connlab-observed"
+SHOP = f"{PROJECT}-shop-1"
+RESULTS = ROOT / f"results/observed-{SHOP}"
+
+
+def docker(*arguments: str) -> str:
+    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False, timeout=HANG_S)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def compose(*arguments: str) -> str:
+    return docker("compose", "--project-name", PROJECT, "--file", str(FOLDER / "compose.yaml"), *arguments)
+
+
+@pytest.fixture
+def shop() -> Iterator[None]:
+    """The project, as its owner starts it."""
+    compose("up", "--build", "--detach", "--wait")
+    try:
+        wait_until(lambda: "8000" in docker("logs", SHOP), "the server listens")
+        yield
+    finally:
+        compose("down", "--timeout", "1", "--volumes")
+
+
+def inspected() -> dict[str, Any]:
+    """What of the shop would show that somebody touched it."""
+    (found,) = json.loads(docker("inspect", SHOP))
+    state = found["State"]
+    processes = docker("top", SHOP, "-eo", "pid,args").splitlines()
+    sysctls = docker("exec", SHOP, "sh", "-c", "cd /proc/sys/net; grep -s '' core/* ipv4/*; true")
+    return {"pid": state["Pid"], "started": state["StartedAt"], "processes": processes, "sysctls": sysctls}
+
+
+def left_over() -> list[str]:
+    return docker("ps", "--all", "--filter", "label=connlab.observe", "--format", "{{.Names}}").split()
+
+
+def folders() -> set[Path]:
+    return set(RESULTS.glob("*-r*"))
+
+
+def measures(known: set[Path]) -> bool:
+    """Whether an observation has begun that was not there before."""
+    manifests = (folder / "manifest.json" for folder in folders() - known)
+    return any('"measure"' in manifest.read_text() for manifest in manifests if manifest.is_file())
+
+
+@pytest.fixture
+def generator(shop: None, tmp_path: Path) -> Iterator[str]:  # noqa: ARG001 # its network is the shop's
+    """A container on the shop's network in which plain k6 can be run."""
+    name = f"{PROJECT}-k6"
+    folders_ = ("--volume", f"{FOLDER / 'load.js'}:/load.js:ro", "--volume", f"{tmp_path}:/out")
+    docker(
+        *("run", "--detach", "--init", "--name", name, "--network", f"{PROJECT}_default", "--user", "0", *folders_),
+        *("--label", "connlab.check=observed", "--entrypoint", "sleep", "connlab/k6", "infinity"),
+    )
+    try:
+        yield name
+    finally:
+        docker("rm", "--force", name)
+
+
+def load(generator: str, out: Path) -> list[dict[str, Any]]:
+    """Let plain k6 load the shop, and give its record of each request."""
+    docker("exec", generator, "k6", "run", "--quiet", "--out", "json=/out/k6.json", "/load.js")
+    points = [json.loads(line) for line in (out / "k6.json").read_text().splitlines()]
+    return [one for one in points if one["type"] == "Point" and one["metric"] == "http_req_failed"]
+
+
+def test_what_was_observed_holds_against_the_clients_own_log(generator: str, tmp_path: Path) -> None:
+    before, known = inspected(), folders()
+    options = ("--peer-container", generator, "--for", "30s", "--connect-timeout", "5s")
+    watching = start("observe", "--compose", f"{PROJECT}/shop", *options)
+    try:
+        wait_until(lambda: measures(known), "the observation")
+        requests = load(generator, tmp_path)
+    finally:
+        output, _ = watching.communicate(timeout=HANG_S)
+    assert watching.returncode == 0, output
+    assert inspected() == before, "nothing of the target has changed"
+    assert left_over() == []
+
+    (folder,) = folders() - known
+    account = json.loads((folder / "derived/connections.json").read_text())
+    target, peer = account["targets"]
+    assert (target["peer"], peer["peer"]) == (False, True)
+    (listener,) = [each for each in target["listeners"] if each["port"] == 8000]
+    (server,) = [each for each in target["servers"] if each["server"] == listener["server"]]
+    outcomes = server["outcomes"]
+
+    # Each request of this load has a connection of its own.
+    served = sum(one["data"]["value"] == 0 for one in requests)
+    failed = len(requests) - served
+    assert server["connections"] == len(requests)
+    assert outcomes.get("answered", 0) + outcomes.get("healed", 0) == served
+    shut_out = outcomes.get("never-answered", 0) + outcomes.get("never-accepted", 0)
+    assert shut_out + outcomes.get("given-up", 0) == failed
+    assert shut_out > 0
+
+    assert server["causes"]["accept-queue-drop"] == shut_out
+    assert account["unexplained"] == 0
+    assert listener["limit"] == 5
+    (behind,) = account["failed"]
+    assert behind["failed"] == shut_out
+    assert behind["never_answered"] + behind["never_accepted"] == shut_out
+    assert behind["failed"] <= behind["most"]
+    (advice,) = account["advice"]
+    assert advice["limit"] == 5
+    assert advice["program"] == "Python"
+    assert advice["source"].startswith("https://docs.python.org/")
+
+    # Nothing gets lost between the two.
+    (crossing,) = account["crossings"]
+    assert crossing["both"] == len(requests)
+    assert crossing["peer_only"] == crossing["syns_lost_between"] == 0
+
+    assert target["cost"]["packets_dropped"] == 0
+    page = (folder / "report.html").read_text()
+    assert "accept-queue-drop" in page
+    assert b"GET /" not in (folder / f"raw/{SHOP}/collector/capture.pcap").read_bytes(), "no data was kept"
+    analysed = connlab("analyse", str(folder))
+    assert analysed.returncode == 0, analysed.stderr
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_container_that_ends_leaves_what_was_recorded() -> None:
+    known = folders()
+    watching = start("observe", "--container", SHOP, "--for", "300s")
+    try:
+        wait_until(lambda: measures(known), "the observation")
+        docker("kill", SHOP)
+    finally:
+        output, _ = watching.communicate(timeout=HANG_S)
+    assert watching.returncode == 3, output
+    assert output.count(f"{SHOP} ended while it was observed; what was recorded so far is analysed") == 1
+    assert "Traceback" not in output
+    assert left_over() == []
+    (folder,) = folders() - known
+    account = json.loads((folder / "derived/connections.json").read_text())
+    assert account["lacks"][0] == f"{SHOP} ended while it was observed"
+    assert {each["port"] for each in account["targets"][0]["listeners"]} >= {8000}
+
+
+@pytest.mark.usefixtures("shop")
+def test_an_interrupted_observation_is_analysed_and_leaves_nothing() -> None:
+    known = folders()
+    watching = start("observe", "--container", SHOP, "--for", "300s", "--capture", "off")
+    try:
+        wait_until(lambda: measures(known), "the observation")
+    finally:
+        os.killpg(watching.pid, signal.SIGINT)
+        output, _ = watching.communicate(timeout=HANG_S)
+    assert watching.returncode == 0, output
+    assert "what was recorded so far is analysed" in output
+    assert left_over() == []
+
+
+def test_a_process_in_a_namespace_of_its_own_is_observed() -> None:
+    known = set((ROOT / "results").glob("observed-process-*/*-r*"))
+    server = ["unshare", "--net", "sh", "-c", "ip link set lo up && exec python3 -m http.server 8000"]
+    with subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: Path(f"/proc/{process.pid}/comm").read_text().startswith("python"), "the server")
+            time.sleep(1)
+            watched = connlab("observe", "--pid", str(process.pid), "--for", "3s", "--json")
+        finally:
+            process.kill()
+    assert watched.returncode == 0, watched.stderr
+    assert left_over() == []
+    (folder,) = set((ROOT / "results").glob("observed-process-*/*-r*")) - known
+    (target,) = json.loads((folder / "derived/connections.json").read_text())["targets"]
+    assert {each["port"]: each["limit"] for each in target["listeners"]} == {8000: 5}
+    assert target["program"] == "Python's http.server or socketserver"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--container", "no-such-container"], "there is no container 'no-such-container'"),
+        (["--compose", "no-such-project"], "the Compose project 'no-such-project' has no running container"),
+        (["--pid", "4194304"], "there is no process 4194304"),
+        (["--pid", "self"], "Invalid value for '--pid'"),
+        (["--container", "x", "--for", "60"], "'60' is no duration"),
+        ([], "nothing to observe is named"),
+    ],
+)
+def test_bad_input_is_one_clear_message(arguments: list[str], said: str) -> None:
+    refused = connlab("observe", *arguments)
+    assert refused.returncode == 2
+    assert said in refused.stdout + refused.stderr
+    assert "Traceback" not in refused.stdout + refused.stderr
+
+
+def test_the_host_s_own_network_is_refused_without_leave() -> None:
+    refused = connlab("observe", "--pid", str(os.getpid()))
+    assert refused.returncode == 2
+    assert "--host" in refused.stderr
