@@ -41,7 +41,7 @@ def shop() -> Iterator[None]:
         wait_until(lambda: "8000" in docker("logs", SHOP), "the server listens")
         yield
     finally:
-        compose("down", "--timeout", "1", "--volumes")
+        compose("down", "--timeout", "1", "--volumes", "--rmi", "all")
 
 
 def inspected() -> dict[str, Any]:
