@@ -179,7 +179,8 @@ def test_options_give_users_time_and_predictions() -> None:
 def test_thresholds_are_predictions_of_the_run(make: Make, elsewhere: Path) -> None:
     assert elsewhere.is_dir()
     engine = InMemoryEngine(script_options=json.dumps(OPTIONS))
-    folder = run(make(), engine, ["connlab", "run"], Console(stderr=True))
+    at_once = make(changes={"predictions:": "drain: 0s\npredictions:"})
+    folder = run(at_once, engine, ["connlab", "run"], Console(stderr=True))
     manifest = json.loads((folder / "manifest.json").read_bytes())
     assert [one["id"] for one in manifest["predictions"]] == [
         "served",
