@@ -64,10 +64,13 @@ def build(
 
 
 def _keep_alive_us(manifest: Manifest) -> int | None:
-    """How long the backend keeps an idle connection, less what its clock, of milliseconds, and ours may differ by."""
-    knob = manifest.knobs.get("backend.keep_alive_timeout")
-    # Tomcat reads its clock at each end of an idle time, a little before or after the packets leave.
-    return 1000 * knob.value - CLOCK_SLACK_US if knob is not None and isinstance(knob.value, int) else None
+    """How long the server keeps an idle connection, less what its clock, of milliseconds, and ours may differ by."""
+    role = manifest.roles.get(manifest.path[-1])
+    knob = manifest.knobs.get(role.knob(role.limits.idle)) if role is not None and role.limits.idle else None
+    # A server reads its clock at each end of an idle time, a little before or after the packets leave.
+    if knob is None or not isinstance(knob.value, int) or not knob.value:
+        return None
+    return 1000 * knob.value - CLOCK_SLACK_US
 
 
 # A moment, told from the start of the measurement; a duration; when the server closed a connection, by FIN or RST.

@@ -41,50 +41,56 @@ def _stale_says(prefix: str) -> str:
         moment({prefix}_client_last_data_time_us))"""
 
 
-def _worker_connections(run: Recorded) -> Remedy:
-    workers = run.knob("nginx.worker_processes")
-    count = run.manifest["host"]["cpus"] if workers == "auto" else int(workers)
-    now = run.integer("nginx.worker_connections")
+def _process_connections(run: Recorded) -> Remedy | None:
+    knob, processes = run.limit(run.proxy, "process_connections"), run.limit(run.proxy, "processes")
+    if knob is None:
+        return None
+    set_to = run.knob(processes) if processes else 1
+    count = run.manifest["host"]["cpus"] if set_to == "auto" else int(set_to)
+    now = run.integer(knob)
     value = math.ceil(_UNEVEN * 2 * run.at_once / count) + _WORKER_OWN
     if now >= value:
-        return Remedy("nginx.worker_connections", str(2 * now), f"twice what it was: {now} should have been enough")
+        return Remedy(knob, str(2 * now), f"twice what it was: {now} should have been enough")
     share = f"2 connections for each of {run.at_once} requests at once, over the workers ({count})"
     why = f"{share}, twice that for uneven arrivals, and {_WORKER_OWN} of its own"
-    return Remedy("nginx.worker_connections", str(value), why)
+    return Remedy(knob, str(value), why)
 
 
 def _idle_before_the_server(run: Recorded) -> Remedy | None:
-    if run.manifest["path"] != ["k6", "nginx", "backend"]:
+    knob, kept = run.limit(run.proxy, "server_idle"), run.limit(run.server, "idle")
+    if knob is None or kept is None or run.server == run.proxy:
         return None
-    knob = "nginx.upstream_keepalive_timeout"
-    kept_ms = run.integer("backend.keep_alive_timeout")
+    kept_ms, now_ms = run.integer(kept), run.integer(knob)
     value_ms = max(kept_ms // 2, kept_ms - TIMEOUT_MARGIN_MS)
-    why = f"the proxy must give up an idle connection before the backend does, after {duration(kept_ms)}"
-    return Remedy(knob, duration(value_ms), why) if run.integer(knob) > value_ms else None
+    why = f"the proxy must give up an idle connection before the server does, after {duration(kept_ms)}"
+    # With 0 the proxy never gives one up.
+    return None if 0 < now_ms <= value_ms else Remedy(knob, duration(value_ms), why)
 
 
 def _patience(run: Recorded) -> Remedy | None:
     value_ms = 2 * run.integer("load.handler_delay") + TIMEOUT_MARGIN_MS
     why = "twice the time that the handler takes, and a second"
-    return more(run, "nginx.proxy_read_timeout", value_ms, why, duration)
+    return more(run, run.limit(run.proxy, "answer_timeout"), value_ms, why, duration)
 
 
 def _queue(run: Recorded) -> Remedy | None:
     """As many requests as the server takes connections; None where it gets these already."""
-    if not run.has("haproxy.server_maxconn") or not run.has("backend.max_connections"):
+    taken = run.limit(run.server, "connections")
+    if taken is None:
         return None
-    value = min(math.ceil(run.at_once / run.backends), run.integer("backend.max_connections"))
-    return more(run, "haproxy.server_maxconn", value, f"{value} requests for each backend, which takes as many at once")
+    value = min(math.ceil(run.at_once / run.backends), run.integer(taken))
+    why = f"{value} requests for each {run.server}, which takes as many at once"
+    return more(run, run.limit(run.proxy, "server_connections"), value, why)
 
 
 CAUSES = (
     Cause(
         name="proxy-connections-exhausted",
-        meaning="The proxy had used up its `worker_connections`, so it had none for the client or for the backend.",
+        meaning="The proxy had used up its connections, so it had none for the client or for the server.",
         proof=(
-            "nginx's error log says so for this client's connection. When nginx takes connections away from its"
-            " clients, the log names no connection; then nginx closed this one in the same second, without an answer"
-            " and without a line in its access log."
+            "The proxy's error log says so for this client's connection. When the proxy takes connections away from its"
+            " clients, the log names no connection; then the proxy closed this one in the same second, without an"
+            " answer and without a line in its access log."
         ),
         when=(
             "outcome = 'failed' AND (error_text LIKE '%worker_connections are not enough%'"
@@ -94,22 +100,22 @@ CAUSES = (
             || format(' without an answer; error.log line {{}}: worker_connections are not enough', exhausted_line))""",
         seen=True,
         label="proxy out of connections",
-        because="nginx had none of its worker_connections left",
-        where="At nginx, which had to close connections or answer with an error.",
+        because="{server} had no connection left",
+        where="At {server}, which had to close connections or answer with an error.",
         hop=FIRST_HOP,
         explains=(
             (
-                "Each nginx worker has a fixed number of places for connections, and a request that it passes on takes"
-                " two: one for the client, one for the backend. When they are gone, it closes the client's connection"
-                " without an answer or answers with an error (5xx)."
+                "Each process of the proxy has a fixed number of places for connections, and a request that it passes"
+                " on takes two: one for the client, one for the server. When they are gone, it closes the client's"
+                " connection without an answer or answers with an error (5xx)."
             ),
         ),
         knobs={
-            "nginx.worker_connections": "the places of each worker",
-            "nginx.worker_processes": "how many workers there are",
-            "nginx.upstream_keepalive": "how many connections to the backends are kept; they take places too",
+            "{server}.process_connections": "the places of each process",
+            "{server}.processes": "how many processes there are",
+            "{server}.pool": "how many connections to the servers are kept; they take places too",
         },
-        remedy=_worker_connections,
+        remedy=_process_connections,
         lesson="spike-through-nginx",
     ),
     Cause(
@@ -117,8 +123,8 @@ CAUSES = (
         meaning="The request went out on a kept connection that the server had just closed, or was about to close.",
         proof=(
             "The connection was kept, and in the capture no answer follows the client's last data. The server's FIN or"
-            " RST came before that data; or it came at most 50 ms after, when the connection had been idle for the"
-            " backend's `keepAliveTimeout`, so the server closed without reading the request. At a proxy: the same for"
+            " RST came before that data; or it came at most 50 ms after, when the connection had been idle for as long"
+            " as the server keeps one, so the server closed without reading the request. At a proxy: the same for"
             " its connection, and the proxy answered 502."
         ),
         when=(
@@ -140,9 +146,8 @@ CAUSES = (
             ),
         ),
         knobs={
-            "backend.keep_alive_timeout": "how long Tomcat keeps an idle connection",
-            "nginx.upstream_keepalive_timeout": "how long nginx keeps one to a backend",
-            "nginx.keepalive_timeout": "how long nginx keeps one of a client",
+            "{server}.idle": "how long {server} keeps an idle connection of a client",
+            "{client}.server_idle": "how long {client} keeps one to a server",
         },
         remedy=_idle_before_the_server,
         lesson="stale-keep-alive",
@@ -198,7 +203,7 @@ CAUSES = (
     Cause(
         name="no-live-upstream",
         meaning="The proxy tried no server: because of earlier failures it had excluded all of them.",
-        proof="nginx's error log says so for this client's connection, and nginx answered 502.",
+        proof="The proxy's error log says so for this client's connection, and the proxy answered 502.",
         when="outcome = 'failed' AND status = 502 AND error_text LIKE '%no live upstreams%'",
         says=f"{LINE} || {ERROR}",
         seen=True,
@@ -208,14 +213,14 @@ CAUSES = (
         hop=LAST_HOP,
         explains=(
             (
-                "nginx leaves a server out for fail_timeout after max_fails failed tries, if there are several. When"
-                " it has left out all, it answers 502 at once, however well the servers are by then."
+                "A proxy may leave a server out for some time after some failed tries, if there are several servers."
+                " When it has left out all, it answers 502 at once, however well the servers are by then."
             ),
         ),
         knobs={
-            "nginx.max_fails": "how many failed tries leave a server out",
-            "nginx.fail_timeout": "for how long",
-            "backend.accept_count": "how many connections may wait at each server",
+            "{client}.failures": "how many failed tries leave a server out",
+            "{client}.left_out": "for how long",
+            "{server}.backlog": "how many connections may wait at each server",
         },
         remedy=more_places,
         lesson="proxy-hides-full-queue",
@@ -239,43 +244,43 @@ CAUSES = (
             ),
         ),
         knobs={
-            "haproxy.timeout_queue": "how long a request may wait in HAProxy's queue",
-            "haproxy.server_maxconn": "how many requests a server gets at once",
-            "backend.max_connections": "how many connections the server takes at once",
+            "{client}.queue_timeout": "how long a request may wait in the queue of {client}",
+            "{client}.server_connections": "how many requests a server gets at once; 0 sets no limit",
+            "{server}.connections": "how many connections the server takes at once",
         },
         remedy=_queue,
         lesson="haproxy-maxconn-queue",
     ),
     Cause(
         name="upstream-timeout",
-        meaning="The proxy waited for the backend until its own time-out, and answered 504.",
+        meaning="The proxy waited for the server until its own time-out, and answered 504.",
         proof="The access line has status 504, and so has its last try.",
         when="outcome = 'failed' AND status = 504 AND line_status = 504 AND try_status = 504",
         says=f"{LINE} || {ERROR}",
         seen=True,
-        label="backend too slow for the proxy",
-        because="the proxy waited for the backend as long as it may, and answered 504",
-        where="Between the proxy and the backend.",
+        label="server too slow for the proxy",
+        because="the proxy waited for the server as long as it may, and answered 504",
+        where="Between the proxy and the server.",
         hop=LAST_HOP,
-        explains=("A proxy gives a backend up when its own time-out ends, however near the answer is.",),
-        knobs={"nginx.proxy_read_timeout": "how long nginx waits for a backend's answer"},
+        explains=("A proxy gives a server up when its own time-out ends, however near the answer is.",),
+        knobs={"{client}.answer_timeout": "how long {client} waits for a server's answer"},
         remedy=_patience,
         lesson=None,
     ),
     Cause(
         name="upstream-failed",
         meaning=(
-            "The backend or the connection to it failed while the proxy waited for an answer; the proxy answered 502."
+            "The server or the connection to it failed while the proxy waited for an answer; the proxy answered 502."
         ),
         proof="The access line has status 502, and so has its last try.",
         when="outcome = 'failed' AND status = 502 AND line_status = 502 AND try_status = 502",
         says=f"{LINE} || {ERROR}",
         seen=True,
-        label="backend broke off",
-        because="the backend broke off while the proxy waited for its answer, and the proxy answered 502",
-        where="Between the proxy and the backend.",
+        label="server broke off",
+        because="the server broke off while the proxy waited for its answer, and the proxy answered 502",
+        where="Between the proxy and the server.",
         hop=LAST_HOP,
-        explains=("A proxy that gets no whole answer from a backend tells the client so, with the status 502.",),
+        explains=("A proxy that gets no whole answer from a server tells the client so, with the status 502.",),
         knobs={},
         remedy=NO_KNOB,
         lesson="gateway-pool-throughput",

@@ -38,7 +38,9 @@ class Cause:
         hop: whether a request met it on the last hop, not on the first: SQL over derived/requests.parquet. Most of a
             run's requests decide.
         explains: how it comes about, one paragraph each.
-        knobs: what may be turned, the most telling first, and what each does. A report shows those of the hop's roles.
+        knobs: what may be turned, the most telling first, and what each does: a knob of the load or the kernel, or
+            `{client}` or `{server}` and a limit that the role declares, whatever its program calls that. A report shows
+            those of the hop's roles.
         remedy: computes the knob that helps and its value, None if it cannot help this run; or says why no knob helps.
         accept_queue: whether the server's accept queue was `full` or `held` the connection; None: it has no part in it.
         lesson: the scenario whose lesson is about it; None if there is no such scenario.

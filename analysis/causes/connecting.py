@@ -75,24 +75,22 @@ def _silent(prefix: str) -> str:
 
 
 def _ports(run: Recorded) -> Remedy | None:
-    proxy = next((role for role in run.manifest["path"] if role in ("nginx", "gateway")), None)
     # Who keeps connections to the proxy opens few of them: then the ports are the proxy's.
-    role = proxy if proxy and run.keeps_connections else "k6"
-    if role == "gateway" and (pool := _pool(run)):
+    role = run.proxy if run.proxy and run.keeps_connections else run.client
+    if pool := _pool(run, role):
         return pool
     why = "64,512 ports instead of the range that was held in TIME_WAIT"
     return other(run, f"kernel.{role}.net.ipv4.ip_local_port_range", _PORTS, why)
 
 
-def _pool(run: Recorded) -> Remedy | None:
-    """A pool with room for all; None where that is not what the gateway lacks."""
-    wanted = {
-        "gateway.max_idle_conns": run.at_once,
-        "gateway.max_idle_conns_per_host": math.ceil(run.at_once / run.backends),
-    }
-    # For max_idle_conns, 0 means any number.
+def _pool(run: Recorded, role: str) -> Remedy | None:
+    """A pool with room for all; None where that is not what the role lacks."""
+    room = {"pool": run.at_once, "server_pool": math.ceil(run.at_once / run.backends)}
+    wanted = {knob: most for what, most in room.items() if (knob := run.limit(role, what)) is not None}
+    # With 0 a pool keeps none, or any number.
     small = [name for name, most in wanted.items() if 0 < run.integer(name) < most]
-    if not small or run.knob("gateway.disable_keep_alives") is True:
+    unused = run.limit(role, "no_pool")
+    if not small or (unused is not None and run.knob(unused) is True):
         return None
     first, *rest = sorted(small, key=run.integer)
     why = (
@@ -108,9 +106,8 @@ def _pool(run: Recorded) -> Remedy | None:
 
 
 def _cookies(run: Recorded) -> Remedy | None:
-    role = "nginx" if run.drops_at_nginx else run.server
     why = "the kernel then answers SYNs for which its queue has no place"
-    return other(run, f"kernel.{role}.net.ipv4.tcp_syncookies", "1", why)
+    return other(run, f"kernel.{run.crowded}.net.ipv4.tcp_syncookies", "1", why)
 
 
 CAUSES = (
@@ -119,9 +116,9 @@ CAUSES = (
         meaning="The client or the proxy had no free local port for another connection to this server.",
         proof=(
             "The dial failed with EADDRNOTAVAIL, and the capture shows that connections held as many ports as"
-            " `net.ipv4.ip_local_port_range` has. Connections in TIME_WAIT count, too. Gateway: the same for its dial."
-            " nginx: its error log reports the error. HAProxy: its log has a try without a local port, and the capture"
-            " shows the same."
+            " `net.ipv4.ip_local_port_range` has. Connections in TIME_WAIT count, too. At a proxy: its"
+            " own record of the dial says the same, its error log reports the error, or its access log has a try"
+            " without a local port and the capture shows the same."
         ),
         when=(
             "outcome = 'failed' AND (((dial_error_kind = 'address-not-available'"
@@ -148,9 +145,8 @@ CAUSES = (
         ),
         knobs={
             "load.keep_alive": "whether clients keep their connections",
-            "nginx.upstream_keepalive": "how many connections nginx keeps to the backends",
-            "gateway.max_idle_conns": "how many idle connections the gateway keeps at all; the smaller limit counts",
-            "gateway.max_idle_conns_per_host": "how many of these for each backend",
+            "{client}.pool": "how many idle connections {client} keeps to its servers",
+            "{client}.server_pool": "how many of these for each server; the smaller limit counts",
             "kernel.{client}.net.ipv4.ip_local_port_range": "the ports that there are to connect from",
             "kernel.{client}.net.ipv4.tcp_tw_reuse": "whether a port in TIME_WAIT may be used again after a second",
         },
@@ -283,8 +279,7 @@ CAUSES = (
         ),
         knobs={
             "kernel.{server}.net.ipv4.tcp_syncookies": "whether the kernel answers with cookies when the queue is full",
-            "backend.accept_count": "how many half-open connections there may be (no more than net.core.somaxconn)",
-            "nginx.listen_backlog": "how many half-open connections there may be (no more than net.core.somaxconn)",
+            "{server}.backlog": "how many half-open connections there may be (no more than net.core.somaxconn)",
         },
         remedy=_cookies,
         lesson="syn-queue",
@@ -316,8 +311,7 @@ CAUSES = (
         hop=HOP_OF_DIAL,
         explains=("The SYNs, or the answers to them, got lost on the way: the server's kernel dropped none of them.",),
         knobs={
-            "load.connect_timeout": "how long a client waits for a connection",
-            "nginx.proxy_connect_timeout": "how long nginx waits for one",
+            "{client}.connect_timeout": "how long {client} waits for a connection",
         },
         remedy=NO_KNOB,
         lesson=None,

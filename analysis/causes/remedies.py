@@ -22,11 +22,26 @@ class Remedy:
 
 
 class Recorded:
-    """What of a run's record the remedies read: the contents of manifest.json and derived/ledger.json."""
+    """What of a run's record the remedies read.
 
-    def __init__(self, manifest: Mapping[str, Any], ledger: Mapping[str, Any]) -> None:
+    Args:
+        manifest: the content of manifest.json.
+        ledger: that of derived/ledger.json.
+        kinds: client, proxy or server, for each role.
+        limits: for each role the knobs that bound it, by what they bound; without those that its program has fixed.
+    """
+
+    def __init__(
+        self,
+        manifest: Mapping[str, Any],
+        ledger: Mapping[str, Any],
+        kinds: Mapping[str, str],
+        limits: Mapping[str, Mapping[str, str]],
+    ) -> None:
         self.manifest = manifest
         self.ledger = ledger
+        self._kinds = kinds
+        self._limits = limits
 
     def knob(self, name: str) -> Any:  # noqa: ANN401  whatever a knob may be
         """A knob's value; durations in ms."""
@@ -42,25 +57,32 @@ class Recorded:
         return (second if first == "kernel" else first) in self.manifest["path"]
 
     @property
+    def client(self) -> str:
+        """The client: the path begins with it."""
+        return str(self.manifest["path"][0])
+
+    @property
     def server(self) -> str:
-        """The last server of the path; the backend where there is none, or nothing is declared."""
-        roles = self.manifest.get("roles") or {}
-        servers = [name for name in self.manifest["path"] if roles.get(name, {}).get("kind") == "server"]
-        return servers[-1] if servers else "backend"
+        """The last role of the path."""
+        return str(self.manifest["path"][-1])
+
+    @property
+    def proxy(self) -> str | None:
+        """The last proxy of the path; None where there is none."""
+        return next((role for role in reversed(self.manifest["path"]) if self._kinds.get(role) == "proxy"), None)
 
     @property
     def backends(self) -> int:
         """How many instances the last server has."""
-        return len(self.manifest["instances"].get(self.server, [])) or 1
+        return self.instances(self.server)
 
-    def limits(self, role: str) -> dict[str, str]:
-        """Give the knobs that bound a role by what they bound, without those that its program has fixed."""
-        declared = self.manifest["roles"][role]
-        return {
-            what: f"{declared['group']}.{knob}"
-            for what, knob in declared.get("limits", {}).items()
-            if not declared["knobs"][knob].get("fixed")
-        }
+    def instances(self, role: str) -> int:
+        """How many instances a role has."""
+        return len(self.manifest["instances"].get(role, [])) or 1
+
+    def limit(self, role: str | None, what: str) -> str | None:
+        """Give the knob that bounds this at a role; None where there is none, or its program has it fixed."""
+        return self._limits.get(role, {}).get(what) if role else None
 
     @property
     def at_once(self) -> int:
@@ -81,25 +103,27 @@ class Recorded:
         """Whether the clients keep their connections for further requests."""
         return self.knob("load.workload") != "tcp" and self.knob("load.keep_alive") is True
 
-    @property
-    def backlog(self) -> int:
-        """The accept queue's limit, as the kernel has it."""
-        somaxconn = self.manifest.get("sysctls", {}).get("backend-1", {}).get("net.core.somaxconn")
-        asked = self.integer("backend.accept_count")
-        return min(asked, int(somaxconn)) if somaxconn else asked
+    def queue_of(self, role: str) -> int | None:
+        """Give the limit of a role's accept queue, as the kernel has it; None where no knob is its backlog."""
+        knob = self.limit(role, "backlog")
+        if knob is None:
+            return None
+        somaxconn = self.manifest.get("sysctls", {}).get(f"{role}-1", {}).get("net.core.somaxconn")
+        return min(self.integer(knob), int(somaxconn)) if somaxconn else self.integer(knob)
 
     @property
-    def drops_at_nginx(self) -> bool:
-        """Whether SYNs were dropped before nginx, and not before the server."""
+    def crowded(self) -> str:
+        """The role before which most SYNs were dropped; the last one where there is no difference."""
         dropped: dict[str, int] = {
             hop["to"]: sum(filter(None, hop["dropped_syns"].values())) for hop in self.ledger["hops"]
         }
-        return dropped.get("nginx", 0) > dropped.get(self.server, 0)
+        path: list[str] = self.manifest["path"]
+        return max(reversed(path[1:]), key=lambda role: dropped.get(role, 0))
 
 
-def more(run: Recorded, knob: str, value: int, why: str, shown: Callable[[int], str] = str) -> Remedy | None:
-    """A greater value; None where the path has no such knob, or the value is no greater."""
-    return Remedy(knob, shown(value), why) if run.has(knob) and run.integer(knob) < value else None
+def more(run: Recorded, knob: str | None, value: int, why: str, shown: Callable[[int], str] = str) -> Remedy | None:
+    """A greater value; None where there is no such knob, or the value is no greater."""
+    return Remedy(knob, shown(value), why) if knob is not None and run.integer(knob) < value else None
 
 
 def other(run: Recorded, knob: str, value: str, why: str) -> Remedy | None:

@@ -44,31 +44,33 @@ def _queued_says(prefix: str, part: str) -> str:
 
 def _served_at_once(run: Recorded) -> Remedy | None:
     each = math.ceil(run.at_once / run.backends)
-    why = f"{each} connections for each backend, none left in the queue"
-    return more(run, "backend.max_connections", each, why)
+    why = f"{each} connections for each {run.server}, none left in the queue"
+    return more(run, run.limit(run.server, "connections"), each, why)
 
 
 def _connections(run: Recorded) -> Remedy | None:
-    """More connections to each backend; None where no gateway limits them."""
-    now = run.integer("gateway.max_conns_per_host") if "gateway" in run.manifest["path"] else 0
-    if not now:
+    """More connections to each server; None where no proxy limits them."""
+    knob = run.limit(run.proxy, "server_connections")
+    now = run.integer(knob) if knob else 0
+    if not knob or not now:
         return None
     each = math.ceil(run.at_once / run.backends)
     if now >= each:
-        return Remedy("gateway.max_conns_per_host", "0", f"no limit: {now} for each backend should have been enough")
-    why = f"{each} connections for each backend: {run.at_once} requests may be under way at once"
-    return Remedy("gateway.max_conns_per_host", str(each), why)
+        return Remedy(knob, "0", f"no limit: {now} for each {run.server} should have been enough")
+    why = f"{each} connections for each {run.server}: {run.at_once} requests may be under way at once"
+    return Remedy(knob, str(each), why)
 
 
 def _threads(run: Recorded) -> Remedy | None:
-    value = min(run.at_once, run.integer("backend.max_connections"))
-    return more(run, "backend.threads_max", value, f"{value} requests may be under way at once")
+    connections = run.limit(run.server, "connections")
+    value = min(run.at_once, run.integer(connections)) if connections else run.at_once
+    return more(run, run.limit(run.server, "threads"), value, f"{value} requests may be under way at once")
 
 
 CAUSES = (
     Cause(
         name="waited-for-a-connection",
-        meaning="The request waited until a connection in the client's or the gateway's pool was free.",
+        meaning="The request waited until a connection in the client's or the proxy's pool was free.",
         proof="It used a connection that existed already, and was blocked before it got that connection.",
         when=f"{_main('pool_us')} OR {_main('up_pool_us')}",
         says="""if(coalesce(pool_us, 0) >= coalesce(up_pool_us, 0),
@@ -81,7 +83,7 @@ CAUSES = (
         where="At {client}, before the request went on to {server}.",
         hop="coalesce(up_pool_us, 0) > coalesce(pool_us, 0)",
         explains=("Where all connections are in use and there may be no more of them, further requests wait.",),
-        knobs={"{client}.max_conns_per_host": "how many connections to each backend there may be; 0 sets no limit"},
+        knobs={"{client}.server_connections": "how many connections to each server there may be; 0 sets no limit"},
         remedy=_connections,
         lesson="gateway-pool-too-small",
     ),
@@ -181,7 +183,7 @@ CAUSES = (
             moment(first_start_us), first_status, took(retry_us), took(total_us), try_server)""",
         label="tried in vain before",
         because="the proxy had tried another server, or the same one, in vain",
-        where="Between the proxy and the backends.",
+        where="Between the proxy and the servers.",
         hop=FIRST_HOP,
         explains=(
             (
@@ -190,15 +192,15 @@ CAUSES = (
             ),
         ),
         knobs={
-            "nginx.proxy_connect_timeout": "how long nginx tries to connect to one server",
-            "nginx.proxy_next_upstream": "after which failures it tries another",
+            "{client}.connect_timeout": "how long {client} tries to connect to one server",
+            "{client}.next_server": "after which failures it tries another",
         },
         remedy=more_places,
         lesson="proxy-hides-full-queue",
     ),
     Cause(
         name="server-paused",
-        meaning="The lab paused the server, or the backend behind the proxy, while it had the request.",
+        meaning="The lab paused the server, or the one behind the proxy, while it had the request.",
         proof=(
             "The manifest has the pause; only its overlap with the request counts. The connection was accepted before"
             " the pause: none of its SYNs was lost, and it was not in an accept queue."
@@ -237,13 +239,13 @@ CAUSES = (
         hop=LAST_HOP,
         explains=(
             (
-                "Tomcat works on as many requests at once as it has threads; further ones wait, with their connection"
-                " open."
+                "A server works on as many requests at once as it has threads; further ones wait, with their"
+                " connection open."
             ),
         ),
         knobs={
-            "backend.threads_max": "how many requests Tomcat works on at once",
-            "backend.virtual_threads": "whether each request gets a thread of its own",
+            "{server}.threads": "how many requests {server} works on at once",
+            "{server}.own_threads": "whether each request gets a thread of its own",
         },
         remedy=_threads,
         lesson="threads-or-virtual-threads",
@@ -254,7 +256,7 @@ CAUSES = (
         proof=(
             "It was accepted, and every reading before, during and after it shows free threads. The server's own"
             " counter of processing time grew by at least half as much. If no reading falls into the request, the time"
-            " of an average request counts. Through a proxy, the proxy timed the backend's part."
+            " of an average request counts. Through a proxy, the proxy timed the server's part."
         ),
         when=_main("handler_us"),
         says="""format('{} had it for {} of {}, with free threads in all {} readings from before it to after it',

@@ -45,6 +45,19 @@ class Limits(_Part):
     threads: str | None = None
     connect_timeout: str | None = None
     pool: str | None = None
+    process_connections: str | None = None
+    processes: str | None = None
+    idle: str | None = None
+    server_connections: str | None = None
+    server_pool: str | None = None
+    no_pool: str | None = None
+    server_idle: str | None = None
+    answer_timeout: str | None = None
+    queue_timeout: str | None = None
+    failures: str | None = None
+    left_out: str | None = None
+    next_server: str | None = None
+    own_threads: str | None = None
 
 
 class Value(_Part):
@@ -105,6 +118,14 @@ class Role(_Part):
     def knob(self, name: str) -> str:
         """The full name of one of its knobs."""
         return f"{self.group}.{name}"
+
+    def bounds(self) -> dict[str, str]:
+        """The full names of the knobs that bound it, by what they bound, without those that its program has fixed."""
+        return {
+            what: self.knob(name)
+            for what, name in self.limits.model_dump(exclude_none=True).items()
+            if name not in self.knobs or not self.knobs[name].fixed
+        }
 
     def counting(self, what: Literal["instances", "addresses"]) -> str | None:
         """The knob that counts its instances, or its addresses; None where it has one of them."""
@@ -213,7 +234,19 @@ EARLIER: Mapping[str, Role] = {
         called="nginx",
         scrape={"stub_status": _PAGES["stub_status"]},
         logs=_NGINX_LOGS,
-        limits=Limits(connect_timeout="proxy_connect_timeout", pool="upstream_keepalive"),
+        limits=Limits(
+            backlog="listen_backlog",
+            process_connections="worker_connections",
+            processes="worker_processes",
+            connect_timeout="proxy_connect_timeout",
+            pool="upstream_keepalive",
+            server_idle="upstream_keepalive_timeout",
+            answer_timeout="proxy_read_timeout",
+            failures="max_fails",
+            left_out="fail_timeout",
+            next_server="proxy_next_upstream",
+            idle="keepalive_timeout",
+        ),
         knobs=_knobs(
             worker_processes="workers",
             worker_connections="connections of each worker",
@@ -226,7 +259,16 @@ EARLIER: Mapping[str, Role] = {
         group="gateway",
         scrape={"gateway": _PAGES["gateway"]},
         logs={**_NGINX_LOGS, "dials.jsonl": "dials"},
-        limits=Limits(connect_timeout="dial_timeout", pool="max_idle_conns"),
+        limits=Limits(
+            connect_timeout="dial_timeout",
+            pool="max_idle_conns",
+            server_pool="max_idle_conns_per_host",
+            no_pool="disable_keep_alives",
+            server_connections="max_conns_per_host",
+            server_idle="idle_conn_timeout",
+            answer_timeout="response_header_timeout",
+            idle="server_idle_timeout",
+        ),
         knobs=_knobs(
             max_idle_conns="idle connections kept",
             max_idle_conns_per_host="of these for a backend",
@@ -237,7 +279,13 @@ EARLIER: Mapping[str, Role] = {
         kind="server",
         group="backend",
         scrape={"tomcat": _PAGES["tomcat"]},
-        limits=Limits(backlog="accept_count", connections="max_connections", threads="threads_max"),
+        limits=Limits(
+            backlog="accept_count",
+            connections="max_connections",
+            threads="threads_max",
+            own_threads="virtual_threads",
+            idle="keep_alive_timeout",
+        ),
         knobs=_knobs(
             instances=None,
             max_connections="connections at once",
@@ -254,7 +302,16 @@ def of_manifest(content: Mapping[str, Any]) -> dict[str, Role]:
     declared = content.get("roles")
     if declared is None:
         return earlier(content.get("path", []))
-    return {name: Role.model_validate(each) for name, each in declared.items()}
+    return {name: _completed(name, Role.model_validate(each)) for name, each in declared.items()}
+
+
+def _completed(name: str, role: Role) -> Role:
+    """A role with the limits that an earlier version did not declare, where it has their knobs."""
+    if name not in EARLIER:
+        return role
+    known = EARLIER[name].limits.model_dump(exclude_none=True)
+    had = {what: knob for what, knob in known.items() if knob in role.knobs}
+    return role.model_copy(update={"limits": Limits(**had | role.limits.model_dump(exclude_none=True))})
 
 
 def earlier(path: Iterable[str]) -> dict[str, Role]:

@@ -261,7 +261,7 @@ class Page(_Part):
 
 
 class Limits(_Part):
-    """The knobs that bound what the program holds."""
+    """The knobs that bound what the program holds, and for how long, whatever it calls them."""
 
     backlog: Annotated[KnobName | None, Field(description="The backlog that it asks of listen(2)")] = None
     connections: Annotated[KnobName | None, Field(description="The connections that it takes at once")] = None
@@ -273,6 +273,28 @@ class Limits(_Part):
     process_connections: Annotated[
         KnobName | None, Field(description="The connections of one of its processes, to clients and servers together")
     ] = None
+    processes: Annotated[KnobName | None, Field(description="How many such processes it has")] = None
+    idle: Annotated[KnobName | None, Field(description="How long it keeps an idle connection of a client")] = None
+    server_connections: Annotated[
+        KnobName | None, Field(description="The connections, or requests, that one server gets at once; 0 = no limit")
+    ] = None
+    server_pool: Annotated[
+        KnobName | None, Field(description="The idle connections to one server that it keeps, of those of `pool`")
+    ] = None
+    no_pool: Annotated[KnobName | None, Field(description="Whether it keeps no connection to a server")] = None
+    server_idle: Annotated[
+        KnobName | None, Field(description="How long it keeps an idle connection to a server; 0 = no limit")
+    ] = None
+    answer_timeout: Annotated[KnobName | None, Field(description="How long it waits for a server's answer")] = None
+    queue_timeout: Annotated[
+        KnobName | None, Field(description="How long a request waits in its own queue for one of a server's places")
+    ] = None
+    failures: Annotated[KnobName | None, Field(description="The failed tries that leave a server out")] = None
+    left_out: Annotated[KnobName | None, Field(description="How long it then leaves that server out")] = None
+    next_server: Annotated[
+        KnobName | None, Field(description="The failures that send a request to the next server")
+    ] = None
+    own_threads: Annotated[KnobName | None, Field(description="Whether each request has a thread of its own")] = None
 
 
 class Loosened(_Part):

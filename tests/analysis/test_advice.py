@@ -34,6 +34,9 @@ def advised(path: list[str], cause: str, knobs: Record, hops: list[Record]) -> t
          ("nginx.upstream_keepalive_timeout", "19s")),
         (DIRECT, "syn-queue-drop", {"kernel.backend.net.ipv4.tcp_syncookies": "0"},
          ("kernel.backend.net.ipv4.tcp_syncookies", "1")),
+        (NGINX, "syn-queue-drop", {}, ("kernel.nginx.net.ipv4.tcp_syncookies", "1")),
+        (GATEWAY, "stale-keepalive", {"gateway.idle_conn_timeout": 90_000}, ("gateway.idle_conn_timeout", "19s")),
+        (GATEWAY, "stale-keepalive", {"gateway.idle_conn_timeout": 0}, ("gateway.idle_conn_timeout", "19s")),
         # Nothing delays these answers, so that the number of users alone bounds them.
         (DIRECT, "waited-in-accept-queue", SPIKE | {"load.handler_delay": 0}, ("backend.max_connections", "300")),
         (DIRECT, "waited-in-accept-queue", SPIKE | {"load.handler_delay": 100}, ("backend.max_connections", "5")),
@@ -68,11 +71,34 @@ def test_of_a_service_s_own_knobs_that_is_named_which_bounds_it(
     limits: Record, fixed: str, value: tuple[str | None, str | None]
 ) -> None:
     knobs = {name: {"fixed": name == fixed} for name in ("places", "queue")}
-    roles = {"k6": {"kind": "client"}, "shop": {"kind": "server", "group": "shop", "limits": limits, "knobs": knobs}}
+    shop = {"kind": "server", "group": "shop", "limits": limits, "knobs": knobs}
+    roles = {"k6": {"kind": "client", "group": "load"}, "shop": shop}
     manifest = make_manifest() | {"path": ["k6", "shop"], "roles": roles, "instances": {"shop": ["shop-1"]}}
     manifest["knobs"] |= {"shop.places": knob(1), "shop.queue": knob(1)}
     found = advice.of_cause(manifest, {"hops": []}, "accept-queue-drop", 9)
     assert (found.knob, found.value) == value
+
+
+@pytest.mark.parametrize(
+    ("cause", "limit", "value"),
+    [
+        ("accept-queue-drop", "backlog", "103"),
+        ("proxy-connections-exhausted", "process_connections", "420"),
+        ("waited-for-a-connection", "server_connections", "103"),
+        ("upstream-timeout", "answer_timeout", "3s"),
+        ("stale-keepalive", "server_idle", "19s"),
+        ("ephemeral-ports-exhausted", "pool", "103"),
+    ],
+)
+def test_a_knob_of_another_proxy_is_named_as_its_declaration_has_it(cause: str, limit: str, value: str) -> None:
+    door = {"kind": "proxy", "group": "door", "limits": {limit: "wide"}, "knobs": {"wide": {}}}
+    server = {"kind": "server", "group": "backend", "limits": {"idle": "keep_alive_timeout"}}
+    roles = {"k6": {"kind": "client", "group": "load"}, "door": door, "backend": server}
+    manifest = make_manifest() | {"path": ["k6", "door", "backend"], "roles": roles}
+    manifest["knobs"] |= {"door.wide": knob(30_000 if limit == "server_idle" else 1)}
+    hops = [{"to": "door", "dropped_syns": {"fatal": 9, "healed": 0}}]
+    found = advice.of_cause(manifest, {"hops": hops}, cause, 9)
+    assert (found.knob, found.value) == ("door.wide", value)
 
 
 def test_who_finds_no_place_at_nginx_needs_one_there() -> None:
@@ -85,7 +111,6 @@ def test_who_finds_no_place_at_nginx_needs_one_there() -> None:
     [
         (NGINX, "accept-queue-drop", {}),
         (NGINX, "waited-in-accept-queue", {}),
-        (NGINX, "syn-queue-drop", {}),
         (NGINX, "stale-keepalive", {"nginx.upstream_keepalive_timeout": 60_000}),
         (DIRECT, "stale-keepalive", {}),
         (DIRECT, "upstream-timeout", {}),

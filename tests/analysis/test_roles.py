@@ -54,3 +54,11 @@ def test_a_proxy_that_no_version_knows_is_read_by_its_declaration(relayed_run: R
 def test_a_manifest_without_declarations_has_those_of_its_version() -> None:
     assert list(of_manifest({"path": ["k6", "nginx", "backend"]})) == ["k6", "nginx", "backend"]
     assert earlier(["k6", "relay"]) == {"k6": EARLIER["k6"]}
+
+
+def test_limits_that_an_earlier_version_did_not_declare_are_known_where_the_role_has_their_knobs() -> None:
+    declared = EARLIER["gateway"].model_dump() | {"limits": {"pool": "max_idle_conns"}, "knobs": {"max_idle_conns": {}}}
+    declared["knobs"]["idle_conn_timeout"] = {}
+    found = of_manifest({"roles": {"gateway": declared, "door": declared}})
+    assert found["gateway"].bounds() == {"pool": "gateway.max_idle_conns", "server_idle": "gateway.idle_conn_timeout"}
+    assert found["door"].bounds() == {"pool": "gateway.max_idle_conns"}

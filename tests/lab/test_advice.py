@@ -41,6 +41,7 @@ def recorded(
         series=series,
         cell=cell,
         by_set=effective.scenario.arms is None and effective.variant.path is None,
+        roles={name: effective.world.content(name) for name in effective.scenario.path},
         instances=instances_of(topology_of(effective)),
         knobs=knob_records(effective, {knob.name: knob.default for knob in CATALOGUE.values()}),
         sysctls={"backend-1": {"net.core.somaxconn": "4096"}},

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from analysis.causes import CAUSES, Cause
+from analysis.evidence.roles import Limits as LimitsRead
 from lab.paths import ROOT
+from lab.roles.declaration import ROLES, Limits
 from lab.scenario.catalogue import CATALOGUE
 
 
@@ -15,8 +17,16 @@ def test_the_lesson_of_a_cause_is_a_scenario_s(cause: Cause) -> None:
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.name)
-def test_the_knobs_of_a_cause_are_in_the_catalogue(cause: Cause) -> None:
-    """A proxy is the client on one hop and the server on the other; the kernel's knobs have the kernel's names."""
+def test_the_knobs_of_a_cause_are_the_load_s_or_those_that_a_role_declares(cause: Cause) -> None:
+    """The kernel's knobs have the kernel's names."""
     for knob in (name for name in cause.knobs if not name.startswith("kernel.")):
-        ends = ((first, second) for first in ("k6", "nginx", "gateway") for second in ("nginx", "gateway", "backend"))
-        assert any(knob.format(client=client, server=server) in CATALOGUE for client, server in ends), knob
+        end, _, what = knob.partition(".")
+        if end == "load":
+            assert knob in CATALOGUE
+        else:
+            assert end in ("{client}", "{server}"), knob
+            assert any(getattr(role.limits, what) for role in ROLES.values()), knob
+
+
+def test_the_analysis_reads_every_limit_that_a_role_may_declare() -> None:
+    assert set(LimitsRead.model_fields) == set(Limits.model_fields)

@@ -10,19 +10,15 @@ from lab import paths
 # k6 is not among them: it is the one client, and the load's own knobs are its.
 _NAMES = re.compile(r"\b(nginx|gateway|haproxy|backend|tomcat)\b", re.IGNORECASE)
 
+# A cause names the scenario whose lesson is about it.
+_SCENARIOS = {folder.name for folder in (paths.ROOT / "scenarios").iterdir()}
+
 _FIGURES_OF_DIALS = "the figures of `dials.jsonl`, which one proxy writes"
-_ADVICE = "words and remedies about single knobs of single programs"
 _MODEL = "the model is of users straight at Tomcat, by its documented rules"
 _EXAMPLE = "an example in a text for people"
 
 ALLOWED: dict[str, str] = {
-    "analysis/account/attribution.py": "how long Tomcat keeps an idle connection, in the proof of a stale one",
     "analysis/account/identities.py": _FIGURES_OF_DIALS,
-    "analysis/causes/accept_queue.py": _ADVICE,
-    "analysis/causes/answering.py": _ADVICE,
-    "analysis/causes/connecting.py": _ADVICE,
-    "analysis/causes/remedies.py": _ADVICE,
-    "analysis/causes/waiting.py": _ADVICE,
     "analysis/compare/build.py": _MODEL,
     "analysis/compare/comparison_file.py": _MODEL,
     "analysis/evidence/logs/__init__.py": "the adapters of logs, by their formats",
@@ -70,7 +66,9 @@ def _naming() -> set[str]:
     named = {
         str(file.relative_to(paths.ROOT))
         for file in files
-        if any(_NAMES.search(each) for each in _strings_and_names(file.read_text()))
+        if any(
+            _NAMES.search(each) for each in _strings_and_names(file.read_text()) if each.strip('"') not in _SCENARIOS
+        )
     }
     queries = [file for package in ("lab", "analysis") for file in sorted((paths.ROOT / package).rglob("*.sql"))]
     return named | {

@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis import causes
 from analysis.causes.remedies import NO_KNOB, Recorded
+from analysis.evidence import roles
 from analysis.pages.report import reasons
 from analysis.pages.report.again import again
 from analysis.pages.report.record import Record
@@ -55,7 +56,9 @@ def of_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str,
     if isinstance(remedy, str):
         return Advice(cause, count, remedy)
     try:
-        found = remedy(Recorded(manifest, ledger))
+        declared = roles.of_manifest(manifest)
+        kinds = {name: role.kind for name, role in declared.items()}
+        found = remedy(Recorded(manifest, ledger, kinds, {name: role.bounds() for name, role in declared.items()}))
     except KeyError as missing:
         return Advice(cause, count, _without(manifest, str(missing.args[0])))
     if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -230,8 +231,9 @@ def _turns(record: Record, main: Reason | None) -> list[Turn]:
     if main is None:
         return []
     knobs: dict[str, Row] = record.manifest.get("knobs", {})
-    named = {name.format(client=main.hop[0], server=main.hop[1]): does for name, does in main.cause.knobs.items()}
-    named |= _limits_of_service(record, main)
+    declared = roles.of_manifest(record.manifest)
+    ends = {"client": main.hop[0], "server": main.hop[1]}
+    named = {_knob(name.format(**ends), declared): does.format(**ends) for name, does in main.cause.knobs.items()}
     return [
         Turn(
             name,
@@ -240,17 +242,14 @@ def _turns(record: Record, main: Reason | None) -> list[Turn]:
             does,
         )
         for name, does in named.items()
-        if name in knobs and _role_of(name) in main.hop and not record.idle(name)
+        if name is not None and name in knobs and _role_of(name) in main.hop and not record.idle(name)
     ]
 
 
-def _limits_of_service(record: Record, main: Reason) -> dict[str, str]:
-    """The knobs that bound a service of the scenario's own, for a cause that its accept queue has a part in."""
-    server = roles.of_manifest(record.manifest).get(main.hop[1])
-    if server is None or server.kind != "server" or main.cause.accept_queue is None:
-        return {}
-    limits = (server.limits.connections, server.limits.backlog)
-    return {server.knob(name): server.knobs[name].doc for name in limits if name and not server.knobs[name].fixed}
+def _knob(name: str, declared: Mapping[str, roles.Role]) -> str | None:
+    """A cause's knob by its full name; None where the role has nothing that bounds this."""
+    role, _, limit = name.partition(".")
+    return declared[role].bounds().get(limit) if role in declared else name
 
 
 def _role_of(knob: str) -> str:
