@@ -137,31 +137,14 @@ func TestAScriptThatCannotRunIsNamedBeforeTheRun(t *testing.T) {
 	}
 }
 
-// A server that takes connections, reads what comes first, answers it with these bytes and closes.
-func answering(t *testing.T, answer string) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = conn.Read(make([]byte, 4096))
-			_, _ = conn.Write([]byte(answer))
-			_ = conn.Close()
-		}
-	}()
-	return listener.Addr().String()
-}
-
 func TestConnectionsOfWebSocketAndGRPCAreRecorded(t *testing.T) {
 	t.Parallel()
-	address := answering(t, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+	target := serve(t, func(conn *net.TCPConn) {
+		readRequest(conn)
+		_, _ = conn.Write([]byte("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"))
+		_ = conn.Close()
+	})
+	address := strings.TrimPrefix(target, "http://")
 	for text, attempts := range map[string]string{
 		"import ws from 'k6/ws';": "ws.connect('ws://" + address + "/', () => {})",
 		"import grpc from 'k6/net/grpc';\nconst client = new grpc.Client();": "client.connect('" + address +
@@ -172,7 +155,7 @@ func TestConnectionsOfWebSocketAndGRPCAreRecorded(t *testing.T) {
 		if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		record := start(t, wrapped(t, script), knobs("http://"+address)).wait(t).record(t)
+		record := start(t, wrapped(t, script), knobs(target)).wait(t).record(t)
 		if len(record.dials) == 0 || record.dials[0].Remote == nil || *record.dials[0].Remote != address || record.dials[0].VU != 1 {
 			t.Errorf("%s: %+v", text, record.dials)
 		}
