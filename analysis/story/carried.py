@@ -76,7 +76,9 @@ def _try_span(story: Story, flow: Row) -> tuple[int, int]:
         # A second capture of the connection may have ended before.
         return min((time_us for time_us in ending if time_us is not None), default=last_us + 1), last_us
     end_us = story.case["end_us"] if each["response_us"] is None else each["start_us"] + each["response_us"]
-    return flow["first_time_us"], end_us + _CLOSE_SLACK_US
+    # A connection that stood before the request was kept for it.
+    kept = each["how"] == "port" and flow["first_time_us"] < story.case["time_us"] - CLOCK_SLACK_US
+    return story.case["time_us"] - CLOCK_SLACK_US if kept else flow["first_time_us"], end_us + _CLOSE_SLACK_US
 
 
 def next_us(joined: Joined, case: Row) -> int | None:

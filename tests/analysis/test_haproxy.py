@@ -150,6 +150,7 @@ def test_the_wait_in_haproxy_is_before_the_try(tmp_path: Path) -> None:
         "upstream_connect_time": "0.002",
         "upstream_header_time": "0.502",
         "upstream_response_time": "0.503",
+        "upstream_local_port": "50000",
     }
     assert found["request_time"] == 0.804
 

@@ -190,6 +190,30 @@ def test_a_try_that_names_its_dial_has_that_dial_s_connection(tables: Tables) ->
     assert tables.made("try_links_by_dial", "line, flow, how") == [(1, 7, "dial")]
 
 
+@pytest.mark.parametrize(
+    ("spans_us", "found"),
+    [
+        # The clock of the log is late by more than tries by time allow for.
+        ([(80, 90)], [(1, 7)]),
+        # Kept from before, and used again.
+        ([(20, 250)], [(1, 7)]),
+        # The last one of the port; a later one is another request's.
+        ([(20, 40), (105, 250), (900, 950)], [(1, 8)]),
+        # The capture lacks it.
+        ([(20, 40)], []),
+        ([(900, 950)], []),
+    ],
+)
+def test_a_try_that_names_its_port_has_the_connection_from_there(
+    tables: Tables, spans_us: list[tuple[int, int]], found: list[Any]
+) -> None:
+    tables.given("tries", {**TRY, "line": 1, "start_us": 100, "response_us": 200, "local_port": 40_000})
+    for number, (first_us, last_us) in enumerate(spans_us, start=7):
+        times = {"first_time_us": first_us, "last_time_us": last_us}
+        tables.given("connections", {**MADE, "id": number, "client_port": 40_000, **times})
+    assert tables.made("try_links_by_port", "line, flow", slack_us=5, turn_us=30) == found
+
+
 @pytest.mark.parametrize(("begins_us", "found"), [((101, 201), [(1, 7), (2, 8)]), ((101, 900), []), ((101,), [])])
 def test_tries_and_connections_pair_in_order_if_all_agree(
     tables: Tables, begins_us: tuple[int, ...], found: list[Any]

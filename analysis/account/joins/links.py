@@ -36,6 +36,7 @@ def _link_proxy(database: duckdb.DuckDBPyConnection) -> None:
     database.execute(sql(__name__, "request_links"), {"slack_us": _NGINX_SLACK_US, "late_us": _NGINX_LATE_US})
     database.execute(sql(__name__, "tries"))
     database.execute(sql(__name__, "try_links_by_dial"))
+    database.execute(sql(__name__, "try_links_by_port"), {"slack_us": _NGINX_SLACK_US, "turn_us": NGINX_TURN_US})
     database.execute(sql(__name__, "try_links_by_order"), {"slack_us": _NGINX_SLACK_US, "turn_us": NGINX_TURN_US})
     database.execute(sql(__name__, "try_links_by_time"), {"slack_us": _NGINX_SLACK_US, "alone_us": _ALONE_US})
     database.execute(sql(__name__, "try_links_by_breach"), {"slack_us": _NGINX_SLACK_US, "late_us": _NGINX_LATE_US})
@@ -54,7 +55,7 @@ AT_THE_PROXY = {
         "instance": "VARCHAR", "line": "BIGINT", "try": "BIGINT", "tries": "BIGINT", "server": "VARCHAR",
         "server_address": "VARCHAR", "server_port": "BIGINT", "status": "BIGINT", "connect_us": "BIGINT",
         "header_us": "BIGINT", "response_us": "BIGINT", "start_us": "BIGINT", "names_dial": "BOOLEAN",
-        "dial": "BIGINT", "place": "BIGINT", "reused": "BOOLEAN",
+        "dial": "BIGINT", "place": "BIGINT", "reused": "BOOLEAN", "local_port": "BIGINT",
     },
     "try_links": {
         "instance": "VARCHAR", "line": "BIGINT", "try": "BIGINT", "observer": "VARCHAR", "flow": "BIGINT",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Why the proxy gave a request up, where its log tells: no server was free in time; its kernel had no port left.
 QUEUE_TIMEOUT, NO_PORT = "queue-timeout", "no-port"
 
-# A record's columns, whatever the log's format; nginx's names and units, and `gave_up`.
+# A record's columns, whatever the log's format; nginx's names and units, the port of each try, and `gave_up`.
 COLUMNS: Mapping[str, str] = {
     "time_ms": "BIGINT", "connection": "BIGINT", "connection_requests": "BIGINT", "remote_addr": "VARCHAR",
     "remote_port": "BIGINT", "server_addr": "VARCHAR", "request_method": "VARCHAR", "request_uri": "VARCHAR",
@@ -22,7 +22,7 @@ COLUMNS: Mapping[str, str] = {
     "upstream_addr": "VARCHAR", "upstream_status": "VARCHAR", "upstream_connect_time": "VARCHAR",
     "upstream_header_time": "VARCHAR", "upstream_response_time": "VARCHAR", "upstream_connection": "VARCHAR",
     "upstream_connection_requests": "VARCHAR", "upstream_reused": "VARCHAR",
-    "gave_up": "VARCHAR",
+    "upstream_local_port": "VARCHAR", "gave_up": "VARCHAR",
 }  # fmt: skip
 
 # Which lines are records.

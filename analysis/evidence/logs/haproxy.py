@@ -68,6 +68,7 @@ ACCESS = Format(
         "upstream_response_time": _tries(
             _seconds(f"{_TOTAL_MS} - retries * coalesce({_BEFORE_MS}, 0)"), f"coalesce({_seconds(_BEFORE_MS)}, '')"
         ),
+        "upstream_local_port": _tries("nullif(local_port, '')"),
         # A try that never had a port has sent nothing; port_shortages.sql says whether there was one to have.
         "gave_up": f"CASE WHEN termination LIKE 'sQ%' THEN '{QUEUE_TIMEOUT}'"
         f" WHEN termination LIKE 'SC%' AND connect_ms < 0 AND coalesce(local_port, '') = '' THEN '{NO_PORT}' END",

@@ -9,7 +9,8 @@ WITH split AS (
            seconds_of(upstream_response_time) AS answers,
            string_split(upstream_connection, ', ') AS dials,
            string_split(upstream_connection_requests, ', ') AS places,
-           string_split(upstream_reused, ', ') AS kept
+           string_split(upstream_reused, ', ') AS kept,
+           string_split(upstream_local_port, ', ') AS ports
       FROM access WHERE upstream_addr <> ''
 ), numbered AS (
     SELECT *, unnest(range(1, len(servers) + 1)) AS try FROM split
@@ -22,6 +23,7 @@ SELECT instance, line, try, len(servers) AS tries, servers[try] AS server,
        round(1000000 * answers[try])::BIGINT AS response_us,
        1000 * time_ms - round(1000000 * coalesce(list_sum(answers[try:]), 0))::BIGINT AS start_us,
        dials IS NOT NULL AS names_dial, try_cast(dials[try] AS BIGINT) AS dial,
-       try_cast(places[try] AS BIGINT) AS place, try_cast(kept[try] AS BOOLEAN) AS reused
+       try_cast(places[try] AS BIGINT) AS place, try_cast(kept[try] AS BOOLEAN) AS reused,
+       try_cast(ports[try] AS BIGINT) AS local_port
   FROM numbered
  ORDER BY instance, line, try;

@@ -7,12 +7,14 @@ WITH begun AS (
            row_number() OVER (PARTITION BY instance, server, connect_us IS NOT NULL
                               ORDER BY start_us, line, try) AS place,
            count(*) OVER (PARTITION BY instance, server, connect_us IS NOT NULL) AS total
-      FROM tries WHERE server_port IS NOT NULL AND NOT names_dial
+      FROM tries ANTI JOIN try_links USING (instance, line, try)
+     WHERE server_port IS NOT NULL AND NOT names_dial
 ), made AS (
     SELECT *, row_number() OVER (PARTITION BY from_instance, server_address, server_port, established
                                  ORDER BY first_time_us, observer, id) AS place,
            count(*) OVER (PARTITION BY from_instance, server_address, server_port, established) AS total
-      FROM connections
+      FROM connections ANTI JOIN try_links
+           ON try_links.observer = connections.observer AND try_links.flow = connections.id
 )
 SELECT begun.instance, begun.line, begun.try, made.observer, made.id AS flow, 'order' AS how
   FROM begun
