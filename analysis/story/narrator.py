@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from analysis.story.carried import Carrier
     from analysis.story.parts import Cause, Event, Note, View
 
-_BACKEND = "backend"
-
 
 @dataclass
 class Narrator:
@@ -135,11 +133,14 @@ class Narrator:
         return at_server.tell_acceptance(accepted, server, case["end_us"], samples, (said,) if said else ())
 
     def _handler(self, case: Row, carriers: list[Carrier], accepted: dict[str, Acceptance]) -> Iterator[Event]:
-        """How long the backend took."""
+        """How long the last server took."""
+        last = self.raw.manifest.path[-1]
+        if self.raw.manifest.kind_of(last) != "server":
+            return
         for prefix in ("flow", "up"):
             server = case[f"{prefix}_to_instance"]
             carrier = next((each for each in carriers if self._is_of(each, case, prefix)), None)
-            if carrier is not None and server in self.raw.manifest.of_role(_BACKEND):
+            if carrier is not None and server in self.raw.manifest.of_role(last):
                 file = self._file(carrier)
                 yield from at_server.tell_handler(carrier.packets, accepted.get(prefix), case, server, file)
 

@@ -36,7 +36,6 @@ ALLOWED: dict[str, str] = {
     "analysis/model/outcomes.py": _MODEL,
     "analysis/pages/report/summary.py": _MODEL,
     "analysis/story/ladders/ladders_file.py": _EXAMPLE,
-    "analysis/story/narrator.py": "the lab's own handler has its delay in the URL",
     "analysis/verdict/verdict_file.py": _EXAMPLE,
     "lab/cli.py": _EXAMPLE,
     "lab/results/matrix_printing.py": "the counter that a table of cells shows, if the path has it",
