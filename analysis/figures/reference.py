@@ -52,7 +52,7 @@ figure unknown.
   counts are sums over its instances; its maxima are the largest value of any one instance.
 - `<backend>`: `backend` or one of its instances.
 - `<server>`: a role or an instance that others connect to, that is, any except `k6`.
-- `<proxy>`: `nginx` or `gateway`, whichever is on the path.
+- `<proxy>`: the proxy on the path, such as `nginx`.
 - `<Counter>`: a counter of /proc/net/netstat or /proc/net/snmp by the kernel's name, such as `TcpExt.ListenOverflows`.
 """
 

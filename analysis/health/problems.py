@@ -49,7 +49,7 @@ _MEANINGS = {
     Evidence.SOCKETS: "the sockets by state, unbroken over the window",
     Evidence.PROCESSES: "what the processes used, unbroken over the window",
     Evidence.REQUESTS: "every request of a k6 instance",
-    Evidence.DIALS: "every dial of a k6 instance, or of the gateway",
+    Evidence.DIALS: "every dial of a k6 instance, or of a proxy that records its dials",
     Evidence.EVENTS: "every event of a k6 instance",
     Evidence.LOAD: "the requested load, at the requested time",
     Evidence.CLOCK: "a wall clock that was not set in the window",

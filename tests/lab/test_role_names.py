@@ -32,7 +32,6 @@ ALLOWED: dict[str, str] = {
     "analysis/figures/reference.py": _EXAMPLE,
     "analysis/figures/scraped.py": "`<backend>`, as in the catalogue",
     "analysis/figures/servers.py": "`Connection` in the answers to clients, which nginx alone logs",
-    "analysis/health/problems.py": _FIGURES_OF_DIALS,
     "analysis/model/outcomes.py": _MODEL,
     "analysis/pages/report/summary.py": _MODEL,
     "analysis/story/ladders/ladders_file.py": _EXAMPLE,
