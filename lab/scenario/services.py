@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, PlainSerializer, model_validator
 
+from lab.reading.units import format_duration
 from lab.roles import knob_types
 from lab.roles.declaration import ROLES, TRAFFIC_PORT, KnobName, Role
+from lab.roles.knob_types import Duration
 from lab.scenario.part import Group
 
 Text = Annotated[str, Field(min_length=1)]
@@ -140,6 +142,10 @@ class Service(Group):
             " out, a service on the path serves when it listens on its port"
         ),
     ] = None
+    # It is written as it is read: a service that was read is read again, over what a Compose file says of it.
+    ready_within: Annotated[
+        Duration, PlainSerializer(format_duration), Field(ge=1_000, le=600_000, description="How long its start may take; the run stops after that")
+    ] = 120_000
     command: Annotated[list[str] | None, Field(description="Its arguments, in place of the image's")] = None
     environment: Annotated[dict[str, Scalar], Field(description="Its environment, besides what knobs carry")] = Field(
         default_factory=dict

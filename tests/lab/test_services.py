@@ -137,6 +137,12 @@ def test_its_container_is_confined_but_for_what_it_asks(shop: Shop, tmp_path: Pa
     assert "collector-db" not in made
 
 
+def test_its_start_may_take_as_long_as_the_scenario_says(shop: Shop) -> None:
+    made = services(shop(needs="needs: [db]\n    ready_within: 5m"))
+    starts = {name: made[name]["healthcheck"]["start_period"] for name in ("collector-shop-1", "db")}
+    assert starts == {"collector-shop-1": "300000ms", "db": "120000ms"}
+
+
 def test_knobs_reach_it_by_its_own_variables(shop: Shop) -> None:
     environment = services(shop("shop.fast=true", "shop.mode=quick"))["shop-1"]["environment"]
     assert environment == {

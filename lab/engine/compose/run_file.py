@@ -22,6 +22,7 @@ from lab.scenario.captured import capture_mode
 from lab.scenario.catalogue import environment
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
+from lab.scenario.services import Service
 from lab.scenario.topology import Topology, collector_of, segments
 
 FILE_NAME = "compose.run.yaml"
@@ -58,6 +59,7 @@ def run_file(
             "networks": {"lab": {"aliases": [instance, *([role] if role in own else [])]}},
             "volumes": [_mount(places.collector(instance))],
             "environment": _collector_environment(effective, topology, instance, second),
+            **({"healthcheck": _health(declared["x-collector"], own[role])} if role in own else {}),
             **_of_clients(topology, instance, second),
             **({"sysctls": settable} if (settable := _settable(effective, role)) else {}),
         }
@@ -132,6 +134,10 @@ def _of_clients(topology: Topology, instance: str, second: _Addresses) -> dict[s
     hosts = _hosts(topology, second)
     # One question at a time: a client with a single port has none for a second one.
     return {"dns_opt": ["single-request"]} | ({"extra_hosts": hosts} if hosts else {})
+
+
+def _health(pattern: Mapping[str, Any], service: Service) -> dict[str, Any]:
+    return {**pattern["healthcheck"], **service_part.start_period(service)}
 
 
 def _collector_environment(

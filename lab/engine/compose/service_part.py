@@ -10,7 +10,7 @@ from lab.scenario.places import Place
 from lab.scenario.services import Scalar, Service
 
 _TMP = "/tmp:mode=1777"  # noqa: S108 # as compose.yaml has it for every role
-_HEALTH = {"interval": "1h", "timeout": "5s", "retries": 1, "start_period": "90s", "start_interval": "250ms"}
+_HEALTH = {"interval": "1h", "timeout": "5s", "retries": 1, "start_interval": "250ms"}
 
 
 def image_of(service: Service, name: str, place: Place) -> str:
@@ -37,9 +37,14 @@ def of(name: str, own: Mapping[str, Service], place: Place, instances: Mapping[s
         **({"cap_add": list(service.capabilities)} if service.capabilities else {}),
         "tmpfs": [_TMP, *(f"{folder}:mode=1777" for folder in service.writable)],
         "volumes": [_volume(one, place) for one in service.volumes],
-        **({"healthcheck": {"test": ["CMD", *command], **_HEALTH}} if command else {}),
+        **({"healthcheck": {"test": ["CMD", *command], **_HEALTH, **start_period(service)}} if command else {}),
         **({"depends_on": waits} if (waits := dict(_waits(service, own, instances))) else {}),
     }
+
+
+def start_period(service: Service) -> dict[str, str]:
+    """Give the part of a health check that says how long the start may take."""
+    return {"start_period": f"{service.ready_within}ms"}
 
 
 def _waits(

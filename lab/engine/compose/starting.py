@@ -16,8 +16,6 @@ from lab.errors import BadInput, LabError, Problem
 from lab.scenario.topology import collector_of
 
 _WAIT_S = 300
-# A port or a page of a scenario's own that is wrong is found out by waiting.
-_WAIT_OWN_S = 120
 # Docker's own name server listens in every namespace.
 _DNS = "127.0.0.11"
 _SYSCTL_FILE = re.compile(r"/proc/sys/(?P<path>net/[a-z0-9_/-]+): (?P<why>[a-z ]+)")
@@ -34,7 +32,9 @@ def start(parts: Parts, watch: Watch) -> None:
     subnet = subnets.free() if parts.topology.second_names else subnets.FIRST
     content = run_file.run_file(parts.effective, parts.topology, parts.run_id, parts.places, subnet)
     run_file.write_run_file(content, file)
-    wait_s = _WAIT_OWN_S if parts.effective.world.services else _WAIT_S
+    # A port or a page of a scenario's own that is wrong is found out by waiting.
+    own = parts.effective.world.services.values()
+    wait_s = sum(one.ready_within for one in own) // 1000 if own else _WAIT_S
     options = ("--detach", "--wait", "--wait-timeout", str(wait_s), "--no-build", "--pull", "never")
     try:
         run_file.compose(file, "up", *options, *run_file.services_of(parts.topology), timeout_s=wait_s + 30)
