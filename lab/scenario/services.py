@@ -144,7 +144,9 @@ class Service(Group):
     ] = None
     # It is written as it is read: a service that was read is read again, over what a Compose file says of it.
     ready_within: Annotated[
-        Duration, PlainSerializer(format_duration), Field(ge=1_000, le=600_000, description="How long its start may take; the run stops after that")
+        Duration,
+        PlainSerializer(format_duration),
+        Field(ge=1_000, le=600_000, description="How long its start may take; the run stops after that"),
     ] = 120_000
     command: Annotated[list[str] | None, Field(description="Its arguments, in place of the image's")] = None
     environment: Annotated[dict[str, Scalar], Field(description="Its environment, besides what knobs carry")] = Field(
