@@ -124,10 +124,10 @@ def test_each_kernel_has_its_own_name(tell: Tell) -> None:
 @pytest.mark.parametrize(
     ("cause", "failed", "says"),
     [
-        (DROP, 91, ("Each of 3 backends serves 1 at once (backend.max_connections), and its queue holds 1 + 1"
+        (DROP, 91, ("Each instance of the backend serves 1 at once (backend.max_connections), and its queue holds 1 + 1"
          " (backend.accept_count): 9 places in all for 100 users, so 91 found none.")),
-        (WAITED, 0, ("Each of 3 backends serves 1 at once (backend.max_connections); up to 1 + 1 more wait in its queue"
-         " (backend.accept_count) until one of these goes. An idle client keeps its place for 20 s"
+        (WAITED, 0, ("Each instance of the backend serves 1 at once (backend.max_connections); up to 1 + 1 more wait"
+         " in its queue (backend.accept_count) until one of these goes. An idle client keeps its place for 20 s"
          " (backend.keep_alive_timeout).")),
     ],
 )  # fmt: skip

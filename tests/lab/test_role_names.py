@@ -33,7 +33,6 @@ ALLOWED: dict[str, str] = {
     "analysis/figures/scraped.py": "`<backend>`, as in the catalogue",
     "analysis/figures/servers.py": "`Connection` in the answers to clients, which nginx alone logs",
     "analysis/model/outcomes.py": _MODEL,
-    "analysis/pages/report/summary.py": _MODEL,
     "analysis/story/ladders/ladders_file.py": _EXAMPLE,
     "analysis/verdict/verdict_file.py": _EXAMPLE,
     "lab/cli.py": _EXAMPLE,

@@ -202,22 +202,29 @@ def _hints(record: Record) -> list[str]:
 def _places(record: Record, main: Reason) -> str | None:
     """How the number of those who fail comes about."""
     capacity, backlog = record.figures.get("model.accept_capacity"), record.figures.get("model.listen_backlog")
-    users, connections = record.knob("load.users"), record.knob("backend.max_connections")
-    if record.path[1:] != ["backend"] or not isinstance(capacity, int) or not isinstance(backlog, int):
+    server = record.path[-1]
+    role = roles.of_manifest(record.manifest).get(server)
+    if len(record.path) > 2 or role is None or not isinstance(capacity, int) or not isinstance(backlog, int):  # noqa: PLR2004  client and server
         return None
-    backends = len(record.manifest["instances"]["backend"])
-    serves = "Tomcat serves" if backends == 1 else f"Each of {backends} backends serves"
-    its = "the" if backends == 1 else "its"
+    limits = {what: role.knob(name) for what, name in role.limits.model_dump(exclude_none=True).items()}
+    connections, users = record.knob(limits.get("connections", "")), record.knob("load.users")
+    if not isinstance(connections, int):
+        return None
+    instances = len(record.manifest["instances"][server])
+    named = reasons.named(record, server)
+    serves = f"{named[0].upper()}{named[1:]} serves" if instances == 1 else f"Each instance of {named} serves"
+    at_once = f"{connections:,} at once ({limits['connections']})"
+    its = "the" if instances == 1 else "its"
+    queue = f" ({limits['backlog']})" if "backlog" in limits else ""
     if main.cause.accept_queue == "held":
-        kept = record.knob("backend.keep_alive_timeout")
-        idle = f" An idle client keeps its place for {spoken(kept)} (backend.keep_alive_timeout)." if kept else ""
+        kept = record.knob(limits.get("idle", ""))
+        idle = f" An idle client keeps its place for {spoken(kept)} ({limits['idle']})." if kept else ""
         return (
-            f"{serves} {connections:,} at once (backend.max_connections); up to {backlog:,} + 1 more wait in {its}"
-            f" queue (backend.accept_count) until one of these goes.{idle}"
+            f"{serves} {at_once}; up to {backlog:,} + 1 more wait in {its} queue{queue} until one of these goes.{idle}"
         )
     text = (
-        f"{serves} {connections:,} at once (backend.max_connections), and {its} queue holds {backlog:,} + 1"
-        f" (backend.accept_count): {counted(capacity, 'place')}{'' if backends == 1 else ' in all'}"
+        f"{serves} {at_once}, and {its} queue holds {backlog:,} + 1{queue}: {counted(capacity, 'place')}"
+        f"{'' if instances == 1 else ' in all'}"
     )
     if record.knob("load.workload") not in ("users", "long_polling") or not isinstance(users, int):
         return f"{text}."
