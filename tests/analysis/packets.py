@@ -28,6 +28,12 @@ class Capture:
         start = len(_ETHERNET) if self.link == LINK_RAW_IP else 0
         return header + b"".join(_record(time_us, frame[start:]) for time_us, frame in sorted(self.packets))
 
+    def in_network(self, number: int) -> Capture:
+        """The same packets between the same hosts of the network 172.18.`number`."""
+        octet = bytes([number])
+        moved = [(time_us, frame[:28] + octet + frame[29:32] + octet + frame[33:]) for time_us, frame in self.packets]
+        return Capture(moved, self.link)
+
     def tcp(
         self, second: float, source: str, target: str, flags: int, *, seq: int, ack: int = 0, data: int = 0
     ) -> None:

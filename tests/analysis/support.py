@@ -147,15 +147,18 @@ class RunFolder:
             for number, expression in enumerate(expressions, start=1)
         ]
 
-    def write(self) -> Path:
+    def files(self) -> dict[str, str]:
+        """What its raw files hold, but for the captures; the names are as in `k6-1/requests.jsonl`."""
         files: dict[str, str] = dict(self.texts)
         for instance, samples in self.samples.items():
             files[f"{instance}/samples.jsonl"] = jsonl(samples.lines())
         for instance, client in self.clients.items():
             files |= {f"{instance}/{name}": jsonl(lines) for name, lines in client.files().items()}
             files[f"{instance}/summary.json"] = json.dumps(client.summary())
-        files |= {path: jsonl(lines) for path, lines in self.lines.items()}
-        for name, content in files.items():
+        return files | {path: jsonl(lines) for path, lines in self.lines.items()}
+
+    def write(self) -> Path:
+        for name, content in self.files().items():
             path = self.raw(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)

@@ -12,21 +12,15 @@ from analysis.evidence.rawrun import RawRun
 from analysis.pages.report import timelines
 from analysis.pages.report.record import Record as ReportRecord
 from analysis.pages.report.record import read as read_record
+from tests.analysis.scenes import BEGIN_S, CLIENT, Scene, found, kinds, proxied, scene
 from tests.analysis.support import MEASURE_S, RunFolder, at_us, make_access
-from tests.analysis.test_causes import (
-    BEGIN_S,
-    CLIENT,
-    WAITS,
-    Scene,
-    busy,
-    held_up,
-    held_up_behind_a_proxy,
-    proxied,
-    scene,
-)
+from tests.analysis.test_causes import WAITS, busy, held_up, held_up_behind_a_proxy
 from tests.analysis.test_figures import value, why
 
-__all__ = ["proxied", "scene"]
+__all__ = ["found", "kinds", "proxied", "scene"]
+
+# All in one process, as in test_causes.py.
+pytestmark = pytest.mark.xdist_group("actions")
 
 Record = dict[str, Any]
 
@@ -161,7 +155,8 @@ def test_a_refused_dial_s_evidence_names_the_restart(scene: Scene) -> None:
     assert CLIENT in evidence
 
 
-def test_a_story_tells_what_the_lab_did_meanwhile(scene: Scene) -> None:
+def test_a_story_tells_what_the_lab_did_meanwhile(run: RunFolder) -> None:
+    scene = Scene(run)
     act(scene.run, "pause", "backend-1", BEGIN_S + 0.1, BEGIN_S + 2.1)
     scene.dial()
     scene.request(2.2, status=200)

@@ -2,73 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from tests.analysis.joined import one_request
-from tests.analysis.packets import ACK, RST, Capture, Connection
-from tests.analysis.support import RunFolder, at_us, make_access, make_capture, make_dial, make_request
+from tests.analysis.packets import ACK, RST, Connection
+from tests.analysis.scenes import BACKEND, BEGIN_S, CLIENT, NGINX, Scene, found, kinds, proxied, scene
+from tests.analysis.support import at_us, make_access
+
+__all__ = ["found", "kinds", "proxied", "scene"]
 
 Record = dict[str, Any]
 
-BACKEND, NGINX, CLIENT = "172.18.0.2:8080", "172.18.0.4:8080", "172.18.0.3:41000"
-# When the one request of these tests begins; the accept queue of the tests' run is empty again.
-BEGIN_S = 54.0
-
-
-@dataclass
-class Scene:
-    """One request, slower than a second or failed, and what the observers saw of it."""
-
-    run: RunFolder
-    server: str = BACKEND
-    observer: str = "backend-1"
-    capture: Capture = field(default_factory=Capture)
-
-    def __post_init__(self) -> None:
-        client = self.run.clients["k6-1"]
-        client.requests, client.dials = [], []
-        self.run.manifest["slow_ms"] = 1_000
-        self.run.captures = {self.observer: self.capture}
-
-    def dial(self, *, error_kind: str | None = None, lasted_s: float = 0.0002, **changes: object) -> Record:
-        dial = make_dial(1, failed=error_kind is not None, duration_ms=1000 * lasted_s)
-        dial |= {"time_us": at_us(BEGIN_S), "local": CLIENT, "remote": self.server, "error_kind": error_kind, **changes}
-        self.run.clients["k6-1"].dials.append(dial)
-        return dial
-
-    def request(self, lasted_s: float, *, status: int = 0, connected: bool = True, **changes: object) -> Record:
-        request = make_request(1, 1000 * lasted_s if status else None, BEGIN_S)
-        failed = not 200 <= status < 400
-        request |= {"end_us": at_us(BEGIN_S + lasted_s), "status": status, "error_code": 1000 if failed else 0}
-        request |= {"remote": self.server if connected else None, **changes}
-        self.run.clients["k6-1"].requests.append(request)
-        return request
-
-    def connection(self, server: str | None = None, client: str = CLIENT) -> Connection:
-        return Connection(self.capture, client, server or self.server)
-
-    def cause(self) -> tuple[str, str]:
-        """The cause of the request, and the evidence for it."""
-        self.run.lines[f"{self.observer}/capture.json"] = [make_capture(len(self.capture.packets))]
-        cause, evidence = one_request(self.run.write(), "cause", "evidence")
-        return cause, evidence
-
-
-@pytest.fixture
-def scene(run: RunFolder) -> Scene:
-    return Scene(run)
-
-
-@pytest.fixture
-def proxied(proxied_run: RunFolder) -> Scene:
-    proxied_run.lines["nginx/access.jsonl"] = []
-    scene = Scene(proxied_run, NGINX, "nginx")
-    scene.dial()
-    scene.connection().handshake(BEGIN_S).ask(BEGIN_S + 0.001)
-    return scene
+# All in one process, which derives the scenes' common runs once.
+pytestmark = pytest.mark.xdist_group("causes")
 
 
 def log(scene: Scene, status: int, lasted_s: float, **changes: object) -> None:
