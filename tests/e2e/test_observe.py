@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,24 @@ def inspected() -> dict[str, Any]:
     """What of the shop would show that somebody touched it."""
     (found,) = json.loads(docker("inspect", SHOP))
     state = found["State"]
-    processes = docker("top", SHOP, "-eo", "pid,args").splitlines()
     sysctls = docker("exec", SHOP, "sh", "-c", "cd /proc/sys/net; grep -s '' core/* ipv4/*; true")
-    return {"pid": state["Pid"], "started": state["StartedAt"], "processes": processes, "sysctls": sysctls}
+    return {
+        "pid": state["Pid"],
+        "started": state["StartedAt"],
+        "processes": processes(state["Pid"]),
+        "sysctls": sysctls,
+    }
+
+
+def processes(first: int) -> dict[int, str]:
+    """The command lines of all processes in the namespace of one; `docker top` would need ps on this machine."""
+    found, namespace = {}, Path(f"/proc/{first}/ns/pid").readlink()
+    for folder in Path("/proc").glob("[0-9]*"):
+        # One may have ended since, or be none of ours to look at.
+        with suppress(OSError):
+            if (folder / "ns/pid").readlink() == namespace:
+                found[int(folder.name)] = (folder / "cmdline").read_text()
+    return found
 
 
 def left_over() -> list[str]:
@@ -177,12 +193,21 @@ def test_an_interrupted_observation_is_analysed_and_leaves_nothing() -> None:
     assert left_over() == []
 
 
+# Brings the loopback of a new namespace up, as `ip link set lo up` does where there is one.
+LOOPBACK_UP = """
+import fcntl, os, socket, struct
+fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"lo", 0x41))
+os.execlp("python3", "python3", "-m", "http.server", "8000")
+"""
+
+
 def test_a_process_in_a_namespace_of_its_own_is_observed() -> None:
     known = set((ROOT / "results").glob("observed-process-*/*-r*"))
-    server = ["unshare", "--net", "sh", "-c", "ip link set lo up && exec python3 -m http.server 8000"]
+    server = ["unshare", "--net", "python3", "-c", LOOPBACK_UP]
     with subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            wait_until(lambda: Path(f"/proc/{process.pid}/comm").read_text().startswith("python"), "the server")
+            served = Path(f"/proc/{process.pid}/cmdline")
+            wait_until(lambda: "http.server" in served.read_text().split("\0"), "the server")
             time.sleep(1)
             watched = connlab("observe", "--pid", str(process.pid), "--for", "3s", "--json")
         finally:
