@@ -35,9 +35,7 @@ def has_begun(known: set[Path]) -> bool:
 
 def test_a_role_reaches_its_own_raw_files_alone_and_leads_the_lab_nowhere() -> None:
     known = folders()
-    # Shorter than the default's, for nobody waits here to see who fails in the end.
-    shorter = ("--set=load.connect_timeout=8s", "--set=backend.keep_alive_timeout=3s")
-    run = start("run", SCENARIO, "--set=load.users=9", *shorter)
+    run = start("run", SCENARIO, "--set=load.users=9")
     try:
         wait_until(lambda: has_begun(known), "the first dial")
         (folder,) = folders() - known
