@@ -62,7 +62,7 @@ def processes(first: int) -> dict[int, str]:
     """The command lines of all processes in the namespace of one; `docker top` would need ps on this machine."""
     found, namespace = {}, Path(f"/proc/{first}/ns/pid").readlink()
     for folder in Path("/proc").glob("[0-9]*"):
-        # One may have ended since, or be none of ours to look at.
+        # A process may have ended since, or may not let us look.
         with suppress(OSError):
             if (folder / "ns/pid").readlink() == namespace:
                 found[int(folder.name)] = (folder / "cmdline").read_text()
