@@ -31,10 +31,10 @@ def check(effective: Effective, engine: Engine) -> None:
     """
     topology = topology_of(effective)
     of_machine = (_memory, _heap, _disk)
-    problems = [*of_kernel(effective), *script.problems(effective, topology, engine)]
+    options, of_script = script.examine(effective, topology, engine)
+    problems = [*of_kernel(effective), *of_script]
     if problems:
         raise BadInput(problems)
-    options = script.options(effective, topology, engine)
     users = (options.users_max, "load.workload") if options else _users(effective)
     problems = [problem for check in of_machine for problem in check(effective, topology, users)]
     if problems:

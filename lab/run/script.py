@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from lab.engine.protocol import Engine
 from lab.errors import LabError, Problem, ScriptRefused
 from lab.scenario import own_script
@@ -12,18 +10,18 @@ from lab.scenario.own_script import Options
 from lab.scenario.topology import Topology
 
 
-def problems(effective: Effective, topology: Topology, engine: Engine) -> Iterator[Problem]:
-    """Give why k6 does not take the script, or what its options contradict."""
-    script = own_script.of(effective, topology)
-    if script is None:
-        return
+def examine(effective: Effective, topology: Topology, engine: Engine) -> tuple[Options | None, list[Problem]]:
+    """Give the options as `options` does, with why k6 does not take the script, or what they contradict.
+
+    Raises:
+        LabError: no engine answers.
+    """
     try:
         found = options(effective, topology, engine)
     except ScriptRefused as refusal:
-        yield own_script.refused(effective, script, refusal.what)
-        return
-    if found is not None:
-        yield from own_script.contradictions(effective, found)
+        script = own_script.of(effective, topology)
+        return None, [own_script.refused(effective, script, refusal.what)] if script else []
+    return found, [*own_script.contradictions(effective, found)] if found else []
 
 
 def options(effective: Effective, topology: Topology, engine: Engine) -> Options | None:
