@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.engine import owners
+from lab.engine.compose import confined
 from lab.engine.compose.docker import DockerFailed, docker
 from lab.errors import BadInput, Problem
 
@@ -73,9 +73,8 @@ def of_project(project: str, service: str | None) -> list[Container]:
     ids = docker("ps", "--quiet", "--no-trunc", *arguments).split()
     if not ids:
         what = f"the Compose project '{project}' has no running container"
-        if service and _labels(_SERVICE, f"label={_PROJECT}={project}"):
-            known = ", ".join(_labels(_SERVICE, f"label={_PROJECT}={project}"))
-            raise BadInput(Problem(f"{what} of the service '{service}'", way_on=f"its services: {known}"))
+        if service and (known := _labels(_SERVICE, f"label={_PROJECT}={project}")):
+            raise BadInput(Problem(f"{what} of the service '{service}'", way_on=f"its services: {', '.join(known)}"))
         projects = ", ".join(_labels(_PROJECT))
         raise BadInput(Problem(what, way_on=f"those that run: {projects}" if projects else "no project runs here"))
     return [_container(found) for found in map(_inspect, ids) if found is not None]
@@ -204,13 +203,11 @@ def start(name: str, environment: Mapping[str, str], folder: Path, *, target: st
     """
     joins, enter = _joins(target, processes=processes)
     settings = [part for key, value in environment.items() for part in ("--env", f"{key}={value}")]
-    groups = [part for group in owners.groups() for part in ("--group-add", group)]
-    confined = ["--cap-drop", "ALL", "--cap-add", "NET_RAW", "--security-opt", "no-new-privileges:true"]
-    options = ["--read-only", "--tmpfs", "/tmp:mode=1777", "--restart", "no", "--pull", "never", *confined]  # noqa: S108  within the container
+    options = confined.options("NET_RAW")
     command = [*enter, "collector", "run"] if enter else ["run"]
     entry = ["--entrypoint", "nsenter"] if enter else []
     docker(
-        *("run", "--detach", "--name", name, "--label", f"{LABEL}={name}", *options, *joins, *settings, *groups),
+        *("run", "--detach", "--name", name, "--label", f"{LABEL}={name}", *options, *joins, *settings),
         *("--volume", f"{folder}:/raw", *entry, _IMAGE, *(command[1:] if enter else command)),
     )
     return Beside(name, enter)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.engine import owners
+from lab.engine.compose import confined
 from lab.engine.compose.docker import DockerFailed, docker
 from lab.errors import ScriptRefused
 from lab.scenario.own_script import MOUNTED, OwnScript
 
-_CONFINED = (
-    "--rm", "--pull", "never", "--network", "none", "--read-only", "--tmpfs", "/tmp:mode=1777", "--cap-drop", "ALL",  # noqa: S108 # in the container
-    "--security-opt", "no-new-privileges:true",
-)  # fmt: skip
 _IMAGE = "connlab/k6"
 _NO_IMAGE = "No such image"
 
@@ -24,11 +20,12 @@ def examine(script: OwnScript) -> str | None:
         ScriptRefused: k6 does not take it.
         LabError: there is no engine.
     """
-    groups = [option for group in owners.groups() for option in ("--group-add", str(group))]
     mounted = ("--mount", f"type=bind,source={script.folder},target={MOUNTED},readonly")
     environment = [option for name, value in script.settings().items() for option in ("--env", f"{name}={value}")]
     try:
-        return docker("run", *_CONFINED, *groups, *mounted, *environment, _IMAGE, "inspect")
+        return docker(
+            "run", "--rm", "--network", "none", *confined.options(), *mounted, *environment, _IMAGE, "inspect"
+        )
     except DockerFailed as failed:
         if _NO_IMAGE in failed.stderr:
             return None
@@ -37,10 +34,4 @@ def examine(script: OwnScript) -> str | None:
 
 def mount(script: OwnScript) -> dict[str, Any]:
     """Give the volume through which k6 reads a script and what lies beside it."""
-    return {
-        "type": "bind",
-        "source": str(script.folder),
-        "target": str(MOUNTED),
-        "read_only": True,
-        "bind": {"create_host_path": False},
-    }
+    return confined.mount(script.folder, MOUNTED, read_only=True)

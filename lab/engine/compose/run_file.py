@@ -13,8 +13,8 @@ from ruamel.yaml import YAML
 from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine import owners
+from lab.engine.compose import confined, service_part
 from lab.engine.compose import own_script as mounted
-from lab.engine.compose import service_part
 from lab.engine.compose.docker import docker
 from lab.engine.compose.names import PROJECT, RUN_LABEL, container_of
 from lab.scenario import own_script, sysctls
@@ -119,7 +119,7 @@ def _networks(topology: Topology, subnet: IPv4Network, second: _Addresses) -> di
 
 
 def _mount(source: Path) -> dict[str, Any]:
-    return {"type": "bind", "source": str(source), "target": "/raw", "bind": {"create_host_path": False}}
+    return confined.mount(source, "/raw", read_only=False)
 
 
 def _of_script(effective: Effective, topology: Topology, instance: str) -> list[dict[str, Any]]:

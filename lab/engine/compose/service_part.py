@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lab.engine.compose import confined
 from lab.engine.owners import ROLE_UID
 from lab.scenario.places import Place
 from lab.scenario.services import Scalar, Service
@@ -72,5 +73,4 @@ def _escaped(text: str) -> str:
 
 def _volume(text: str, place: Place) -> dict[str, Any]:
     source, target = text.split(":")[:2]
-    where = {"source": str((place.home / source).resolve()), "target": target}
-    return {"type": "bind", **where, "read_only": True, "bind": {"create_host_path": False}}
+    return confined.mount((place.home / source).resolve(), target, read_only=True)

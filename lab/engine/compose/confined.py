@@ -1,0 +1,22 @@
+"""How the lab confines what it runs and mounts beside compose.yaml, which says the same for the roles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lab.engine import owners
+
+
+def options(*capabilities: str) -> list[str]:
+    """Give the options of `docker run` for one of the lab's images, with these capabilities and no others."""
+    added = [part for one in capabilities for part in ("--cap-add", one)]
+    groups = [part for group in owners.groups() for part in ("--group-add", group)]
+    files = ["--read-only", "--tmpfs", "/tmp:mode=1777"]  # noqa: S108 # in the container
+    return ["--pull", "never", *files, "--cap-drop", "ALL", *added, "--security-opt", "no-new-privileges:true", *groups]
+
+
+def mount(source: Path, target: str | Path, *, read_only: bool) -> dict[str, Any]:
+    """Give a folder or a file of the host as a volume of a service; one that is not there is an error."""
+    access = {"read_only": True} if read_only else {}
+    return {"type": "bind", "source": str(source), "target": str(target), **access, "bind": {"create_host_path": False}}
