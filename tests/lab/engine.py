@@ -318,7 +318,8 @@ class InMemoryEngine:
     def _status(self, client: str, *, lets_go: bool) -> str:
         if lets_go:
             self._let_go.add(client)
-            if not self._load_ends_after:
+            # An action at the start may be done before the clients are let go.
+            if not self._load_ends_after or self._load_ends_after in self.did:
                 self._end(client, self._exits.get(client, 0))
         # As k6 numbers them: started, or paused before the run.
         status = {"status": 5 if lets_go else 4, "paused": not lets_go}
