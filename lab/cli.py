@@ -644,17 +644,19 @@ def observe(
 
     The exit code is 0 if the whole time was observed, and 3 if a target ended before.
     """
+    from lab.engine.choice import chosen  # noqa: PLC0415
     from lab.observe import asked, observing  # noqa: PLC0415
     from lab.observe.targets import Named, find  # noqa: PLC0415
 
     named = Named(containers or (), compose, pid, peers or (), asked.path(role), host)
     wish = asked.wish(duration, capture, capture_max_mb, interface, connect_timeout, host=host)
-    targets = find(named)
+    engine = chosen()
+    targets = find(named, engine.sidecars())
     if check:
         raise typer.Exit
     for line in observing.announce(targets, wish):
         _stderr().print(line, soft_wrap=True)
-    folder = observing.observe(targets, wish, _command_line())
+    folder = observing.observe(targets, wish, engine, _command_line())
     _end_observed(folder, as_json=as_json)
 
 

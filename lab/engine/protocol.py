@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from analysis.evidence.rawfiles import Places
+from lab.engine.sidecars import Sidecars
 from lab.scenario.effective import Effective
 from lab.scenario.own_script import OwnScript
 from lab.scenario.topology import Topology
@@ -96,6 +97,9 @@ class Engine(Protocol):
 
     def open_files_cap(self) -> int | None:
         """Give the number of files that a process of an instance may open; None if unlimited, or not known."""
+
+    def sidecars(self) -> Sidecars:
+        """Give what finds containers that run already, and puts collectors beside them."""
 
     def examine_script(self, script: OwnScript) -> str | None:
         """Let k6 read a user's own script without running it.

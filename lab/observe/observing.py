@@ -13,11 +13,9 @@ from typing import Literal
 
 from analysis.evidence.rawfiles import FOLDER, Places
 from lab import paths
-from lab.engine.choice import chosen
-from lab.engine.compose import beside
-from lab.engine.compose.beside import Beside
-from lab.engine.compose.docker import DockerFailed
-from lab.errors import LabError
+from lab.engine.protocol import Engine
+from lab.engine.sidecars import Sidecar, Sidecars
+from lab.errors import EngineFailed, LabError
 from lab.observe.targets import Found
 from lab.reading.units import format_duration
 from lab.run import facts, rawfolders, reports
@@ -88,7 +86,7 @@ def announce(targets: Sequence[Found], wish: Wish) -> list[str]:
     ]
 
 
-def observe(targets: Sequence[Found], wish: Wish, command: Sequence[str]) -> Path:
+def observe(targets: Sequence[Found], wish: Wish, engine: Engine, command: Sequence[str]) -> Path:
     """Observe, analyse, and give the run's folder.
 
     What was recorded before an interruption, or before a target ended, is kept and analysed.
@@ -96,7 +94,7 @@ def observe(targets: Sequence[Found], wish: Wish, command: Sequence[str]) -> Pat
     Raises:
         LabError: no collector could be started, or what it recorded cannot be analysed.
     """
-    engine = chosen()
+    sidecars = engine.sidecars()
     images = engine.images(["collector"])
     first = next(each for each in targets if not each.record.peer).record.instance
     folder = _folder(f"observed-{first}")
@@ -127,15 +125,15 @@ def observe(targets: Sequence[Found], wish: Wish, command: Sequence[str]) -> Pat
     )
     record.begin("prepare")
     record.save(folder)
-    collectors: dict[str, Beside] = {}
+    collectors: dict[str, Sidecar] = {}
     failed: LabError | None = None
     with interruptible():
         try:
-            _start(targets, wish, folder, collectors)
+            _start(targets, wish, folder, sidecars, collectors)
             _inspect(record, collectors)
             record.begin("measure")
             record.save(folder)
-            _watch(targets, wish)
+            _watch(targets, wish, sidecars)
         except Interrupted as error:
             print(f"{error}: what was recorded so far is analysed", file=sys.stderr)  # noqa: T201 # to the user, at once
         except LabError as error:
@@ -168,7 +166,9 @@ def _folder(name: str) -> Path:
     return folder
 
 
-def _start(targets: Sequence[Found], wish: Wish, folder: Path, collectors: dict[str, Beside]) -> None:
+def _start(
+    targets: Sequence[Found], wish: Wish, folder: Path, sidecars: Sidecars, collectors: dict[str, Sidecar]
+) -> None:
     places = Places(folder)
     for each in targets:
         instance = each.record.instance
@@ -181,7 +181,7 @@ def _start(targets: Sequence[Found], wish: Wish, folder: Path, collectors: dict[
             "CONNLAB_INTERFACE": wish.interface,
             "CONNLAB_OBSERVING": "1",
         }
-        collectors[instance] = beside.start(
+        collectors[instance] = sidecars.start(
             f"connlab-observe-{os.getpid()}-{instance}"[:120],
             environment,
             places.collector(instance),
@@ -190,7 +190,7 @@ def _start(targets: Sequence[Found], wish: Wish, folder: Path, collectors: dict[
         )
     end = time.monotonic() + _READY_S
     for each in targets:
-        _await(each, collectors[each.record.instance], end)
+        _await(each, collectors[each.record.instance], sidecars, end)
 
 
 def _joins_processes(target: Found) -> bool:
@@ -198,24 +198,24 @@ def _joins_processes(target: Found) -> bool:
     return target.is_container and not target.on_host
 
 
-def _await(target: Found, collector: Beside, end: float) -> None:
+def _await(target: Found, collector: Sidecar, sidecars: Sidecars, end: float) -> None:
     """Wait until a collector samples, and its capture listens."""
     while True:
         try:
             collector.ask("collector", "healthy")
-        except DockerFailed:
+        except EngineFailed:
             said = collector.ended()
         else:
             return
         if said is not None:
-            gone = " (the target has ended)" if _is_gone(target) else ""
+            gone = " (the target has ended)" if _is_gone(target, sidecars) else ""
             raise LabError(f"the collector beside {target.record.name} ended{gone}: {said}")
         if time.monotonic() > end:
             raise LabError(f"the collector beside {target.record.name} was not ready within {_READY_S} s")
         time.sleep(_POLL_S)
 
 
-def _inspect(record: Manifest, collectors: dict[str, Beside]) -> None:
+def _inspect(record: Manifest, collectors: dict[str, Sidecar]) -> None:
     arguments = [part for name in SYSCTLS for part in ("--sysctl", name)]
     for instance, collector in collectors.items():
         told = json.loads(collector.ask("collector", "inspect", *arguments))
@@ -225,12 +225,12 @@ def _inspect(record: Manifest, collectors: dict[str, Beside]) -> None:
         record.addresses[instance] = [*told["addresses"], "127.0.0.1", "::1"]
 
 
-def _watch(targets: Sequence[Found], wish: Wish) -> None:
+def _watch(targets: Sequence[Found], wish: Wish, sidecars: Sidecars) -> None:
     """Wait until the time is over, or every target has ended."""
     end = time.monotonic() + wish.for_ms / 1000
     while time.monotonic() < end:
         for each in targets:
-            if not each.record.ended and _is_gone(each):
+            if not each.record.ended and _is_gone(each, sidecars):
                 each.record.ended = True
                 print(  # noqa: T201 # as above
                     f"{each.record.name} ended while it was observed; what was recorded so far is analysed",
@@ -241,18 +241,18 @@ def _watch(targets: Sequence[Found], wish: Wish) -> None:
         time.sleep(min(_LOOK_S, max(end - time.monotonic(), 0)))
 
 
-def _is_gone(target: Found) -> bool:
+def _is_gone(target: Found, sidecars: Sidecars) -> bool:
     if isinstance(target.joins, str):
-        return not beside.runs(target.joins)
+        return not sidecars.runs(target.joins)
     return not Path(f"/proc/{target.joins}").is_dir()
 
 
-def _leave(targets: Sequence[Found], record: Manifest, collectors: dict[str, Beside]) -> None:
+def _leave(targets: Sequence[Found], record: Manifest, collectors: dict[str, Sidecar]) -> None:
     """Stop and remove the collectors, whatever has become of their targets."""
     for collector in collectors.values():
         try:
             collector.stop()
-        except DockerFailed:
+        except EngineFailed:
             collector.remove()
     if record.observed:
         record.observed.targets = [each.record for each in targets]

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lab.engine.compose import beside
-from lab.engine.compose.beside import Container
 from lab.engine.owners import ROOT
+from lab.engine.sidecars import Container, Sidecars
 from lab.errors import BadInput, Problem
 from lab.observe import programs
 from lab.run.manifest import Program, Target
@@ -56,11 +55,11 @@ class Found:
 
     @property
     def is_container(self) -> bool:
-        """Whether Docker knows it."""
+        """Whether the engine knows it."""
         return isinstance(self.joins, str)
 
 
-def find(named: Named) -> list[Found]:
+def find(named: Named, sidecars: Sidecars) -> list[Found]:
     """Find the targets.
 
     Raises:
@@ -69,15 +68,15 @@ def find(named: Named) -> list[Found]:
     """
     program = programs.of_role(named.role) if named.role else None
     found: list[tuple[Kind, str, Container | int, bool]] = []
-    found += [("container", name, beside.container(name), False) for name in named.containers]
+    found += [("container", name, sidecars.container(name), False) for name in named.containers]
     if named.compose is not None:
         project, _, service = named.compose.partition("/")
-        found += [("service", each.name, each, False) for each in beside.of_project(project, service or None)]
+        found += [("service", each.name, each, False) for each in sidecars.of_project(project, service or None)]
     if named.pid is not None:
-        found.append(("process", str(named.pid), _process(named.pid), False))
+        found.append(("process", str(named.pid), _process(named.pid, sidecars), False))
     if not found:
         raise BadInput(Problem("nothing to observe is named", way_on="give --container, --compose or --pid"))
-    found += [("container", name, beside.container(name), True) for name in named.peers]
+    found += [("container", name, sidecars.container(name), True) for name in named.peers]
     taken: set[str] = set()
     targets = [
         _target(kind, name, what, None if peer else program, taken, peer=peer) for kind, name, what, peer in found
@@ -115,10 +114,10 @@ def _instance(name: str, taken: set[str]) -> str:
     return instance
 
 
-def _process(pid: int) -> Container | int:
+def _process(pid: int, sidecars: Sidecars) -> Container | int:
     if not Path(f"/proc/{pid}").is_dir():
         raise BadInput(Problem(f"there is no process {pid} (it may have ended)", way_on="look it up: ps -ef"))
-    inside = beside.of_process(pid)
+    inside = sidecars.of_process(pid)
     if inside is not None and _namespace(pid) == _namespace(inside.pid):
         return inside
     return pid

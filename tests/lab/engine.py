@@ -16,6 +16,7 @@ from typing import IO, Any, Self
 
 from lab.engine.compose.docker import Ended, Following
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
+from lab.engine.sidecars import Container
 from lab.errors import EngineFailed, ScriptRefused
 from lab.roles.declaration import ROLES, TRAFFIC_PORT
 from lab.scenario import sysctls
@@ -171,6 +172,71 @@ class InMemoryWatch:
         return None if code is None else f"{service} ended with exit code {code}"
 
 
+class InMemorySidecar:
+    """A collector that has all it should have, until it is removed."""
+
+    def __init__(self, name: str, of: InMemorySidecars) -> None:
+        self.name = name
+        self._of = of
+
+    def ask(self, *arguments: str) -> str:
+        if self._of.last_words is not None:
+            raise EngineFailed(f"{self.name} has ended")
+        if arguments[1] == "inspect":
+            return json.dumps({"sysctls": sysctls.IN_A_NEW_NAMESPACE, "addresses": ["192.0.2.1"], "listeners": []})
+        return ""
+
+    def ended(self) -> str | None:
+        return self._of.last_words
+
+    def stop(self) -> None:
+        self._of.did.append(f"stop {self.name}")
+        self.remove()
+
+    def remove(self) -> None:
+        self._of.did.append(f"remove {self.name}")
+
+
+class InMemorySidecars:
+    """One container runs, with the name that is asked for.
+
+    Attributes:
+        did: each verb that changed something, with the name of the collector.
+        last_words: what each collector says as it ends, at once; None if they stay.
+    """
+
+    def __init__(self, *, last_words: str | None = None, runs_for: int | None = None) -> None:
+        """Make the verbs; the container runs for so many looks, or as long as anybody looks."""
+        self.did: list[str] = []
+        self.last_words = last_words
+        self._left = runs_for
+
+    def container(self, name: str) -> Container:
+        return Container(id=name, name=name, image="acme/shop:1", pid=4711, on_host=False, words="node shop.js")
+
+    def of_project(self, project: str, service: str | None) -> list[Container]:
+        return [self.container(f"{project}-{service or 'web'}-1")]
+
+    def of_process(self, pid: int) -> Container | None:
+        assert pid
+        return None
+
+    def runs(self, container_id: str) -> bool:
+        assert container_id
+        if self._left is not None:
+            self._left -= 1
+        return self._left is None or self._left >= 0
+
+    def start(
+        self, name: str, environment: Mapping[str, str], folder: Path, *, target: str | int, processes: bool
+    ) -> InMemorySidecar:
+        assert environment["CONNLAB_OBSERVING"] == "1"
+        assert folder.is_dir()
+        assert isinstance(target, str) == processes
+        self.did.append(f"start {name}")
+        return InMemorySidecar(name, self)
+
+
 class InMemoryEngine:
     """Instances are names here: each setting takes, and the clients end as soon as the load may.
 
@@ -188,6 +254,7 @@ class InMemoryEngine:
         found: Mapping[str, object] | None = None,
         script_options: str | None = None,
         script_refused: str = "",
+        sidecars: InMemorySidecars | None = None,
     ) -> None:
         """Make an engine.
 
@@ -198,7 +265,9 @@ class InMemoryEngine:
             found: knobs that servers say another value of than was asked.
             script_options: what k6 says of a scenario's own script.
             script_refused: why k6 does not take it.
+            sidecars: what puts collectors beside containers that run already.
         """
+        self._sidecars = sidecars or InMemorySidecars()
         self._script_options = script_options
         self._script_refused = script_refused
         self.did: list[str] = []
@@ -220,6 +289,9 @@ class InMemoryEngine:
 
     def open_files_cap(self) -> int | None:
         return None
+
+    def sidecars(self) -> InMemorySidecars:
+        return self._sidecars
 
     def examine_script(self, script: OwnScript) -> str | None:
         assert script.file.is_file()

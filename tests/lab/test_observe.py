@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,14 @@ from lab.engine.compose import beside
 from lab.errors import BadInput, LabError
 from lab.observe import asked, observing, programs
 from lab.observe.targets import Named, find
+from lab.run import manifest
+from lab.run.signals import Interrupted
+from tests.lab.engine import InMemoryEngine, InMemorySidecars
 from tests.lab.support import FakeDocker
 
 ID = "a" * 64
+
+Watched = Callable[[InMemorySidecars], manifest.Manifest]
 
 
 def inspected(name: str = "shop", **changes: object) -> str:
@@ -32,7 +38,7 @@ def inspected(name: str = "shop", **changes: object) -> str:
 def test_a_container_is_found_and_its_program_known_by_its_command(docker_program: FakeDocker) -> None:
     docker_program.says("'container inspect'*", inspected())
     docker_program.says("top*", "PID COMMAND\n4711 node shop.js\n")
-    (found,) = find(Named(containers=["shop"]))
+    (found,) = find(Named(containers=["shop"]), beside)
     assert (found.record.instance, found.record.kind, found.joins) == ("shop", "container", ID)
     assert found.record.program is not None
     assert (found.record.program.name, found.record.program.backlog) == ("Node.js", 511)
@@ -52,14 +58,14 @@ def test_what_is_not_there_is_refused(docker_program: FakeDocker, named: Named, 
     docker_program.says("'ps --format {{.Names}}'", "web\n")
     docker_program.says("'ps --filter'*", "db\n")
     with pytest.raises(BadInput) as refused:
-        find(named)
+        find(named, beside)
     assert str(refused.value).startswith(message)
 
 
 def test_a_container_that_has_ended_is_refused(docker_program: FakeDocker) -> None:
     docker_program.says("'container inspect'*", inspected(State={"Running": False, "Status": "exited", "Pid": 0}))
     with pytest.raises(BadInput, match=r"the container 'shop' does not run \(exited\)"):
-        find(Named(containers=["shop"]))
+        find(Named(containers=["shop"]), beside)
 
 
 @pytest.mark.parametrize("mode", ["host", f"container:{'b' * 64}"])
@@ -67,25 +73,25 @@ def test_the_host_s_network_is_refused_without_leave(docker_program: FakeDocker,
     docker_program.says(f"*{'b' * 64}*", inspected("pause", Id="b" * 64, HostConfig={"NetworkMode": "host"}))
     docker_program.says("'container inspect'*", inspected(HostConfig={"NetworkMode": mode}))
     with pytest.raises(BadInput, match=r"in the host's own network namespace.*add --host"):
-        find(Named(containers=["shop"]))
-    assert find(Named(containers=["shop"], host=True))[0].on_host
+        find(Named(containers=["shop"]), beside)
+    assert find(Named(containers=["shop"], host=True), beside)[0].on_host
 
 
 def test_a_process_of_the_host_s_network_is_refused_without_leave(docker_program: FakeDocker) -> None:
     assert docker_program.calls == []
     with pytest.raises(BadInput, match="add --host"):
-        find(Named(pid=os.getpid()))
+        find(Named(pid=os.getpid()), beside)
 
 
 def test_without_an_engine_the_message_says_so(docker_program: FakeDocker) -> None:
     docker_program.says("*", stderr="Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", exit_code=1)
     with pytest.raises(LabError, match="start the Docker Engine"):
-        find(Named(containers=["shop"]))
+        find(Named(containers=["shop"]), beside)
 
 
 def test_two_targets_of_one_name_get_folders_of_their_own(docker_program: FakeDocker) -> None:
     docker_program.says("'container inspect'*", inspected("Acme_Web.1"))
-    found = find(Named(containers=["Acme_Web.1"], peers=["acme-web-1"]))
+    found = find(Named(containers=["Acme_Web.1"], peers=["acme-web-1"]), beside)
     assert [each.record.instance for each in found] == ["acme-web-1", "acme-web-1-2"]
     assert [each.record.peer for each in found] == [False, True]
 
@@ -124,11 +130,58 @@ def test_an_observation_lasts_from_a_second_to_a_day(duration: str) -> None:
 
 def test_it_says_what_it_will_see_before_it_starts(docker_program: FakeDocker) -> None:
     docker_program.says("'container inspect'*", inspected())
-    targets = find(Named(containers=["shop"]))
+    targets = find(Named(containers=["shop"]), beside)
     says = "\n".join(observing.announce(targets, asked.wish("60s", "headers", 256, None, None, host=False)))
     assert "at most 128 bytes of a packet and no data" in says
     assert "restarts nothing, sets nothing and sends nothing" in says
     assert "no packet" in "\n".join(observing.announce(targets, asked.wish("60s", "off", 256, None, None, host=False)))
+
+
+@pytest.fixture
+def watch(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
+    """Observe a container on an engine in memory, for a second or until it ends, and give the manifest."""
+    monkeypatch.setattr("lab.run.reports.derive", lambda _: {})
+
+    def take(sidecars: InMemorySidecars) -> manifest.Manifest:
+        targets = find(Named(containers=["shop"]), sidecars)
+        wish = asked.wish("1s", "headers", 256, None, None, host=False)
+        try:
+            observing.observe(targets, wish, InMemoryEngine(sidecars=sidecars), ["connlab"])
+        finally:
+            assert [one.partition(" connlab-observe-")[0] for one in sidecars.did] == ["start", "stop", "remove"]
+        (file,) = elsewhere.glob("results/observed-shop/2*/manifest.json")
+        return manifest.load(file.parent)
+
+    return take
+
+
+def test_an_observation_leaves_nothing_behind(watch: Watched) -> None:
+    told = watch(InMemorySidecars())
+    assert (told.status, [phase.name for phase in told.phases]) == ("complete", ["prepare", "measure"])
+    assert told.addresses["shop"] == ["192.0.2.1", "127.0.0.1", "::1"]
+
+
+def test_a_target_that_ends_keeps_what_was_seen_of_it(watch: Watched, capsys: pytest.CaptureFixture[str]) -> None:
+    told = watch(InMemorySidecars(runs_for=0))
+    assert told.observed is not None
+    assert (told.status, told.observed.targets[0].ended) == ("complete", True)
+    assert "shop ended while it was observed" in capsys.readouterr().err
+
+
+def test_an_interrupted_observation_is_kept(watch: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: str) -> bool:
+        raise Interrupted("interrupted (Ctrl-C)")
+
+    sidecars = InMemorySidecars()
+    monkeypatch.setattr(sidecars, "runs", interrupted)
+    assert watch(sidecars).status == "complete"
+
+
+def test_a_collector_that_ends_fails_the_observation(watch: Watched, elsewhere: Path) -> None:
+    with pytest.raises(LabError, match="the collector beside shop ended: no such device"):
+        watch(InMemorySidecars(last_words="no such device"))
+    (file,) = elsewhere.glob("results/observed-shop/2*/manifest.json")
+    assert manifest.load(file.parent).status == "failed"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Containers that the lab did not start: what Docker says of them, and a collector beside one."""
+"""Containers that the lab did not start, and a collector beside one: lab.engine.sidecars, by Docker."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from lab.engine.compose import confined
 from lab.engine.compose.docker import DockerFailed, docker
+from lab.engine.sidecars import Container
 from lab.errors import BadInput, Problem
 
 # Not the label of a run: one that begins removes what an earlier run left over, and this is none.
@@ -22,25 +23,6 @@ _PROJECT = "com.docker.compose.project"
 _SERVICE = "com.docker.compose.service"
 _STOP_GRACE_S = 20
 _NETWORK_OF = "container:"
-
-
-@dataclass(frozen=True)
-class Container:
-    """A container that runs.
-
-    Attributes:
-        pid: of its first process, as the host counts.
-        on_host: whether its network namespace is the host's.
-        words: its image and command line, by which a program is known.
-    """
-
-    id: str
-    name: str
-    image: str
-    pid: int
-    on_host: bool
-    words: str
-    service: str | None = None
 
 
 def container(name: str) -> Container:
@@ -91,9 +73,9 @@ def of_process(pid: int) -> Container | None:
     return _container(found) if found is not None and found["State"]["Running"] else None
 
 
-def runs(name: str) -> bool:
+def runs(container_id: str) -> bool:
     """Whether a container runs."""
-    found = _inspect(name)
+    found = _inspect(container_id)
     return found is not None and bool(found["State"]["Running"])
 
 
@@ -221,8 +203,3 @@ def _joins(target: str | int, *, processes: bool) -> tuple[Sequence[str], tuple[
     mount = f"type=bind,source=/proc/{target}/ns/net,target={_NAMESPACE},readonly"
     rights = ["--cap-add", "SYS_ADMIN", "--security-opt", "apparmor=unconfined", "--security-opt", "seccomp=unconfined"]
     return ["--network", "none", "--mount", mount, *rights], ("nsenter", f"--net={_NAMESPACE}", "--")
-
-
-def left_over() -> list[str]:
-    """The names of collectors beside targets that are there now."""
-    return docker("ps", "--all", "--filter", f"label={LABEL}", "--format", "{{.Names}}").split()

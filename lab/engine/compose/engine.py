@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lab import parallel
-from lab.engine.compose import clean, containers, images, machine, own_script, service_images, starting, watch
+from lab.engine.compose import beside, clean, containers, images, machine, own_script, service_images, starting, watch
 from lab.engine.compose.docker import docker
 from lab.engine.compose.names import container_of
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
+from lab.engine.sidecars import Sidecars
 from lab.errors import LabError
 from lab.scenario.effective import Effective
 from lab.scenario.own_script import OwnScript
@@ -38,6 +39,10 @@ class Compose:
             return None
         found = re.search(r"^Max open files +[0-9a-z]+ +(?P<hard>[0-9]+) ", said, re.MULTILINE)
         return int(found["hard"]) if found else None
+
+    def sidecars(self) -> Sidecars:
+        """Ask Docker for containers, and join their namespaces."""
+        return beside
 
     def examine_script(self, script: OwnScript) -> str | None:
         """Run the entry point of k6's image on the script, without a network."""

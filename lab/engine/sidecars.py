@@ -1,0 +1,83 @@
+"""What an observation asks of an engine: which containers run already, and a collector beside one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container that runs.
+
+    Attributes:
+        pid: of its first process, as the host counts.
+        on_host: whether its network namespace is the host's.
+        words: its image and command line, by which a program is known.
+    """
+
+    id: str
+    name: str
+    image: str
+    pid: int
+    on_host: bool
+    words: str
+    service: str | None = None
+
+
+class Sidecar(Protocol):
+    """A collector beside a target. Every verb raises EngineFailed if the engine fails."""
+
+    def ask(self, *arguments: str) -> str:
+        """Run a command in it, and give what the command prints."""
+
+    def ended(self) -> str | None:
+        """Give its last words, once it has ended; None while it runs."""
+
+    def stop(self) -> None:
+        """Let it write what it has and end, then remove it."""
+
+    def remove(self) -> None:
+        """Remove it, whatever it does."""
+
+
+class Sidecars(Protocol):
+    """Finds what runs already, and puts collectors beside it. Every verb raises LabError if no engine answers."""
+
+    def container(self, name: str) -> Container:
+        """Find a container that runs.
+
+        Raises:
+            BadInput: there is none of this name, or it does not run.
+        """
+
+    def of_project(self, project: str, service: str | None) -> list[Container]:
+        """Find the running containers of a Compose project, or of one of its services.
+
+        Raises:
+            BadInput: there is none.
+        """
+
+    def of_process(self, pid: int) -> Container | None:
+        """Give the container that a process of the host belongs to; None if it belongs to none."""
+
+    def runs(self, container_id: str) -> bool:
+        """Whether a container runs."""
+
+    def start(
+        self, name: str, environment: Mapping[str, str], folder: Path, *, target: str | int, processes: bool
+    ) -> Sidecar:
+        """Put a collector beside a target.
+
+        Args:
+            name: for the collector.
+            environment: its settings.
+            folder: where it writes.
+            target: the id of a container, or a process of the host.
+            processes: whether it joins the container's process namespace too.
+
+        Raises:
+            EngineFailed: it does not start.
+        """
