@@ -43,7 +43,7 @@ many of the ledger's identities hold. A run of a scenario with arms is a series;
 
 A prediction is this lab's own, and may contradict what was published. `claim` says in how many runs the published \
 claim was confirmed or refuted by the predictions that the scenario names for it (`claim` in its scenario.yaml), and \
-what they leave open.
+what they leave open; or that it is undecided, because this scenario cannot tell, and why.
 
 `twin` is the healthy counterpart, which must not show the signal: an arm of the scenario, an arm of another scenario, \
 another scenario as a whole, or `itself` for a scenario that is healthy (`twin` in its scenario.yaml). It is clean in \
@@ -153,7 +153,7 @@ def _row(effective: Effective, counting: Sequence[Line], twin: str, earlier: str
         return (*first, says, _NONE, "", twin, "", earlier, "", "", "")
     here = published.here.items() if published else ()
     figures = "<br>".join(f"{_cell(name)}: {_figure(expression, counting)}" for name, expression in here)
-    claim = "; but ".join(filter(None, (_claim(effective, counting), _but(effective))))
+    claim = _claim(effective, counting) + _open(effective)
     rest = (_unexplained(counting), _identities(counting), _takes(counting))
     return (*first, says, figures, claim, twin, _verdict(counting), earlier, *rest)
 
@@ -179,6 +179,8 @@ def _claim(effective: Effective, counting: Sequence[Line]) -> str:
     claim = effective.scenario.claim
     if claim is None or not counting:
         return ""
+    if claim.undecided:
+        return "undecided"
     names = {*claim.borne_out_by, *claim.refuted_by}
     # A prediction about an arm's runs is named <arm>/<id>.
     open_ = [names & {name.rsplit("/", 1)[-1] for name in (*line.false, *line.unknown)} for line in counting]
@@ -186,9 +188,12 @@ def _claim(effective: Effective, counting: Sequence[Line]) -> str:
     return f"{'refuted' if claim.refuted_by else 'confirmed'} in {told} of {len(counting)}"
 
 
-def _but(effective: Effective) -> str:
+def _open(effective: Effective) -> str:
+    """Write what stays open of what was published."""
     claim = effective.scenario.claim
-    return _cell(claim.but) if claim and claim.but else ""
+    if claim is None:
+        return ""
+    return f": {_cell(claim.undecided)}" if claim.undecided else f"; but {_cell(claim.but)}" if claim.but else ""
 
 
 def _figure(expression: str, counting: Sequence[Line]) -> str:

@@ -121,7 +121,7 @@ class Published(Group):
 
 
 class ClaimTest(Group):
-    """What tells whether a published claim holds here: predictions, of which all must be true in a run."""
+    """What tells whether a published claim holds here: predictions, of which all must be true in a run; or nothing."""
 
     borne_out_by: Annotated[list[Name], Field(description="Predictions that the claim makes, too")] = Field(
         default_factory=list
@@ -129,6 +129,7 @@ class ClaimTest(Group):
     refuted_by: Annotated[list[Name], Field(description="Predictions that contradict the claim")] = Field(
         default_factory=list
     )
+    undecided: Annotated[Text | None, Field(description="Why this scenario cannot tell whether the claim holds")] = None
     but: Annotated[Text | None, Field(description="What these predictions leave open of what was published")] = None
 
 

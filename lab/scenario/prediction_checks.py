@@ -49,11 +49,11 @@ def _claim_problems(effective: Effective, predictions: Collection[str]) -> Itera
     claim = effective.scenario.claim
     if claim is None:
         return
-    if bool(claim.borne_out_by) == bool(claim.refuted_by):
+    if sum(map(bool, (claim.borne_out_by, claim.refuted_by, claim.undecided))) != 1:
         yield Problem(
-            "a claim names either predictions that confirm it or predictions that refute it",
+            "a claim names predictions that confirm it, or predictions that refute it, or why it stays undecided",
             effective.where("claim"),
-            "write borne_out_by or refuted_by",
+            "write borne_out_by, refuted_by or undecided",
         )
     for key, names in (("borne_out_by", claim.borne_out_by), ("refuted_by", claim.refuted_by)):
         for index, name in enumerate(names):

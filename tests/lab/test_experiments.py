@@ -399,12 +399,18 @@ def test_a_claim_is_counted_by_the_predictions_that_speak_of_it(effective: Make,
     assert f"| {word} in 1 of 3 | 3 of 3 |" in documents.readme(marks, [one], taken)
 
 
+def test_a_claim_that_the_scenario_cannot_tell_is_undecided(effective: Make) -> None:
+    one = effective(text=MINIMAL + PUBLISHED + "claim:\n  undecided: the arms are alike\n")
+    assert rows(one, line(one, 1), line(one, 2, false=["served"]))[4] == "undecided: the arms are alike"
+
+
 @pytest.mark.parametrize(
     ("claim", "message"),
     [
         ("borne_out_by: [nobody]", "no prediction is named 'nobody'"),
-        ("borne_out_by: [served]\n  refuted_by: [served]", "either predictions that confirm it"),
-        ("but: it is small", "either predictions that confirm it"),
+        ("borne_out_by: [served]\n  refuted_by: [served]", "a claim names predictions that confirm it"),
+        ("but: it is small", "a claim names predictions that confirm it"),
+        ("refuted_by: [served]\n  undecided: it is small", "or why it stays undecided"),
     ],
 )
 def test_a_claim_that_nothing_can_tell_is_refused(effective: Make, claim: str, message: str) -> None:
