@@ -60,7 +60,8 @@ class RunRecord:
         """Why the run is no evidence, None if it is.
 
         A run that did not complete, of which nothing is derived, that is inconclusive about a prediction of its own, or
-        of which more is unexplained than its scenario tolerates, is shown and not counted.
+        of which more is unexplained than its scenario tolerates, or whose observers contradict each other, is shown and
+        not counted.
         """
         if self.manifest["status"] != "complete":
             reason = self.manifest.get("reason")

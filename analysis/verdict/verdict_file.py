@@ -18,14 +18,18 @@ from analysis.verdict.published import PublishedResult
 from analysis.verdict.published import measured as measured_beside
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from analysis.evidence.manifest import Prediction
     from analysis.figures import Run
-    from analysis.verdict.ledger_file import Ledger
+    from analysis.verdict.ledger_file import IdentityEntry, Ledger
 
 FILE = Path("derived") / "verdict.json"
 SCHEMA: Literal["connlab.verdict/1"] = "connlab.verdict/1"
 
 Result = Literal["reproduced", "not-reproduced", "inconclusive"]
+
+_IDENTITIES = "ledger.identities."
 
 
 class _Part(BaseModel):
@@ -81,7 +85,8 @@ class Verdict(_Part):
         Result,
         Field(
             description="not-reproduced if any prediction is false; else inconclusive if any is unknown or there is"
-            " none, or if more requests are unexplained than the scenario tolerates; else reproduced"
+            " none, if more requests are unexplained than the scenario tolerates, or if an identity of the ledger does"
+            " not hold and no prediction is about that; else reproduced"
         ),
     ]
     predictions: list[PredictionResult]
@@ -129,7 +134,7 @@ class JudgedRun:
     @cached_property
     def problems(self) -> list[ProblemEntry]:
         """Everything that is wrong with the evidence."""
-        return _problems(self.run, self._beyond)
+        return _problems(self.run, self._open)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -139,7 +144,7 @@ class JudgedRun:
             contract=SCHEMA,
             scenario=manifest.scenario,
             run=manifest.run,
-            verdict=_result(self.predictions, beyond_tolerance=self._beyond is not None),
+            verdict=_result(self.predictions, explained=not self._open),
             predictions=self.predictions,
             published=measured_beside(manifest.published, partial(number, self.run)),
             ledger=_summary(self.account),
@@ -148,8 +153,10 @@ class JudgedRun:
         )
 
     @cached_property
-    def _beyond(self) -> str | None:
-        return _beyond_tolerance(self.run, self.account)
+    def _open(self) -> list[str]:
+        """What the ledger leaves open, so that nothing is reproduced."""
+        beyond = _beyond_tolerance(self.run, self.account)
+        return [*([] if beyond is None else [beyond]), *_contradictions(self.predictions, self.account)]
 
 
 def _summary(account: Ledger) -> LedgerSummary:
@@ -170,11 +177,11 @@ def _judge(run: Run, prediction: Prediction) -> PredictionResult:
     )
 
 
-def _result(predictions: list[PredictionResult], *, beyond_tolerance: bool) -> Result:
+def _result(predictions: list[PredictionResult], *, explained: bool) -> Result:
     statuses = {prediction.status for prediction in predictions}
     if "false" in statuses:
         return "not-reproduced"
-    return "reproduced" if statuses == {"true"} and not beyond_tolerance else "inconclusive"
+    return "reproduced" if statuses == {"true"} and explained else "inconclusive"
 
 
 def _beyond_tolerance(run: Run, account: Ledger) -> str | None:
@@ -191,13 +198,27 @@ def _beyond_tolerance(run: Run, account: Ledger) -> str | None:
     return f"{unexplained} {are} unexplained; the scenario tolerates {tolerated}"
 
 
-def _problems(run: Run, beyond: str | None) -> list[ProblemEntry]:
+def _contradictions(predictions: list[PredictionResult], account: Ledger) -> Iterator[str]:
+    """The identities that do not hold: two observers contradict each other, unless that is what is predicted."""
+    if any(name.startswith(_IDENTITIES) for prediction in predictions for name in prediction.measured):
+        return
+    for hop in account.hops:
+        for each in hop.identities:
+            if each.holds == "false":
+                yield f"observers contradict each other: {each.says} ({each.id}: {each.left.value} and {_right(each)})"
+
+
+def _right(identity: IdentityEntry) -> str:
+    low, high = identity.right.value, identity.right.value_max
+    return str(low) if high is None else f"{low} to {high}"
+
+
+def _problems(run: Run, unsettled: list[str]) -> list[ProblemEntry]:
     found = [
         ProblemEntry(instrument=each.instrument, message=each.message, spoils=sorted(each.spoils))
         for each in run.health.problems
     ]
-    if beyond is not None:
-        found.append(ProblemEntry(instrument="ledger", message=beyond, spoils=[]))
+    found += [ProblemEntry(instrument="ledger", message=each, spoils=[]) for each in unsettled]
     if not run.raw.manifest.predictions:
         found.append(ProblemEntry(instrument="manifest", message="the run has no predictions", spoils=[]))
     return found

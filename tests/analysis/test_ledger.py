@@ -551,13 +551,37 @@ def test_more_unexplained_requests_than_the_scenario_tolerates_reproduce_nothing
 ) -> None:
     for tick in run.samples["backend-1"].ticks:
         tick["counters"]["TcpExt.ListenOverflows"] = 7
-    run.predict("client.requests.failed == 100")
+    run.predict("client.requests.failed == 100", "ledger.identities.failed == 1")
     run.manifest["tolerance"]["unexplained"] = tolerated
     verdict = judge(run.write())
 
     assert verdict.verdict.verdict == result
     told = [each.message for each in verdict.problems]
     assert ("100 requests are unexplained; the scenario tolerates 99" in told) == (result == "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("predictions", "result"),
+    [
+        (["client.requests.failed == 100"], "inconclusive"),
+        (["client.requests.failed == 99"], "not-reproduced"),
+        (["client.requests.failed == 100", "ledger.identities.failed == 1"], "reproduced"),
+        (["client.requests.failed == 100", "ledger.identities.failed == 0"], "not-reproduced"),
+    ],
+)
+def test_observers_who_contradict_each_other_reproduce_nothing(
+    run: RunFolder, predictions: list[str], result: str
+) -> None:
+    for tick in run.samples["backend-1"].ticks:
+        tick["counters"]["TcpExt.ListenOverflows"] = 7
+    run.predict(*predictions)
+    run.manifest["tolerance"]["unexplained"] = 100
+    verdict = judge(run.write())
+
+    assert verdict.verdict.verdict == result
+    told = [each.message for each in verdict.problems if each.instrument == "ledger"]
+    assert len(told) == (len(predictions) == 1)
+    assert all("contradict each other" in each and "drops-by-overflow: " in each for each in told)
 
 
 def test_a_step_of_the_clock_leaves_unknown_what_rests_on_time(run: RunFolder) -> None:
