@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.compare import arms
+from analysis.evidence.manifest import Tolerance
 from analysis.verdict.published import PublishedResult, measured
 from analysis.verdict.verdict_file import FILE
 
@@ -73,12 +75,16 @@ class CellVerdict(_Part):
 
     planned: Annotated[int, Field(description="Repetitions that the series has of it")]
     used: Annotated[int, Field(description="Runs that are evidence: complete, and not inconclusive")]
+    needed: Annotated[
+        int,
+        Field(description="Runs that must be evidence: the share of the planned that the scenario's tolerance states"),
+    ]
     not_used: Annotated[dict[str, str], Field(description="Each run that began and is no evidence, and why")]
     verdict: Annotated[
         Result | None,
         Field(
-            description="not-reproduced if a prediction is false in any run that is evidence; reproduced if all are"
-            " true in all of them; inconclusive without such a run; null if the runs have no predictions of their own"
+            description="not-reproduced if a prediction is false in any run that is evidence; else inconclusive if"
+            " fewer runs are evidence than needed; else reproduced; null if the runs have no predictions of their own"
         ),
     ]
     predictions: Annotated[list[OwnPrediction], Field(description="What the runs say each about itself")]
@@ -172,12 +178,14 @@ def _cell(series: Series, cell: str) -> CellVerdict:
     if group:
         not_used |= {run.name: run.unusable for run in group.runs if run.unusable is not None}
     own = _own(group) if group else []
+    used, needed = len(group.used) if group else 0, _needed(group, len(places))
     judged = group is None or not group.used or any(run.verdict and run.verdict.predictions for run in group.used)
     return CellVerdict(
         planned=len(places),
-        used=len(group.used) if group else 0,
+        used=used,
+        needed=needed,
         not_used=not_used,
-        verdict=_own_verdict(own) if judged else None,
+        verdict=_own_verdict(own, enough=used >= needed) if judged else None,
         predictions=own,
     )
 
@@ -193,7 +201,16 @@ def _own(group: Group) -> list[OwnPrediction]:
     ]
 
 
-def _own_verdict(own: list[OwnPrediction]) -> Result:
-    if not own:
-        return "inconclusive"
-    return "not-reproduced" if any(each.false for each in own) else "reproduced"
+def _needed(group: Group | None, planned: int) -> int:
+    """How many runs must be evidence; one that began before there was a share has the default, and no run all."""
+    if group is None:
+        return planned
+    share = Tolerance.model_validate(group.example.manifest["tolerance"]).evidence_share
+    # What is a whole number but for its last binary digit is one.
+    return max(1, math.ceil(round(share * planned, 9)))
+
+
+def _own_verdict(own: list[OwnPrediction], *, enough: bool) -> Result:
+    if any(each.false for each in own):
+        return "not-reproduced"
+    return "reproduced" if own and enough else "inconclusive"

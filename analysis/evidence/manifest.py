@@ -104,6 +104,7 @@ class Tolerance(_Part):
     """What a run may leave open; None where the manifest does not say."""
 
     unexplained: Annotated[int, Field(ge=0)] | None = None
+    evidence_share: Annotated[float, Field(gt=0, le=1)] = 0.8
 
 
 class Program(_Part):

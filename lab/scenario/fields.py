@@ -72,9 +72,15 @@ class Warmup(Group):
 
 
 class Tolerance(Group):
-    """What a run may leave open and still be judged."""
+    """What a run, or a series of runs, may leave open and still be judged."""
 
     unexplained: Annotated[int, Field(ge=0, description="Failed or slow requests without a known cause")] = 0
+    evidence_share: Annotated[
+        float,
+        Field(
+            gt=0, le=1, description="In a series, the share of a cell's repetitions that must be evidence, rounded up"
+        ),
+    ] = 0.8
 
 
 class Claim(Group):

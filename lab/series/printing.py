@@ -102,7 +102,8 @@ def print_series(console: Console, series: Series, verdict: Mapping[str, Any], f
         planned = sum(place.cell == cell.cell for place in series.runs)
         found = judged.get("verdict") or "-"
         failed = [f"{one['id']} ({one['false']} of {judged['used']})" for one in _failed(judged)]
-        counts = (str(planned), str(judged.get("used", 0)))
+        used, needed = judged.get("used", 0), judged.get("needed", 0)
+        counts = (str(planned), str(used) if used >= needed else f"{used} (needs {needed})")
         table.add_row(cell.cell, *counts, Text(found, STYLES.get(found, "")), ", ".join(failed))
     console.print(table)
     for one in verdict["predictions"]:

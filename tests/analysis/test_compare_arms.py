@@ -205,6 +205,29 @@ def test_a_cell_without_any_run_that_is_evidence_leaves_the_series_inconclusive(
     assert found.cells["keepalive-on"].verdict == "inconclusive"
 
 
+@pytest.mark.parametrize(
+    ("good", "bad", "tolerance", "result"),
+    [
+        (5, 0, {}, "reproduced"),
+        (4, 1, {}, "reproduced"),
+        (3, 2, {}, "inconclusive"),
+        (1, 4, {}, "inconclusive"),
+        (3, 1, {}, "inconclusive"),
+        (3, 2, {"evidence_share": 0.6}, "reproduced"),
+        (1, 0, {"evidence_share": 0.1}, "reproduced"),
+    ],
+)
+def test_a_cell_needs_a_share_of_its_repetitions(
+    results: Results, good: int, bad: int, tolerance: Record, result: str
+) -> None:
+    held = {"tolerance": {"unexplained": 0} | tolerance}
+    runs = [held] * good + [held | {"predictions": {"p": "unknown"}}] * bad
+    found = verdict(results.series({"keepalive-off": [held] * 5, "keepalive-on": runs}))
+
+    assert found.cells["keepalive-on"].verdict == found.verdict == result
+    assert (found.cells["keepalive-on"].used >= found.cells["keepalive-on"].needed) == (result == "reproduced")
+
+
 @pytest.mark.parametrize("runs", [[], [{"beyond": "3 requests are unexplained; the scenario tolerates 0"}] * 4])
 def test_a_cell_that_has_nothing_to_show_leaves_the_series_inconclusive(results: Results, runs: list[Record]) -> None:
     found = verdict(results.series({"keepalive-off": latencies(*SLOW), "keepalive-on": runs}))
