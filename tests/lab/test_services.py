@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from analysis.evidence.rawfiles import Places
-from lab.engine.compose import run_file, service_images
+from lab.engine.compose import run_file, service_images, starting
 from lab.engine.compose.docker import DockerFailed
+from lab.engine.protocol import Parts
 from lab.errors import BadInput
 from lab.roles import settings
 from lab.scenario import foreseen
@@ -20,6 +21,7 @@ from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
 from lab.scenario.topology import topology_of
 from lab.series import matrices, searches
+from tests.lab.engine import InMemoryDocker, InMemoryWatch
 
 SHOP = """\
 schema: 1
@@ -141,6 +143,15 @@ def test_its_start_may_take_as_long_as_the_scenario_says(shop: Shop) -> None:
     made = services(shop(needs="needs: [db]\n    ready_within: 5m"))
     starts = {name: made[name]["healthcheck"]["start_period"] for name in ("collector-shop-1", "db")}
     assert starts == {"collector-shop-1": "300000ms", "db": "120000ms"}
+
+
+def test_its_own_time_begins_with_its_container(shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path) -> None:
+    effective = shop(needs="needs: [db]\n    ready_within: 5m")
+    parts = Parts(effective, topology_of(effective), "r", Places(tmp_path))
+    starting.start(parts, InMemoryWatch())
+    (up,) = (call.split() for call in fake_docker.calls if " up " in call)
+    # The machine's own time, however long it is, comes on top of that of the services.
+    assert int(up[up.index("--wait-timeout") + 1]) > 300 + 120
 
 
 def test_knobs_reach_it_by_its_own_variables(shop: Shop) -> None:

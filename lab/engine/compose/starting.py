@@ -32,9 +32,8 @@ def start(parts: Parts, watch: Watch) -> None:
     subnet = subnets.free() if parts.topology.second_names else subnets.FIRST
     content = run_file.run_file(parts.effective, parts.topology, parts.run_id, parts.places, subnet)
     run_file.write_run_file(content, file)
-    # A port or a page of a scenario's own that is wrong is found out by waiting.
-    own = parts.effective.world.services.values()
-    wait_s = sum(one.ready_within for one in own) // 1000 if own else _WAIT_S
+    # A service of the scenario's own that is not ready in time becomes unhealthy, and nobody waits any longer.
+    wait_s = _WAIT_S + sum(one.ready_within for one in parts.effective.world.services.values()) // 1000
     options = ("--detach", "--wait", "--wait-timeout", str(wait_s), "--no-build", "--pull", "never")
     try:
         run_file.compose(file, "up", *options, *run_file.services_of(parts.topology), timeout_s=wait_s + 30)
