@@ -11,6 +11,7 @@ import traceback
 from pathlib import Path
 
 from analysis import FlowsError, ManifestError, analyse
+from analysis.visible import visible_lines
 
 _EXIT = {"reproduced": 0, "not-reproduced": 1, "inconclusive": 3}
 _BAD_INPUT = 2
@@ -24,17 +25,21 @@ def main() -> int:
     try:
         return _EXIT[analyse(parser.parse_args().run_dir).verdict]
     except ManifestError as error:
-        sys.stderr.write(f"{error}\n")
+        _say(str(error))
         return _BAD_INPUT
     except FlowsError as error:
-        sys.stderr.write(f"{error}\n")
+        _say(str(error))
         return _FAILED
     except OSError as error:
-        sys.stderr.write(f"{error.filename}: {error.strerror}\n")
+        _say(f"{error.filename}: {error.strerror}")
         return _FAILED
     except Exception:  # noqa: BLE001  Python's own exit code for it, 1, would say `not reproduced`
-        traceback.print_exc()
+        _say(traceback.format_exc())
         return _FAILED
+
+
+def _say(problem: str) -> None:
+    sys.stderr.write(f"{visible_lines(problem)}\n")
 
 
 if __name__ == "__main__":

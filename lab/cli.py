@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
+from lab import terminal
 from lab.errors import BadInput, ConnlabError, ExitCode, LabError, Problem
 
 app = typer.Typer(
@@ -51,35 +51,11 @@ ArmOption = Annotated[str | None, typer.Option(help="One of the scenario's arms:
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for a program.")]
 
 
-def _print_json(value: Any) -> None:  # noqa: ANN401 # JSON
-    print(json.dumps(value, indent=2, ensure_ascii=False))  # noqa: T201 # a command's output
-
-
-def _print_lines(lines: Iterable[str]) -> None:
-    print("\n".join(lines))  # noqa: T201 # as above
-
-
-# Outside a terminal nobody's window is too narrow.
-_WIDTH_ELSEWHERE = 160
-
-
-# What is printed are words of scenarios and of runs, which may look like rich's markup and are none.
-_console = partial(Console, highlight=False, markup=False, emoji=False)
-
-
-def _stdout() -> Console:
-    return _console(width=None if sys.stdout.isatty() else _WIDTH_ELSEWHERE)
-
-
-def _stderr() -> Console:
-    return _console(stderr=True)
-
-
 def _print_version(asked: bool) -> None:  # noqa: FBT001 # typer's own form
     if asked:
         from lab.run.facts import lab_version  # noqa: PLC0415
 
-        _print_lines([f"connlab {lab_version().version}"])
+        terminal.result([f"connlab {lab_version().version}"])
         raise typer.Exit
 
 
@@ -170,8 +146,8 @@ def _run(
         from lab.teach.ask import before  # noqa: PLC0415
 
         limits.check(resolved, chosen())  # nobody is asked about a run that cannot be
-        guesses = before(_stderr(), resolved, None).of_run
-    _end_judged(outcome.of_run(resolved, _command_line(), _stderr(), guesses), as_json=as_json)
+        guesses = before(terminal.stderr(), resolved, None).of_run
+    _end_judged(outcome.of_run(resolved, _command_line(), terminal.stderr(), guesses), as_json=as_json)
 
 
 def _run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
@@ -182,12 +158,12 @@ def _run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn
     scenarios = list(outcome.all_planned())
     if check:
         raise typer.Exit
-    quiet = _console(quiet=True) if as_json else _stdout()
-    ended = everything.run_all(scenarios, _command_line(), _stderr(), quiet, new=new)
+    quiet = terminal.nowhere() if as_json else terminal.stdout()
+    ended = everything.run_all(scenarios, _command_line(), terminal.stderr(), quiet, new=new)
     if as_json:
-        _print_json([one.as_json() for one in ended])
+        terminal.result_json([one.as_json() for one in ended])
     else:
-        everything.print_summary(_stdout(), ended)
+        everything.print_summary(terminal.stdout(), ended)
     raise typer.Exit(everything.worst(ended))
 
 
@@ -197,9 +173,9 @@ def _command_line() -> list[str]:
 
 def _end_judged(found: Any, *, as_json: bool) -> NoReturn:  # noqa: ANN401 # an Outcome
     if as_json:
-        _print_json(found.as_json())
+        terminal.result_json(found.as_json())
     else:
-        found.print(_stdout())
+        found.print(terminal.stdout())
     raise typer.Exit(found.code)
 
 
@@ -219,11 +195,11 @@ def record(
     recorder.refuse_changes()
     if check:
         raise typer.Exit
-    recorded = recorder.record(scenarios, runs, _command_line(), _stderr())
+    recorded = recorder.record(scenarios, runs, _command_line(), terminal.stderr())
     if as_json:
-        _print_json([one.model_dump(by_alias=True) for one in recorded.lines])
+        terminal.result_json([one.model_dump(by_alias=True) for one in recorded.lines])
     else:
-        _print_lines(recorder.summary(recorded))
+        terminal.result(recorder.summary(recorded))
     raise typer.Exit(ExitCode.LAB_FAILED if recorded.failed else ExitCode.REPRODUCED)
 
 
@@ -235,9 +211,9 @@ def experiments(*, as_json: JsonOption = False) -> None:
 
     written = [paths.shown(file) for file in documents.write()]
     if as_json:
-        _print_json(written)
+        terminal.result_json(written)
     else:
-        _print_lines(written)
+        terminal.result(written)
 
 
 @app.command()
@@ -262,9 +238,9 @@ def matrix(
     if check:
         raise typer.Exit
     if as_json:
-        _print_json([printing.plan_summary(plan) for plan in plans])
+        terminal.result_json([printing.plan_summary(plan) for plan in plans])
     else:
-        printing.print_plans(_stdout(), plans)
+        printing.print_plans(terminal.stdout(), plans)
 
 
 def _end_checked(effectives: Iterable[Any]) -> NoReturn:
@@ -299,15 +275,15 @@ def _run_series(
     if dry_run:
         command.check(plan, chosen())
         if as_json:
-            _print_json(printing.plan_details(plan))
+            terminal.result_json(printing.plan_details(plan))
         else:
-            printing.print_plan(_stdout(), plan)
+            printing.print_plan(terminal.stdout(), plan)
         raise typer.Exit
     answers = None
     if ask:
         command.check(plan, chosen())
-        answers = lessons.before(_stderr(), next(iter(plan.cells.values())).effective, plan)
-    _end_judged(outcome.of_plan(plan, _command_line(), _stderr(), new=new, answers=answers), as_json=as_json)
+        answers = lessons.before(terminal.stderr(), next(iter(plan.cells.values())).effective, plan)
+    _end_judged(outcome.of_plan(plan, _command_line(), terminal.stderr(), new=new, answers=answers), as_json=as_json)
 
 
 @app.command()
@@ -340,7 +316,9 @@ def search(
     if dry_run:
         command.check(planned.plan, chosen())
     else:
-        folder = command.run_plan(planned.plan, chosen(), _command_line(), _stderr(), new=new, places=planned.places)
+        folder = command.run_plan(
+            planned.plan, chosen(), _command_line(), terminal.stderr(), new=new, places=planned.places
+        )
         series = record.load(folder)
         found = series.search
     if found is None:
@@ -351,9 +329,9 @@ def search(
         code = ExitCode.INCONCLUSIVE if series.status == "complete" else ExitCode.LAB_FAILED
     if as_json:
         status = {"status": series.status, "reason": series.reason} if series else {}
-        _print_json({**found.model_dump(), **status, "folder": folder and str(folder), "exit_code": int(code)})
+        terminal.result_json({**found.model_dump(), **status, "folder": folder and str(folder), "exit_code": int(code)})
     else:
-        printing.print_search(_stdout(), found, series, folder)
+        printing.print_search(terminal.stdout(), found, series, folder)
     raise typer.Exit(code)
 
 
@@ -389,9 +367,9 @@ def report(
 
     page = reports.of_run(find.find_run(run))
     if as_json:
-        _print_json({"report": str(page)})
+        terminal.result_json({"report": str(page)})
     else:
-        _print_lines([paths.shown(page)])
+        terminal.result([paths.shown(page)])
 
 
 @app.command("open")
@@ -408,9 +386,9 @@ def open_report(
     page = reports.of_run(find.find_run(run) if run else reports.newest())
     opened = reports.show(page)
     if as_json:
-        _print_json({"report": str(page), "opened": opened})
+        terminal.result_json({"report": str(page), "opened": opened})
     else:
-        _print_lines([paths.shown(page) if opened else f"no browser on this screen; open {page}"])
+        terminal.result([paths.shown(page) if opened else f"no browser on this screen; open {page}"])
 
 
 @app.command()
@@ -429,9 +407,9 @@ def notebook(
     found = notebooks.copy_for(folder)
     notebooks.install()
     if as_json:
-        _print_json({"notebook": str(found), "command": notebooks.command(found, folder)})
+        terminal.result_json({"notebook": str(found), "command": notebooks.command(found, folder)})
     else:
-        _print_lines([f"{paths.shown(found)}, over {paths.shown(folder)}; Ctrl-C ends it"])
+        terminal.result([f"{paths.shown(found)}, over {paths.shown(folder)}; Ctrl-C ends it"])
         sys.stdout.flush()
         notebooks.open_(found, folder)
 
@@ -449,9 +427,9 @@ def explain(
 
     explanation = explanations.of_run(find.find_run(run), request, worst)
     if as_json:
-        _print_json(explanations.as_json(explanation))
+        terminal.result_json(explanations.as_json(explanation))
     else:
-        _print_lines(explanations.lines(explanation))
+        terminal.result(explanations.lines(explanation))
 
 
 @app.command()
@@ -475,9 +453,9 @@ def compare(
         raise BadInput(Problem("a comparison takes runs as A and B, or a MATRIX, not both"))
     compared = comparisons.of_runs(a or [], b or []) if matrix is None else comparisons.of_series(matrix)
     if as_json:
-        _print_json({**json.loads(compared.comparison.to_json()), "folder": str(compared.folder)})
+        terminal.result_json({**json.loads(compared.comparison.to_json()), "folder": str(compared.folder)})
     else:
-        print_comparison(_stdout(), compared)
+        print_comparison(terminal.stdout(), compared)
 
 
 @app.command()
@@ -495,23 +473,23 @@ def advise(
     if printing.was_observed(folder):
         account = printing.read(folder)
         if as_json:
-            _print_json({"run": which_run.name(folder), "advice": account["advice"]})
+            terminal.result_json({"run": which_run.name(folder), "advice": account["advice"]})
         else:
-            _print_lines(printing.advice(account))
+            terminal.result(printing.advice(account))
         return
     found = advice.of_run(folder)
     if as_json:
-        _print_json({"run": which_run.name(folder), **asdict(found)})
+        terminal.result_json({"run": which_run.name(folder), **asdict(found)})
         return
-    _print_lines(which_run.lines(folder))
+    terminal.result(which_run.lines(folder))
     requests = f" ({counted(found.count, 'request')})" if found.cause else ""
-    _stdout().print(f"main cause: {found.cause or 'none'}{requests}")
+    terminal.stdout().print(f"main cause: {found.cause or 'none'}{requests}")
     if found.knob:
-        _stdout().print(f"set {found.knob} = {found.value}: {found.why}", soft_wrap=True)
+        terminal.stdout().print(f"set {found.knob} = {found.value}: {found.why}", soft_wrap=True)
         if found.command:
-            _stdout().print(f"test it: {found.command}", soft_wrap=True)
+            terminal.stdout().print(f"test it: {found.command}", soft_wrap=True)
     else:
-        _stdout().print(found.why, soft_wrap=True)
+        terminal.stdout().print(found.why, soft_wrap=True)
 
 
 @app.command()
@@ -533,17 +511,17 @@ def estimate(
         folder = find.find_run(run)
         check = estimates.of_run(folder)
         if as_json:
-            _print_json({"run": which_run.name(folder), **estimates.check_as_json(check)})
+            terminal.result_json({"run": which_run.name(folder), **estimates.check_as_json(check)})
         else:
-            _print_lines([*which_run.lines(folder), "", *estimates.check_lines(check)])
+            terminal.result([*which_run.lines(folder), "", *estimates.check_lines(check)])
         raise typer.Exit(estimates.exit_code(check))
     if run is not None or overflows is None or connect_timeout is None:
         raise BadInput(Problem("an estimate takes both --overflows and --connect-timeout, or --run alone"))
     estimated = estimates.of_counter(overflows, connect_timeout, sysctl or [])
     if as_json:
-        _print_json(estimates.as_json(estimated))
+        terminal.result_json(estimates.as_json(estimated))
     else:
-        _print_lines(estimates.lines(estimated))
+        terminal.result(estimates.lines(estimated))
 
 
 @app.command("list")
@@ -566,9 +544,9 @@ def list_scenarios(*, as_json: JsonOption = False) -> None:
         except BadInput as error:
             problems += error.problems
     if as_json:
-        _print_json(summaries)
+        terminal.result_json(summaries)
     else:
-        listing.print_list(_stdout(), summaries)
+        listing.print_list(terminal.stdout(), summaries)
     if problems:
         raise BadInput(problems)
 
@@ -588,9 +566,9 @@ def show(
         raise BadInput(problems)
     details = listing.details(resolved, sets or [])
     if as_json:
-        _print_json(details)
+        terminal.result_json(details)
     else:
-        listing.print_details(_stdout(), details)
+        listing.print_details(terminal.stdout(), details)
 
 
 @app.command()
@@ -605,9 +583,9 @@ def new(
 
     written, run_it = template.write(scenario)
     if as_json:
-        _print_json({"files": [str(file) for file in written], "run": run_it})
+        terminal.result_json({"files": [str(file) for file in written], "run": run_it})
     else:
-        _print_lines([*map(paths.shown, written), f"run it: {run_it}"])
+        terminal.result([*map(paths.shown, written), f"run it: {run_it}"])
 
 
 @app.command()
@@ -655,7 +633,7 @@ def observe(
     if check:
         raise typer.Exit
     for line in observing.announce(targets, wish):
-        _stderr().print(line, soft_wrap=True)
+        terminal.stderr().print(line, soft_wrap=True)
     folder = observing.observe(targets, wish, engine, _command_line())
     _end_observed(folder, as_json=as_json)
 
@@ -665,9 +643,9 @@ def _end_observed(folder: Path, *, as_json: bool) -> NoReturn:
 
     account = printing.read(folder)
     if as_json:
-        _print_json({**account, "folder": str(folder)})
+        terminal.result_json({**account, "folder": str(folder)})
     else:
-        _print_lines(printing.lines(account, folder))
+        terminal.result(printing.lines(account, folder))
     raise typer.Exit(ExitCode.INCONCLUSIVE if printing.ended_early(folder) else ExitCode.REPRODUCED)
 
 
@@ -679,13 +657,13 @@ def doctor(*, as_json: JsonOption = False) -> None:
 
     findings = doctors.examine(chosen())
     if as_json:
-        _print_json([asdict(finding) for finding in findings])
+        terminal.result_json([asdict(finding) for finding in findings])
     else:
         styles = {"ok": "green", "warn": "yellow", "missing": "bold red"}
         for one in findings:
             way_on = f" — {one.way_on}" if one.way_on else ""
             state = (f"{one.state:>7}", styles[one.state])
-            _stdout().print(Text.assemble(state, f"  {one.name}: {one.found}{way_on}"), soft_wrap=True)
+            terminal.stdout().print(Text.assemble(state, f"  {one.name}: {one.found}{way_on}"), soft_wrap=True)
     if any(finding.state == "missing" for finding in findings):
         raise typer.Exit(ExitCode.LAB_FAILED)
 
@@ -699,11 +677,11 @@ def clean(*, as_json: JsonOption = False) -> None:
     with machine_lock("connlab clean"):
         cleaned = chosen().clean()
     if as_json:
-        _print_json(asdict(cleaned))
+        terminal.result_json(asdict(cleaned))
     else:
         for kind, names in asdict(cleaned).items():
             if kind != "kept":
-                _stdout().print(f"{kind} removed: {', '.join(names) or 'none'}", soft_wrap=True)
+                terminal.stdout().print(f"{kind} removed: {', '.join(names) or 'none'}", soft_wrap=True)
     if cleaned.kept:
         raise LabError("not everything could be removed:\n  " + "\n  ".join(cleaned.kept))
 
@@ -713,7 +691,7 @@ def schema(*, as_json: JsonOption = False) -> None:  # noqa: ARG001 # every comm
     """Print the JSON Schema of scenario.yaml, for editors."""
     from lab.schema import schemas  # noqa: PLC0415
 
-    _print_json(schemas()["scenario.schema.json"])
+    terminal.result_json(schemas()["scenario.schema.json"])
 
 
 @app.command("check-compose")
@@ -724,9 +702,9 @@ def check_compose(*, as_json: JsonOption = False) -> None:
     runs = list(compose_check.all_runs())
     scenarios, files = sorted({one.slug for one in runs}), compose_check.check(runs)
     if as_json:
-        _print_json(scenarios)
+        terminal.result_json(scenarios)
     else:
-        _stdout().print(
+        terminal.stdout().print(
             f"Compose accepts the {files} topologies of {len(scenarios)} scenarios: {', '.join(scenarios)}",
             soft_wrap=True,
         )
@@ -751,11 +729,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _say(LabError("interrupted"), as_json="--json" in arguments)
     except ConnlabError as error:
         if debug:
-            traceback.print_exc()
+            terminal.problem(traceback.format_exc())
         code = _say(error, as_json="--json" in arguments)
     except OSError as error:
         if debug:
-            traceback.print_exc()
+            terminal.problem(traceback.format_exc())
         failed = LabError(f"{error.filename or 'the machine'}: {error.strerror}")
         code = _say(failed, as_json="--json" in arguments)
     except Exception as error:
@@ -769,7 +747,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _say(error: ConnlabError, *, as_json: bool) -> ExitCode:
     if as_json:
         problems = [asdict(one) for one in error.problems] if isinstance(error, BadInput) else []
-        _print_json({"error": str(error), "problems": problems, "exit_code": int(error.exit_code)})
+        terminal.result_json({"error": str(error), "problems": problems, "exit_code": int(error.exit_code)})
     lines = str(error).splitlines()
-    print("\n".join(f"connlab: {line}" if not line.startswith(" ") else line for line in lines), file=sys.stderr)  # noqa: T201 # errors are a command's output too
+    terminal.problem("\n".join(f"connlab: {line}" if not line.startswith(" ") else line for line in lines))
     return error.exit_code

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lab import paths
+from lab import paths, terminal
 from lab.experiments.lines import Line
 from lab.reading.units import DURATION_PATTERN, format_duration
 from lab.roles.declaration import Role
@@ -58,4 +58,4 @@ def write(folder: Path = paths.SCHEMAS) -> list[Path]:
 
 if __name__ == "__main__":
     for file in write():
-        print(paths.shown(file))  # noqa: T201 # a command's output
+        terminal.result([paths.shown(file)])

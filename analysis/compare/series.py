@@ -13,6 +13,7 @@ from analysis.compare.errors import CompareError
 from analysis.compare.groups import Group
 from analysis.compare.runs import RunRecord
 from analysis.evidence.manifest import Prediction, Published, Scalar
+from analysis.outside import Named, PlaceOfRun
 
 FILE = "series.json"
 
@@ -37,8 +38,8 @@ class Axis(_Part):
 class Cell(_Part):
     """One combination of levels; `model` has the figures that the model gave before the runs."""
 
-    cell: str
-    scenario: str
+    cell: Named
+    scenario: Named
     levels: dict[str, str] = {}
     knobs: dict[str, Scalar] = {}
     model: dict[str, Scalar] = {}
@@ -47,10 +48,10 @@ class Cell(_Part):
 class Place(_Part):
     """One repetition of a cell; `run` is a folder below results/, None before it begins."""
 
-    cell: str
+    cell: Named
     repetition: int
     status: str
-    run: str | None = None
+    run: PlaceOfRun | None = None
     reason: str | None = None
 
 
@@ -65,9 +66,9 @@ class Plan(_Part):
     """The part of series.json that the analysis reads; docs/data-format.md describes all of it."""
 
     contract: Literal["connlab.series/1"] = Field(alias="schema")
-    series: str
+    series: Named
     kind: Literal["arms", "matrix", "search"]
-    name: str
+    name: Named
     title: str = ""
     question: str = ""
     status: str

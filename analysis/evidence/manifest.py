@@ -15,13 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from analysis.evidence import roles
 from analysis.evidence.roles import TRAFFIC_PORT, Role
+from analysis.outside import Instance, KnobName, Named, SeriesId
 
 FILE = "manifest.json"
 SCHEMA = "connlab.manifest/1"
 
 Scalar = bool | int | float | str
-# An instance's name is the name of its folder below raw/.
-Instance = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 
 
 class ManifestError(Exception):
@@ -143,16 +142,19 @@ class Manifest(_Part):
     """The part of manifest.json that the analysis reads; docs/data-format.md describes all of it."""
 
     contract: Annotated[Literal["connlab.manifest/1"], Field(alias="schema")]
-    scenario: str
-    run: str
+    scenario: Named
+    run: Named
+    series: SeriesId | None = None
+    cell: Named = "default"
+    preset: Named | None = None
     status: Literal["running", "complete", "aborted", "failed"]
     reason: str | None = None
     host: Host = Host()
-    path: list[str] = []
-    roles: dict[str, Role] = {}
-    instances: dict[str, list[Instance]] = {}
-    addresses: dict[str, list[str]] = {}
-    knobs: dict[str, Knob] = {}
+    path: list[Named] = []
+    roles: dict[Named, Role] = {}
+    instances: dict[Named, list[Instance]] = {}
+    addresses: dict[Instance, list[str]] = {}
+    knobs: dict[KnobName, Knob] = {}
     sysctls: dict[str, dict[str, str | None]] = {}
     listeners: dict[str, list[Listener]] = {}
     phases: list[Phase] = []

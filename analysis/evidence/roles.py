@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+from analysis.outside import Named
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -97,12 +99,12 @@ class Role(_Part):
     """
 
     kind: Literal["client", "proxy", "server"]
-    group: str
+    group: Named
     called: str | None = None
     port: int = TRAFFIC_PORT
-    scrape: dict[str, Page] = {}
+    scrape: dict[Named, Page] = {}
     processes: list[str] = []
-    logs: dict[str, str] = {}
+    logs: dict[Named, str] = {}
     limits: Limits = Limits()
     knobs: dict[str, Knob] = {}
 

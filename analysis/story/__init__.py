@@ -14,8 +14,8 @@ from analysis.evidence.window import Window
 from analysis.story import carried, derived_causes, select
 from analysis.story.narrator import Narrator
 from analysis.story.parts import Account, Cause, Event, Explanation, View
-from analysis.story.phrases import printable
 from analysis.story.select import UnknownRequest
+from analysis.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,11 +84,11 @@ def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> E
         else []
     )
     return Explanation(
-        run=printable(f"{raw.manifest.scenario}/{raw.manifest.run}"),
+        run=visible(f"{raw.manifest.scenario}/{raw.manifest.run}"),
         outcomes=_outcomes(joined),
         accounts=accounts,
         hosts=narrator.hosts,
-        problems=[printable(problem) for problem in (*_problems(raw, checked), *unread, *lacks)],
+        problems=[visible(problem) for problem in (*_problems(raw, checked), *unread, *lacks)],
     )
 
 

@@ -9,7 +9,7 @@ import duckdb
 
 from analysis.database import over_files
 from analysis.story.parts import Cause
-from analysis.story.phrases import printable
+from analysis.visible import visible
 
 if TYPE_CHECKING:
     from analysis.story.select import Key
@@ -30,4 +30,4 @@ def read(folder: Path) -> dict[Key, Cause] | None:
             found = database.execute(_CAUSES, {"path": str(folder / FILE)}).fetchall()
     except duckdb.Error:
         return None
-    return {(instance, id_): Cause(cause, printable(evidence or "")) for instance, id_, cause, evidence in found}
+    return {(instance, id_): Cause(cause, visible(evidence or "")) for instance, id_, cause, evidence in found}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from analysis.visible import visible
+
 # The longest text of a client, a server or a log that is shown whole; a URL may have 8 KiB.
 _SHOWN_MAX = 300
 
@@ -22,9 +24,4 @@ def shown(text: str | None) -> str:
     """A text from outside, cut if it is long, and such that it cannot steer a terminal."""
     text = text or ""
     rest = f"… ({len(text):,} characters)" if len(text) > _SHOWN_MAX else ""
-    return printable(text[:_SHOWN_MAX]) + rest
-
-
-def printable(text: str) -> str:
-    r"""A text with every character that is not printed (controls, directions, line ends) as `\x1b` or `\u202e`."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return visible(text[:_SHOWN_MAX]) + rest

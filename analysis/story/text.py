@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from analysis.formatting import counted
 from analysis.story.at_proxy import MILLISECOND_US
-from analysis.story.phrases import ms, printable
+from analysis.story.phrases import ms
+from analysis.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +24,7 @@ _SECOND_US = 1_000_000
 def lines(explanation: Explanation) -> Iterator[str]:
     """Write an explanation for a reader, at most WIDTH columns wide where a word allows."""
     for line in _lines(explanation):
-        yield printable(line)
+        yield visible(line)
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:

@@ -6,10 +6,10 @@ Wireshark's `tcp.stream` numbers depend on what else a file holds, so the filter
 from __future__ import annotations
 
 from ipaddress import ip_address
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from analysis.story.parts import View
+from analysis.suggested import quoted
 
 if TYPE_CHECKING:
     from analysis.evidence.packets import Connection, Packet
@@ -36,7 +36,7 @@ def of_connection(name: str, connection: Connection, packets: tuple[Packet, ...]
         f" && frame.time_epoch >= {first} && frame.time_epoch <= {last}"
     )
     expression = f"host {client} and host {server} and tcp port {client_port} and tcp port {server_port}"
-    return View(name, capture, wireshark, f"tcpdump -nn -tttt -r {quote(capture)} {quote(expression)}")
+    return View(name, capture, wireshark, f"tcpdump -nn -tttt -r {quoted(capture)} {quoted(expression)}")
 
 
 def _seconds(time_us: int) -> str:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from analysis.suggested import quoted
+from analysis.visible import visible
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -21,7 +24,7 @@ class DerivedError(Exception):
     """
 
     def __init__(self, what: str, run: Path | None = None) -> None:
-        super().__init__(what if run is None else f"{what}; derive it again: make analyse RUN={run}")
+        super().__init__(what if run is None else f"{what}; derive it again: make analyse RUN={quoted(str(run))}")
         self.what = what
 
 
@@ -58,11 +61,11 @@ def _wrong(content: bytes, model: type[BaseModel], error: ValidationError) -> st
     (contract,) = get_args(model.model_fields["contract"].annotation)
     found = read.get("schema") if isinstance(read, dict) else None
     if found != contract:
-        return f"its schema is {_printable(found)}, and this version reads {contract}"
+        return f"its schema is {_shown(found)}, and this version reads {contract}"
     first = error.errors()[0]
-    return f"{_printable('.'.join(map(str, first['loc'])))}: {first['msg']}"
+    return f"{_shown('.'.join(map(str, first['loc'])))}: {first['msg']}"
 
 
-def _printable(found: object) -> str:
-    """What a file holds, without the control characters that it may have for a terminal."""
-    return found if isinstance(found, str) and found.isprintable() else repr(found)
+def _shown(found: object) -> str:
+    """What a file holds, as one line."""
+    return visible(found if isinstance(found, str) else repr(found))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from analysis.evidence.rawfiles import FOLDER, Places
-from lab import paths
+from lab import paths, terminal
 from lab.engine.protocol import Engine
 from lab.engine.sidecars import Sidecar, Sidecars
 from lab.errors import EngineFailed, LabError
@@ -135,7 +134,7 @@ def observe(targets: Sequence[Found], wish: Wish, engine: Engine, command: Seque
             record.save(folder)
             _watch(targets, wish, sidecars)
         except Interrupted as error:
-            print(f"{error}: what was recorded so far is analysed", file=sys.stderr)  # noqa: T201 # to the user, at once
+            terminal.problem(f"{error}: what was recorded so far is analysed")
         except LabError as error:
             failed = error
         finally:
@@ -232,9 +231,8 @@ def _watch(targets: Sequence[Found], wish: Wish, sidecars: Sidecars) -> None:
         for each in targets:
             if not each.record.ended and _is_gone(each, sidecars):
                 each.record.ended = True
-                print(  # noqa: T201 # as above
-                    f"{each.record.name} ended while it was observed; what was recorded so far is analysed",
-                    file=sys.stderr,
+                terminal.problem(
+                    f"{each.record.name} ended while it was observed; what was recorded so far is analysed"
                 )
         if all(each.record.ended for each in targets):
             return

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analysis import suggested
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.nearest import did_you_mean
@@ -137,8 +138,10 @@ def find_series(name: str) -> Path:
 def _not_run(name: str) -> str | None:
     """Say how to run what has a name and no series yet."""
     if name in matrix_file.names():
-        return f"run it first: make matrix MATRIX={name}"
-    return f"run it first: make run SCENARIO={name}" if name in places.slugs() else None
+        return f"run it first: {suggested.make('matrix', {'MATRIX': name})}"
+    if name in places.slugs():
+        return f"run it first: {suggested.make('run', {'SCENARIO': name})}"
+    return None
 
 
 def _plan(folder: Path) -> Plan:

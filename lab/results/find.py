@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from analysis import suggested
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.nearest import did_you_mean
@@ -28,8 +29,9 @@ def find_run(name: str) -> Path:
             return folder.resolve()
     for folder in (Path(name), results / "series" / name):
         if name and (folder / SERIES_FILE).is_file():
-            way_on = f"give one of its runs, as {paths.shown(folder / SERIES_FILE)} names them, or make compare MATRIX="
-            raise BadInput(Problem(f"'{name}' is a series of runs", way_on=f"{way_on}{folder.resolve().name}"))
+            compared = suggested.make("compare", {"MATRIX": folder.resolve().name})
+            way_on = f"give one of its runs, as {paths.shown(folder / SERIES_FILE)} names them, or {compared}"
+            raise BadInput(Problem(f"'{name}' is a series of runs", way_on=way_on))
     for folder in (Path(name), results / name):
         if name and folder.is_dir():
             inside = max(folder.glob(f"*/{FILE}"), default=None)

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from analysis.visible import visible
 from lab import paths
 from lab.errors import LabError
 from lab.whole import write_whole
@@ -197,7 +198,7 @@ def _process(pid: int) -> str:
     except (OSError, ValueError, IndexError):
         return f" (process {pid})"
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(began))
-    return f" since {since} (process {pid} of {_user(uid)}: {_printable(command)})"
+    return f" since {since} (process {pid} of {_user(uid)}: {visible(command)})"
 
 
 def _user(uid: int) -> str:
@@ -205,8 +206,3 @@ def _user(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"user {uid}"
-
-
-def _printable(text: str) -> str:
-    """Escape what would steer the terminal: another user chose these words."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

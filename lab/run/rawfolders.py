@@ -13,7 +13,7 @@ import stat
 from pathlib import Path
 
 from analysis.evidence.rawfiles import Places, kind
-from analysis.story.phrases import printable
+from analysis.visible import visible
 from lab.engine.owners import ROLE_UID, ROOT
 from lab.run.manifest import Removed
 
@@ -67,7 +67,7 @@ def seal(raw: Path) -> list[Removed]:
                 os.unlink(entry, dir_fd=descriptor)
                 was = "a second name of another file" if stat.S_ISREG(status.st_mode) else kind(status.st_mode)
                 file = (Path(name) / entry).relative_to(raw.parent).as_posix()
-                removed.append(Removed(file=printable(file), was=was))
+                removed.append(Removed(file=visible(file), was=was))
     return sorted(removed, key=lambda each: each.file)
 
 

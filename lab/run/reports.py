@@ -8,7 +8,7 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from lab import paths
+from lab import paths, terminal
 from lab.errors import BadInput, LabError, Problem
 from lab.run import verdicts
 from lab.run.manifest import FILE
@@ -62,7 +62,7 @@ def of_run(folder: Path) -> Path:
     try:
         page = report.write(folder)
     except report.ReportError as error:
-        sys.stderr.write(f"{error.what}; it is derived again\n")
+        terminal.problem(f"{error.what}; it is derived again")
         verdicts.derive(folder)
         return write(folder)
     _write_index(folder)

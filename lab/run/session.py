@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from analysis.evidence import rawfiles
 from analysis.evidence.rawfiles import Places
-from lab import paths
+from lab import paths, terminal
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.run import facts, manifest, rawfolders, script
@@ -197,4 +196,4 @@ def point_latest(folder: Path) -> None:
         temporary.replace(link)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        print(f"connlab: {link} was not set: {error.strerror}", file=sys.stderr)  # noqa: T201 # a run is not lost for it
+        terminal.problem(f"connlab: {link} was not set: {error.strerror}")  # a run is not lost for it

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from lab import terminal
 from lab.errors import BadInput, ExitCode, LabError, Problem
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -67,7 +67,7 @@ def read(folder: Path, file: Path, model: type[_Model]) -> _Model:
     try:
         return derived.read(folder, file, model)
     except derived.DerivedError as error:
-        sys.stderr.write(f"{error.what}; it is derived again\n")
+        terminal.problem(f"{error.what}; it is derived again")
         derive(folder)
         return derived.read(folder, file, model)
 

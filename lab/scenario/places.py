@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis import suggested
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.nearest import did_you_mean
@@ -75,7 +76,8 @@ def _by_path(name: str, folder: Path) -> Place:
         home = home.parent
     shown = paths.shown(home)
     if not is_home(home):
-        way_on = f"'connlab new {name}' (make new SCENARIO={name}) writes one"
+        write = suggested.make("new", {"SCENARIO": name})
+        way_on = f"'connlab new {suggested.quoted(name)}' ({write}) writes one"
         raise BadInput(Problem(f"there is no {FILE} in {shown}", way_on=way_on))
     if home.parent == folder.resolve():
         return Place(home.name, folder / home.name)
@@ -128,7 +130,7 @@ def _unknown(slug: str, folder: Path) -> Problem:
         what = f"'{slug}' is no scenario's name: it holds small letters, digits and hyphens"
         return Problem(what, way_on=did_you_mean(slug, known))
     if (folder / "matrices" / f"{slug}.yaml").is_file():
-        return Problem(f"'{slug}' is a matrix, and no scenario", way_on=f"make matrix MATRIX={slug}")
+        return Problem(f"'{slug}' is a matrix, and no scenario", way_on=suggested.make("matrix", {"MATRIX": slug}))
     hint = did_you_mean(slug, known) or "'connlab list' (make list) shows them"
     return Problem(f"unknown scenario '{slug}'", way_on=hint)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from analysis.outside import PlaceOfRun
 from lab import paths
 from lab.run.manifest import Scalar
 from lab.run.manifest import Status as RunStatus
@@ -62,7 +63,7 @@ class Run(_Part):
     status: Annotated[Literal["planned"] | RunStatus, Field(description="planned, or as the run's manifest has it")] = (
         "planned"
     )
-    run: Annotated[str | None, Field(description="<scenario>/<run-id>, a folder below results/")] = None
+    run: Annotated[PlaceOfRun | None, Field(description="<scenario>/<run-id>, a folder below results/")] = None
     verdict: Annotated[
         Verdict | None, Field(description="The run's own; null if it has none, or no prediction about it alone")
     ] = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 
+from analysis import suggested
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.scenario import places
@@ -36,7 +36,7 @@ def write(name: str) -> tuple[list[Path], str]:
     called = home.name if home.parent == paths.SCENARIOS else _as_path(home)
     words = {
         "schema": os.path.relpath(paths.SCHEMAS / "scenario.schema.json", home),
-        "scenario": shlex.quote(called),
+        "scenario": suggested.quoted(called),
         "name": home.name,
         "title": home.name.replace("-", " ").capitalize(),
     }
@@ -46,7 +46,7 @@ def write(name: str) -> tuple[list[Path], str]:
         for word, value in words.items():
             text = text.replace(f"@{word}@", value)
         file.write_text(text)
-    return files, f"make run SCENARIO={words['scenario']}"
+    return files, suggested.make("run", {"SCENARIO": called})
 
 
 def _scenario_first(file: Path) -> tuple[bool, str]:

@@ -209,7 +209,7 @@ def test_repetitions_may_differ_in_who_ran_them_and_not_in_what_was_run(results:
         (None, "the run has no"),
         ("[]", "its schema is None"),
         ("{", "this is no JSON"),
-        ('{"schema": "\\u001b[2J"}', "its schema is '\\x1b[2J', and this version reads connlab."),
+        ('{"schema": "\\u001b[2J"}', "its schema is \\x1b[2J, and this version reads connlab."),
         ('{"schema": "connlab.old/7"}', "its schema is connlab.old/7, and this version reads connlab."),
     ],
 )

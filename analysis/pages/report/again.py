@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from analysis import suggested
 from analysis.pages.report import labels
 
 _ALONE = "default"
@@ -74,12 +74,9 @@ def _sets(manifest: Mapping[str, Any], *sources: str) -> dict[str, str]:
 
 def _command(verb: str, what: tuple[str, str], named: Mapping[str, str | None], sets: Mapping[str, str]) -> str:
     given = {name: value for name, value in named.items() if value}
-    texts = [f"{name}={value}" for name, value in sets.items()]
     # make splits SET at blanks, so a value that has one needs the program itself.
-    if any(" " in text or '"' in text for text in texts):
+    if any(any(char.isspace() or char == '"' for char in f"{name}{value}") for name, value in sets.items()):
         options = [part for name, value in given.items() for part in (f"--{name}", value)]
-        options += [part for text in texts for part in ("--set", text)]
-        return shlex.join([".venv/bin/connlab", verb, what[1], *options])
-    variables = dict([what]) | {name.upper(): value for name, value in given.items()}
-    settings = f' SET="{" ".join(texts)}"' if texts else ""
-    return f"make {verb} {' '.join(f'{name}={shlex.quote(value)}' for name, value in variables.items())}{settings}"
+        options += [part for name, value in sets.items() for part in ("--set", f"{name}={value}")]
+        return suggested.connlab(verb, options, what[1])
+    return suggested.make(verb, dict([what]) | {name.upper(): value for name, value in given.items()}, sets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from analysis import suggested
 from analysis.formatting import spoken
 from analysis.pages.report import labels
 from analysis.pages.report.again import again
@@ -118,11 +119,11 @@ def versions(record: Record) -> list[tuple[str, str]]:
 
 def commands(record: Record) -> dict[str, str]:
     """The commands that make the run again, and those that ask it for more, by what they do."""
-    run = f"{record.manifest['scenario']}/{record.manifest['run']}"
+    run = {"RUN": f"{record.manifest['scenario']}/{record.manifest['run']}"}
     command = again(record.manifest).command
     return {
         **({"run it again": command} if command else {}),
-        "the worst requests, as each observer saw them": f"make explain RUN={run} WORST=5",
-        "its tables with SQL and charts, in the browser": f"make notebook RUN={run}",
-        "derive and draw everything again": f"make report RUN={run}",
+        "the worst requests, as each observer saw them": suggested.make("explain", run | {"WORST": "5"}),
+        "its tables with SQL and charts, in the browser": suggested.make("notebook", run),
+        "derive and draw everything again": suggested.make("report", run),
     }

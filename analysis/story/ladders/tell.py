@@ -12,7 +12,8 @@ from analysis.evidence.samples import TICK_SLACK_US
 from analysis.formatting import counted
 from analysis.story import at_server, segments, views, wire
 from analysis.story.ladders.ladders_file import Ladder, Packets, Queue, Step
-from analysis.story.phrases import printable, shown
+from analysis.story.phrases import shown
+from analysis.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +92,7 @@ class Teller:
         rows = self.joined.rows(
             "SELECT evidence FROM attributed WHERE instance = $instance AND id = $id", instance=instance, id=id_
         )
-        return printable(rows[0]["evidence"]) if rows and rows[0]["evidence"] else None
+        return visible(rows[0]["evidence"]) if rows and rows[0]["evidence"] else None
 
     def _lanes(self, case: Row, carriers: list[Carrier]) -> list[str]:
         """The ends in the order of the path; without packets, those that the request was between."""

@@ -1,0 +1,80 @@
+"""The one way out: everything that a command prints, for people and for programs, on either stream.
+
+Scenarios, runs, other users' processes and containers choose words that are printed. Here each character of them that
+would steer a terminal is made visible.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+# Outside a terminal nobody's window is too narrow.
+_WIDTH_ELSEWHERE = 160
+_STEERING = re.compile(r"[^\n -~\u00a1-\u1fff]")
+
+
+class SafeConsole(Console):
+    """A console that steers the terminal itself, but lets no printed word do so."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Give what a renderable consists of; every print, table and live display comes through here."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=_visible(segment.text))
+
+
+# What is printed are words of scenarios and of runs, which may look like rich's markup and are none.
+_console = partial(SafeConsole, highlight=False, markup=False, emoji=False)
+
+
+def stdout() -> Console:
+    """A console for results."""
+    return _console(width=None if sys.stdout.isatty() else _WIDTH_ELSEWHERE)
+
+
+def stderr() -> Console:
+    """A console for progress and problems."""
+    return _console(stderr=True)
+
+
+def nowhere() -> Console:
+    """A console that prints nothing."""
+    return _console(quiet=True)
+
+
+def result(lines: Iterable[str]) -> None:
+    """Print a result, line by line."""
+    print("\n".join(_visible(line).replace("\n", "\\n") for line in lines))  # noqa: T201 # the one way out
+
+
+def result_json(value: Any) -> None:  # noqa: ANN401 # JSON
+    """Print a result for a program."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    print(_STEERING.sub(_as_json, text))  # noqa: T201 # as above
+
+
+def problem(text: str) -> None:
+    """Say at once what went wrong, in one line or several."""
+    print(_visible(text), file=sys.stderr, flush=True)  # noqa: T201 # as above
+
+
+def _as_json(found: re.Match[str]) -> str:
+    """Spell a character that steers, which JSON itself would let pass: DEL, C1 controls, directions."""
+    char = found.group()
+    return char if _visible(char) == char else json.dumps(char)[1:-1]
+
+
+def _visible(text: str) -> str:
+    if text.replace("\n", "").isprintable():
+        return text
+    # The analysis takes half a second to load, which nobody is to wait for who asks for a version.
+    from analysis.visible import visible_lines  # noqa: PLC0415
+
+    return visible_lines(text)
