@@ -108,14 +108,14 @@ func run(arguments []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	if unsupported := summary.Kinds[packet.UnsupportedLink]; unsupported > 0 && unsupported == summary.Packets {
-		fmt.Fprintf(stderr, "flows: %s: packets of link-layer type %d, which is not supported\n", flags.Arg(0), summary.UnknownLink)
+		fmt.Fprintf(stderr, "flows: %s: packets of link-layer type %d, which is not supported\n", flags.Arg(summary.UnknownLinkIn-1), summary.UnknownLink)
 		return exitUsage
 	}
 	if err := write(); err != nil {
 		fmt.Fprintf(stderr, "flows: %v\n", err)
 		return exitFailed
 	}
-	return report(stderr, summary)
+	return report(stderr, summary, flags.Args())
 }
 
 // writeRecords writes the records in the forms that are asked for.
@@ -205,20 +205,33 @@ func writeParquet(out string, result *flow.Result) (err error) {
 
 // report says what of the captures is not in the output, and returns the exit
 // code.
-func report(stderr io.Writer, s *flow.Summary) int {
+func report(stderr io.Writer, s *flow.Summary, names []string) int {
+	unsupported := ""
+	if s.UnknownLinkIn > 0 {
+		unsupported = fmt.Sprintf("have a link-layer type that is not supported (%d, first in %s)", s.UnknownLink, names[s.UnknownLinkIn-1])
+	}
 	for _, skipped := range []struct {
 		count uint64
 		what  string
 	}{
 		{s.Kinds[packet.Fragment], "are fragments of IP packets"},
 		{s.Kinds[packet.Cut], "have headers that the capture cut off"},
-		{s.Kinds[packet.Malformed], "have headers that contradict themselves"},
-		{s.Kinds[packet.UnsupportedLink], fmt.Sprintf("have a link-layer type that is not supported (%d)", s.UnknownLink)},
-		{s.Untimed, "have no time"},
+		{s.Kinds[packet.Malformed], "have headers that contradict themselves, or end inside them,"},
+		{s.Kinds[packet.GRE], "are in GRE tunnels"},
+		{s.Kinds[packet.VXLAN], "are in VXLAN tunnels"},
+		{s.Kinds[packet.Geneve], "are in Geneve tunnels"},
+		{s.Kinds[packet.GTP], "are in GTP tunnels"},
+		{s.Kinds[packet.IPinIP], "are IP packets in IP packets"},
+		{s.Kinds[packet.Pseudowire], "are in MPLS pseudowires"},
+		{s.Kinds[packet.UnsupportedLink], unsupported},
+		{s.Untimed, "have no time, or an impossible one,"},
 	} {
 		if skipped.count > 0 {
 			fmt.Fprintf(stderr, "flows: %d of %d packets %s and were skipped\n", skipped.count, s.Packets, skipped.what)
 		}
+	}
+	if s.BeyondFrame > 0 {
+		fmt.Fprintf(stderr, "flows: %d of %d packets claim more bytes than their frames had, and were counted as they claim\n", s.BeyondFrame, s.Packets)
 	}
 	for _, damage := range s.Damage {
 		fmt.Fprintf(stderr, "flows: %v; what follows is lost, the %d packets before it were read\n", damage, damage.PacketsRead)

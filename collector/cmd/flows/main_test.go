@@ -207,8 +207,53 @@ func TestSkippedPacketsAreSaid(t *testing.T) {
 	frame[12], frame[13], frame[14] = 0x08, 0x00, 0x55 // IPv4 of version 5
 	bad := flowtest.Capture(flowtest.Pcap, flowtest.Ethernet.Type, 128, []flowtest.Packet{{Data: frame}})[24:]
 	code, _, stderr := flows("--json", write(t, "capture.pcap", append(capture(), bad...)))
-	if code != exitOK || !strings.Contains(stderr, "flows: 1 of 10 packets have headers that contradict themselves and were skipped\n") {
+	if code != exitOK || !strings.Contains(stderr, "flows: 1 of 10 packets have headers that contradict themselves, or end inside them, and were skipped\n") {
 		t.Errorf("code %d, %s", code, stderr)
+	}
+}
+
+func TestTunnelsAreSaidByTheirKind(t *testing.T) {
+	frame := make([]byte, 60)
+	frame[12], frame[13], frame[14], frame[14+3], frame[14+9] = 0x08, 0x00, 0x45, 46, 47 // IPv4, and in it GRE
+	tunnel := flowtest.Capture(flowtest.Pcap, flowtest.Ethernet.Type, 128, []flowtest.Packet{{Data: frame}})[24:]
+	code, stdout, stderr := flows("--json", write(t, "capture.pcap", append(capture(), tunnel...)))
+	if code != exitOK || stderr != "flows: 1 of 10 packets are in GRE tunnels and were skipped\n" ||
+		!strings.Contains(stdout, `"skipped_not_tcp":0,"skipped_gre":1,"skipped_vxlan":0,`) {
+		t.Errorf("code %d, %s\n%s", code, stderr, stdout)
+	}
+}
+
+func TestLengthsBeyondTheFrameAreBelievedAndSaid(t *testing.T) {
+	whole := capture()
+	at := 24 + 16 + 14 + 2 // the SYN's length in its IP header
+	whole[at], whole[at+1] = 0x89, 0x40
+	code, stdout, stderr := flows("--json", write(t, "capture.pcap", whole))
+	if code != exitOK || stderr != "flows: 1 of 9 packets claim more bytes than their frames had, and were counted as they claim\n" ||
+		!strings.Contains(stdout, `"beyond_frame_packets":1,`) {
+		t.Errorf("code %d, %s\n%s", code, stderr, stdout)
+	}
+}
+
+func TestALinkThatCannotBeReadIsSaidWithItsFile(t *testing.T) {
+	good, none := write(t, "good.pcap", capture()), write(t, "none.pcap", capture()[:24])
+	wireless := write(t, "wireless.pcap", flowtest.Capture(flowtest.Pcap, 105, 128, []flowtest.Packet{{Data: make([]byte, 60)}}))
+	if code, _, stderr := flows("--json", none, wireless); code != exitUsage ||
+		stderr != "flows: "+wireless+": packets of link-layer type 105, which is not supported\n" {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+	if code, _, stderr := flows("--json", good, wireless); code != exitOK ||
+		stderr != "flows: 1 of 10 packets have a link-layer type that is not supported (105, first in "+wireless+") and were skipped\n" {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+}
+
+func TestAnImpossibleTimeMakesNoHandshake(t *testing.T) {
+	whole := capture()
+	copy(whole[24+16+74+16+74+4:], []byte{0, 0, 0, 0x80}) // the handshake's last segment, 2147 s late
+	code, stdout, stderr := flows("--json", write(t, "capture.pcap", whole))
+	if code != exitOK || !strings.Contains(stderr, "1 of 9 packets have no time, or an impossible one, and were skipped") ||
+		strings.Contains(stdout, `"handshake_us":21`) {
+		t.Errorf("code %d, %s\n%s", code, stderr, stdout)
 	}
 }
 

@@ -16,7 +16,7 @@ const (
 	synACKed // the other side acknowledged its SYN
 	finACKed // the other side acknowledged its FIN
 	hasGaps
-	inexact // a gap had to be forgotten
+	inexact // what it sent cannot be told from its sequence numbers
 )
 
 // Marks of a connection.
@@ -87,6 +87,12 @@ func (s *side) acknowledgedBy(ack uint32) bool {
 // window reaches.
 func (s *side) isFar(seq uint32) bool {
 	return seq-s.next+windowBytesMax > 2*windowBytesMax
+}
+
+// precedesSYN says whether data lies below the side's SYN, of which a keep-alive
+// probe may repeat the number with one byte.
+func (s *side) precedesSYN(start, payload uint32) bool {
+	return s.marks.has(hasISN) && before(start, s.base) && (start+1 != s.base || payload > 1)
 }
 
 // finCoveredBy says whether ack covers the side's FIN.
@@ -248,6 +254,30 @@ func (c *connection) answers(from Side, a *arrival) bool {
 		return a.Seq == client.isn+1
 	}
 	return a.Seq-(client.isn+1) < windowBytesMax
+}
+
+// isStrayRST says whether no end takes a RST for one of this connection. While the
+// client waits for a SYN-ACK it takes each that acknowledges its SYN, whatever the
+// sequence number.
+func (c *connection) isStrayRST(from Side, a *arrival) bool {
+	s, peer := &c.sides[from], &c.sides[1-from]
+	answersSYN := a.Flags.Has(packet.ACK) && !c.marks.has(established) && peer.acknowledgedBy(a.Ack)
+	return s.marks.has(hasNext) && s.isFar(a.Seq) && !answersSYN
+}
+
+// mayHaveSent says whether a segment other than a SYN, which came after another
+// connection began, can be a late one of this connection.
+func (c *connection) mayHaveSent(from Side, a *arrival) bool {
+	s, peer := &c.sides[from], &c.sides[1-from]
+	switch {
+	case c.marks.has(synSent):
+		return c.answers(from, a)
+	case s.marks.has(hasNext) && s.isFar(a.Seq),
+		s.marks.has(hasFIN) && before(s.finSeq+1, a.Seq+a.Payload),
+		a.Flags.Has(packet.ACK) && peer.marks.has(hasNext) && peer.isFar(a.Ack):
+		return false
+	}
+	return true
 }
 
 // timeWaitOwner returns the side that holds TIME_WAIT after the connection's

@@ -118,6 +118,7 @@ type conversation struct {
 	id       uint64
 	segments []seen // all of them
 	strays   int
+	far      bool   // a stray, other than a SYN or a RST, is far from its side's numbers
 	fitting  []seen // those that are no strays
 }
 
@@ -238,12 +239,13 @@ func (c *conversation) ownsSYN(s seen) bool {
 	if isn, known := c.isn(from); known && isn == s.seq {
 		return true
 	}
-	return s.acK && from == 1 && c.acknowledgesClient(s.ack)
+	return s.acK && from == 1 && c.acknowledges(0, s.ack)
 }
 
-func (c *conversation) acknowledgesClient(ack uint32) bool {
-	isn, known := c.isn(0)
-	next, _ := c.highest(0)
+// acknowledges says whether ack covers a side's SYN and nothing that it has not sent.
+func (c *conversation) acknowledges(side int, ack uint32) bool {
+	isn, known := c.isn(side)
+	next, _ := c.highest(side)
 	return known && int32(ack-isn-1) >= 0 && int32(next-ack) >= 0
 }
 
@@ -275,7 +277,7 @@ func assemble(segments []seen) []*conversation {
 		case !c.unanswered() || c.answers(s):
 			c.take(s)
 			continue
-		case c.former != nil:
+		case c.former != nil && c.former.mayHaveSent(s):
 			c.former.take(s)
 			continue
 		default:
@@ -301,7 +303,7 @@ func assemble(segments []seen) []*conversation {
 
 func (c *conversation) answers(s seen) bool {
 	if c.side(s) == 1 {
-		return s.acK && c.acknowledgesClient(s.ack)
+		return s.acK && c.acknowledges(0, s.ack)
 	}
 	isn, _ := c.isn(0)
 	return s.seq == isn+1 || !s.rst && s.seq-isn-1 < 1<<30
@@ -314,8 +316,9 @@ func (c *conversation) stray(s seen) {
 
 // take takes a segment in, if its sequence number can be one of the connection.
 func (c *conversation) take(s seen) {
-	if !s.rst && len(c.fitting) > 0 && !c.fits(s) {
+	if len(c.fitting) > 0 && !c.fits(s) {
 		c.stray(s)
+		c.far = c.far || !s.rst && !s.isSYN()
 		return
 	}
 	c.segments = append(c.segments, s)
@@ -324,10 +327,9 @@ func (c *conversation) take(s seen) {
 
 func (c *conversation) fits(s seen) bool {
 	side := c.side(s)
-	near := true
-	if next, known := c.highest(side); known {
-		distance := int64(int32(s.seq - next))
-		near = distance <= 1<<30 && distance >= -1<<30
+	near := c.isNear(side, s.seq)
+	if s.rst {
+		return near || s.acK && !c.establishedBy(len(c.fitting)) && c.acknowledges(1-side, s.ack)
 	}
 	if !s.isSYN() {
 		return near
@@ -337,6 +339,31 @@ func (c *conversation) fits(s seen) bool {
 		return !wentOn && !c.establishedBy(len(c.fitting))
 	}
 	return near || !wentOn
+}
+
+// isNear says whether a number is within TCP's largest window of those of a side.
+func (c *conversation) isNear(side int, number uint32) bool {
+	next, known := c.highest(side)
+	distance := int64(int32(number - next))
+	return !known || distance <= 1<<30 && distance >= -1<<30
+}
+
+// mayHaveSent says whether a segment that came after another connection began can
+// be one of this connection.
+func (c *conversation) mayHaveSent(s seen) bool {
+	if c.unanswered() {
+		return c.answers(s)
+	}
+	side := c.side(s)
+	for _, fin := range c.fitting {
+		if fin.fin && !fin.syn && !fin.rst && c.side(fin) == side {
+			if last := fin.seq + uint32(fin.payload) + 1; int32(s.seq+uint32(s.payload)-last) > 0 {
+				return false
+			}
+			break // a later one repeats it
+		}
+	}
+	return c.isNear(side, s.seq) && (!s.acK || c.isNear(1-side, s.ack))
 }
 
 // wentOn says whether a side sent more than SYNs and RSTs.
@@ -351,12 +378,17 @@ func (c *conversation) flow() flow.Flow {
 		ID: c.id, ClientInferred: c.inferred,
 		FirstPacket: first.number, FirstNs: first.ns, LastNs: last.ns, FineClock: first.fine,
 		FirstFINBy: flow.Nobody, FirstRSTBy: flow.Nobody, ClosedBy: flow.Nobody,
-		StrayPackets: uint32(c.strays), SequenceExact: true,
+		StrayPackets: uint32(c.strays),
 	}
 	if c.former != nil {
 		f.ReusedPortOf = c.former.id
 	}
-	f.Client, f.Server = c.end(0), c.end(1)
+	f.SequenceExact = !c.far
+	for side, end := range []*flow.End{&f.Client, &f.Server} {
+		var exact bool
+		*end, exact = c.end(side)
+		f.SequenceExact = f.SequenceExact && exact
+	}
 	at, established := c.handshake()
 	f.Established = established
 	for _, s := range c.fitting {
@@ -471,9 +503,10 @@ func coversFIN(ack uint32, fin seen) bool {
 	return int32(ack-(fin.seq+uint32(fin.payload)+1)) >= 0
 }
 
-// end answers the questions about one side.
-func (c *conversation) end(side int) flow.End {
-	e := flow.End{Address: c.ends[side]}
+// end answers the questions about one side, and says whether its sequence numbers
+// can be told.
+func (c *conversation) end(side int) (e flow.End, exact bool) {
+	e, exact = flow.End{Address: c.ends[side]}, true
 	e.ISN, e.ISNKnown = c.isn(side)
 	for _, s := range c.segments {
 		if c.side(s) == side {
@@ -540,6 +573,8 @@ func (c *conversation) end(side int) flow.End {
 			}
 		}
 		if s.payload > 0 {
+			isProbe := at == base-1 && s.payload == 1
+			exact = exact && (floor == math.MinInt64 || at >= base || isProbe)
 			for b := at; b < at+int64(s.payload); b++ {
 				if bytes[b] == passed || bytes[b] == 0 && b >= floor {
 					bytes[b] = data
@@ -586,7 +621,7 @@ func (c *conversation) end(side int) flow.End {
 			e.MissingBytes++
 		}
 	}
-	return e
+	return e, exact
 }
 
 // isDuplicateACK follows the definition of RFC 5681, section 2.

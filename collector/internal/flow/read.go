@@ -14,7 +14,9 @@ type Summary struct {
 	Kinds         [packet.Kinds]uint64 // packets that have a time, by what they are
 	Untimed       uint64               // packets without a time
 	Snapped       uint64               // TCP packets that the capture holds only the beginning of
+	BeyondFrame   uint64               // TCP packets whose IP header claims more bytes than their frame had
 	UnknownLink   uint32               // the first unsupported link-layer type, if Kinds counts any
+	UnknownLinkIn int                  // the capture that has it, from 1, in the order given
 	FirstNs       int64                // time of the first packet
 	LastNs        int64                // time of the last packet
 	BackwardSteps uint64               // packets with a time before that of the packet ahead of them
@@ -22,6 +24,8 @@ type Summary struct {
 	Flows         uint64
 	MissingBytes  uint64 // over all flows: sent, never seen
 	Damage        []Damage
+
+	reading int // the capture being read, from 1
 }
 
 // Damage says that one of the captures could not be read to its end.
@@ -45,7 +49,7 @@ func Segments(files []*pcapfile.File, visit func(number uint64, rec *pcapfile.Re
 				return err
 			}
 			kind := packet.Decode(rec.LinkType, rec.Data, rec.WireLen, &seg)
-			if !summary.count(&rec, kind) {
+			if !summary.count(&rec, kind, &seg) {
 				continue
 			}
 			if err := visit(summary.Packets, &rec, &seg); err != nil {
@@ -60,6 +64,7 @@ func Segments(files []*pcapfile.File, visit func(number uint64, rec *pcapfile.Re
 // ended: io.EOF if it did well.
 func (s *Summary) readAll(files []*pcapfile.File, read func(*pcapfile.Reader) error) error {
 	for i, f := range files {
+		s.reading = i + 1
 		reader, err := f.NewReader()
 		if err != nil {
 			return err
@@ -80,8 +85,8 @@ func (s *Summary) readAll(files []*pcapfile.File, read func(*pcapfile.Reader) er
 }
 
 // count counts the next packet, and says whether it is a TCP segment that has a
-// time.
-func (s *Summary) count(rec *pcapfile.Record, kind packet.Kind) bool {
+// time; seg is that segment.
+func (s *Summary) count(rec *pcapfile.Record, kind packet.Kind, seg *packet.Segment) bool {
 	s.Packets++
 	if rec.Untimed {
 		s.Untimed++
@@ -91,12 +96,15 @@ func (s *Summary) count(rec *pcapfile.Record, kind packet.Kind) bool {
 	s.Kinds[kind]++
 	if kind != packet.TCP {
 		if kind == packet.UnsupportedLink && s.Kinds[kind] == 1 {
-			s.UnknownLink = rec.LinkType
+			s.UnknownLink, s.UnknownLinkIn = rec.LinkType, s.reading
 		}
 		return false
 	}
 	if uint32(len(rec.Data)) < rec.WireLen {
 		s.Snapped++
+	}
+	if seg.BeyondFrame {
+		s.BeyondFrame++
 	}
 	return true
 }

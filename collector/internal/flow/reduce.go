@@ -101,7 +101,7 @@ func (r *reducer) read(reader *pcapfile.Reader) error {
 // take takes the next packet of the capture, decoded. It returns the shard that
 // is to follow it, and nil if none is.
 func (r *reducer) take(rec *pcapfile.Record, kind packet.Kind, a *arrival) *shard {
-	if !r.summary.count(rec, kind) {
+	if !r.summary.count(rec, kind, &a.Segment) {
 		return nil
 	}
 	a.hash = r.hasher.hash(&a.Segment)

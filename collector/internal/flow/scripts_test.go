@@ -159,6 +159,48 @@ var scripts = []struct {
 	{"SYNBeforeTheCapture", func(c *flowtest.Conversation) {
 		c.SYN().Hide().SYNACK().ACK(client).Close(server)
 	}, []string{"syn 0 synack 1 established fin:server tw:server truncated_start | |"}},
+	{"RSTFromFarAway", func(c *flowtest.Conversation) {
+		c.Open().Data(client, 10).ACK(server).RST(server)
+		c.Segments[len(c.Segments)-1].Seq += 1 << 31
+		c.Close(client)
+	}, []string{"syn 1 synack 1 established fin:client tw:client 1 stray | 10 B |"}},
+	{"RSTFromFarAwayThatAnswersTheSYN", func(c *flowtest.Conversation) {
+		c.SYN().SYNACK().Lose().Wait(1e6).Again(client).RST(server) // a server that began anew
+		c.Segments[len(c.Segments)-1].Seq += 1 << 31
+	}, []string{"syn 2 synack 1 rst:server tw:none | | 1 rst"}},
+	{"RSTWithData", func(c *flowtest.Conversation) {
+		c.Open().Data(client, 10).Send(server, packet.RST|packet.ACK, 20) // a text that says why
+	}, []string{"syn 1 synack 1 established rst:server tw:none | 10 B | 1 rst"}},
+	{"MoreMissedThanAWindow", func(c *flowtest.Conversation) {
+		c.Open().Data(server, 100)
+		ends := [2]uint32{c.Segments[2].Seq, c.Segments[3].Seq + 100}
+		c.Next(ends[0], ends[1]+1<<31-1<<20).Data(server, 100) // behind 2 GiB
+	}, []string{"syn 1 synack 1 established none tw:? truncated_end 1 stray inexact | | 100 B"}},
+	{"NumbersThatWentRound", func(c *flowtest.Conversation) {
+		c.Open().Data(server, 100)
+		ends := [2]uint32{c.Segments[2].Seq, c.Segments[3].Seq + 100}
+		c.Next(ends[0], ends[1]-1<<29).Data(server, 100) // behind 3.5 GiB
+	}, []string{"syn 1 synack 1 established none tw:? truncated_end inexact | | 100 B 1 retransmissions"}},
+	{"KeepAliveProbe", func(c *flowtest.Conversation) {
+		c.Open().Wait(60e6).Data(client, 1)
+		c.Segments[len(c.Segments)-1].Seq -= 1
+	}, []string{"syn 1 synack 1 established none tw:? truncated_end | 1 retransmissions |"}},
+	{"StrayAfterAnEndedFormer", func(c *flowtest.Conversation) {
+		c.Open().Data(server, 10).Close(server)
+		beyond := c.Segments[len(c.Segments)-1] // of the server, and after its FIN
+		beyond.Seq, beyond.Payload = beyond.Seq+1000, 50
+		rst := beyond
+		rst.Flags, rst.Seq, rst.Payload = packet.RST, beyond.Seq+1<<31, 0
+		c.Next(9_000_000, 7_000_000).Wait(1e6).SYN()
+		for _, s := range []flowtest.Segment{beyond, rst} {
+			s.TimeNs = c.Wait(1).NowNs
+			c.Segments = append(c.Segments, s)
+		}
+		c.SYNACK().ACK(client)
+	}, []string{
+		"syn 1 synack 1 established fin:server tw:server | | 10 B",
+		"reused syn 1 synack 1 established none tw:? truncated_end 2 stray | |",
+	}},
 	{"OtherSYNACKAfterTheHandshake", func(c *flowtest.Conversation) {
 		c.Open().Data(server, 10)
 		other := c.Segments[1]

@@ -117,7 +117,7 @@ func (t *tracker) take(s *slot, from Side, a *arrival) {
 	if latest.former != 0 {
 		former := t.at(latest.former - 1)
 		from, _ := former.sender(&a.Segment)
-		if !isSYN || former.owns(from, a) {
+		if isSYN && former.owns(from, a) || !isSYN && former.mayHaveSent(from, a) {
 			t.update(latest.former-1, from, a)
 			return
 		}
@@ -137,6 +137,10 @@ func (t *tracker) update(index uint32, from Side, a *arrival) {
 	s := &c.sides[from]
 	switch {
 	case a.Flags.Has(packet.RST):
+		if c.isStrayRST(from, a) {
+			c.strayPackets++
+			return
+		}
 		c.reset(from, a)
 		return
 	case a.isSYN():
@@ -148,7 +152,9 @@ func (t *tracker) update(index uint32, from Side, a *arrival) {
 	case !s.marks.has(hasNext):
 		s.begin(a.Seq)
 	case s.isFar(a.Seq):
+		// Or the capture lacks so much that this is not far at all.
 		c.strayPackets++
+		s.marks |= inexact
 		return
 	}
 	if !a.isSYN() {
@@ -176,7 +182,8 @@ func (t *tracker) update(index uint32, from Side, a *arrival) {
 	}
 }
 
-// reset takes a RST. Its sequence number and data count for nothing.
+// reset takes a RST. Its sequence number and data count for nothing: the data is
+// a text that says why, and no part of what the connection carries.
 func (c *connection) reset(from Side, a *arrival) {
 	c.sides[from].rsts++
 	if c.firstRSTBy == Nobody {
@@ -288,6 +295,10 @@ func (t *tracker) space(c *connection, key gapsKey, start uint32, a *arrival) {
 	end := start + a.Payload
 	var below, above uint32 // bytes not seen before, by their place
 	if before(start, s.next) {
+		if s.precedesSYN(start, a.Payload) {
+			// No side sends that, unless its numbers have gone round unseen.
+			s.marks |= inexact
+		}
 		below = t.freshBelow(s, key, start, earlier(end, s.next))
 	}
 	if before(s.next, end) {

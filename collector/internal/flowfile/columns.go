@@ -148,9 +148,9 @@ var doubts = []column{
 		flag(func(f *flow.Flow) bool { return f.SYNs == 0 })},
 	{"truncated_end", "", "The flow was established, and the capture has neither a RST nor a FIN of each side.",
 		flag(func(f *flow.Flow) bool { return f.TruncatedEnd })},
-	{"stray_packets", "packets", "Packets that by their sequence numbers can be no part of the connection. They count as packets, and for nothing else.",
+	{"stray_packets", "packets", "Packets that by their sequence numbers can be no part of the connection. They count as packets, and for nothing else but `sequence_exact`.",
 		number(func(f *flow.Flow) int64 { return int64(f.StrayPackets) })},
-	{"sequence_exact", "", "False if so many gaps in the data were open at once that some had to be forgotten: what fills those later counts as retransmission.",
+	{"sequence_exact", "", "False if the counts of data may be wrong: too many gaps were open at once, so some had to be forgotten; a stray other than a SYN or RST may have been a packet after data that the capture lacks; or data lies before its side's SYN, so the numbers went round.",
 		flag(func(f *flow.Flow) bool { return f.SequenceExact })},
 }
 

@@ -15,8 +15,15 @@ type summary struct {
 	Packets         uint64       `json:"packets"`
 	TCPPackets      uint64       `json:"tcp_packets"`
 	SnappedPackets  uint64       `json:"snapped_packets"`
+	BeyondFrame     uint64       `json:"beyond_frame_packets"`
 	NotIP           uint64       `json:"skipped_not_ip"`
 	NotTCP          uint64       `json:"skipped_not_tcp"`
+	GRE             uint64       `json:"skipped_gre"`
+	VXLAN           uint64       `json:"skipped_vxlan"`
+	Geneve          uint64       `json:"skipped_geneve"`
+	GTP             uint64       `json:"skipped_gtp"`
+	IPinIP          uint64       `json:"skipped_ip_in_ip"`
+	Pseudowires     uint64       `json:"skipped_pseudowires"`
 	Fragments       uint64       `json:"skipped_fragments"`
 	Cut             uint64       `json:"skipped_cut_headers"`
 	Malformed       uint64       `json:"skipped_malformed"`
@@ -45,8 +52,15 @@ func summarise(s *flow.Summary) summary {
 		Packets:         s.Packets,
 		TCPPackets:      s.Kinds[packet.TCP],
 		SnappedPackets:  s.Snapped,
+		BeyondFrame:     s.BeyondFrame,
 		NotIP:           s.Kinds[packet.NotIP],
 		NotTCP:          s.Kinds[packet.NotTCP],
+		GRE:             s.Kinds[packet.GRE],
+		VXLAN:           s.Kinds[packet.VXLAN],
+		Geneve:          s.Kinds[packet.Geneve],
+		GTP:             s.Kinds[packet.GTP],
+		IPinIP:          s.Kinds[packet.IPinIP],
+		Pseudowires:     s.Kinds[packet.Pseudowire],
 		Fragments:       s.Kinds[packet.Fragment],
 		Cut:             s.Kinds[packet.Cut],
 		Malformed:       s.Kinds[packet.Malformed],

@@ -14,11 +14,28 @@ type Link struct {
 	wrap func(ip []byte, etherType uint16) []byte
 }
 
-// Links are all link layers, VLAN tags among them.
+// Links are all link layers, VLAN tags and what Ethernet else carries IP in among
+// them.
 var Links = []Link{
 	{"Ethernet", 1, ethernet(nil)},
 	{"VLAN", 1, ethernet([]uint16{0x8100})},
 	{"QinQ", 1, ethernet([]uint16{0x88a8, 0x8100})},
+	{"SNAP", 1, func(ip []byte, etherType uint16) []byte {
+		llc := binary.BigEndian.AppendUint16([]byte{0xaa, 0xaa, 3, 0, 0, 0}, etherType)
+		return ethernet(nil)(append(llc, ip...), uint16(min(len(llc)+len(ip), 1500)))
+	}},
+	{"MPLS", 1, func(ip []byte, _ uint16) []byte {
+		return ethernet(nil)(append([]byte{0, 1, 0, 64, 0, 2, 1, 64}, ip...), 0x8847) // two labels
+	}},
+	{"PPPoE", 1, func(ip []byte, etherType uint16) []byte {
+		session := binary.BigEndian.AppendUint16([]byte{0x11, 0, 0, 7}, uint16(len(ip)+2))
+		if etherType == 0x0800 {
+			session = append(session, 0, 0x21)
+		} else {
+			session = append(session, 0, 0x57)
+		}
+		return ethernet(nil)(append(session, ip...), 0x8864)
+	}},
 	{"LinuxCooked", 113, func(ip []byte, etherType uint16) []byte {
 		return append(binary.BigEndian.AppendUint16([]byte{0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0}, etherType), ip...)
 	}},

@@ -44,11 +44,12 @@ func decodeIPv4(data []byte, wireLen uint32, seg *Segment) Kind {
 		return Fragment
 	}
 	if data[9] != protocolTCP {
-		return NotTCP
+		return kindOf(data[9], data[min(headerLen, uint32(len(data))):])
 	}
 	if uint32(len(data)) < headerLen {
 		return Cut
 	}
+	seg.BeyondFrame = total > wireLen
 	seg.Source = Address{Low: mappedPrefix | uint64(binary.BigEndian.Uint32(data[12:]))}
 	seg.Destination = Address{Low: mappedPrefix | uint64(binary.BigEndian.Uint32(data[16:]))}
 	return decodeTCP(data[headerLen:], total-headerLen, seg)
@@ -68,13 +69,14 @@ func decodeIPv6(data []byte, wireLen uint32, seg *Segment) Kind {
 		// offload.
 		length = after(wireLen, ipv6Bytes)
 	}
+	seg.BeyondFrame = length > after(wireLen, ipv6Bytes)
 	seg.Source = Address{binary.BigEndian.Uint64(data[8:]), binary.BigEndian.Uint64(data[16:])}
 	seg.Destination = Address{binary.BigEndian.Uint64(data[24:]), binary.BigEndian.Uint64(data[32:])}
 	protocol := data[6]
 	data = data[ipv6Bytes:]
 	for protocol != protocolTCP {
 		if !isExtension(protocol) {
-			return NotTCP
+			return kindOf(protocol, data)
 		}
 		if len(data) < ipv6ExtensionBytesMin {
 			return Cut

@@ -60,6 +60,9 @@ type Segment struct {
 	// Payload is the number of bytes of data that the segment had on the wire,
 	// whether the capture kept them or not.
 	Payload uint32
+	// BeyondFrame says that the IP header claims more bytes than the frame had.
+	// Payload is then what it claims.
+	BeyondFrame bool
 }
 
 // Kind is what a packet turned out to be.
@@ -72,9 +75,15 @@ const (
 	NotTCP                      // another protocol over IP
 	Fragment                    // a part of a fragmented IP packet
 	Cut                         // the capture kept too little of the headers
-	Malformed                   // headers that contradict themselves
+	Malformed                   // headers that contradict themselves, or a packet that ends in them
 	UnsupportedLink             // a link-layer type that Decode does not know
-	Kinds                       // the number of kinds
+	GRE                         // tunnels, into which Decode does not look
+	VXLAN
+	Geneve
+	GTP        // GTP-U, of mobile networks
+	IPinIP     // IPv4 or IPv6 in either
+	Pseudowire // what an MPLS label stack carries, unless that is IP
+	Kinds      // the number of kinds
 )
 
 // Link-layer types that Decode knows, as in https://www.tcpdump.org/linktypes.html.

@@ -142,6 +142,88 @@ func TestWhatIsNoSegmentIsSaidSo(t *testing.T) {
 	}
 }
 
+// outer puts a payload into an IPv4 packet of a protocol.
+func outer(protocol byte, payload ...byte) []byte {
+	frame := ipv4.Frame(flowtest.Ethernet)[:14+20]
+	frame[14+9] = protocol
+	binary.BigEndian.PutUint16(frame[14+2:], uint16(20+len(payload)))
+	return append(frame, payload...)
+}
+
+// udp is a datagram for a port.
+func udp(port uint16, payload ...byte) []byte {
+	header := binary.BigEndian.AppendUint16([]byte{0xd0, 0x00}, port)
+	return append(binary.BigEndian.AppendUint16(header, uint16(8+len(payload))), append([]byte{0, 0}, payload...)...)
+}
+
+func TestTunnelsAreNamed(t *testing.T) {
+	inner := ipv4.Frame(flowtest.Ethernet)
+	mpls := func(payload ...byte) []byte {
+		return append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0x47, 0, 1, 1, 64}, payload...)
+	}
+	fourInSix := ipv6.Frame(flowtest.Ethernet)
+	fourInSix[14+6] = 4
+	options := flowtest.Extension{Protocol: 60, Rest: make([]byte, 7)}
+	behindOptions := ipv6.Frame(flowtest.Ethernet, options)
+	behindOptions[14+40] = 41
+	for _, c := range []struct {
+		name  string
+		frame []byte
+		kind  packet.Kind
+	}{
+		{"GRE", outer(47, append([]byte{0, 0, 0x65, 0x58}, inner...)...), packet.GRE},
+		{"VXLAN", outer(17, udp(4789, append([]byte{8, 0, 0, 0, 0, 0, 7, 0}, inner...)...)...), packet.VXLAN},
+		{"VXLAN at Linux's first port", outer(17, udp(8472, append([]byte{8, 0, 0, 0, 0, 0, 7, 0}, inner...)...)...), packet.VXLAN},
+		{"VXLAN without its header", outer(17, udp(4789)...), packet.VXLAN},
+		{"other UDP at VXLAN's port", outer(17, udp(4789, 0, 0, 0, 0)...), packet.NotTCP},
+		{"Geneve", outer(17, udp(6081, append([]byte{0, 0, 0x65, 0x58, 0, 0, 7, 0}, inner...)...)...), packet.Geneve},
+		{"Geneve of version 1", outer(17, udp(6081, 0x40, 0, 0x65, 0x58)...), packet.NotTCP},
+		{"GTP", outer(17, udp(2152, append([]byte{0x30, 0xff, 0, 20, 0, 0, 0, 1}, inner[14:]...)...)...), packet.GTP},
+		{"an echo of GTP", outer(17, udp(2152, 0x32, 1, 0, 4)...), packet.NotTCP},
+		{"4in4", outer(4, inner[14:]...), packet.IPinIP},
+		{"6in4", outer(41, ipv6.Frame(flowtest.Ethernet)[14:]...), packet.IPinIP},
+		{"4in6", fourInSix, packet.IPinIP},
+		{"6in6 behind options", behindOptions, packet.IPinIP},
+		{"MPLS in IP", outer(137, 0, 1, 1, 64), packet.Pseudowire},
+		{"Ethernet in MPLS", mpls(append([]byte{0, 0, 0, 0}, inner...)...), packet.Pseudowire},
+		{"PPPoE that agrees on a session", append(mpls()[:12], 0x88, 0x64, 0x11, 0, 0, 7, 0, 4, 0xc0, 0x21, 1, 1), packet.NotIP},
+		{"LLC without SNAP", append(mpls()[:12], 0, 38, 0x42, 0x42, 3, 0, 0, 0, 0, 0), packet.NotIP},
+		{"DNS", outer(17, udp(53, 0, 0, 1, 0)...), packet.NotTCP},
+		{"ICMP", outer(1, 8, 0, 0, 0), packet.NotTCP},
+	} {
+		var seg packet.Segment
+		if kind := packet.Decode(1, c.frame, uint32(len(c.frame)), &seg); kind != c.kind {
+			t.Errorf("%s: kind %d, want %d", c.name, kind, c.kind)
+		}
+	}
+}
+
+func TestAPacketThatEndsInItsHeadersWasNotCut(t *testing.T) {
+	for _, link := range flowtest.Links {
+		for _, s := range []*flowtest.Segment{&ipv4, &ipv6} {
+			frame := s.Frame(link)
+			for length := range headers(s, frame) - 24 {
+				var seg packet.Segment
+				if kind := packet.Decode(link.Type, frame[:length], uint32(length), &seg); kind != packet.Malformed {
+					t.Errorf("%s: %d of %d bytes: kind %d", link.Name, length, len(frame), kind)
+				}
+			}
+		}
+	}
+}
+
+func TestAPacketThatClaimsMoreThanItsFrameIsMarked(t *testing.T) {
+	for _, s := range []*flowtest.Segment{&ipv4, &ipv6} {
+		frame := s.Frame(flowtest.Ethernet)
+		for short := range 3 {
+			var seg packet.Segment
+			if kind := packet.Decode(1, frame, uint32(len(frame)-short), &seg); kind != packet.TCP || seg.BeyondFrame != (short > 0) {
+				t.Errorf("%d bytes short: kind %d, %v", short, kind, seg.BeyondFrame)
+			}
+		}
+	}
+}
+
 func TestAnOffloadedPacketHasTheWiresLength(t *testing.T) {
 	for _, s := range []flowtest.Segment{ipv4, ipv6} {
 		s.Payload = 100_000

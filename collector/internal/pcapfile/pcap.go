@@ -49,11 +49,14 @@ func (p *pcap) next(r *Reader, rec *Record) error {
 		return r.damaged(fmt.Sprintf("a record claims %d captured bytes", captured))
 	}
 	length := pcapRecordHeaderBytes + int(captured)
-	rec.TimeNs = int64(p.order.uint32(h))*1e9 + int64(p.order.uint32(h[4:]))*p.tickNs
+	fractionNs := int64(p.order.uint32(h[4:])) * p.tickNs
+	rec.TimeNs, rec.Untimed = int64(p.order.uint32(h))*1e9+fractionNs, false
+	if fractionNs >= 1e9 { // more than a second: nobody knows what was meant
+		rec.TimeNs, rec.Untimed = 0, true
+	}
 	rec.WireLen = max(p.order.uint32(h[12:]), captured)
 	rec.LinkType = p.linkType
 	rec.FineClock = p.tickNs == 1
-	rec.Untimed = false
 	if !r.need(length) {
 		return r.cut("a record", int64(length))
 	}

@@ -287,6 +287,29 @@ func TestASimplePacketHasNoTime(t *testing.T) {
 	}
 }
 
+func TestAFractionOfMoreThanASecondIsNoTime(t *testing.T) {
+	for _, format := range flowtest.Formats {
+		if format.NG {
+			continue
+		}
+		perSecond := uint32(1e6)
+		if format.Nano {
+			perSecond = 1e9
+		}
+		for _, c := range []struct {
+			fraction uint32
+			untimed  bool
+		}{{perSecond - 1, false}, {perSecond, true}, {1 << 31, true}, {1<<32 - 1, true}} {
+			capture := flowtest.Capture(format, 1, 64, packets[:1])
+			copy(capture[24+4:], format.Order.AppendUint32(nil, c.fraction))
+			records, end := readBoth(t, capture)
+			if end != io.EOF || len(records) != 1 || records[0].Untimed != c.untimed || c.untimed && records[0].TimeNs != 0 {
+				t.Errorf("%s, %d: %+v, %v", format.Name, c.fraction, records, end)
+			}
+		}
+	}
+}
+
 func TestAFileThatShrinksMeanwhileIsDamage(t *testing.T) {
 	path := flowtest.Save(t, flowtest.Capture(flowtest.Pcap, 1, 64, slices.Repeat(packets, 1000)))
 	file, err := pcapfile.Open(path)

@@ -1,0 +1,61 @@
+"""What the program `flows` could not follow is said, and it cannot hold up an analysis."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analysis.evidence import flows
+from tests.analysis.packets import ACK, Capture
+from tests.analysis.support import MEASURE_S, at_us
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _ip(protocol: int, payload: bytes, *, claimed: int = 0) -> bytes:
+    """An Ethernet frame with an IPv4 packet that claims so many bytes more than it has."""
+    header = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload) + claimed, 0, 0, 64, protocol, 0)
+    return bytes(12) + b"\x08\x00" + header + bytes([10, 0, 0, 1, 10, 0, 0, 2]) + payload
+
+
+def _udp(port: int, payload: bytes) -> bytes:
+    return struct.pack(">HHHH", 40_000, port, 8 + len(payload), 0) + payload
+
+
+_TCP = struct.pack(">HHIIBBHHH", 40_000, 8080, 1, 1, 5 << 4, ACK, 64_240, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("frame", "loss"),
+    [
+        (_ip(47, bytes(4) + _ip(6, _TCP)), "are in GRE tunnels"),
+        (_ip(17, _udp(4789, b"\x08" + bytes(7))), "are in VXLAN tunnels"),
+        (_ip(17, _udp(6081, bytes(8))), "are in Geneve tunnels"),
+        (_ip(17, _udp(2152, b"\x30\xff" + bytes(6))), "are in GTP tunnels"),
+        (_ip(4, _ip(6, _TCP)[14:]), "are IP packets in IP packets"),
+        (bytes(12) + b"\x88\x47" + b"\x00\x01\x01\x40" + bytes(60), "are in MPLS pseudowires"),
+        (_ip(6, _TCP, claimed=35_000), "claim more bytes than their frames had"),
+        (_ip(6, _TCP)[:40], "have headers that contradict themselves, or end inside them"),
+    ],
+)
+def test_a_packet_that_flows_does_not_follow_is_a_loss_with_its_kind(tmp_path: Path, frame: bytes, loss: str) -> None:
+    capture = Capture([(at_us(MEASURE_S), frame)])
+    capture.tcp(MEASURE_S, "172.18.0.3:40001", "172.18.0.2:8080", ACK, seq=1, ack=1)
+    (tmp_path / "capture.pcap").write_bytes(capture.content())
+    assert flows.reduce(tmp_path, tmp_path / "flows.parquet").losses == (f"1 of 2 packets {loss}",)
+
+
+def test_a_program_that_hangs_is_ended_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "capture.pcap").write_bytes(Capture().content())
+    hung = tmp_path / "flows"
+    hung.write_text("#!/bin/sh\nexec sleep 1000\n")
+    hung.chmod(0o755)
+    monkeypatch.setenv("CONNLAB_FLOWS", str(hung))
+    monkeypatch.setattr(flows, "_SECONDS_MAX", 0)
+    reduction = flows.reduce(tmp_path, tmp_path / "flows.parquet")
+    assert reduction.rows is None
+    assert len(reduction.losses) == 1
+    assert reduction.losses[0].startswith("flows did not end within 0 s; way on: ")
