@@ -70,5 +70,9 @@ class ScriptRefused(EngineFailed):
     """k6 does not take a user's own script; `what` is k6's message."""
 
 
+class ConfigurationRefused(EngineFailed):
+    """A program does not take a user's own configuration; `what` is its message."""
+
+
 class Interruption(LabError):
     """The user, or a signal, ended the run before its end."""

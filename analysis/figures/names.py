@@ -17,7 +17,7 @@ from analysis.figures import catalogue, identities, kernel, observed, scraped
 from analysis.figures.statistics import STATISTICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from analysis.figures.catalogue import Figure
 
@@ -57,6 +57,10 @@ class Role(scraped.Role, Protocol):
 
     def knob(self, name: str) -> str:
         """The full name of one of its knobs."""
+
+    @property
+    def knobs(self) -> Collection[str]:
+        """The names of its knobs."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,8 @@ class Scope:
         found = self.find(name)
         if found is None:
             what = f"there is no figure or knob {name}"
+            if any(name == role.knob(knob) for role in self.path.values() for knob in role.knobs):
+                raise UnknownFigure(name, f"{what}: the scenario's own script or configuration leaves it open")
             if _OF_SYSCTL.match(name):
                 way_on = "an expression knows a sysctl's value only where the scenario sets it, as a knob of kernel"
                 raise UnknownFigure(name, f"{what}: {way_on}")

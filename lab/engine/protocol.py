@@ -11,6 +11,7 @@ from typing import Literal, Protocol, Self
 from analysis.evidence.rawfiles import Places
 from lab.engine.sidecars import Sidecars
 from lab.scenario.effective import Effective
+from lab.scenario.own_configuration import OwnConfiguration
 from lab.scenario.own_script import OwnScript
 from lab.scenario.topology import Topology
 
@@ -109,6 +110,16 @@ class Engine(Protocol):
 
         Raises:
             ScriptRefused: k6 does not take the script.
+        """
+
+    def examine_configuration(self, own: OwnConfiguration) -> str | None:
+        """Let a role's program test a user's own configuration without running it.
+
+        Returns:
+            The configuration as the program read it; None if there is no image of the role yet.
+
+        Raises:
+            ConfigurationRefused: the program does not take it.
         """
 
     def images(self, names: Iterable[str]) -> dict[str, str]:

@@ -26,6 +26,8 @@ Kind = Literal["client", "proxy", "server"]
 KINDS: tuple[Kind, ...] = ("client", "proxy", "server")
 Workload = Literal["users", "spike", "long_polling", "sequential", "tcp", "slow_clients", "half_open", "script"]
 Default = int | bool | str
+# What stands in place of a knob as `Configured.absent`.
+UNKNOWN = "unknown"
 
 Text = Annotated[str, Field(min_length=1)]
 KnobName = Annotated[str, Field(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
@@ -63,6 +65,20 @@ class Told(_Part):
     ] = None
 
 
+class Configured(_Part):
+    """Where a configuration of the user's own says a knob's value; analysers of formats know the places."""
+
+    at: Annotated[Text, Field(description="The place, such as `main` or `traffic`; lab.roles.configurations has all")]
+    says: Annotated[Text, Field(description="The words that its line begins with")]
+    parameter: Annotated[
+        Text | None, Field(description="The parameter of that line that is the value; what follows the words")
+    ] = None
+    absent: Annotated[
+        Text | None,
+        Field(description="The knob whose value holds where no line says it, or `unknown`; the default holds"),
+    ] = None
+
+
 class Knob(_Part, ABC):
     """What every knob has."""
 
@@ -86,6 +102,9 @@ class Knob(_Part, ABC):
         Field(description="The workloads that read it; all"),
     ] = None
     read_back: Annotated[Told | None, Field(description="Where the running program tells it")] = None
+    configured: Annotated[
+        Configured | None, Field(description="Where a configuration of the user's own says it; its value is unknown")
+    ] = None
 
     @abstractmethod
     def annotation(self) -> Any:  # noqa: ANN401 # what pydantic takes for a type
@@ -207,6 +226,17 @@ class ReadBack(_Part):
     part: Annotated[
         Pattern | None, Field(description="A regular expression for a line that begins a part; its group is the name")
     ] = None
+
+
+class OwnConfiguration(_Part):
+    """How the program takes a configuration of the user's own in place of the lab's."""
+
+    format: Annotated[Literal["blocks", "sections"], Field(description="What lab.roles.configurations reads it by")]
+    folder: Annotated[Text, Field(description="Where its folder lies for the program, as its messages have it")]
+    writable: Annotated[list[Text], Field(description="Folders that it may write to, empty at first")] = []
+    refusal: Annotated[
+        Pattern, Field(description="A regular expression for what the program refuses: groups what, file and line")
+    ]
 
 
 class Value(_Part):
@@ -349,6 +379,9 @@ class Role(_Part):
         Field(description="Its log files, each with the format that analysis/evidence/logs reads"),
     ] = Field(default_factory=dict)
     read_back: Annotated[ReadBack | None, Field(description="How it tells its settings")] = None
+    own: Annotated[
+        OwnConfiguration | None, Field(description="How it takes a configuration of the user's own; it takes none")
+    ] = None
     page: Annotated[Text | None, Field(description="The page that a proxy serves without a server behind it")] = None
     once: Annotated[Text | None, Field(description="Why it cannot be started again within a run")] = None
     limits: Limits = Limits()
@@ -361,7 +394,9 @@ class Role(_Part):
         named = {told.unless for one in self.knobs.values() if (told := one.read_back) is not None}
         bounds = {one.at_most for one in self.knobs.values() if isinstance(one, Integer)}
         drawn = {value.limit for page in self.scrape.values() for value in page.values.values()}
-        unknown = {*named, *bounds, *drawn, *self.limits.model_dump().values(), self.memory.heap} - {None, *self.knobs}
+        absent = {one.configured.absent for one in self.knobs.values() if one.configured is not None} - {UNKNOWN}
+        unknown = {*named, *bounds, *drawn, *absent, *self.limits.model_dump().values(), self.memory.heap}
+        unknown -= {None, *self.knobs}
         if unknown:
             raise knob_types.refusal(f"it names the knob '{min(map(str, unknown))}', and has none of that name")
         return self

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lab import paths
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, Problem
-from lab.run import machine, script
+from lab.run import configurations, machine, script
+from lab.run.configurations import Configurations
 from lab.scenario import sysctls
 from lab.scenario.captured import capture_mode
 from lab.scenario.effective import Effective
-from lab.scenario.knobs import RoleName
+from lab.scenario.knobs import KnobValue, RoleName
 from lab.scenario.topology import Topology, topology_of
 
 _COLLECTOR_MB = 39
@@ -23,8 +24,11 @@ _DISK_BASE_MB = 256
 Users = tuple[int, str]
 
 
-def check(effective: Effective, engine: Engine) -> None:
+def check(effective: Effective, engine: Engine) -> Configurations:
     """Refuse what this kernel lacks and what memory, open files or disk cannot hold.
+
+    Returns:
+        What the scenario's own configurations say, by role.
 
     Raises:
         BadInput: with the numbers, and the way on.
@@ -32,16 +36,19 @@ def check(effective: Effective, engine: Engine) -> None:
     topology = topology_of(effective)
     of_machine = (_memory, _heap, _disk)
     options, of_script = script.examine(effective, topology, engine)
-    problems = [*of_kernel(effective), *of_script]
+    found, of_configurations = configurations.examine(effective, topology, engine)
+    problems = [*of_kernel(effective), *of_script, *of_configurations]
     if problems:
         raise BadInput(problems)
     users = (options.users_max, "load.workload") if options else _users(effective)
     problems = [problem for check in of_machine for problem in check(effective, topology, users)]
     if problems:
         raise BadInput(problems)
-    problems = list(_open_files(effective, topology, users, engine))
+    values = {**effective.values, **configurations.values(found, topology.roles)}
+    problems = list(_open_files(effective, topology, users, values, engine))
     if problems:
         raise BadInput(problems)
+    return found
 
 
 def of_kernel(effective: Effective) -> Iterator[Problem]:
@@ -113,14 +120,20 @@ def _disk(effective: Effective, topology: Topology, _: Users) -> Iterator[Proble
         yield Problem(what, way_on="free space, or lower capture.max_mb")
 
 
-def _open_files(effective: Effective, topology: Topology, of_load: Users, engine: Engine) -> Iterator[Problem]:
+def _open_files(
+    effective: Effective,
+    topology: Topology,
+    of_load: Users,
+    values: Mapping[str, KnobValue | None],
+    engine: Engine,
+) -> Iterator[Problem]:
     _, users_knob = of_load
     needed: dict[RoleName, tuple[int, str]] = {}
     for name in topology.instances:
         role = topology.roles[name]
         if role.limits.process_connections is not None:
             knob = role.knob(role.limits.process_connections)
-            needed[name] = effective.number(knob) + role.files, knob
+            needed[name] = int(values[knob] or 0) + role.files, knob
         else:
             needed[name] = _connections(effective, topology, name, of_load) + role.files, users_knob
     if max(files for files, _ in needed.values()) <= _FILES_SURE:
@@ -128,6 +141,6 @@ def _open_files(effective: Effective, topology: Topology, of_load: Users, engine
     cap = engine.open_files_cap()
     for name, (files, knob) in needed.items():
         if cap is not None and files > cap:
-            what = f"{knob} = {effective.values[knob]:,} needs about {files:,} open files in one process of {name}"
+            what = f"{knob} = {values[knob]:,} needs about {files:,} open files in one process of {name}"
             way_on = "ask for less, share the load by load.instances, or raise the engine's nofile limit"
             yield Problem(f"{what}, and a container may open {cap:,}", effective.where_knob(knob), way_on)

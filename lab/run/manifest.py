@@ -56,12 +56,14 @@ class KnobRecord(_Part):
 
     Attributes:
         read_back: what the running server, kernel or proxy says the value is; null where none of them can tell.
+        where: the lines of the scenario's own configuration that say it; none for its program's default.
     """
 
     value: Scalar
     default: Scalar | None
     source: Source
     read_back: Scalar | None = None
+    where: list[str] | None = None
 
 
 class Listener(_Part):

@@ -12,9 +12,10 @@ from lab.engine import collector
 from lab.engine.protocol import Engine
 from lab.errors import LabError
 from lab.roles import settings
+from lab.roles.configurations import Found
 from lab.roles.declaration import Role
-from lab.run.manifest import Listener, Manifest
-from lab.scenario import foreseen, sysctls
+from lab.run.manifest import KnobRecord, Listener, Manifest
+from lab.scenario import foreseen, own_configuration, sysctls
 from lab.scenario.catalogue import show_value
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import KnobValue
@@ -30,23 +31,31 @@ def read_back(engine: Engine, effective: Effective, topology: Topology, manifest
     inspected = parallel.each(
         lambda instance: collector.inspect(engine, instance, _sysctl_names(effective)), topology.all
     )
+    in_files = {
+        instance: _in_file(effective, topology, instance, places)
+        for instance in topology.all
+        if topology.role_of(instance) in effective.scenario.configurations
+    }
     told = parallel.each(
-        lambda instance: _told(engine, topology.roles[topology.role_of(instance)], instance, places), topology.all
+        lambda instance: _told(engine, topology.roles[topology.role_of(instance)], instance, places),
+        [instance for instance in topology.all if instance not in in_files],
     )
     for instance, facts in inspected.items():
         manifest.addresses[instance] = facts["addresses"]
         manifest.sysctls[instance] = facts["sysctls"]
         manifest.listeners[instance] = [Listener.model_validate(one) for one in facts["listeners"]]
+    for instance, found in in_files.items():
+        _record(effective, manifest, topology.roles[topology.role_of(instance)], found)
     mismatches = [
         *_sysctl_mismatches(effective, topology, manifest),
-        *_backlog_mismatches(effective, topology, manifest),
+        *_backlog_mismatches(topology, manifest),
         *(
             line
             for instance in topology.all
             for line in _compare(
                 effective,
                 manifest,
-                told[instance] | _addresses(topology.roles[topology.role_of(instance)], instance, manifest),
+                told.get(instance, {}) | _addresses(topology.roles[topology.role_of(instance)], instance, manifest),
                 instance,
             )
         ),
@@ -81,6 +90,25 @@ def _told(engine: Engine, role: Role, instance: str, places: Places) -> dict[str
         lost = ", ".join(role.knob(knob) for knob in error.knobs)
         raise LabError(f"{instance} does not tell all of its settings: {lost} missing") from None
     return {role.knob(knob): value for knob, value in found.items()}
+
+
+def _in_file(effective: Effective, topology: Topology, instance: str, places: Places) -> Found:
+    """Give what an instance's own configuration says, as its program read it."""
+    role = topology.role_of(instance)
+    left = topology.roles[role].read_back
+    text = _left(instance, places.role(instance, str(left.file if left else None)))
+    return own_configuration.found(effective, topology, role, text)
+
+
+def _record(effective: Effective, manifest: Manifest, role: Role, found: Found) -> None:
+    """Put the values of a configuration into the manifest; one that is not known has no place there."""
+    for name, setting in found.settings.items():
+        if setting.value is not None:
+            default = effective.world.catalogue[role.knob(name)].default
+            where = [str(one) for one in setting.where]
+            manifest.knobs[role.knob(name)] = KnobRecord(
+                value=setting.value, default=default, source="file", read_back=setting.value, where=where
+            )
 
 
 def _left(instance: str, file: Path) -> str:
@@ -122,20 +150,24 @@ def _sysctl_mismatches(effective: Effective, topology: Topology, manifest: Manif
                     yield f"{knob} on {instance}: asked {asked}, found {told}"
 
 
-def _backlog_mismatches(effective: Effective, topology: Topology, manifest: Manifest) -> Iterator[str]:
+def _backlog_mismatches(topology: Topology, manifest: Manifest) -> Iterator[str]:
     """Compare the kernel's own limit of each traffic listener with min(backlog, somaxconn)."""
     for role, instances in topology.instances.items():
         backlog = topology.roles[role].limits.backlog
         if backlog is None:
             continue
         knob = topology.roles[role].knob(backlog)
+        # A configuration may leave it to the program.
+        if knob not in manifest.knobs:
+            continue
+        asked = int(manifest.knobs[knob].value)
         for instance in instances:
             somaxconn = manifest.sysctls[instance].get("net.core.somaxconn")
             listeners = [one for one in manifest.listeners[instance] if one.port == topology.roles[role].port]
             if somaxconn is None or not listeners:
                 yield f"{knob} on {instance}: the kernel shows no listener on port {topology.roles[role].port}"
                 continue
-            expected = min(int(effective.values[knob]), int(somaxconn))
+            expected = min(asked, int(somaxconn))
             for one in listeners:
                 if one.limit != expected:
                     yield f"{knob} on {instance}: the listen queue's limit should be {expected}, and is {one.limit}"

@@ -12,7 +12,7 @@ from analysis.evidence import rawfiles
 from lab import paths
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
-from lab.run import limits, manifest, measure, prepare, rawfolders, reports, verdicts
+from lab.run import configurations, limits, manifest, measure, prepare, rawfolders, reports, verdicts
 from lab.run.gauges import Gauges
 from lab.run.live import Display
 from lab.run.lock import Lock, is_ours, machine_lock
@@ -48,7 +48,8 @@ def run(
         BadInput: this machine or its kernel cannot do what is asked.
         LabError: the lab or the machine failed, or the run was interrupted; what was recorded stays.
     """
-    limits.check(effective, engine)
+    for line in configurations.told(effective, limits.check(effective, engine)):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     with machine_lock(f"the run of {effective.slug}", held=lock) as held, interruptible():
         clear_up_after(held, engine)
         occasion = Occasion(cell=effective.variant.arm or Occasion.cell, guesses=guesses)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lab.errors import Problem
 from lab.roles.declaration import KINDS
-from lab.scenario import own_script, presets, sysctls
+from lab.scenario import own_configuration, own_script, presets, sysctls
 from lab.scenario.action_checks import action_problems
 from lab.scenario.catalogue import CATALOGUE, show_value
 from lab.scenario.effective import Effective
@@ -28,6 +28,7 @@ def problems_of(effective: Effective) -> Iterator[Problem]:
     yield from path_problems
     yield from _roles(effective)
     yield from own_script.problems(effective)
+    yield from own_configuration.problems(effective)
     yield from _workload(effective)
     if effective.scenario.load is None:
         yield from _target(effective)
@@ -89,6 +90,8 @@ def _target(effective: Effective) -> Iterator[Problem]:
     last = effective.scenario.path[-1]
     if effective.roles[last].kind == "proxy":
         page = effective.roles[last].page
+        if last in effective.scenario.configurations:
+            return
         if page is None:
             what = f"{effective.roles[last].called} has nothing of its own"
             yield Problem(what, effective.where("path"), "put backend on the path")

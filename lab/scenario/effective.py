@@ -23,7 +23,7 @@ from lab.scenario.overrides import Override, knob_location, parse_overrides
 from lab.scenario.places import Place
 from lab.scenario.world import World
 
-Source = Literal["scenario", "set", "preset", "cell", "default"]
+Source = Literal["scenario", "set", "preset", "cell", "file", "default"]
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,21 @@ class Effective:
         return {
             knob: value
             for knob, value in self.values.items()
-            if knob.split(".", 1)[0] not in absent and not self._left_to_script(knob)
+            if knob.split(".", 1)[0] not in absent and not self._left_to_script(knob) and not self.in_file(knob)
         }
+
+    def in_files(self) -> dict[str, KnobValue]:
+        """Give the knobs that configurations of the scenario's own say, with the defaults of their programs."""
+        return {knob: value for knob, value in self.values.items() if self.in_file(knob)}
+
+    def in_file(self, knob: str) -> str | None:
+        """Give the scenario's own configuration that says a knob; None if the scenario itself does."""
+        group, _, name = knob.partition(".")
+        for role, written in self.scenario.configurations.items():
+            declared = self.world.roles[role]
+            if declared.group == group and name in declared.knobs and declared.knobs[name].counts is None:
+                return written.config
+        return None
 
     def _left_to_script(self, knob: str) -> bool:
         """Whether the scenario's own script says itself what a knob of the lab's workloads does."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, WithJsonSchema
+from pydantic import ConfigDict, Field, WithJsonSchema, create_model
 
 from lab.roles.declaration import ROLES
 from lab.roles.knob_types import Duration
@@ -194,6 +194,22 @@ class OwnLoad(Group):
     ] = Field(default_factory=dict)
 
 
+class OwnConfiguration(Group):
+    """A configuration of one's own, in place of the lab's for a role."""
+
+    config: Annotated[Text, Field(description="The file, by its path from the scenario's folder")]
+
+
+if TYPE_CHECKING:
+    _WithConfigurations = Group
+else:
+    _WithConfigurations = create_model(
+        "_WithConfigurations",
+        __base__=Group,
+        **{name: (OwnConfiguration | None, None) for name, role in ROLES.items() if role.own is not None},
+    )
+
+
 class Action(Group):
     """What the lab does to a server while the load runs."""
 
@@ -211,7 +227,7 @@ class Action(Group):
     ] = None
 
 
-class Scenario(Group):
+class Scenario(_WithConfigurations):
     """One experiment of the lab."""
 
     model_config = ConfigDict(title="connlab scenario", validate_by_name=True, json_schema_extra=_WITHOUT_SERVICES)
@@ -253,3 +269,9 @@ class Scenario(Group):
         None
     )
     twin: Annotated[Twin | None, Field(description="The healthy twin, and the predictions by which it is clean")] = None
+
+    @property
+    def configurations(self) -> dict[str, OwnConfiguration]:
+        """The configurations of one's own, by role."""
+        written = ((name, getattr(self, name, None)) for name in ROLES)
+        return {name: one for name, one in written if isinstance(one, OwnConfiguration)}

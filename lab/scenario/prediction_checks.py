@@ -22,7 +22,7 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
     from analysis.expressions.values import Kind  # noqa: PLC0415
     from analysis.verdict import predictions  # noqa: PLC0415
 
-    knobs = effective.on_path()
+    knobs = {**effective.on_path(), **effective.in_files()}
     seen: set[str] = set()
     for index, prediction in enumerate(effective.scenario.predictions):
         if prediction.id in seen:

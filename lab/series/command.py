@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +11,8 @@ from rich.text import Text
 from lab import paths
 from lab.engine.protocol import Engine
 from lab.errors import Problem
-from lab.run import limits
+from lab.run import configurations, limits
+from lab.run.configurations import Configurations
 from lab.run.lock import Lock, machine_lock
 from lab.run.run import clear_up_after
 from lab.run.signals import interruptible
@@ -53,12 +54,19 @@ def run_plan(
         BadInput: this machine cannot do what a cell asks, or an unfinished series must not be mixed with this one.
         LabError: the lab or the machine failed as a whole, or the user interrupted the series.
     """
-    check(plan, engine)
+    found = check(plan, engine)
+    # Arms mostly have the same configuration.
+    for lines in dict.fromkeys(
+        tuple(configurations.told(plan.cells[cell].effective, one)) for cell, one in found.items()
+    ):
+        console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
     if plan.remark:
         console.print(Text(plan.remark, "yellow"), soft_wrap=True)
     with machine_lock(f"the series of {plan.name}", held=lock) as held, interruptible():
         clear_up_after(held, engine)
-        taken = fingerprint.now(plan.digest(), plan.roles, engine, plan.with_services)
+        taken = fingerprint.now(
+            configurations.digest(plan.digest(), found.values()), plan.roles, engine, plan.with_services
+        )
         series, folder, resumed = store.open_series(plan, taken, command, new=new)
         answers = answers or Answers()
         series.guesses = answers.chosen or series.guesses
@@ -92,18 +100,23 @@ def open_places(executor: Executor) -> Iterator[Run]:
     yield from [place for place in executor.series.runs if place.status != "complete"]
 
 
-def check(plan: Plan, engine: Engine) -> None:
+def check(plan: Plan, engine: Engine) -> Mapping[str, Configurations]:
     """Refuse what this machine cannot hold in any of the cells, and a stop rule that cannot be judged.
+
+    Returns:
+        What the configurations of the scenario's own say, by cell; without cells that have none.
 
     Raises:
         BadInput: with the numbers, for all cells at once.
     """
     gathered = Gathered()
-    for planned in plan.cells.values():
+    found: dict[str, Configurations] = {}
+    for cell, planned in plan.cells.items():
         with gathered:
-            limits.check(planned.effective, engine)
+            found[cell] = limits.check(planned.effective, engine)
     gathered.extend(_stop_rule(plan))
     gathered.refuse()
+    return {cell: one for cell, one in found.items() if one}
 
 
 def _stop_rule(plan: Plan) -> Iterator[Problem]:

@@ -17,10 +17,11 @@ from typing import IO, Any, Self
 from lab.engine.compose.docker import Ended, Following
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
 from lab.engine.sidecars import Container
-from lab.errors import EngineFailed, ScriptRefused
+from lab.errors import ConfigurationRefused, EngineFailed, ScriptRefused
 from lab.roles.declaration import ROLES, TRAFFIC_PORT
 from lab.scenario import sysctls
 from lab.scenario.effective import Effective
+from lab.scenario.own_configuration import OwnConfiguration
 from lab.scenario.own_script import OwnScript
 from lab.scenario.topology import Topology, collector_of
 
@@ -254,6 +255,8 @@ class InMemoryEngine:
         found: Mapping[str, object] | None = None,
         script_options: str | None = None,
         script_refused: str = "",
+        configuration: str | None = None,
+        configuration_refused: str = "",
         sidecars: InMemorySidecars | None = None,
     ) -> None:
         """Make an engine.
@@ -265,11 +268,15 @@ class InMemoryEngine:
             found: knobs that servers say another value of than was asked.
             script_options: what k6 says of a scenario's own script.
             script_refused: why k6 does not take it.
+            configuration: a scenario's own one, as its role's program read it.
+            configuration_refused: why that does not take it.
             sidecars: what puts collectors beside containers that run already.
         """
         self._sidecars = sidecars or InMemorySidecars()
         self._script_options = script_options
         self._script_refused = script_refused
+        self._configuration = configuration
+        self._configuration_refused = configuration_refused
         self.did: list[str] = []
         self.running: set[str] = set()
         self._exits = exits or {}
@@ -299,6 +306,12 @@ class InMemoryEngine:
             raise ScriptRefused(self._script_refused)
         return self._script_options
 
+    def examine_configuration(self, own: OwnConfiguration) -> str | None:
+        assert own.file.is_file()
+        if self._configuration_refused:
+            raise ConfigurationRefused(self._configuration_refused)
+        return self._configuration
+
     def images(self, names: Iterable[str]) -> dict[str, str]:
         return {name: f"sha256:{name}" for name in names}
 
@@ -309,6 +322,9 @@ class InMemoryEngine:
         assert watch is self._watch
         self._parts = parts
         self._do("start")
+        for role in parts.effective.scenario.configurations:
+            left = ROLES[role].read_back
+            parts.places.role(role, str(left and left.file)).write_text(self._configuration or "")
         self.running = {service for one in parts.topology.all for service in (one, collector_of(one))}
 
     def watch(self, run_id: str) -> InMemoryWatch:

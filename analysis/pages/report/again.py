@@ -37,6 +37,11 @@ def again(manifest: Mapping[str, Any], changes: Mapping[str, str] | None = None)
     folder, preset = manifest.get("folder"), manifest.get("preset")
     scenario = str(folder or manifest["scenario"])
     kind, name = _series(manifest)
+    for knob in changed:
+        record = manifest.get("knobs", {}).get(knob, {})
+        if record.get("source") == "file":
+            where = " and ".join(record.get("where") or []) or "it has no line there yet"
+            return Again(None, f"the scenario's own configuration says {knob}: change it there ({where})")
     if kind == "arms" or (kind is None and manifest.get("cell", _ALONE) != _ALONE):
         named = {"preset": preset, "arm": manifest["cell"]}
         return Again(_command("run", ("SCENARIO", scenario), named, _sets(manifest, "set") | changed))

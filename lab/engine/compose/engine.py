@@ -7,13 +7,25 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lab import parallel
-from lab.engine.compose import beside, clean, containers, images, machine, own_script, service_images, starting, watch
+from lab.engine.compose import (
+    beside,
+    clean,
+    containers,
+    images,
+    machine,
+    own_configuration,
+    own_script,
+    service_images,
+    starting,
+    watch,
+)
 from lab.engine.compose.docker import docker
 from lab.engine.compose.names import container_of
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
 from lab.engine.sidecars import Sidecars
 from lab.errors import LabError
 from lab.scenario.effective import Effective
+from lab.scenario.own_configuration import OwnConfiguration
 from lab.scenario.own_script import OwnScript
 from lab.scenario.topology import Topology, collector_of
 
@@ -47,6 +59,10 @@ class Compose:
     def examine_script(self, script: OwnScript) -> str | None:
         """Run the entry point of k6's image on the script, without a network."""
         return own_script.examine(script)
+
+    def examine_configuration(self, own: OwnConfiguration) -> str | None:
+        """Run the entry point of the role's image on the configuration, without a network."""
+        return own_configuration.examine(own)
 
     def images(self, names: Iterable[str]) -> dict[str, str]:
         """Give the ids of images, as the local store has them."""

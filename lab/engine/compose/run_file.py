@@ -14,10 +14,11 @@ from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine import owners
 from lab.engine.compose import confined, service_part
+from lab.engine.compose import own_configuration as configured
 from lab.engine.compose import own_script as mounted
 from lab.engine.compose.docker import docker
 from lab.engine.compose.names import PROJECT, RUN_LABEL, container_of
-from lab.scenario import own_script, sysctls
+from lab.scenario import own_configuration, own_script, sysctls
 from lab.scenario.captured import capture_mode
 from lab.scenario.catalogue import environment
 from lab.scenario.effective import Effective
@@ -56,7 +57,11 @@ def run_file(
             **declared["x-collector"],
             **common,
             "container_name": container_of(collector),
-            "networks": {"lab": {"aliases": [instance, *([role] if role in own else [])]}},
+            "networks": {
+                "lab": {
+                    "aliases": [instance] if instance in topology.clients else list(dict.fromkeys((instance, role)))
+                }
+            },
             "volumes": [_mount(places.collector(instance))],
             "environment": _collector_environment(effective, topology, instance, second),
             **({"healthcheck": _health(declared["x-collector"], own[role])} if role in own else {}),
@@ -76,6 +81,9 @@ def run_file(
         }
         if role in own:
             services[instance]["environment"] = _own_environment(effective, role)
+        if configuration := own_configuration.of(effective, topology, role):
+            tmpfs = declared["x-role"]["tmpfs"]
+            services[instance] |= configured.of(configuration, services[instance]["volumes"], tmpfs)
     for name in topology.needed:
         services[name] = {
             **declared["x-role"],
@@ -170,6 +178,8 @@ def _role_environment(effective: Effective, topology: Topology, instance: str) -
             # k6's own name: a service's certificate is its own, and nobody has signed it for the lab's network.
             **({"K6_INSECURE_SKIP_TLS_VERIFY": "true"} if topology.targets[0].startswith("https") else {}),
         }
+    if configuration := own_configuration.of(effective, topology, role):
+        return configuration.settings()
     if topology.roles[role].kind == "proxy":
         return knobs | {"CONNLAB_UPSTREAMS": " ".join(topology.behind(role))}
     return knobs

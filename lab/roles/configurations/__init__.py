@@ -1,0 +1,78 @@
+"""What a configuration of the user's own says: in comes its text as the program read it, out go values of knobs.
+
+A role declares the format, and for each knob the place; a format has a reader here. It knows no role, and nothing of a
+scenario but where the traffic comes in and which servers stand behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import TypeAdapter, ValidationError
+
+from lab.roles.configurations import blocks
+from lab.roles.configurations.found import Fault, Found, Reader, Said, Setting, Stands
+from lab.roles.declaration import Boolean, Default, DurationKnob, Integer, Knob, Role, Words
+
+__all__ = ["Fault", "Found", "Setting", "Stands", "read"]
+
+_READERS: Mapping[str, type[Reader]] = {"blocks": blocks.Blocks}
+_SPOKEN = {"on": True, "off": False}
+
+
+def read(role: Role, text: str, stands: Stands) -> Found:
+    """Read a configuration.
+
+    Args:
+        role: the program's declaration; it takes configurations.
+        text: as the program read it, with what the lab added.
+        stands: what is around it.
+    """
+    if role.own is None:
+        raise TypeError(f"{role.group} takes no configuration")
+    reader = _READERS[role.own.format](text, role.own.folder, stands)
+    settings = {name: _setting(knob, reader) for name, knob in role.knobs.items() if knob.counts is None}
+    for name, knob in role.knobs.items():
+        if knob.configured is not None and knob.configured.absent and settings[name] == Setting():
+            settings[name] = settings.get(knob.configured.absent, Setting(why="no line says it"))
+    return Found(
+        {name: one if one != Setting() else Setting(role.knobs[name].initial) for name, one in settings.items()},
+        reader.faults(),
+        reader.added(),
+        text,
+    )
+
+
+def _setting(knob: Knob, reader: Reader) -> Setting:
+    """Give a knob's setting; an empty one where no line says it, and its default holds or what stands for it."""
+    if knob.configured is None:
+        return Setting(why="the lab does not read it from there")
+    said = reader.said(knob.configured)
+    if not said:
+        return Setting(why="nothing there has it")
+    lines = tuple(dict.fromkeys(one.where for one in said if one.where is not None))
+    if all(one.words is None for one in said):
+        return Setting()
+    initial = None if knob.configured.absent else knob.initial
+    values = [initial if one.words is None else _value(knob, one, reader) for one in said]
+    if any(value != values[0] for value in values):
+        return Setting(where=lines, why="it is not the same everywhere")
+    if values[0] is None:
+        return Setting(where=lines, why="the lab has no such value")
+    return Setting(values[0], lines)
+
+
+def _value(knob: Knob, said: Said, reader: Reader) -> Default | None:
+    """Give a value as the lab has it; None if it is none of the knob's."""
+    words = said.words or ()
+    text = " ".join(words) if isinstance(knob, Words) else next(iter(words), "")
+    if isinstance(knob, Boolean):
+        return _SPOKEN.get(text, True)
+    if isinstance(knob, DurationKnob):
+        return reader.milliseconds(text)
+    value: int | str = int(text) if isinstance(knob, Integer) and text.removeprefix("-").isdecimal() else text
+    try:
+        validated: Default = TypeAdapter(knob.annotation()).validate_python(value, strict=True)
+    except ValidationError:
+        return None
+    return validated

@@ -1,0 +1,101 @@
+"""What a reader of a format gives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lab.roles.declaration import Configured, Default
+
+
+@dataclass(frozen=True)
+class Stands:
+    """What is around a program.
+
+    Attributes:
+        port: where the clients come.
+        behind: host names and ports of the next role's instances, and of all of them together; none at the path's end.
+    """
+
+    port: int
+    behind: Collection[str]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the user's: the file by its path from the configuration's folder, the line from 1."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What holds for a knob at one place; no words where no line says it, and the program's default holds."""
+
+    words: tuple[str, ...] | None
+    where: Place | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A knob's value.
+
+    Attributes:
+        value: durations in milliseconds; None if it is not known.
+        where: the lines that say it; none for the program's default.
+        why: why it is not known.
+    """
+
+    value: Default | None = None
+    where: tuple[Place, ...] = ()
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a configuration cannot stand on the path; the place is None if no line is to blame."""
+
+    what: str
+    where: Place | None
+    way_on: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a configuration says.
+
+    Attributes:
+        settings: by the knobs' names within the role.
+        faults: why it cannot be run.
+        added: the lines that the lab added, without comments.
+        text: all of it, as the program read it.
+    """
+
+    settings: Mapping[str, Setting]
+    faults: Sequence[Fault]
+    added: Sequence[str]
+    text: str
+
+
+class Reader(Protocol):
+    """Reads one format."""
+
+    def __init__(self, text: str, folder: str, stands: Stands) -> None:
+        """Read a text; the folder is the configuration's, as the program names it."""
+
+    def said(self, configured: Configured) -> list[Said]:
+        """Give what holds at each place of a kind; none where there is no such place."""
+
+    def milliseconds(self, text: str) -> int | None:
+        """Read a duration as the program does; None if it is none."""
+
+    def faults(self) -> list[Fault]:
+        """Give why it cannot stand on the path."""
+
+    def added(self) -> list[str]:
+        """Give the lines that the lab added."""

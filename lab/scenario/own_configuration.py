@@ -1,0 +1,122 @@
+"""A configuration of the user's own, in place of the lab's: where it lies, and what it is refused for before a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import paths
+from lab.errors import Problem
+from lab.reading.nearest import did_you_mean
+from lab.roles.configurations import Fault, Found, Stands, read
+from lab.roles.declaration import OwnConfiguration as Declared
+from lab.scenario.effective import Effective
+from lab.scenario.knobs import RoleName
+from lab.scenario.topology import Topology
+
+# Where the program finds the folder that the configuration lies in.
+MOUNTED = Path("/config")
+
+
+@dataclass(frozen=True)
+class OwnConfiguration:
+    """A configuration in its folder.
+
+    Attributes:
+        role: whose it is.
+        file: the configuration; the program sees its folder and what lies below it.
+        declared: how the role takes it.
+        hosts: the names by which the role reaches the next one.
+    """
+
+    role: RoleName
+    file: Path
+    declared: Declared
+    hosts: tuple[str, ...]
+
+    def settings(self) -> dict[str, str]:
+        """Give the environment of the role, in place of its knobs."""
+        return {"CONNLAB_CONFIG": self.file.name}
+
+    def shown(self, place: object) -> str:
+        """Give a place in the configuration as the user would type it."""
+        return f"{paths.shown(self.file.parent)}/{place}"
+
+
+def of(effective: Effective, topology: Topology, role: RoleName) -> OwnConfiguration | None:
+    """Give a role's own configuration; None if it has none."""
+    written, declared = effective.scenario.configurations.get(role), effective.world.roles[role].own
+    if written is None or declared is None:
+        return None
+    file = (effective.place.home.resolve() / written.config).resolve()
+    hosts = dict.fromkeys(address.partition(":")[0] for address in _behind(topology, role))
+    return OwnConfiguration(role, file, declared, tuple(hosts))
+
+
+def _behind(topology: Topology, role: RoleName) -> list[str]:
+    """Give the addresses of the next role: its own name stands for all of its instances."""
+    roles = list(topology.instances)
+    following = roles[roles.index(role) + 1 :][:1]
+    return [*(f"{name}:{topology.roles[name].port}" for name in following), *topology.behind(role)]
+
+
+def found(effective: Effective, topology: Topology, role: RoleName, text: str) -> Found:
+    """Give what a role's configuration says, out of what the program read."""
+    declared = effective.world.roles[role]
+    return read(declared, text, Stands(declared.port, dict.fromkeys(_behind(topology, role))))
+
+
+def problems(effective: Effective) -> Iterator[Problem]:
+    """Give what is wrong as far as the scenario and its files tell."""
+    for role, written in effective.scenario.configurations.items():
+        where = effective.where(role, "config")
+        if role not in effective.scenario.path:
+            what = f"{role} has a configuration, and is not on the path [{', '.join(effective.scenario.path)}]"
+            yield Problem(what, where, f"leave it out, or put {role} on the path")
+        file = (effective.place.home / written.config).resolve()
+        if not file.is_file():
+            beside = [one.name for one in file.parent.iterdir()] if file.parent.is_dir() else []
+            hint = did_you_mean(file.name, beside) or "its path begins at the scenario's folder"
+            yield Problem(f"there is no configuration {paths.shown(file)}", where, hint)
+    for knob in effective.asked():
+        file_says = effective.in_file(knob)
+        if file_says:
+            what = f"{knob} is set, and the scenario's own configuration {file_says} says it"
+            yield Problem(what, effective.where_knob(knob), "leave it out, and write it there")
+
+
+def refused(effective: Effective, own: OwnConfiguration, said: str) -> Problem:
+    """Give a program's refusal of a configuration as one problem.
+
+    Args:
+        effective: the scenario.
+        own: the configuration.
+        said: the program's message.
+    """
+    called = effective.world.roles[own.role].called
+    # The entry point's own words come first.
+    lines = [line.partition(" refuses the configuration: ")[2] or line for line in said.splitlines() if line.strip()]
+    message = lines[-1] if lines else "it said nothing"
+    match = re.search(own.declared.refusal + "$", message)
+    what, where = message, paths.shown(own.file)
+    if match:
+        what = match["what"]
+        where = own.shown(f"{match['file']}:{match['line']}") if match["file"] else where
+    way_on = "mend it"
+    if "host not found" in what or "could not resolve" in what:
+        way_on = f"behind {called} stand {' and '.join(own.hosts)}" if own.hosts else f"nothing is behind {called}"
+    elif "Permission denied" in what:
+        way_on = "let every user read the configuration (chmod -R a+rX)"
+    elif "mkdir()" in what or "Read-only" in what:
+        way_on = f"it may write below {', '.join(('/tmp', *own.declared.writable))}"  # noqa: S108 # in the container
+    elif "No such file" in what:
+        way_on = f"{called} sees {paths.shown(own.file.parent)} and what lies below it: put the file there"
+    return Problem(f"{called} refuses it: {what}", where, way_on)
+
+
+def faults(own: OwnConfiguration, faults: list[Fault]) -> Iterator[Problem]:
+    """Give why a configuration that the program takes cannot stand on the path."""
+    for one in faults:
+        yield Problem(one.what, own.shown(one.where) if one.where else paths.shown(own.file), one.way_on)

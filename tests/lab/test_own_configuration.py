@@ -1,0 +1,302 @@
+"""A configuration of one's own: read by its program before anything starts, and refused with the line and a way on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from ipaddress import IPv4Network
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from analysis.evidence.rawfiles import Places
+from analysis.evidence.roles import Role
+from analysis.figures.names import Scope, UnknownFigure
+from analysis.pages.report.again import again
+from lab.engine.compose.run_file import run_file
+from lab.errors import BadInput, LabError
+from lab.roles.configurations import Setting, read
+from lab.roles.configurations.found import Place, Stands
+from lab.roles.declaration import ROLES
+from lab.run import configurations, limits
+from lab.run.run import run
+from lab.scenario import places
+from lab.scenario.effective import Effective
+from lab.scenario.resolve import resolve
+from lab.scenario.topology import topology_of
+from tests.lab.engine import InMemoryEngine
+from tests.lab.support import MINIMAL
+
+OWN = MINIMAL.replace("path: [k6, backend]", "path: [k6, nginx, backend]\nnginx: {config: ./nginx.conf}")
+STANDS = Stands(8080, ("backend:8080", "backend-1:8080"))
+ADDED = "# configuration file /tmp/connlab.conf:\n# A comment.\naccess_log /raw/access.jsonl connlab;\n\n"
+NGINX = """\
+worker_processes auto;
+events {
+    worker_connections 1024;
+}
+http { include /tmp/connlab.conf;
+    keepalive_timeout 65;
+    include conf.d/*.conf;
+}
+"""
+APP = """\
+upstream app {
+    server backend:8080 max_fails=0;
+    keepalive 16;
+}
+server {
+    listen 8080 backlog=300;
+    location / {
+        proxy_pass http://app;
+        proxy_set_header Host $host;
+        proxy_connect_timeout 1500ms;
+    }
+}
+"""
+
+Make = Callable[..., Effective]
+
+
+def dump(main: str = NGINX, app: str = APP) -> str:
+    """What `nginx -T` prints, with the lab's lines."""
+    files = {"/etc/nginx/nginx.conf": main, "/etc/nginx/conf.d/app.conf": app}
+    return ADDED.join(f"# configuration file {name}:\n{text}\n" for name, text in files.items())
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "nginx.conf").write_text(NGINX)
+    return folder
+
+
+@pytest.fixture
+def make(home: Path) -> Make:
+    """Resolve a scenario with a configuration, with some of its text changed."""
+
+    def resolved(*overrides: str, changes: Mapping[str, str] = {}) -> Effective:
+        text = OWN
+        for old, new in changes.items():
+            assert old in text
+            text = text.replace(old, new)
+        (home / places.FILE).write_text(text)
+        return resolve(str(home), overrides)
+
+    return resolved
+
+
+def nginx(main: str = NGINX, app: str = APP) -> Mapping[str, Setting]:
+    return read(ROLES["nginx"], dump(main, app), STANDS).settings
+
+
+def test_values_are_found_where_the_file_says_them() -> None:
+    found = nginx()
+    assert found["worker_processes"] == Setting("auto", (Place("nginx.conf", 1),))
+    assert found["worker_connections"] == Setting(1024, (Place("nginx.conf", 3),))
+    assert found["keepalive_timeout"] == Setting(65_000, (Place("nginx.conf", 6),))
+    assert found["proxy_connect_timeout"] == Setting(1500, (Place("conf.d/app.conf", 10),))
+    assert found["upstream_keepalive"] == Setting(16, (Place("conf.d/app.conf", 3),))
+    assert found["max_fails"] == Setting(0, (Place("conf.d/app.conf", 2),))
+    assert found["listen_backlog"] == Setting(300, (Place("conf.d/app.conf", 6),))
+
+
+def test_what_no_line_says_is_the_program_s_default() -> None:
+    found = nginx()
+    assert found["proxy_read_timeout"] == Setting(60_000)
+    assert found["fail_timeout"] == Setting(10_000)
+    assert found["proxy_connection"] == Setting("close")
+    assert found["reuseport"] == Setting(value=False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "knob", "value"),
+    [
+        ("keepalive 16", "keepalive 16; keepalive_timeout 1m30s", "upstream_keepalive_timeout", 90_000),
+        ("Host $host", 'Connection ""', "proxy_connection", ""),
+        ("backlog=300", "reuseport", "reuseport", True),
+        ("1500ms;", "2; proxy_next_upstream error http_503;", "proxy_next_upstream", "error http_503"),
+        ("1500ms;", "2; proxy_http_version 1.1;", "proxy_http_version", "1.1"),
+        ("listen", "keepalive_timeout 5s 10s; listen", "keepalive_timeout", 5000),
+    ],
+)
+def test_a_value_is_read_as_the_program_reads_it(old: str, new: str, knob: str, value: object) -> None:
+    assert nginx(app=APP.replace(old, new, 1))[knob].value == value
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "knob", "why"),
+    [
+        ("location /", "location /a { keepalive_timeout 0; }\nlocation /", "keepalive_timeout", "the same everywhere"),
+        (
+            "location /",
+            "location /a { proxy_pass http://app; proxy_connect_timeout 1s; }\nlocation /",
+            "proxy_connect_timeout",
+            "the same everywhere",
+        ),
+        ("keepalive 16", "server backend-1:8080", "max_fails", "the same everywhere"),
+        ("Host $host", "Connection $connection", "proxy_connection", "no such value"),
+    ],
+)
+def test_a_value_that_differs_or_depends_is_unknown(old: str, new: str, knob: str, why: str) -> None:
+    found = nginx(app=APP.replace(old, new, 1))[knob]
+    assert found.value is None
+    assert found.where
+    assert why in str(found.why)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("listen 8080 backlog=300", "listen 80", r"app.conf:6: it listens on 80, and the clients come to port 8080; w"),
+        ("    listen 8080 backlog=300;\n", "", r"app.conf:5: no server in it has a listen directive"),
+        ("backlog=300", "ssl", r"app.conf:6: its port 8080 takes ssl, and the clients speak plain HTTP"),
+        ("listen 8080", "listen 127.0.0.1:8080", r"app.conf:6: it listens on the address 127.0.0.1 alone"),
+        ("proxy_pass http://app;", "return 200;", r"app.conf:5: no location of the server on port 8080 has a proxy_pa"),
+        ("http://app", "http://$host", r"app.conf:8: proxy_pass http://\$host depends on a request"),
+        ("server backend:8080", "server 10.0.0.7:80", r"app.conf:2: it proxies to http://10.0.0.7:80, and behind it"),
+        ("http://app", "https://backend:8080", r"app.conf:8: it proxies to https://backend:8080"),
+        ("proxy_pass http://app", "grpc_pass app", r"app.conf:8: grpc_pass speaks no HTTP to the server"),
+        ("location /", "access_log off;\nlocation /", r"app.conf:7: access_log here takes the place of the lab's"),
+        ("proxy_pass", "error_log /tmp/e;\nproxy_pass", r"app.conf:8: error_log here takes the place of the lab's"),
+        ("proxy_pass", "limit_rate 1m;\nproxy_pass", r"app.conf:8: limit_rate here takes the place"),
+        ("upstream app", "access_log off;\nupstream app", r"app.conf:1: access_log off turns the lab's log off"),
+        ("upstream app", "limit_rate 9k;\nupstream app", r"app.conf:1: limit_rate here"),
+    ],
+)
+def test_a_configuration_that_cannot_stand_on_the_path_is_refused_by_its_line(
+    make: Make, old: str, new: str, said: str
+) -> None:
+    assert old in APP
+    engine = InMemoryEngine(configuration=dump(app=APP.replace(old, new, 1)))
+    with pytest.raises(BadInput, match=said):
+        limits.check(make(), engine)
+    assert engine.did == []
+
+
+def test_a_program_that_would_leave_its_container_is_refused(make: Make) -> None:
+    engine = InMemoryEngine(configuration=dump(f"daemon on;\n{NGINX}"))
+    with pytest.raises(BadInput, match=r"nginx.conf:1: daemon on lets the container end"):
+        limits.check(make(), engine)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (
+            'unknown directive "keepalive_timout" in /etc/nginx/conf.d/app.conf:12',
+            r'shop/conf.d/app.conf:12: nginx refuses it: unknown directive "keepalive_timout"; mend it',
+        ),
+        (
+            'host not found in upstream "shop:8080" in /etc/nginx/nginx.conf:3',
+            r"nginx.conf:3: nginx refuses it: host not found.*; behind nginx stand backend and backend-1",
+        ),
+        (
+            'open() "/etc/nginx/gone.conf" failed (2: No such file or directory) in /etc/nginx/nginx.conf:9',
+            r"nginx.conf:9: nginx refuses it: open\(\) .*nginx sees .*shop and what lies below it",
+        ),
+        ('mkdir() "/data/cache" failed (2: No such file or directory)', r"nginx.conf: .*it may write below /tmp, /etc"),
+        ("no line begins with http { in /etc/nginx/nginx.conf:1", r"nginx.conf:1: .*no line begins with http {; mend"),
+    ],
+)
+def test_what_the_program_refuses_is_one_problem_with_its_line(make: Make, said: str, problem: str) -> None:
+    message = f"nginx: [warn] something\nconnlab-nginx: nginx refuses the configuration: nginx: [emerg] {said}\n"
+    with pytest.raises(BadInput, match=problem) as refused:
+        limits.check(make(), InMemoryEngine(configuration_refused=message))
+    assert len(refused.value.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "overrides", "said"),
+    [
+        ({"nginx.conf": "ngnx.conf"}, (), r"scenario.yaml:6: there is no configuration .*did you mean 'nginx.conf'"),
+        ({"k6, nginx, backend": "k6, backend"}, (), r"nginx has a configuration, and is not on the path"),
+        ({}, ("nginx.worker_connections=99",), r"--set nginx.worker_connections=99: .*, and .*nginx.conf says it"),
+        ({"nginx: {": "gateway: {"}, (), r"scenario.yaml:6: .*gateway"),
+    ],
+)
+def test_a_scenario_that_contradicts_its_configuration_is_refused(
+    make: Make, changes: Mapping[str, str], overrides: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(BadInput, match=said):
+        make(*overrides, changes=changes)
+
+
+def test_nginx_finds_its_folder_and_reads_no_knob(make: Make, home: Path, tmp_path: Path) -> None:
+    effective = make()
+    content = run_file(effective, topology_of(effective), "r", Places(tmp_path), IPv4Network("198.18.0.0/24"))
+    service = content["services"]["nginx"]
+    assert service["environment"] == {"CONNLAB_CONFIG": "nginx.conf"}
+    assert service["volumes"][1]["source"] == str(home)
+    assert service["volumes"][1]["read_only"] is True
+    assert any(folder.startswith("/etc/nginx:") for folder in service["tmpfs"])
+    assert content["services"]["collector-backend-1"]["networks"]["lab"]["aliases"] == ["backend-1", "backend"]
+
+
+def test_the_lab_says_what_it_adds_and_which_knobs_are_the_file_s_own(make: Make) -> None:
+    effective = make()
+    found = limits.check(effective, InMemoryEngine(configuration=dump()))
+    said = "\n".join(configurations.told(effective, found))
+    assert "    access_log /raw/access.jsonl connlab;" in said
+    assert "A comment" not in said
+    assert "    nginx.proxy_connect_timeout: 1500ms (conf.d/app.conf:10)" in said
+    assert "    nginx.send_timeout: 1m (default)" in said
+
+
+def test_connections_that_a_process_may_not_open_are_refused_by_the_value_found(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = InMemoryEngine(configuration=dump(NGINX.replace("1024", "900000")))
+    monkeypatch.setattr(engine, "open_files_cap", lambda: 20_000)
+    with pytest.raises(BadInput, match=r"nginx.worker_connections = 900,000 needs about"):
+        limits.check(make(), engine)
+
+
+def test_a_series_knows_a_configuration_by_its_text(make: Make) -> None:
+    effective = make()
+    one, other = (
+        configurations.digest("plan", [limits.check(effective, InMemoryEngine(configuration=text))])
+        for text in (dump(), dump(app=APP.replace("1500ms", "1501ms")))
+    )
+    assert len({"plan", one, other}) == 3
+    assert configurations.digest("plan", []) == "plan"
+
+
+def test_the_manifest_has_what_was_found_in_place_of_knobs(make: Make, elsewhere: Path) -> None:
+    assert elsewhere.is_dir()
+    app = APP.replace(" backlog=300", "").replace("location /", "location /a { keepalive_timeout 0; }\nlocation /")
+    at_once = make(changes={"predictions:": "drain: 0s\npredictions:"})
+    folder = run(at_once, InMemoryEngine(configuration=dump(app=app)), ["connlab", "run"], Console(stderr=True))
+    knobs = json.loads((folder / "manifest.json").read_bytes())["knobs"]
+    assert knobs["nginx.proxy_connect_timeout"] == {
+        "value": 1500,
+        "default": 60_000,
+        "source": "file",
+        "read_back": 1500,
+        "where": ["conf.d/app.conf:11"],
+    }
+    assert knobs["nginx.listen_backlog"]["value"] == 511
+    assert "nginx.keepalive_timeout" not in knobs
+    assert knobs["nginx.addresses"]["source"] == "default"
+
+
+def test_a_listener_that_is_not_as_the_file_says_stops_the_run(make: Make, elsewhere: Path) -> None:
+    assert elsewhere.is_dir()
+    with pytest.raises(LabError, match=r"nginx.listen_backlog on nginx: the listen queue's limit should be 300, and"):
+        run(make(), InMemoryEngine(configuration=dump()), ["connlab", "run"], Console(stderr=True))
+
+
+def test_advice_on_a_knob_of_the_file_names_its_line() -> None:
+    knob = {"value": 1024, "source": "file", "where": ["nginx.conf:3"]}
+    manifest = {"scenario": "shop", "knobs": {"nginx.worker_connections": knob}}
+    found = again(manifest, {"nginx.worker_connections": "2048"})
+    assert found.command is None
+    assert "nginx.worker_connections: change it there (nginx.conf:3)" in str(found.instead)
+
+
+def test_a_prediction_about_a_knob_that_the_file_leaves_open_is_unknown() -> None:
+    roles = {"nginx": Role.model_validate({"kind": "proxy", "group": "nginx", "knobs": {"keepalive_timeout": {}}})}
+    with pytest.raises(UnknownFigure, match="keepalive_timeout: the scenario's own script or configuration leaves it"):
+        Scope(roles, {}, frozenset()).kind_of("nginx.keepalive_timeout")
