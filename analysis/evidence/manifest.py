@@ -65,11 +65,12 @@ class Action(_Part):
 
 
 class Prediction(_Part):
-    """What the scenario expects: an id, a sentence, and the expression that decides."""
+    """What the scenario expects: an id, a sentence, the expression that decides, and the settings that it is about."""
 
     id: str
     says: str
     expression: str
+    when: str | None = None
 
 
 class Published(_Part):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from analysis import figures
 from analysis.expressions import Expression, ExpressionError, parse, respelled
+from analysis.expressions.refutable import idle_parts
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, unknown
 from analysis.health import Evidence
 
@@ -17,10 +18,15 @@ if TYPE_CHECKING:
     from analysis.figures.names import Role
 
 Status = Literal["true", "false", "unknown"]
+# A prediction may be about some settings only.
+Outcome = Literal[Status, "not-applicable"]
 
 # What begins the names of figures that are what they are whatever load was put on: the kernel's settings, and of the
 # ledger what has to add up for any load. How many requests it counts depends on the load as all else does.
 _OF_ANY_LOAD = ("ledger.identities.", "ledger.unexplained", "sysctl.")
+
+
+_MODELLED = "model."
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +44,17 @@ class Judgement:
     why: str | None
 
 
+def check_prediction(text: str, path: Mapping[str, Role], knobs: Mapping[str, object]) -> Expression:
+    """Return the expression of a prediction, if a run could refute each part of it; raise ExpressionError if not."""
+    expression = check(text, path, knobs)
+    kind_of = figures.scope(path, knobs).kind_of
+    for column, why in idle_parts(expression, kind_of, lambda name: name in knobs or name.startswith(_MODELLED)):
+        raise ExpressionError(why, column)
+    return expression
+
+
 def check(text: str, path: Mapping[str, Role], knobs: Mapping[str, object], wanted: Kind = Kind.TRUTH) -> Expression:
-    """Return the expression of a prediction, if a run can decide it; raise ExpressionError with the column if not.
+    """Return an expression, if a run can decide it; raise ExpressionError with the column if not.
 
     Args:
         text: the expression.
@@ -49,6 +64,15 @@ def check(text: str, path: Mapping[str, Role], knobs: Mapping[str, object], want
     """
     expression = parse(text)
     _check_names(expression, figures.scope(path, knobs), wanted)
+    return expression
+
+
+def check_condition(text: str, path: Mapping[str, Role], knobs: Mapping[str, object]) -> Expression:
+    """Return the condition under which a prediction applies; raise ExpressionError if it is not known before a run."""
+    expression = check(text, path, knobs)
+    for name, column in expression.names_with_columns:
+        if name not in knobs and not name.startswith(_MODELLED):
+            raise ExpressionError(f"{name} is measured; write a condition over knobs and model", column)
     return expression
 
 
@@ -74,6 +98,20 @@ def judge(run: Run, text: str) -> Judgement:
         return Judgement("true" if value else "false", measured, None)
     why = value if isinstance(value, Unknown) else unknown("the expression is no truth value")
     return Judgement("unknown", measured, why.why)
+
+
+def keeps_out(run: Run, when: str) -> tuple[Outcome, Judgement] | None:
+    """Find whether the condition of a prediction keeps it out of the verdict on a run.
+
+    Returns:
+        The prediction's outcome, and what is known of the condition; None if the prediction applies.
+    """
+    condition = judge(run, when)
+    if condition.status == "true":
+        return None
+    if condition.status == "false":
+        return "not-applicable", replace(condition, why=f"it is about other settings: {when}")
+    return "unknown", replace(condition, why=f"whether it applies is not known: {condition.why}")
 
 
 def _depends_on_load(run: Run, name: str) -> bool:

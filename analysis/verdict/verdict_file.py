@@ -13,7 +13,7 @@ from analysis.account.identities import Status
 from analysis.health import Evidence
 from analysis.verdict import ledger_file
 from analysis.verdict.measured import MeasuredValue, measured
-from analysis.verdict.predictions import judge, number
+from analysis.verdict.predictions import Outcome, judge, keeps_out, number
 from analysis.verdict.published import PublishedResult
 from analysis.verdict.published import measured as measured_beside
 
@@ -42,12 +42,13 @@ class PredictionResult(_Part):
     id: str
     says: Annotated[str, Field(description="The prediction in words")]
     expression: Annotated[str, Field(description="What decides it")]
-    status: Literal["true", "false", "unknown"]
+    when: Annotated[str | None, Field(description="Under which settings it applies; null under all")] = None
+    status: Annotated[Outcome, Field(description="not-applicable: `when` does not hold; neither for nor against")]
     measured: Annotated[
         dict[str, MeasuredValue],
         Field(description="Each name in the expression and its value; null where the evidence does not give one"),
     ]
-    why: Annotated[str | None, Field(description="Why the status is unknown; null where it is not")]
+    why: Annotated[str | None, Field(description="Why the status is unknown or not-applicable; else null")]
 
 
 class InstrumentHealth(_Part):
@@ -84,9 +85,9 @@ class Verdict(_Part):
     verdict: Annotated[
         Result,
         Field(
-            description="not-reproduced if any prediction is false; else inconclusive if any is unknown or there is"
-            " none, if more requests are unexplained than the scenario tolerates, or if an identity of the ledger does"
-            " not hold and no prediction is about that; else reproduced"
+            description="not-reproduced if any prediction is false; else inconclusive if any is unknown or none"
+            " applies, if more requests are unexplained than the scenario tolerates, or if an identity of the ledger"
+            " does not hold and no prediction is about that; else reproduced"
         ),
     ]
     predictions: list[PredictionResult]
@@ -134,7 +135,7 @@ class JudgedRun:
     @cached_property
     def problems(self) -> list[ProblemEntry]:
         """Everything that is wrong with the evidence."""
-        return _problems(self.run, self._open)
+        return _problems(self.run, self.predictions, self._open)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -166,19 +167,25 @@ def _summary(account: Ledger) -> LedgerSummary:
 
 
 def _judge(run: Run, prediction: Prediction) -> PredictionResult:
-    judgement = judge(run, prediction.expression)
+    kept_out = None if prediction.when is None else keeps_out(run, prediction.when)
+    if kept_out is not None:
+        status, judgement = kept_out
+    else:
+        judgement = judge(run, prediction.expression)
+        status = judgement.status
     return PredictionResult(
         id=prediction.id,
         says=prediction.says,
         expression=prediction.expression,
-        status=judgement.status,
+        when=prediction.when,
+        status=status,
         measured={name: measured(value) for name, value in judgement.measured.items()},
         why=judgement.why,
     )
 
 
 def _result(predictions: list[PredictionResult], *, explained: bool) -> Result:
-    statuses = {prediction.status for prediction in predictions}
+    statuses = {prediction.status for prediction in predictions} - {"not-applicable"}
     if "false" in statuses:
         return "not-reproduced"
     return "reproduced" if statuses == {"true"} and explained else "inconclusive"
@@ -213,12 +220,15 @@ def _right(identity: IdentityEntry) -> str:
     return str(low) if high is None else f"{low} to {high}"
 
 
-def _problems(run: Run, unsettled: list[str]) -> list[ProblemEntry]:
+def _problems(run: Run, predictions: list[PredictionResult], unsettled: list[str]) -> list[ProblemEntry]:
     found = [
         ProblemEntry(instrument=each.instrument, message=each.message, spoils=sorted(each.spoils))
         for each in run.health.problems
     ]
     found += [ProblemEntry(instrument="ledger", message=each, spoils=[]) for each in unsettled]
-    if not run.raw.manifest.predictions:
+    if not predictions:
         found.append(ProblemEntry(instrument="manifest", message="the run has no predictions", spoils=[]))
+    elif all(each.status == "not-applicable" for each in predictions):
+        message = "no prediction is about these settings"
+        found.append(ProblemEntry(instrument="manifest", message=message, spoils=[]))
     return found

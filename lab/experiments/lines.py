@@ -18,9 +18,9 @@ from lab.scenario.effective import Effective
 from lab.series.record import Verdict
 
 # What a scenario says in words does not change what is measured; nor do other sizes of it, where it comes from, and
-# which predictions speak of what was published, or of the twin.
+# which predictions speak of what was published, or of the twin; nor under which other settings a prediction applies.
 _WORDS = dict.fromkeys(("title", "experiment", "question", "presets", "published", "claim", "twin"), True)
-_SAYS = {"predictions": {"__all__": {"says"}}}
+_SAYS = {"predictions": {"__all__": {"says", "when"}}}
 
 
 class Line(BaseModel):

@@ -112,9 +112,7 @@ def details(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, An
             {
                 **prediction.model_dump(),
                 # Each arm has values of its own.
-                "known": {}
-                if scenario.arms
-                else foreseen.known_before_run(effective, foreseen.names_in(prediction.expression)),
+                "known": {} if scenario.arms else foreseen.known_before_run(effective, foreseen.names_of(prediction)),
             }
             for prediction in scenario.predictions
         ],
@@ -151,6 +149,8 @@ def print_details(console: Console, shown: dict[str, Any]) -> None:
         of_arms = f" ({'arm' if len(one['arms']) == 1 else 'arms'} {', '.join(one['arms'])})" if one["arms"] else ""
         console.print(Text.assemble((one["id"], "bold"), f"{of_arms}: {one['says']}"))
         console.print(f"    {one['expression']}", soft_wrap=True)
+        if one["when"]:
+            console.print(f"    when {one['when']}", soft_wrap=True)
         for name, value in one["known"].items():
             console.print(f"    {name} = {show_measured(value)}", style="dim", soft_wrap=True)
 

@@ -24,7 +24,7 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
     lacks = Lacks(verdict.get("problems", []))
     ledger.print_ledger(console, folder, lacks)
     for one in verdict["predictions"]:
-        status = (f"{one['status']:<8}", STYLES[one["status"]])
+        status = (f"{one['status']:<7} ", STYLES[one["status"]])
         console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)
         for name, value in one["measured"].items():
             console.print(f"        {name} = {show(value)}", style="dim", soft_wrap=True)

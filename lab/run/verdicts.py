@@ -28,6 +28,7 @@ STYLES = {
     "true": "green",
     "false": "red",
     "unknown": "yellow",
+    "not-applicable": "dim",
 }
 _LIST_SHOWN = 6
 _DIGITS = 4

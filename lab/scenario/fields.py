@@ -89,6 +89,10 @@ class Claim(Group):
     id: Annotated[Name, Field(description="Small letters, digits, hyphens; unique")]
     says: Annotated[Text, Field(description="The prediction in words")]
     expression: Annotated[Text, Field(description="The prediction over figures, model and knobs; see docs/figures.md")]
+    when: Annotated[
+        Text | None,
+        Field(description="Under which settings it applies: an expression over knobs and model; left out, under all"),
+    ] = None
 
 
 class Prediction(Claim):
@@ -109,7 +113,7 @@ class Prediction(Claim):
 
     def claim(self) -> Claim:
         """Give what the records of a run and of a series keep of it."""
-        return Claim(id=self.id, says=self.says, expression=self.expression)
+        return Claim(id=self.id, says=self.says, expression=self.expression, when=self.when)
 
 
 class Published(Group):

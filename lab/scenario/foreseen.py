@@ -17,6 +17,7 @@ from analysis.figures import Run
 from analysis.health import Evidence
 from lab.scenario import sysctls
 from lab.scenario.effective import Effective
+from lab.scenario.fields import Claim
 from lab.scenario.load import own_ms, takes_ms
 from lab.scenario.topology import topology_of
 
@@ -51,6 +52,12 @@ def known_before_run(effective: Effective, names: Iterable[str]) -> dict[str, An
         for name, value in values.items()
         if not isinstance(value, Unknown)
     }
+
+
+def names_of(prediction: Claim) -> tuple[str, ...]:
+    """Give the names in a prediction and in its condition, each once."""
+    conditions = names_in(prediction.when) if prediction.when is not None else ()
+    return tuple(dict.fromkeys((*names_in(prediction.expression), *conditions)))
 
 
 def names_in(expression: str) -> tuple[str, ...]:

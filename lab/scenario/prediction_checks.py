@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def prediction_problems(effective: Effective) -> Iterator[Problem]:
     """Give every prediction that could not be judged, whatever the run brought."""
     # analysis is loaded only by the commands that read predictions.
-    from analysis.expressions import ExpressionError, parse  # noqa: PLC0415
+    from analysis.expressions import ExpressionError  # noqa: PLC0415
     from analysis.expressions.values import Kind  # noqa: PLC0415
     from analysis.verdict import predictions  # noqa: PLC0415
 
@@ -31,14 +31,16 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
         if effective.scenario.arms is None and (prediction.arms or prediction.compares_arms):
             what = f"prediction '{prediction.id}' is about arms, and the scenario has none"
             yield Problem(what, effective.where("predictions", index), "write arms, or leave it to every run")
+        if prediction.when is not None and prediction.compares_arms:
+            what = f"prediction '{prediction.id}' compares arms, each with settings of its own: it has no one condition"
+            yield Problem(what, effective.where("predictions", index, "when"), "leave 'when' out")
     yield from _claim_problems(effective, seen)
     yield from twins.problems(effective)
     for stated in effective.predictions:
         try:
-            predictions.check(stated.prediction.expression, effective.roles, knobs)
-            if not parse(stated.prediction.expression).names:
-                what = f"prediction '{stated.prediction.id}' names no figure: nothing that is measured could refute it"
-                yield Problem(what, stated.where, "docs/figures.md has the figures")
+            predictions.check_prediction(stated.prediction.expression, effective.roles, knobs)
+            if stated.prediction.when is not None:
+                predictions.check_condition(stated.prediction.when, effective.roles, knobs)
         except ExpressionError as error:
             yield Problem(f"prediction '{stated.prediction.id}': {error}", stated.where)
     check = partial(predictions.check, path=effective.roles, knobs=knobs, wanted=Kind.NUMBER)

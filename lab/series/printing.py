@@ -122,7 +122,7 @@ def _failed(judged: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _print_prediction(console: Console, one: Mapping[str, Any]) -> None:
-    status = (f"{one['status']:<8}", STYLES[one["status"]])
+    status = (f"{one['status']:<7} ", STYLES[one["status"]])
     console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)
     for name, value in one["measured"].items():
         interval = "" if value["low"] is None else f", {show(value['low'])} to {show(value['high'])}"

@@ -141,9 +141,9 @@ class RunFolder:
         for name, value in values.items():
             self.manifest["knobs"][name.replace("__", ".")] = knob(value)
 
-    def predict(self, *expressions: str) -> None:
+    def predict(self, *expressions: str, when: str | None = None) -> None:
         self.manifest["predictions"] = [
-            {"id": f"p{number}", "says": "What is expected.", "expression": expression}
+            {"id": f"p{number}", "says": "What is expected.", "expression": expression, "when": when}
             for number, expression in enumerate(expressions, start=1)
         ]
 

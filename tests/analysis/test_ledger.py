@@ -584,6 +584,37 @@ def test_observers_who_contradict_each_other_reproduce_nothing(
     assert all("contradict each other" in each and "drops-by-overflow: " in each for each in told)
 
 
+@pytest.mark.parametrize(
+    ("when", "expression", "status", "result"),
+    [
+        ("load.users == 103", "client.requests.failed == 100", "true", "reproduced"),
+        ("load.users == 103", "client.requests.failed == 99", "false", "not-reproduced"),
+        ("load.users == 3", "client.requests.failed == 99", "not-applicable", "inconclusive"),
+        ("model.users_failed > 0", "client.requests.failed == 100", "true", "reproduced"),
+        ("load.nothing == 3", "client.requests.failed == 100", "unknown", "inconclusive"),
+    ],
+)
+def test_a_prediction_about_other_settings_is_neither_for_nor_against(
+    run: RunFolder, when: str, expression: str, status: str, result: str
+) -> None:
+    run.predict(expression, when=when)
+    judged = judge(run.write())
+
+    assert ([each.status for each in judged.predictions], judged.verdict.verdict) == ([status], result)
+    told = [each.message for each in judged.problems]
+    assert ("no prediction is about these settings" in told) == (status == "not-applicable")
+
+
+def test_a_prediction_that_does_not_apply_leaves_the_verdict_to_the_others(run: RunFolder) -> None:
+    run.predict("client.requests.failed == 100", "client.requests.failed == 0")
+    run.manifest["predictions"][1]["when"] = "load.users < 3"
+    judged = judge(run.write())
+
+    assert [each.status for each in judged.predictions] == ["true", "not-applicable"]
+    assert judged.verdict.verdict == "reproduced"
+    assert judged.predictions[1].why == "it is about other settings: load.users < 3"
+
+
 def test_a_step_of_the_clock_leaves_unknown_what_rests_on_time(run: RunFolder) -> None:
     for samples in run.samples.values():
         samples.step_clock(MEASURE_S + 12, 900)

@@ -175,7 +175,11 @@ def test_a_sysctl_that_cannot_be_set_is_refused(effective: Make, override: str, 
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("1 == 1", "prediction 'served' names no figure: nothing that is measured could refute it"),
+        ("1 == 1", "prediction 'served': column 1: it names no figure that is measured"),
+        ("load.users == load.users", "prediction 'served': column 1: it names no figure that is measured"),
+        ("client.requests.ok == 3 and model.users_failed == 0", "column 29: it names no figure that is measured"),
+        ("client.requests.ok >= 0", "it is true whatever is measured"),
+        ("client.requests.ok == 3 and client.requests.ok <= client.requests.ok", "it is true whatever is measured"),
         ("client.requests.okay == 3", "client.requests.ok"),
         ("client.requests.ok ==", "prediction 'served':"),
         ("kernel.nginx.TcpExt.ListenOverflows == 0", "nginx"),
@@ -187,6 +191,20 @@ def test_a_sysctl_that_cannot_be_set_is_refused(effective: Make, override: str, 
 def test_a_prediction_that_nothing_can_judge_is_refused(effective: Make, expression: str, message: str) -> None:
     said = refusal(effective, **{"client.requests.ok == load.users": expression})
     assert "scenario.yaml:15: " in said
+    assert message in said
+
+
+@pytest.mark.parametrize(
+    ("when", "message"),
+    [
+        ("client.requests.ok > 1", "client.requests.ok is measured; write a condition over knobs and model"),
+        ("load.users", "a prediction must compare something"),
+        ("load.user > 1", "load.users"),
+    ],
+)
+def test_a_condition_that_is_not_known_before_a_run_is_refused(effective: Make, when: str, message: str) -> None:
+    said = refusal(effective, **{"    says: All are served.\n": f"    says: All are served.\n    when: {when}\n"})
+    assert "scenario.yaml:16: prediction 'served'" in said
     assert message in said
 
 

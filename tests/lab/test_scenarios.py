@@ -2,6 +2,7 @@
 
 import pytest
 
+from analysis.expressions import parse
 from lab.experiments import outcome
 from lab.results import listing
 from lab.scenario import foreseen
@@ -20,6 +21,20 @@ def test_each_of_its_presets_resolves(slug: str) -> None:
     for preset in resolve(slug).scenario.presets:
         resolved = resolve(slug, preset=preset)
         assert not resolved.scenario.arms or arms.plan(resolved, []).cells
+
+
+@pytest.mark.parametrize("slug", slugs())
+def test_each_of_its_predictions_applies_to_settings_of_its_own(slug: str) -> None:
+    base = resolve(slug)
+    cells = [one.effective for one in arms.plan(base, []).cells.values()] if base.scenario.arms else [base]
+    applies: dict[str, bool] = {}
+    for cell in cells:
+        for prediction in (stated.prediction for stated in cell.predictions):
+            condition = parse(prediction.when) if prediction.when else None
+            known = foreseen.known_before_run(cell, condition.names) if condition else {}
+            held = condition is None or condition.evaluate(known.__getitem__) is True
+            applies[prediction.id] = held or applies.get(prediction.id, False)
+    assert [name for name, once in applies.items() if not once] == []
 
 
 def test_the_overflow_s_figures_are_those_of_the_published_experiment() -> None:
