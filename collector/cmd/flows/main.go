@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"slices"
 
 	"connlab/collector/internal/excerpt"
@@ -120,6 +121,9 @@ func run(arguments []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // writeRecords writes the records in the forms that are asked for.
 func writeRecords(result *flow.Result, out string, asJSON bool, stdout io.Writer) error {
+	// What there is beside the connections is of no use as soon as it is written, and
+	// they have no pointers: to look for it often costs little.
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	if out != "" {
 		if err := writeParquet(out, result); err != nil {
 			return err

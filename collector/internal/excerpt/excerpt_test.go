@@ -189,8 +189,9 @@ func TestChosenByTheirRecordsPacketsAreTheRecords(t *testing.T) {
 	}
 	var f flow.Flow
 	compared := 0
+	reader := result.Reader()
 	for i := range result.Len() {
-		result.Read(i, &f)
+		reader.Read(i, &f)
 		if f.StrayPackets > 0 || between[[2]netip.AddrPort{f.Client.Address, f.Server.Address}] > 1 {
 			continue // the times of two connections between the same sockets may overlap
 		}

@@ -21,8 +21,9 @@ func reduceFile(t testing.TB, path string) ([]flow.Flow, flow.Summary) {
 		t.Fatal(err)
 	}
 	flows := make([]flow.Flow, result.Len())
+	reader := result.Reader()
 	for i := range flows {
-		result.Read(i, &flows[i])
+		reader.Read(i, &flows[i])
 	}
 	return flows, result.Summary
 }

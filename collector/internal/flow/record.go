@@ -23,11 +23,12 @@ func newOrder(shards []*shard) order {
 		total += int(s.tracker.count)
 	}
 	o.flows = make([]place, 0, total)
+	readers := readersOf(shards)
 	for range total {
 		first, firstPacket := 0, uint64(math.MaxUint64)
 		for i, s := range shards {
 			if next := uint32(len(o.ids[i])); next < s.tracker.count {
-				if number := s.tracker.at(next).firstPacket; number < firstPacket {
+				if number := readers[i].read(next).firstPacket; number < firstPacket {
 					first, firstPacket = i, number
 				}
 			}
@@ -41,17 +42,34 @@ func newOrder(shards []*shard) order {
 // Len returns the number of flows.
 func (r *Result) Len() int { return len(r.order.flows) }
 
+// Reader reads the flows of a result. Several goroutines may read at once, each
+// by a reader of its own.
+type Reader struct {
+	result *Result
+	stores []storeReader // of each shard
+}
+
+// Reader returns a reader.
+func (r *Result) Reader() *Reader { return &Reader{r, readersOf(r.shards)} }
+
+func readersOf(shards []*shard) []storeReader {
+	readers := make([]storeReader, len(shards))
+	for i, s := range shards {
+		readers[i].store = &s.tracker.store
+	}
+	return readers
+}
+
 // Read fills f with flow number i, from 0, in the order of the flows' first
-// packets. It keeps f's slices if they are large enough. Several goroutines may
-// read at once.
-func (r *Result) Read(i int, f *Flow) {
-	at := r.order.flows[i]
-	t := r.shards[at.shard].tracker
-	c := t.at(at.index)
-	t.record(c, f)
+// packets, which is the fastest order. It keeps f's slices if they are large
+// enough.
+func (r *Reader) Read(i int, f *Flow) {
+	at := r.result.order.flows[i]
+	c := r.stores[at.shard].read(at.index)
+	r.result.shards[at.shard].tracker.record(c, f)
 	f.ID = uint64(i + 1)
 	if c.former != 0 {
-		f.ReusedPortOf = uint64(r.order.ids[at.shard][c.former-1])
+		f.ReusedPortOf = uint64(r.result.order.ids[at.shard][c.former-1])
 	}
 }
 

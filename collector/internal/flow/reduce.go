@@ -77,7 +77,7 @@ type reducer struct {
 func newReducer(shards int) *reducer {
 	r := &reducer{hasher: newHasher(), shards: make([]*shard, shards)}
 	for i := range r.shards {
-		r.shards[i] = &shard{tracker: newTracker(r.hasher)}
+		r.shards[i] = &shard{tracker: newTracker()}
 	}
 	return r
 }
@@ -116,6 +116,7 @@ func (r *reducer) finish() *Result {
 	result.Summary.Flows = uint64(result.Len())
 	for _, s := range r.shards {
 		result.Summary.MissingBytes += s.tracker.missingBytes
+		s.tracker.index, s.tracker.spare = index{}, nil // of no more use
 	}
 	return result
 }

@@ -37,14 +37,16 @@ type index struct {
 
 // slot is free if flow is 0.
 type slot struct {
-	tag  uint32 // the upper half of the hash
-	flow uint32 // plus 1
+	high, low uint32 // halves of the hash
+	flow      uint32 // plus 1
 }
+
+func (s *slot) hash() uint64 { return uint64(s.high)<<32 | uint64(s.low) }
 
 const slotsMin = 1 << 10
 
 // grow makes room for one more slot.
-func (x *index) grow(hashOf func(flow uint32) uint64) {
+func (x *index) grow() {
 	if x.used*4 < len(x.slots)*3 {
 		return
 	}
@@ -52,16 +54,15 @@ func (x *index) grow(hashOf func(flow uint32) uint64) {
 	x.slots = make([]slot, max(slotsMin, 2*len(old)))
 	for _, s := range old {
 		if s.flow != 0 {
-			at := x.free(hashOf(s.flow - 1))
-			x.slots[at] = s
+			x.slots[x.free(s.low)] = s
 		}
 	}
 }
 
-// free returns the free slot in which a hash belongs.
-func (x *index) free(hash uint64) uint32 {
+// free returns the free slot in which a hash belongs, by its lower half.
+func (x *index) free(low uint32) uint32 {
 	mask := uint32(len(x.slots) - 1)
-	at := uint32(hash) & mask
+	at := low & mask
 	for x.slots[at].flow != 0 {
 		at = (at + 1) & mask
 	}

@@ -24,17 +24,12 @@ func (a *arrival) isSYN() bool {
 	return a.Flags&(packet.SYN|packet.RST) == packet.SYN
 }
 
-// chunkLen is the number of connections allocated at once. They never move.
-const chunkLen = 1 << 10
-
 // tracker follows connections, packet by packet.
 type tracker struct {
-	hasher hasher
-	index  index
-	chunks []*[chunkLen]connection
-	count  uint32
-	times  timeArena
-	gaps   map[gapsKey]*gaps
+	index index
+	store
+	times timeArena
+	gaps  map[gapsKey]*gaps
 
 	missingBytes uint64 // in all open gaps, forgotten ones too
 }
@@ -44,81 +39,66 @@ type gapsKey struct {
 	from       Side
 }
 
-func newTracker(h hasher) *tracker {
-	t := &tracker{hasher: h, gaps: make(map[gapsKey]*gaps)}
-	t.index.grow(nil)
+func newTracker() *tracker {
+	t := &tracker{store: store{openMax: openMax}, gaps: make(map[gapsKey]*gaps)}
+	t.index.grow()
 	return t
-}
-
-func (t *tracker) at(index uint32) *connection {
-	return &t.chunks[index/chunkLen][index%chunkLen]
 }
 
 // add takes the next TCP segment of the capture.
 func (t *tracker) add(a *arrival) {
+	t.rest()
 	mask := uint32(len(t.index.slots) - 1)
-	tag := uint32(a.hash >> 32)
 	for at := uint32(a.hash) & mask; ; at = (at + 1) & mask {
 		s := &t.index.slots[at]
 		if s.flow == 0 {
 			break
 		}
-		if s.tag != tag {
+		if s.hash() != a.hash {
 			continue
 		}
-		if from, ok := t.at(s.flow - 1).sender(&a.Segment); ok {
-			t.take(s, from, a)
+		latest := t.at(s.flow - 1)
+		if from, ok := latest.sender(&a.Segment); ok {
+			t.take(s, latest, from, a)
 			return
 		}
 	}
-	t.index.grow(t.hashOf)
-	s := &t.index.slots[t.index.free(a.hash)]
-	s.tag = tag
+	t.index.grow()
+	s := &t.index.slots[t.index.free(uint32(a.hash))]
+	s.high, s.low = uint32(a.hash>>32), uint32(a.hash)
 	t.index.used++
 	t.open(s, a)
-}
-
-// hashOf returns the hash of a connection's four-tuple.
-func (t *tracker) hashOf(index uint32) uint64 {
-	client, server := &t.at(index).sides[Client], &t.at(index).sides[Server]
-	return t.hasher.hash(&packet.Segment{
-		Source: client.address, SourcePort: client.port,
-		Destination: server.address, DestinationPort: server.port,
-	})
 }
 
 // open begins a connection in the slot of its four-tuple, in place of a former
 // one, if there is one.
 func (t *tracker) open(s *slot, a *arrival) {
-	if t.count%chunkLen == 0 {
-		t.chunks = append(t.chunks, new([chunkLen]connection))
-	}
-	c := t.at(t.count)
+	number := t.store.add()
+	c := t.at(number)
 	c.begin(a)
 	c.former = s.flow
-	t.count++
-	s.flow = t.count
+	s.flow = number + 1
 	from, _ := c.sender(&a.Segment)
-	t.update(t.count-1, from, a)
+	t.update(number, c, from, a)
 }
 
-// take gives a segment to the connection of its four-tuple to which it belongs.
-func (t *tracker) take(s *slot, from Side, a *arrival) {
-	latest := t.at(s.flow - 1)
+// take gives a segment to the connection of its four-tuple to which it belongs:
+// the latest, a former one, or one that it opens.
+func (t *tracker) take(s *slot, latest *connection, from Side, a *arrival) {
 	isSYN := a.isSYN()
 	unanswered := latest.marks.has(synSent)
 	switch {
 	case isSYN && latest.owns(from, a),
 		isSYN && unanswered && from == Server && !a.Flags.Has(packet.ACK), // a simultaneous open
 		!isSYN && !(unanswered && !latest.answers(from, a)):
-		t.update(s.flow-1, from, a)
+		t.update(s.flow-1, latest, from, a)
 		return
 	}
 	if latest.former != 0 {
 		former := t.at(latest.former - 1)
 		from, _ := former.sender(&a.Segment)
 		if isSYN && former.owns(from, a) || !isSYN && former.mayHaveSent(from, a) {
-			t.update(latest.former-1, from, a)
+			t.update(latest.former-1, former, from, a)
 			return
 		}
 	}
@@ -131,8 +111,7 @@ func (t *tracker) take(s *slot, from Side, a *arrival) {
 }
 
 // update takes a segment into a connection.
-func (t *tracker) update(index uint32, from Side, a *arrival) {
-	c := t.at(index)
+func (t *tracker) update(index uint32, c *connection, from Side, a *arrival) {
 	c.count(from, a)
 	s := &c.sides[from]
 	switch {

@@ -19,11 +19,12 @@ func WriteJSON(w io.Writer, r *flow.Result) error {
 	buffered := bufio.NewWriterSize(w, 1<<16)
 	line := []byte(`{"kind":"header","schema":"` + Schema + "\"}\n")
 	var f flow.Flow
+	reader := r.Reader()
 	for i := range r.Len() {
 		if _, err := buffered.Write(line); err != nil {
 			return err
 		}
-		r.Read(i, &f)
+		reader.Read(i, &f)
 		line = appendFlow(line[:0], &f)
 	}
 	if _, err := buffered.Write(line); err != nil {

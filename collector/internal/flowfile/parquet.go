@@ -72,10 +72,11 @@ func encode(group *parquet.ConcurrentRowGroupWriter, r *flow.Result, begin, end 
 	writers := group.ColumnWriters()
 	flows := make([]flow.Flow, batchLen)
 	cells := newCells()
+	reader := r.Reader()
 	for ; begin < end; begin += batchLen {
 		batch := flows[:min(batchLen, end-begin)]
 		for i := range batch {
-			r.Read(begin+i, &batch[i])
+			reader.Read(begin+i, &batch[i])
 		}
 		for i, leaf := range leaves {
 			if _, err := writers[i].WriteRowValues(cells.make(leaf, batch)); err != nil {
