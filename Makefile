@@ -28,7 +28,7 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run lesson new record experiments matrix search advise list show analyse report open notebook explain compare estimate observe doctor clean
+.PHONY: run lesson new record experiments mutate matrix search advise list show analyse report open notebook explain compare estimate observe doctor clean
 run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one
 	@$(series); $(preset); $(arm); $(call checked,run,SCENARIO,$(not_dry))
 
@@ -43,6 +43,9 @@ record: python ## SCENARIO=<slug>|all RUNS=<n>: runs it until n runs are recorde
 
 experiments: python ## docs/experiments.md and the README's table, made from the recorded runs
 	@$(connlab) experiments
+
+mutate: python ## [SCENARIO=<slug>]: changes what recorded runs measured, and lists the predictions that notice nothing
+	@$(connlab) mutate -- $${SCENARIO:+"$$SCENARIO"}
 
 matrix: python ## MATRIX=<name> [SET=…] [DRY=1] [NEW=1]: every cell, shuffled; goes on where it stopped; without a name, a list
 	@$(series); $(call checked,matrix,MATRIX,$(not_dry) && [[ -n "$${MATRIX:-}" ]])

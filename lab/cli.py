@@ -217,6 +217,31 @@ def experiments(*, as_json: JsonOption = False) -> None:
 
 
 @app.command()
+def mutate(
+    scenario: ScenariosArgument = ALL,
+    *,
+    take: Annotated[
+        str,
+        typer.Option(metavar="RUN", help="Take what this run, or series, measured as the scenario's recorded figures."),
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Change what recorded runs measured, and list the predictions that notice no change."""
+    from lab.experiments import mutating, outcome, specimens  # noqa: PLC0415
+
+    scenarios = list(outcome.all_planned()) if scenario == ALL else [outcome.planned(scenario)]
+    if take:
+        for effective in scenarios:
+            specimens.write(effective, outcome.of_folder(Path(take)))
+    found = list(mutating.mutate(scenarios))
+    if as_json:
+        terminal.result_json([asdict(one) for one in found])
+    else:
+        terminal.result(mutating.summary(found))
+    raise typer.Exit(ExitCode.NOT_REPRODUCED if any(one.idle for one in found) else ExitCode.REPRODUCED)
+
+
+@app.command()
 def matrix(
     name: Annotated[
         str, typer.Argument(help="The matrix's name, or its .yaml file; without one they are listed.")

@@ -32,7 +32,7 @@ def idle_parts(
     Yields:
         The column of such a part, and why it cannot fail.
     """
-    for part in _parts(expression.tree):
+    for part in parts(expression.tree):
         names = {node.text: kind_of(node.text) for node in _names(part)}
         if all(map(settled, names)):
             yield part.column, "it names no figure that is measured, so nothing that is measured could refute it"
@@ -40,10 +40,11 @@ def idle_parts(
             yield part.column, "it is true whatever is measured"
 
 
-def _parts(node: Node) -> Iterator[Node]:
+def parts(node: Node) -> Iterator[Node]:
+    """Give what an `and` joins, or the whole where there is none: each part claims something of its own."""
     if isinstance(node, Junction) and node.word == "and":
         for operand in node.operands:
-            yield from _parts(operand)
+            yield from parts(operand)
     else:
         yield node
 

@@ -106,6 +106,17 @@ def of_plan(
     return Outcome(folder, verdicts.derive_series(folder), record.load(folder), answers)
 
 
+def of_folder(folder: Path) -> Outcome:
+    """Judge a run, or a series, that has ended.
+
+    Raises:
+        BadInput, LabError: it is none, or cannot be judged.
+    """
+    if (folder / record.FILE).is_file():
+        return Outcome(folder, verdicts.derive_series(folder), record.load(folder))
+    return Outcome(folder, reports.derive(folder))
+
+
 def of_scenario(effective: Effective, arguments: Sequence[str], console: Console, lock: Lock, *, new: bool) -> Outcome:
     """Run a scenario, or the series of its arms, and judge it, all under the lock of one command.
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from lab import paths
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
-from lab.experiments import account, documents, everything, lines
+from lab.experiments import account, documents, everything, lines, specimens
 from lab.experiments.lines import Line
 from lab.experiments.outcome import Outcome, of_scenario
 from lab.run import manifest
@@ -65,7 +65,7 @@ def refuse_changes(commit: str | None = None) -> str:
         BadInput: there are changes beside the record itself and what is made from it, or there is no repository.
     """
     named = commit or _git("rev-parse", "--verify", "HEAD").strip()
-    own = [f":!{file.relative_to(paths.ROOT)}" for file in (paths.EXPERIMENTS, *documents.FILES)]
+    own = [f":!{file.relative_to(paths.ROOT)}" for file in (paths.EXPERIMENTS, specimens.FOLDER, *documents.FILES)]
     changed = _git("diff", "--name-only", named, "--", ".", *own).splitlines()
     changed += _git("ls-files", "--others", "--exclude-standard", "--", ".", *own).splitlines()
     if changed:
@@ -166,6 +166,7 @@ def _once(effective: Effective, commit: str, arguments: Sequence[str], console: 
         raise LabError(f"the series is {outcome.series.status}: {outcome.series.reason}")
     line = line_of(effective, outcome, commit, took_s=round(time.monotonic() - began))
     lines.append(line)
+    specimens.write(effective, outcome)
     console.print(f"recorded: {line.verdict}", soft_wrap=True)
     return line
 

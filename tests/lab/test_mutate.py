@@ -1,0 +1,81 @@
+"""`connlab mutate`: the lab's own predictions notice what changes; one that notices nothing is listed with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.errors import BadInput
+from lab.experiments import lines, mutating, outcome, specimens
+from lab.experiments.specimens import Specimen
+from lab.scenario.effective import Effective
+from tests.lab.support import MINIMAL, Make
+
+
+@pytest.fixture
+def kept(effective: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """A scenario, and what its run measured."""
+    monkeypatch.setattr(specimens, "FOLDER", tmp_path)
+
+    def make(expression: str, when: str = "load.users == 3") -> Effective:
+        text = MINIMAL.replace("client.requests.ok == load.users", f"{expression}\n    when: {when}")
+        made = effective(text=text)
+        values: dict[str, specimens.Recorded] = {
+            "client.requests.ok": 3,
+            "load.users": 3,
+            "client.latency_ms.list": [1, 2, 3],
+            "tcp.unknown": None,
+        }
+        one = Specimen(scenario="one", content=lines.content(made), run="one/r", arms={"all": values}, between={})
+        specimens.file_of("one").write_text(one.model_dump_json(by_alias=True))
+        return made
+
+    return make
+
+
+def test_no_prediction_of_the_lab_s_own_notices_nothing() -> None:
+    found = list(mutating.mutate(outcome.all_planned()))
+    assert [str(one) for each in found for one in each.idle] == []
+    assert sum(each.tried for each in found) > 100
+
+
+@pytest.mark.parametrize(
+    ("expression", "says"),
+    [
+        ("client.requests.ok == load.users", []),
+        ("client.requests.ok < 100", ["no change of what was measured makes this part false: column 1"]),
+        ("client.requests.ok == 4", ["prediction 'served' is not true of the recorded run"]),
+    ],
+)
+def test_a_prediction_that_notices_nothing_is_listed_with_its_line(
+    kept: Make, expression: str, says: list[str]
+) -> None:
+    (found,) = mutating.mutate([kept(expression)])
+    assert found.tried == 1
+    assert len(found.idle) == len(says)
+    for problem, said in zip(found.idle, says, strict=True):
+        assert "scenario.yaml:15: " in str(problem)
+        assert said in str(problem)
+
+
+def test_a_prediction_about_other_settings_is_not_tried(kept: Make) -> None:
+    (found,) = mutating.mutate([kept("client.requests.ok < 100", when="load.users == 4")])
+    assert (found.tried, found.idle) == (0, [])
+
+
+def test_a_scenario_that_changed_or_was_never_recorded_says_so(kept: Make, effective: Make) -> None:
+    made = kept("client.requests.ok == load.users")
+    changed = effective("load.users=4", text=MINIMAL)
+    specimens_of = [*mutating.mutate([made]), *mutating.mutate([changed])]
+    assert [one.why for one in specimens_of] == [None, "it has changed since its run was recorded"]
+    specimens.file_of("one").unlink()
+    said = list(mutating.summary(mutating.mutate([made])))
+    assert said[0] == "one: not tried: no reproduced run of it is recorded; record one: make record SCENARIO=one"
+
+
+def test_a_damaged_record_is_refused_with_a_way_on(kept: Make) -> None:
+    made = kept("client.requests.ok == load.users")
+    specimens.file_of("one").write_text('{"schema": "connlab.recorded/1"}')
+    with pytest.raises(BadInput, match="make record SCENARIO=one"):
+        list(mutating.mutate([made]))
