@@ -433,12 +433,7 @@ func TestSeveralBackendsTakeTurns(t *testing.T) {
 }
 
 func TestARefusedConnectionIs502(t *testing.T) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	_ = listener.Close()
+	_, address := bound(t)
 	r := start(t, defaults, address)
 	if status, body := r.get("/x"); status != http.StatusBadGateway || body != "" {
 		t.Errorf("status %d, %q", status, body)
@@ -459,21 +454,30 @@ func TestARefusedConnectionIs502(t *testing.T) {
 	}
 }
 
-// A listener that accepts nobody, with a backlog of 0: the kernel completes one handshake, and drops the next one's SYN.
-func TestAConnectTimeOutIs504AndItsPortIsKnown(t *testing.T) {
+// bound returns a socket that has a port and does not listen: nobody else gets the port, and the kernel refuses it.
+func bound(t *testing.T) (fd int, address string) {
+	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)); err != nil {
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
 	name, err := syscall.Getsockname(fd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+	return fd, fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+}
+
+// A listener that accepts nobody, with a backlog of 0: the kernel completes one handshake, and drops the next one's SYN.
+func TestAConnectTimeOutIs504AndItsPortIsKnown(t *testing.T) {
+	fd, address := bound(t)
+	if err := syscall.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
 	first, err := net.Dial("tcp4", address)
 	if err != nil {
 		t.Fatal(err)
