@@ -42,6 +42,8 @@ _POLL_S = 0.1
 _LOOK_S = 1.0
 # A collector that does not sample and capture by then never will.
 _READY_S = 30
+# How long a collector goes on past its time, if nobody stops it.
+_LEFT_ALONE_S = 300
 # The window's edges lie between ticks.
 _EDGE_S = 0.3
 
@@ -179,6 +181,7 @@ def _start(
             "CONNLAB_CAPTURE_MAX_MB": str(wish.capture_max_mb),
             "CONNLAB_INTERFACE": wish.interface,
             "CONNLAB_OBSERVING": "1",
+            "CONNLAB_DEADLINE_S": str(wish.for_ms // 1000 + _LEFT_ALONE_S),
         }
         collectors[instance] = sidecars.start(
             f"connlab-observe-{os.getpid()}-{instance}"[:120],

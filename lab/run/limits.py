@@ -9,19 +9,16 @@ from lab.engine.protocol import Engine
 from lab.errors import BadInput, Problem
 from lab.run import configurations, machine, script
 from lab.run.configurations import Configurations
-from lab.scenario import sysctls
+from lab.scenario import footprint, sysctls
 from lab.scenario.captured import capture_mode
 from lab.scenario.effective import Effective
+from lab.scenario.footprint import Users
 from lab.scenario.knobs import KnobValue, RoleName
 from lab.scenario.topology import Topology, topology_of
 
-_COLLECTOR_MB = 39
 # Every container may open so many files, on any machine seen so far; below, nobody needs to be asked.
 _FILES_SURE = 1024
 _DISK_BASE_MB = 256
-
-# The connections that the load may hold at once, and the knob that says so.
-Users = tuple[int, str]
 
 
 def check(effective: Effective, engine: Engine) -> Configurations:
@@ -40,7 +37,7 @@ def check(effective: Effective, engine: Engine) -> Configurations:
     problems = [*of_kernel(effective), *of_script, *of_configurations]
     if problems:
         raise BadInput(problems)
-    users = (options.users_max, "load.workload") if options else _users(effective)
+    users = (options.users_max, "load.workload") if options else footprint.users(effective)
     problems = [problem for check in of_machine for problem in check(effective, topology, users)]
     if problems:
         raise BadInput(problems)
@@ -60,26 +57,10 @@ def of_kernel(effective: Effective) -> Iterator[Problem]:
                 yield Problem(lacking[0], effective.where_knob(f"kernel.{role}.{name}"), lacking[1])
 
 
-def _users(effective: Effective) -> Users:
-    """Give the connections that the load may hold at once, and the knob that says so."""
-    load = effective.scenario.knobs.load
-    if load.workload == "spike":
-        return load.max_users, "load.max_users"
-    if load.workload == "slow_clients":
-        return load.users + load.slow_users, "load.users"
-    if load.workload == "half_open":
-        return load.users + load.half_open, "load.users"
-    return (1, "load.workload") if load.workload in ("sequential", "script") else (load.users, "load.users")
-
-
 def _memory(effective: Effective, topology: Topology, of_load: Users) -> Iterator[Problem]:
     users, knob = of_load
-    needed_mb = 0
-    for role, instances in topology.instances.items():
-        memory = topology.roles[role].memory
-        heap_mb = effective.number(topology.roles[role].knob(memory.heap)) if memory.heap else 0
-        needed_mb += len(instances) * (memory.base_mb + _COLLECTOR_MB + heap_mb)
-        needed_mb += 0 if memory.heap else (users * memory.connection_kb) >> 10
+    roles = sum(footprint.memory_mb(effective, topology, role, users) for role in topology.instances)
+    needed_mb = roles + len(topology.all) * footprint.COLLECTOR_MB
     total_mb = machine.memory_kb("MemTotal") >> 10
     if needed_mb > total_mb:
         what = f"the run needs about {needed_mb:,} MiB of memory for {users:,} users and its servers"

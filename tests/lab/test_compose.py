@@ -62,6 +62,50 @@ def test_every_container_bears_its_run(effective: Make) -> None:
     assert {service["labels"]["connlab.run"] for service in services(effective).values()} == {"run-1"}
 
 
+NEEDING = """\
+services:
+  shop: {image: "acme/shop:1", knobs: {threads: {env: THREADS, default: 500, limit: threads}}, needs: [db]}
+  db: {image: "postgres:17", memory_mb: 3000}
+"""
+OF_BACKEND = "  backend:\n    accept_count: 1\n"
+WITH_SERVICES = NEEDING + yaml_with(
+    MINIMAL, {"[k6, backend]": "[k6, shop]", OF_BACKEND: "", "users: 3": "users: 3\n    path: /"}
+)
+
+
+def test_every_container_has_limits_of_memory_and_processes(effective: Make) -> None:
+    for text in (MINIMAL, THROUGH_NGINX, WITH_SERVICES):
+        for name, service in services(effective, text=text).items():
+            assert int(service["mem_limit"].removesuffix("m")) >= 1024, name
+            assert service["pids_limit"] >= 256, name
+
+
+def test_the_limits_grow_with_what_is_asked_for(effective: Make) -> None:
+    few, many = services(effective), services(effective, "load.users=16000", "backend.heap_mb=4096")
+    for name in ("k6-1", "backend-1"):
+        assert few[name]["mem_limit"] == "2048m"
+    # Twice 147 MiB, and 420 KiB for each user.
+    assert many["k6-1"]["mem_limit"] == f"{2 * (147 + (16_000 * 420 >> 10))}m"
+    # Twice 245 MiB and the heap, and a mebibyte for each of 200 threads.
+    assert many["backend-1"]["mem_limit"] == f"{2 * (245 + 4096) + 200}m"
+    assert services(effective, "backend.threads_max=8000")["backend-1"]["pids_limit"] == 4096 + 8000
+    own = services(effective, text=WITH_SERVICES)
+    assert (own["shop-1"]["pids_limit"], own["db"]["mem_limit"]) == (4096 + 500, "6000m")
+
+
+def test_every_container_ends_by_itself_if_nobody_stops_it(effective: Make) -> None:
+    """A collector knows when; everything else shares the processes of one that does, and ends with it."""
+    added = services(effective, "load.max_duration=10m", text=WITH_SERVICES)
+    for name, service in added.items():
+        if name.startswith("collector-"):
+            assert int(service["environment"]["CONNLAB_DEADLINE_S"]) > 600
+        elif name.startswith("holder-"):
+            assert service["command"][:2] == ["hold", "--for"]
+            assert int(service["command"][2].removesuffix("s")) > 600
+        else:
+            assert service["pid"].removeprefix("service:") in added
+
+
 def test_each_hop_is_captured_once_where_its_server_is(effective: Make) -> None:
     direct, proxied = services(effective), services(effective, text=THROUGH_NGINX)
 

@@ -41,10 +41,40 @@ func run(arguments []string, _ io.Writer) error {
 		return err
 	}
 	go func() {
-		<-signals
-		c.stop(sampler.ErrStopped)
+		select {
+		case <-signals:
+			c.stop(sampler.ErrStopped)
+		case <-deadline(settings.Deadline):
+			c.fail(fmt.Errorf("nobody stopped it within %v", settings.Deadline))
+		}
 	}()
 	return c.run()
+}
+
+// hold does nothing until it is told to end, or until its time is over. The container whose first process it is then
+// ends, and with it every process in its namespace: a program that knows no deadline of its own gets one by joining it.
+func hold(arguments []string, _ io.Writer) error {
+	flags := flag.NewFlagSet("hold", flag.ContinueOnError)
+	within := flags.Duration("for", time.Hour, "how `long`, at most")
+	if _, err := parse(flags, arguments); err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	select {
+	case <-signals:
+		return nil
+	case <-deadline(*within):
+		return fmt.Errorf("nobody stopped it within %v", *within)
+	}
+}
+
+// deadline is told when the time is over; never, if it is 0.
+func deadline(within time.Duration) <-chan time.Time {
+	if within == 0 {
+		return nil
+	}
+	return time.After(within)
 }
 
 // timerSlack is how much later than asked the kernel may end a short sleep: 0.05 ms is the default.

@@ -137,6 +137,25 @@ func TestARoleThatNeverComesUpHoldsNothingUp(t *testing.T) {
 	c.samples(t, "signal")
 }
 
+func TestItEndsItselfIfNobodyStopsIt(t *testing.T) {
+	netns.Require(t)
+	c := startCollector(t, "CONNLAB_CAPTURE=off", "CONNLAB_DEADLINE_S=1")
+	if err := c.wait(); err == nil {
+		t.Error("it ended as if all were well")
+	}
+	if want := "collector: nobody stopped it within 1s\n"; c.messages.String() != want {
+		t.Errorf("it said %q, want %q", c.messages, want)
+	}
+	c.samples(t, "error: nobody stopped it within 1s")
+}
+
+func TestWhatHoldsANamespaceEndsItselfToo(t *testing.T) {
+	code, _, stderr := result(t, nil, "hold", "--for", "1ms")
+	if want := "collector: nobody stopped it within 1ms\n"; code != 1 || stderr != want {
+		t.Errorf("exit code %d, %q, want %q", code, stderr, want)
+	}
+}
+
 func TestAPartThatFailsEndsAllAndIsTheReason(t *testing.T) {
 	netns.Require(t)
 	c := startCollector(t, "CONNLAB_CAPTURE=off", "CONNLAB_READY_URL=http://127.0.0.1:8081/ready",

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"connlab/collector/internal/capture"
 )
@@ -18,6 +19,8 @@ const (
 	rateHzMin = 1
 	rateHzMax = 100
 )
+
+const secondsMax = 30 * 24 * 3600
 
 // A Scrape is one source of the role's own metrics.
 type Scrape struct {
@@ -40,6 +43,8 @@ type Config struct {
 	Interface string
 	// Addresses are added to the interface's own.
 	Addresses []netip.Prefix
+	// Deadline is when the collector ends itself, because whoever was to stop it is gone; 0 if it never does.
+	Deadline time.Duration
 }
 
 var (
@@ -93,6 +98,14 @@ func FromEnvironment(getenv func(string) string) (Config, error) {
 	})
 	read("CONNLAB_ADDRESSES", func(value string) (err error) {
 		config.Addresses, err = addresses(value)
+		return err
+	})
+	read("CONNLAB_DEADLINE_S", func(value string) error {
+		if value == "" {
+			return nil
+		}
+		seconds, err := integer(value, 1, secondsMax)
+		config.Deadline = time.Duration(seconds) * time.Second
 		return err
 	})
 	return config, errors.Join(errs...)

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"connlab/collector/internal/capture"
 )
@@ -30,6 +31,15 @@ func TestTheEnvironmentIsRead(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestTheDeadlineIsInSeconds(t *testing.T) {
+	variables := environment()
+	variables["CONNLAB_DEADLINE_S"] = "90"
+	got, err := FromEnvironment(func(name string) string { return variables[name] })
+	if err != nil || got.Deadline != 90*time.Second {
+		t.Errorf("got %v, %v", got.Deadline, err)
 	}
 }
 
@@ -65,6 +75,7 @@ func TestWhatIsMissingOrBadIsNamed(t *testing.T) {
 		{"CONNLAB_RATE_HZ", "", "want an integer from 1 to 100"},
 		{"CONNLAB_RATE_HZ", "0", "want an integer from 1 to 100"},
 		{"CONNLAB_RATE_HZ", "10.5", "want an integer from 1 to 100"},
+		{"CONNLAB_DEADLINE_S", "0", "want an integer from 1 to"},
 		{"CONNLAB_CAPTURE", "", "want headers, handshakes or off"},
 		{"CONNLAB_CAPTURE", "all", "want headers, handshakes or off"},
 		{"CONNLAB_CAPTURE_MAX_MB", "", "want an integer"},

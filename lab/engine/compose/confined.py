@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.engine import owners
+from lab.engine.compose import bounds
 
 
 def options(*capabilities: str) -> list[str]:
@@ -13,7 +14,8 @@ def options(*capabilities: str) -> list[str]:
     added = [part for one in capabilities for part in ("--cap-add", one)]
     groups = [part for group in owners.groups() for part in ("--group-add", group)]
     files = ["--read-only", "--tmpfs", "/tmp:mode=1777"]  # noqa: S108 # in the container
-    return ["--pull", "never", *files, "--cap-drop", "ALL", *added, "--security-opt", "no-new-privileges:true", *groups]
+    kept = ["--cap-drop", "ALL", *added, "--security-opt", "no-new-privileges:true", *groups]
+    return ["--pull", "never", *files, *bounds.options(), *kept]
 
 
 def mount(source: Path, target: str | Path, *, read_only: bool) -> dict[str, Any]:

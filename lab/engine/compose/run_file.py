@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine import owners
-from lab.engine.compose import confined, service_part
+from lab.engine.compose import bounds, confined, service_part
 from lab.engine.compose import own_configuration as configured
 from lab.engine.compose import own_script as mounted
 from lab.engine.compose.docker import docker
@@ -56,6 +56,7 @@ def run_file(
         services[collector] = {
             **declared["x-collector"],
             **common,
+            **bounds.of_collector(),
             "container_name": container_of(collector),
             "networks": {
                 "lab": {
@@ -71,6 +72,7 @@ def run_file(
         services[instance] = {
             **declared["x-role"],
             **common,
+            **bounds.of_instance(effective, topology, instance),
             "image": f"connlab/{role}",
             "container_name": container_of(instance),
             "network_mode": f"service:{collector}",
@@ -85,9 +87,22 @@ def run_file(
             tmpfs = declared["x-role"]["tmpfs"]
             services[instance] |= configured.of(configuration, services[instance]["volumes"], tmpfs)
     for name in topology.needed:
+        # A program of somebody else's knows no deadline. It gets that of the container whose processes it joins.
+        services[holder_of(name)] = {
+            **declared["x-role"],
+            "labels": {RUN_LABEL: run_id},
+            **bounds.of_collector(),
+            "image": declared["x-collector"]["image"],
+            "container_name": container_of(holder_of(name)),
+            "init": True,
+            "network_mode": "none",
+            "command": ["hold", "--for", f"{bounds.deadline_s(effective)}s"],
+        }
         services[name] = {
             **declared["x-role"],
             "labels": {RUN_LABEL: run_id},
+            **bounds.of_needed(own[name].memory_mb),
+            "pid": f"service:{holder_of(name)}",
             "container_name": container_of(name),
             "networks": ["lab"],
             "environment": service_part.environment(own[name]),
@@ -158,6 +173,7 @@ def _collector_environment(
         "CONNLAB_RATE_HZ": str(knobs.sampler.rate_hz),
         "CONNLAB_CAPTURE": capture_mode(effective, topology.role_of(instance)),
         "CONNLAB_CAPTURE_MAX_MB": str(knobs.capture.max_mb),
+        "CONNLAB_DEADLINE_S": str(bounds.deadline_s(effective)),
         **({"CONNLAB_READY_URL": role.ready} if role.ready else {}),
         **({"CONNLAB_SCRAPE": scrapes} if scrapes else {}),
         **({"CONNLAB_ADDRESSES": str(second[instance])} if instance in second else {}),
@@ -212,6 +228,12 @@ def compose(run_file: Path, *arguments: str, timeout_s: float = 120) -> str:
     return docker("compose", "--project-name", PROJECT, *files, *arguments, timeout_s=timeout_s)
 
 
+def holder_of(needed: str) -> str:
+    """Name what holds the processes of a service that is not on the path."""
+    return f"holder-{needed}"
+
+
 def services_of(topology: Topology) -> list[str]:
     """Give every service of a run: what is needed beside the path, the instances and their collectors."""
-    return [*topology.needed, *(service for instance in topology.all for service in (collector_of(instance), instance))]
+    needed = [service for name in topology.needed for service in (holder_of(name), name)]
+    return [*needed, *(service for instance in topology.all for service in (collector_of(instance), instance))]
