@@ -20,6 +20,7 @@ from rich.text import Text
 
 from lab import terminal
 from lab.errors import BadInput, ConnlabError, ExitCode, LabError, Problem
+from lab.run.signals import interruptible
 
 app = typer.Typer(
     help="A reproducible load-test lab for the connection path: k6, nginx, Spring Boot/Tomcat.",
@@ -744,7 +745,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     debug = os.environ.get("CONNLAB_DEBUG") == "1"
     try:
-        code = _command().main(args=arguments, prog_name="connlab", standalone_mode=False)
+        with interruptible():
+            code = _command().main(args=arguments, prog_name="connlab", standalone_mode=False)
     except typer.Exit as end:
         code = end.exit_code
     except typer.TyperException as error:

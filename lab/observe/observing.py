@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -20,7 +21,7 @@ from lab.reading.units import format_duration
 from lab.run import facts, rawfolders, reports
 from lab.run.manifest import Listener, Manifest, Observed, utc_now
 from lab.run.session import make_folder, point_latest
-from lab.run.signals import Interrupted, interruptible
+from lab.run.signals import Interrupted, interruptible, shielded
 from lab.scenario.fields import Tolerance
 
 Capture = Literal["headers", "handshakes", "off"]
@@ -140,10 +141,12 @@ def observe(targets: Sequence[Found], wish: Wish, engine: Engine, command: Seque
         except LabError as error:
             failed = error
         finally:
-            record.end_phase()
-            if failed is None:
-                time.sleep(_EDGE_S)
-            _leave(targets, record, collectors)
+            # A signal now asks for what is being done already.
+            with contextlib.suppress(Interrupted), shielded():
+                record.end_phase()
+                if failed is None:
+                    time.sleep(_EDGE_S)
+                _leave(targets, record, collectors)
     rawfolders.seal(folder / FOLDER)
     measured = any(phase.name == "measure" for phase in record.phases)
     record.finish("complete" if failed is None and measured else "failed", None if failed is None else failed.what)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from lab import paths, terminal
-from lab.errors import BadInput, LabError, Problem
+from lab.errors import BadInput, Interruption, LabError, Problem
 from lab.run import verdicts
 from lab.run.manifest import FILE
+from lab.run.signals import Interrupted
 
 
 def derive(folder: Path) -> dict[str, Any]:
@@ -20,9 +21,14 @@ def derive(folder: Path) -> dict[str, Any]:
     Raises:
         BadInput: the folder is no run's.
         LabError: captures cannot be read, or what was derived cannot.
+        Interruption: a signal came; derived/ has what was written by then, and no verdict.
     """
-    verdict = verdicts.derive(folder)
-    write(folder)
+    try:
+        verdict = verdicts.derive(folder)
+        write(folder)
+    except Interrupted as error:
+        what = f"{error} during the analysis; what was recorded stays in {paths.shown(folder)}"
+        raise Interruption(what, way_on=f"analyse it again: make analyse RUN={paths.shown(folder)}") from error
     return verdict
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from analysis.evidence import rawfiles
-from lab import paths
+from lab import paths, terminal
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
 from lab.run import configurations, limits, manifest, measure, prepare, rawfolders, reports, verdicts
@@ -18,7 +18,7 @@ from lab.run.live import Display
 from lab.run.lock import Lock, is_ours, machine_lock
 from lab.run.manifest import Guess
 from lab.run.session import Occasion, Session, open_session, point_latest
-from lab.run.signals import Interrupted, interruptible
+from lab.run.signals import Interrupted, interruptible, shielded
 from lab.scenario import foreseen
 from lab.scenario.effective import Effective
 
@@ -110,11 +110,16 @@ def _brought_to_an_end(session: Session, lock: Lock) -> Iterator[None]:
         yield
     except BaseException as error:
         reason = _reason(error)
-        left = _abandon(session)
-        with contextlib.suppress(OSError):
-            session.finish("aborted", "; ".join(filter(None, (reason, left))))
-            if left is None:
-                lock.note()
+        if _has_ended(session):
+            raise _after_its_end(session, error) from error
+        left = None
+        # A signal now asks for what is being done already.
+        with contextlib.suppress(Interrupted), shielded():
+            left = _abandon(session)
+            with contextlib.suppress(OSError):
+                session.finish("aborted", "; ".join(filter(None, (reason, left))))
+                if left is None:
+                    lock.note()
         if isinstance(error, BadInput):
             raise
         if isinstance(error, Interrupted | LabError | OSError):
@@ -122,6 +127,23 @@ def _brought_to_an_end(session: Session, lock: Lock) -> Iterator[None]:
             told = (f"the run was aborted: {reason}", left, *_what_is_left(session))
             raise kind("\n".join(filter(None, told))) from error
         raise
+
+
+def _has_ended(session: Session) -> bool:
+    """Whether the manifest on the disk says how the run ended."""
+    with contextlib.suppress(OSError, ValueError):
+        return manifest.load(session.folder).status != "running"
+    return False
+
+
+def _after_its_end(session: Session, error: BaseException) -> LabError:
+    """Say what came after the run's end: everything is recorded, and its manifest says so."""
+    kind = Interruption if isinstance(error, Interrupted) else LabError
+    folder = paths.shown(session.folder)
+    return kind(
+        f"{_reason(error)}, after the end of the run, which is {session.manifest.status}: {folder}",
+        way_on=f"derive its verdict: make analyse RUN={folder}",
+    )
 
 
 def _what_is_left(session: Session) -> Iterator[str]:
@@ -185,7 +207,6 @@ def _phases(session: Session, console: Console, title: str) -> None:
         display.watch(None)
         display.phase("stopping")
         _close(session, fault)
-    point_latest(session.folder)
 
 
 def _begin(session: Session, display: Display, name: manifest.PhaseName, expected_s: float | None = None) -> None:
@@ -200,9 +221,16 @@ def _end(session: Session) -> None:
 
 
 def _close(session: Session, fault: str | None) -> None:
-    session.engine.stop_along_the_path(session.topology)
-    session.engine.keep_logs(session.topology, session.raw)
-    session.manifest.exits = session.engine.exit_codes(session.topology)
-    session.engine.remove()
-    session.manifest.removed.extend(rawfolders.seal(session.raw))
-    session.finish("failed" if fault else "complete", fault)
+    """Bring the evidence into its final form, then clear up; no signal comes between."""
+    with shielded():
+        session.engine.stop_along_the_path(session.topology)
+        try:
+            session.engine.keep_logs(session.topology, session.raw)
+        except LabError as error:
+            # They are for people; no figure rests on them.
+            terminal.problem(f"connlab: what the containers said was not kept: {error}")
+        session.manifest.exits = session.engine.exit_codes(session.topology)
+        session.manifest.removed.extend(rawfolders.seal(session.raw))
+        session.finish("failed" if fault else "complete", fault)
+        session.engine.remove()
+        point_latest(session.folder)

@@ -1,13 +1,14 @@
-"""Ctrl-C, a closed terminal and a polite kill end a run in order: first the containers go, then the program."""
+"""Ctrl-C, a closed terminal and a polite kill end every command in order: evidence, then clean-up, then the word."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
-import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import FrameType
 
+from lab import terminal
 from lab.errors import Interruption
 
 _SIGNALS = {
@@ -21,6 +22,24 @@ class Interrupted(BaseException):
     """A signal asked the run to end; like KeyboardInterrupt it passes every `except Exception`."""
 
 
+@dataclass
+class _Level:
+    """What has become of the signals since `interruptible` began.
+
+    Attributes:
+        interrupted: whether one came.
+        shields: how many `shielded` are under way.
+        pending: the signal that came behind a shield.
+    """
+
+    interrupted: bool = False
+    shields: int = 0
+    pending: Interrupted | None = None
+
+
+_levels: list[_Level] = []
+
+
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """Raise Interrupted at the first signal; later ones are answered, but do not disturb the clearing up.
@@ -30,17 +49,21 @@ def interruptible() -> Iterator[None]:
     Raises:
         Interruption: in the place of an Interrupted that nothing inside has answered.
     """
-    interrupted = False
+    level = _Level()
 
     def handle(number: int, _frame: FrameType | None) -> None:
-        nonlocal interrupted
-        if interrupted:
-            print("connlab: still removing what the run started", file=sys.stderr, flush=True)  # noqa: T201 # a handler must not enter rich
+        if level.interrupted:
+            terminal.problem("connlab: still removing what the run started")
             return
-        interrupted = True
-        raise Interrupted(_SIGNALS[signal.Signals(number)])
+        level.interrupted = True
+        error = Interrupted(_SIGNALS[signal.Signals(number)])
+        if not level.shields:
+            raise error
+        level.pending = error
+        terminal.problem(f"connlab: {error}; it ends as soon as everything is written and removed")
 
     heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    _levels.append(level)
     before = {number: signal.signal(number, handle) for number in heeded}
     try:
         yield
@@ -49,3 +72,22 @@ def interruptible() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        _levels.remove(level)
+
+
+@contextlib.contextmanager
+def shielded() -> Iterator[None]:
+    """Let no signal break this off: a run's ending, or its clearing up. One that came is raised at the end.
+
+    Raises:
+        Interrupted: a signal came meanwhile, and nothing else went wrong.
+    """
+    level = _levels[-1] if _levels else _Level()
+    level.shields += 1
+    try:
+        yield
+    finally:
+        level.shields -= 1
+    if level.pending is not None and not level.shields:
+        error, level.pending = level.pending, None
+        raise error
