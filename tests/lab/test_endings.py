@@ -48,7 +48,7 @@ class Stuck(InMemoryEngine):
     """Nothing ends, and nothing can be removed."""
 
     def stop_along_the_path(self, topology: Topology, grace_s: int = STOP_GRACE_S) -> None:
-        assert topology
+        assert topology.all
         assert grace_s
 
     def remove(self) -> list[str]:
