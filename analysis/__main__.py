@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -20,6 +21,7 @@ _FAILED = 4
 
 def main() -> int:
     """Analyse the run that the command line names; return the exit code."""
+    os.umask(os.umask(0) | 0o022)  # what is derived is not for others to change
     parser = argparse.ArgumentParser(prog="python -m analysis", description=__doc__)
     parser.add_argument("run_dir", type=Path, metavar="run-dir", help="the folder with manifest.json and raw/")
     try:

@@ -1,20 +1,28 @@
-"""Writes derived files. The run's folder may come from anybody: no link in it leads a writer elsewhere."""
+"""Writes derived files. The run's folder may come from anybody, and others may write there while the lab does.
+
+No link leads a writer elsewhere: a file is written in a folder of the writer's own, which is entered by its descriptor
+and not by a name that somebody could give to another one, and then takes its place.
+"""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import os
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_folder(folder: Path) -> None:
     """Make the folder of derived files, if it is not there; a link in its place is removed."""
     if folder.is_symlink():
         folder.unlink()
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=0o755, exist_ok=True)
 
 
 def write(path: Path, content: str) -> None:
@@ -25,8 +33,29 @@ def write(path: Path, content: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give the name under which to write a file, which takes its place when it is whole."""
-    partial = path.with_name(path.name + ".partial")
-    partial.unlink(missing_ok=True)
-    yield partial
-    partial.replace(path)
+    """Give the name under which to write a file, which takes its place when it is whole.
+
+    Raises:
+        OSError: it cannot be written, or its folder is a link.
+    """
+    try:
+        folder = os.open(path.parent, _FOLDER)
+    except NotADirectoryError as error:
+        raise NotADirectoryError(error.errno, "is no folder, but a link or a file", str(path.parent)) from None
+    own = f".{uuid4()}.partial"
+    try:
+        os.mkdir(own, 0o700, dir_fd=folder)
+        inside = os.open(own, _FOLDER, dir_fd=folder)
+        try:
+            partial = Path(f"/proc/self/fd/{inside}") / path.name
+            yield partial
+            partial.chmod(0o644)
+            os.replace(path.name, path.name, src_dir_fd=inside, dst_dir_fd=folder)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(path.name, dir_fd=inside)
+            os.close(inside)
+            with suppress(OSError):
+                os.rmdir(own, dir_fd=folder)
+    finally:
+        os.close(folder)

@@ -1,10 +1,15 @@
-"""What a run or a series that may come from anybody can name: inside its folder, and one word to a shell."""
+"""What a run or a series that may come from anybody can say.
+
+A name stays inside its folder, and is one word to a shell. A number has room in 64 bits, also after it was converted
+into a smaller unit.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 _WORD = "[A-Za-z0-9][A-Za-z0-9_.-]*"
 
@@ -16,3 +21,20 @@ KnobName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./*-]*$", max_l
 SeriesId = Annotated[str, Field(pattern=r"^[0-9TZ]+-(arms|matrix|search)-[a-z0-9-]+$", max_length=255)]
 # A run's folder below results/, which a series names.
 PlaceOfRun = Annotated[str, Field(pattern=f"^{_WORD}/{_WORD}$", max_length=512)]
+
+# A thousand years, either way.
+_MS_MAX = 10**3 * 366 * 86_400 * 1000
+
+
+def _bounded(value: bool | float | str) -> bool | int | float | str:  # noqa: FBT001  a knob's value
+    if isinstance(value, int | float) and not (math.isfinite(value) and abs(value) <= _MS_MAX):
+        raise ValueError("a number of more than 14 digits")
+    return value
+
+
+Scalar = Annotated[bool | int | float | str, AfterValidator(_bounded)]
+Ms = Annotated[int, Field(ge=0, le=_MS_MAX)]
+Us = Annotated[int, Field(ge=0, le=1000 * _MS_MAX)]
+Count = Annotated[int, Field(ge=0, le=1 << 40)]
+Port = Annotated[int, Field(ge=0, le=65_535)]
+ExitCode = Annotated[int, Field(ge=-(1 << 31), le=1 << 31)]

@@ -30,6 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+_OTHERS_WRITE = 0o022
 # The name that stands for every scenario, one after the other.
 ALL = "all"
 
@@ -744,6 +745,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; every end has its exit code, and a traceback only with CONNLAB_DEBUG=1."""
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     debug = os.environ.get("CONNLAB_DEBUG") == "1"
+    os.umask(os.umask(0) | _OTHERS_WRITE)  # nothing below results/ may be changed by another user
     try:
         with interruptible():
             code = _command().main(args=arguments, prog_name="connlab", standalone_mode=False)

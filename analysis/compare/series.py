@@ -12,8 +12,9 @@ from analysis.compare import groups, runs
 from analysis.compare.errors import CompareError
 from analysis.compare.groups import Group
 from analysis.compare.runs import RunRecord
-from analysis.evidence.manifest import Prediction, Published, Scalar
-from analysis.outside import Named, PlaceOfRun
+from analysis.evidence.manifest import Prediction, Published
+from analysis.outside import Named, PlaceOfRun, Scalar
+from analysis.plain import read_plain
 
 FILE = "series.json"
 
@@ -116,7 +117,7 @@ def read_plan(folder: Path) -> Plan:
     """Read what a series is to run, and what became of each run; raise CompareError if the file is no such."""
     path = folder / FILE
     try:
-        return Plan.model_validate_json(path.read_bytes())
+        return Plan.model_validate_json(read_plain(path))
     except FileNotFoundError:
         raise CompareError(f"{folder}: no {FILE} here; give a series' folder") from None
     except OSError as error:

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from analysis.database import over_files
 from analysis.evidence.jsonl import Damage, parse, why_unreadable
-from analysis.evidence.rawfiles import descriptor_path, open_raw
+from analysis.evidence.rawfiles import descriptor_path
+from analysis.plain import open_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +82,7 @@ def read(path: Path, query: str, columns: tuple[str, ...], **parameters: object)
         parameters: further parameters of the query.
     """
     try:
-        with open_raw(path) as file, over_files() as database:
+        with open_plain(path) as file, over_files() as database:
             cut = _is_cut(file)
             found = database.execute(query, {"path": descriptor_path(file), **parameters}).fetchnumpy()
     except (OSError, duckdb.Error) as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.evidence.jsonl import Record, integer, parse
-from analysis.evidence.rawfiles import open_raw
+from analysis.plain import open_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ class Capture:
 def read(folder: Path) -> Capture:
     """Return what a collector's folder says of its capture; it never raises."""
     try:
-        with open_raw(folder / "capture.json") as file:
+        with open_plain(folder / "capture.json") as file:
             report = parse(file.read())
     except OSError:
         report = None

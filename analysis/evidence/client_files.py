@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.evidence import bulk, own_script
 from analysis.evidence.jsonl import Damage, JsonLines, Record, integer, kind_of
-from analysis.evidence.rawfiles import open_raw
+from analysis.plain import open_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,7 +170,7 @@ _DIALS = f"""
 def _summary(path: Path) -> Any:  # noqa: ANN401 # JSON
     """What k6 said at its end; None if that cannot be read."""
     try:
-        with open_raw(path) as file:
+        with open_plain(path) as file:
             return json.load(file)
     except (OSError, ValueError, RecursionError):
         return None
@@ -187,7 +187,7 @@ def _dropped_iterations(summary: Any, live: Record | None) -> int | None:  # noq
 
 def _log_errors(path: Path) -> int | None:
     try:
-        with open_raw(path) as file:
+        with open_plain(path) as file:
             return sum(1 for line in file if _LOG_ERROR.search(line) and _CROSSED not in line)
     except OSError:
         return None

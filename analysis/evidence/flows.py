@@ -20,7 +20,8 @@ import duckdb
 
 from analysis.database import over_files
 from analysis.evidence.jsonl import why_unreadable
-from analysis.evidence.rawfiles import descriptor_path, open_raw
+from analysis.evidence.rawfiles import descriptor_path
+from analysis.plain import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +105,7 @@ def _try(_program: Path, _changed_ns: int) -> None:
         if losses:
             raise FlowsError("; ".join(losses))
         # An earlier version reads captures too, and gives no packets.
-        with open_raw(scratch / _CAPTURE) as capture:
+        with open_plain(scratch / _CAPTURE) as capture:
             done = run(capture, ["--packets", "-"])
         if isinstance(done, str):
             raise FlowsError(f"{done}; {_WAY_ON}")
@@ -118,7 +119,7 @@ def reduce(folder: Path, out: Path) -> Reduction:
         out: the Parquet file to write.
     """
     try:
-        capture = open_raw(folder / _CAPTURE)
+        capture = open_plain(folder / _CAPTURE)
     except FileNotFoundError:
         return Reduction(None, None, ())
     except OSError as error:

@@ -15,12 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from analysis.evidence import roles
 from analysis.evidence.roles import TRAFFIC_PORT, Role
-from analysis.outside import Instance, KnobName, Named, SeriesId
+from analysis.outside import Count, ExitCode, Instance, KnobName, Ms, Named, Port, Scalar, SeriesId, Us
+from analysis.plain import read_plain
 
 FILE = "manifest.json"
 SCHEMA = "connlab.manifest/1"
-
-Scalar = bool | int | float | str
 
 
 class ManifestError(Exception):
@@ -41,8 +40,8 @@ class Phase(_Part):
     """A phase of the run; `end_us` is None while it lasts, Unix epoch in µs."""
 
     name: str
-    start_us: int
-    end_us: int | None = None
+    start_us: Us
+    end_us: Us | None = None
 
 
 class Action(_Part):
@@ -53,10 +52,10 @@ class Action(_Part):
 
     do: str
     instance: Instance
-    start_us: int | None = None
-    down_us: int | None = None
-    end_us: int | None = None
-    exit_code: int | None = None
+    start_us: Us | None = None
+    down_us: Us | None = None
+    end_us: Us | None = None
+    exit_code: ExitCode | None = None
 
     @property
     def ends_it(self) -> bool:
@@ -83,7 +82,7 @@ class Published(_Part):
 class Host(_Part):
     """The machine; `cpus` counts its processors."""
 
-    cpus: Annotated[int, Field(gt=0)] | None = None
+    cpus: Annotated[Count, Field(gt=0)] | None = None
 
 
 class Removed(_Part):
@@ -96,14 +95,14 @@ class Removed(_Part):
 class Listener(_Part):
     """A listening socket at the time of the read-back; the limit of its queue in connections."""
 
-    port: int
-    limit: int
+    port: Port
+    limit: Count
 
 
 class Tolerance(_Part):
     """What a run may leave open; None where the manifest does not say."""
 
-    unexplained: Annotated[int, Field(ge=0)] | None = None
+    unexplained: Count | None = None
     evidence_share: Annotated[float, Field(gt=0, le=1)] = 0.8
 
 
@@ -114,7 +113,7 @@ class Program(_Part):
     """
 
     name: str
-    backlog: int | None = None
+    backlog: Count | None = None
     setting: str | None = None
     how: str | None = None
     source: str | None = None
@@ -136,7 +135,7 @@ class Observed(_Part):
 
     targets: list[Target]
     capture: str
-    connect_timeout_ms: Annotated[int, Field(gt=0)] | None = None
+    connect_timeout_ms: Annotated[Ms, Field(gt=0)] | None = None
 
 
 class Manifest(_Part):
@@ -160,9 +159,9 @@ class Manifest(_Part):
     listeners: dict[str, list[Listener]] = {}
     phases: list[Phase] = []
     actions: list[Action] = []
-    exits: dict[str, int | None] = {}
+    exits: dict[str, ExitCode | None] = {}
     removed: list[Removed] = []
-    slow_ms: Annotated[int, Field(gt=0)] | None = None
+    slow_ms: Annotated[Ms, Field(gt=0)] | None = None
     tolerance: Tolerance = Tolerance()
     predictions: list[Prediction] = []
     published: Published | None = None
@@ -217,8 +216,11 @@ class Manifest(_Part):
 def read(run_dir: Path) -> Manifest:
     """Return the manifest of a run folder; raise ManifestError with one line for the user."""
     path = run_dir / FILE
+    for place in ("raw", "raw/*", "raw/*/*"):
+        if link := next((found for found in run_dir.glob(place) if found.is_symlink() and found.is_dir()), None):
+            raise ManifestError(f"{link}: {link.relative_to(run_dir)} is a link; a run has all of its files itself")
     try:
-        text = path.read_bytes()
+        text = read_plain(path)
     except FileNotFoundError:
         raise ManifestError(f"{run_dir}: no {FILE} here; this is not a run's folder") from None
     except OSError as error:
@@ -237,4 +239,4 @@ def read(run_dir: Path) -> Manifest:
 def read_whole(run_dir: Path) -> dict[str, Any]:
     """The same as JSON, also with what the analysis has no use for; raise ManifestError."""
     read(run_dir)
-    return dict(json.loads((run_dir / FILE).read_bytes()))
+    return dict(json.loads(read_plain(run_dir / FILE)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.evidence import flows
 from analysis.evidence.jsonl import why_unreadable
-from analysis.evidence.rawfiles import open_raw
+from analysis.plain import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +86,7 @@ def extract(path: Path, connections: Sequence[Connection]) -> Extract:
     """Read the packets of some connections, in one process for all of them; it never raises."""
     nothing = tuple(() for _ in connections)
     try:
-        capture = open_raw(path)
+        capture = open_plain(path)
     except OSError as error:
         return Extract(nothing, why_unreadable(error))
     chosen = "".join(f"{json.dumps(_row(number, each))}\n" for number, each in enumerate(connections))

@@ -1,4 +1,4 @@
-"""Where a run's raw files lie, and the one way to open them.
+"""Where a run's raw files lie.
 
 A run's raw files have several writers, and one of them must not reach what another recorded. So each instance has a
 folder for each writer: raw/<instance>/collector/ and raw/<instance>/role/. Earlier runs have all files of an instance
@@ -7,9 +7,6 @@ in raw/<instance>/.
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,44 +55,6 @@ def places(run_dir: Path) -> Places:
     return Places(run_dir, is_flat=bool(instances) and not split)
 
 
-def open_raw(path: Path) -> BinaryIO:
-    """Open a raw file for reading.
-
-    A role can put anything under a raw file's name: a link to a file that only root can read, or a named pipe, which
-    nobody ever writes to. So a link is not followed, and nothing is opened but a regular file.
-
-    Raises:
-        OSError: the file cannot be opened, or is no regular file.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, "is a symbolic link", str(path)) from None
-        raise
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, f"is {kind(mode)}", str(path))
-    return os.fdopen(descriptor, "rb")
-
-
 def descriptor_path(file: BinaryIO) -> str:
     """The path by which a program that reads by path reads this open file, whatever stands under its name by then."""
     return f"/dev/fd/{file.fileno()}"
-
-
-def kind(mode: int) -> str:
-    """What stands under a name, by its st_mode."""
-    return _KINDS.get(stat.S_IFMT(mode), "of an unknown kind")
-
-
-_KINDS = {
-    stat.S_IFREG: "a regular file",
-    stat.S_IFDIR: "a directory",
-    stat.S_IFLNK: "a symbolic link",
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFBLK: "a device",
-    stat.S_IFCHR: "a device",
-}

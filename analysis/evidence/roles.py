@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from analysis.outside import Named
+from analysis.outside import Named, Port
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -101,7 +101,7 @@ class Role(_Part):
     kind: Literal["client", "proxy", "server"]
     group: Named
     called: str | None = None
-    port: int = TRAFFIC_PORT
+    port: Port = TRAFFIC_PORT
     scrape: dict[Named, Page] = {}
     processes: list[str] = []
     logs: dict[Named, str] = {}

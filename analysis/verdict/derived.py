@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from analysis.plain import read_plain
 from analysis.suggested import quoted
 from analysis.visible import visible
 
@@ -41,7 +42,7 @@ def read(folder: Path, file: Path, model: type[_Model]) -> _Model:
     """
     path = folder / file
     try:
-        content = path.read_bytes()
+        content = read_plain(path)
     except FileNotFoundError:
         raise DerivedError(f"{folder}: the run has no {file.name}", folder) from None
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from analysis.plain import read_plain
 from analysis.verdict import guesses
 from analysis.verdict.figures_file import FILE as FIGURES
 from analysis.verdict.figures_file import FiguresFile
@@ -28,7 +29,7 @@ MARKS = {
 
 def print_run(console: Console, folder: Path, verdict: Mapping[str, Any]) -> None:
     """Print what was expected of a run; nothing if nobody was asked."""
-    manifest = json.loads((folder / FILE).read_bytes())
+    manifest = json.loads(read_plain(folder / FILE))
     if not any(one["value"] is not None for one in manifest.get("guesses", [])):
         return
     figures = verdicts.read(folder, FIGURES, FiguresFile).model_dump(mode="json", by_alias=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from analysis.plain import read_plain
 from lab.run.manifest import FILE
 from lab.series import record
 
@@ -34,7 +35,7 @@ def lines(folder: Path) -> Iterator[str]:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    return dict(json.loads((folder / FILE).read_bytes()))
+    return dict(json.loads(read_plain(folder / FILE)))
 
 
 def _others(folder: Path, series: str, arm: str) -> list[str]:

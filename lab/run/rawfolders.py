@@ -12,7 +12,8 @@ import os
 import stat
 from pathlib import Path
 
-from analysis.evidence.rawfiles import Places, kind
+from analysis.evidence.rawfiles import Places
+from analysis.plain import kind
 from analysis.visible import visible
 from lab.engine.owners import ROLE_UID, ROOT
 from lab.run.manifest import Removed

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from analysis.evidence.rawfiles import Places, open_raw
+from analysis.evidence.rawfiles import Places
+from analysis.plain import open_plain
 from lab import parallel
 from lab.engine import collector
 from lab.engine.protocol import Engine
@@ -113,7 +114,7 @@ def _record(effective: Effective, manifest: Manifest, role: Role, found: Found) 
 
 def _left(instance: str, file: Path) -> str:
     try:
-        with open_raw(file) as stream:
+        with open_plain(file) as stream:
             return stream.read().decode()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"

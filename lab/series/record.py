@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.outside import PlaceOfRun
+from analysis.plain import read_plain
 from lab import paths
 from lab.run.manifest import Scalar
 from lab.run.manifest import Status as RunStatus
@@ -195,7 +196,7 @@ def load(folder: Path) -> Series:
     Raises:
         OSError, ValueError: there is none, or it is not one of ours.
     """
-    return Series.model_validate_json((folder / FILE).read_bytes())
+    return Series.model_validate_json(read_plain(folder / FILE))
 
 
 def root() -> Path:

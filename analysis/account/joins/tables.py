@@ -17,7 +17,8 @@ from analysis.evidence import logs
 from analysis.evidence.client_files import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.jsonl import integer
 from analysis.evidence.logs.access import COLUMNS, WHOLE_LINE
-from analysis.evidence.rawfiles import descriptor_path, open_raw
+from analysis.evidence.rawfiles import descriptor_path
+from analysis.plain import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -189,7 +190,7 @@ def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, p
 
 def _read(database: duckdb.DuckDBPyConnection, query: str, instance: str, path: Path) -> None:
     # A file that is not there or cannot be read at all: its instrument's health says so.
-    with contextlib.suppress(OSError, duckdb.Error), open_raw(path) as file:
+    with contextlib.suppress(OSError, duckdb.Error), open_plain(path) as file:
         database.execute(query, {"instance": instance, "path": descriptor_path(file)})
 
 
@@ -198,7 +199,7 @@ def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "errors", columns)
     for instance, name, of in raw.manifest.logged(logs.ERRORS):
         try:
-            with open_raw(raw.places.role(instance, name)) as file:
+            with open_plain(raw.places.role(instance, name)) as file:
                 content = file.read()
         except OSError:
             continue

@@ -1,0 +1,67 @@
+"""The one way to open a file that somebody else may have put there: a regular file, of a size that can be read.
+
+A run's folder may come from anybody, and a role writes into its own part of it. Under a file's name may stand a link to
+a file that only root can read, a named pipe that nobody ever writes to, or a device without an end.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import BinaryIO
+
+# A manifest has some 100 KiB, and the largest JSON that is derived, of a run of 100,000 users, some MiB.
+_BYTES_MAX = 256 << 20
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open a file for reading, by its name alone: no link is followed, and nothing is opened but a regular file.
+
+    Raises:
+        OSError: the file cannot be opened, or is no regular file.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "is a symbolic link", str(path)) from None
+        raise
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, f"is {kind(mode)}", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_plain(path: Path) -> bytes:
+    """Give the content of a JSON document of a run or a series.
+
+    Raises:
+        OSError: as `open_plain`, or it is too large for one.
+    """
+    with open_plain(path) as file:
+        content = file.read(_BYTES_MAX + 1)
+    if len(content) > _BYTES_MAX:
+        raise OSError(errno.EFBIG, f"has more than {_BYTES_MAX >> 20} MiB", str(path))
+    return content
+
+
+def kind(mode: int) -> str:
+    """What stands under a name, by its st_mode."""
+    return _KINDS.get(stat.S_IFMT(mode), "of an unknown kind")
+
+
+_KINDS = {
+    stat.S_IFREG: "a regular file",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}

@@ -1,0 +1,184 @@
+"""A run's folder from somebody hostile: no command hangs, fills the memory, or ends by a fault of the lab."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab import paths
+from lab.cli import main
+
+EXAMPLE = paths.ROOT / "docs" / "example"
+COMMANDS = [
+    ["advise", "{run}"],
+    ["estimate", "--run={run}"],
+    ["explain", "--worst=2", "{run}"],
+    ["report", "{run}"],
+    ["analyse", "{run}"],
+    ["compare", "--a={run}", "--b={run}"],
+]
+EACH_COMMAND = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    folder = tmp_path / "results" / "accept-queue-overflow" / "20261121T141444Z-default-r01"
+    shutil.copytree(EXAMPLE, folder)
+    return folder
+
+
+def ends(capsys: pytest.CaptureFixture[str], command: list[str], run: Path) -> tuple[int, str]:
+    """The command's exit code and what it says; it must be one of the lab's own ends."""
+    with pytest.raises(SystemExit) as end:
+        main([each.format(run=run) for each in command])
+    captured = capsys.readouterr()
+    said = captured.out + captured.err
+    assert "internal error" not in said, said
+    assert "Traceback" not in said
+    return int(end.value.code or 0), said
+
+
+def a_pipe(file: Path) -> None:
+    os.mkfifo(file)
+
+
+def an_endless_link(file: Path) -> None:
+    file.symlink_to("/dev/zero")
+
+
+def a_folder(file: Path) -> None:
+    file.mkdir()
+
+
+def a_link_to_itself(file: Path) -> None:
+    file.symlink_to(file.name)
+
+
+TRAPS = pytest.mark.parametrize("trap", [a_pipe, an_endless_link, a_folder, a_link_to_itself])
+
+
+@TRAPS
+@EACH_COMMAND
+def test_a_trap_for_a_manifest_is_refused(
+    run: Path, capsys: pytest.CaptureFixture[str], command: list[str], trap: Callable[[Path], None]
+) -> None:
+    (run / "manifest.json").unlink()
+    trap(run / "manifest.json")
+    code, said = ends(capsys, command, run)
+    assert code == 2, said
+    assert "manifest.json" in said
+
+
+@TRAPS
+def test_traps_among_the_derived_files_are_named_or_replaced(
+    run: Path, capsys: pytest.CaptureFixture[str], trap: Callable[[Path], None]
+) -> None:
+    for name in ("verdict.json", "ledger.json", "figures.json", "ladders.json"):
+        file = run / "derived" / name
+        file.unlink()
+        trap(file)
+        for command in COMMANDS:
+            ends(capsys, command, run)
+        if not file.is_dir():
+            assert stat.S_ISREG(file.lstat().st_mode), f"{name} was derived again"
+
+
+@TRAPS
+def test_traps_among_the_raw_files_are_missing_evidence(
+    run: Path, capsys: pytest.CaptureFixture[str], trap: Callable[[Path], None]
+) -> None:
+    for file in [file for file in (run / "raw").rglob("*") if file.is_file()]:
+        file.unlink()
+        trap(file)
+    code, said = ends(capsys, ["analyse", "{run}"], run)
+    assert code == 3, said
+    for command in COMMANDS:
+        ends(capsys, command, run)
+
+
+@pytest.mark.parametrize("place", ["raw", "raw/backend-1"])
+def test_raw_files_elsewhere_are_not_read(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    shutil.move(run / place, tmp_path / "elsewhere")
+    (run / place).symlink_to(tmp_path / "elsewhere")
+    code, said = ends(capsys, ["analyse", "{run}"], run)
+    assert code == 2
+    assert f"{place} is a link" in said
+
+
+def numbers(value: object, place: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    if isinstance(value, dict):
+        return [one for key, inner in value.items() for one in numbers(inner, (*place, key))]
+    if isinstance(value, list):
+        return [one for index, inner in enumerate(value[:1]) for one in numbers(inner, (*place, index))]
+    return [place] if isinstance(value, int | float) and not isinstance(value, bool) else []
+
+
+def changed(content: object, place: tuple[str | int, ...], value: object) -> object:
+    copy = json.loads(json.dumps(content))
+    inner = copy
+    for step in place[:-1]:
+        inner = inner[step]
+    inner[place[-1]] = value
+    return copy
+
+
+# Digits that Python does not convert, a duration of 32 million years, and more than a double holds.
+NUMBERS = {"5000 digits": "9" * 5000, "10^18": str(10**18), "infinite": "1e400"}
+
+
+@pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
+def test_no_number_in_a_manifest_is_too_large(run: Path, capsys: pytest.CaptureFixture[str], number: str) -> None:
+    file = run / "manifest.json"
+    content = json.loads(file.read_bytes())
+    content["actions"] = [
+        {"do": "stop", "instance": "backend-1", "at_ms": 1, "start_us": 1, "down_us": 1, "end_us": 1, "exit_code": 1}
+    ]
+    places = {tuple("*" if step in content["knobs"] else step for step in place): place for place in numbers(content)}
+    for place in places.values():
+        file.write_text(json.dumps(changed(content, place, "@")).replace('"@"', number))
+        for command in (["analyse", "{run}"], ["advise", "{run}"]):
+            code, said = ends(capsys, command, run)
+            assert code != 4, f"{place}: {said}"
+
+
+@pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
+def test_no_number_in_a_raw_file_is_too_large(run: Path, capsys: pytest.CaptureFixture[str], number: str) -> None:
+    for file in sorted((run / "raw").rglob("*.json*")):
+        text = file.read_text()
+        lines = text.splitlines() if file.suffix == ".jsonl" else [text]
+        middle = len(lines) // 2
+        line = json.loads(lines[middle])
+        for place in numbers(line):
+            line = changed(line, place, "@")
+        lines[middle] = json.dumps(line).replace('"@"', number)
+        file.write_text("\n".join(lines) + "\n")
+        code, said = ends(capsys, ["analyse", "{run}"], run)
+        assert code != 4, f"{file.name}: {said}"
+        file.write_text(text)
+
+
+def test_nothing_that_is_written_can_be_changed_by_others(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = run.with_name("20261121T151444Z-default-r01")
+    shutil.copytree(run, other)
+    content = json.loads((other / "manifest.json").read_bytes()) | {"run": other.name}
+    (other / "manifest.json").write_text(json.dumps(content))
+    before = os.umask(0)
+    try:
+        for command in (["analyse", "{run}"], ["analyse", str(other)], ["compare", "--a={run}", f"--b={other}"]):
+            ends(capsys, command, run)
+    finally:
+        os.umask(before)
+    results = run.parent.parent
+    written = [file for file in results.rglob("*") if not file.is_symlink() and file.stat().st_mode & stat.S_IWOTH]
+    assert written == []
+    assert (run / "derived" / "verdict.json").is_file()
+    assert list(results.glob("comparisons/*/comparison.json"))
