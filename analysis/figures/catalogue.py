@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Compute: TypeAlias = Callable[["Run", Mapping[str, str]], Value]
 Find: TypeAlias = Callable[[str], "tuple[Figure, dict[str, str]] | None"]
 
+_WHOLE = re.compile(r"-?[0-9]+")
+
 # What each part of a pattern can match. Which of these names exist is for analysis.figures.names.
 _ROLE = r"[a-z0-9]+(?:_[a-z0-9]+)*"
 _PARAMETERS = {
@@ -89,6 +91,13 @@ def find(figures: Iterable[Figure], name: str) -> tuple[Figure, dict[str, str]] 
     return None
 
 
+def of_knob(name: str, value: object) -> bool | int | float | None:
+    """The value of a knob as expressions compare it: a sysctl that is one whole number is a number; None for text."""
+    if name.startswith("kernel.") and isinstance(value, str) and _WHOLE.fullmatch(value):
+        return int(value)
+    return value if isinstance(value, bool | int | float) else None
+
+
 def value(find: Find, run: Run, name: str) -> Value:
     """The value of a knob or a figure in a run; unknown, with a reason, where the evidence gives none.
 
@@ -99,9 +108,8 @@ def value(find: Find, run: Run, name: str) -> Value:
     """
     knob = run.raw.manifest.knobs.get(name)
     if knob is not None:
-        if isinstance(knob.value, bool | int | float):
-            return knob.value
-        return unknown(f"{name} has no value that can be compared")
+        comparable = of_knob(name, knob.value)
+        return unknown(f"{name} has no value that can be compared") if comparable is None else comparable
     found = find(name)
     if found is None:
         return unknown(f"there is no figure or knob {name}")

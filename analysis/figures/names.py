@@ -14,6 +14,7 @@ from analysis.causes import CAUSES
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.expressions.values import Kind
 from analysis.figures import catalogue, identities, kernel, observed, scraped
+from analysis.figures.catalogue import of_knob
 from analysis.figures.statistics import STATISTICS
 
 if TYPE_CHECKING:
@@ -213,11 +214,10 @@ def kernel_counters(folder: Path = Path("/proc/net")) -> frozenset[str]:
 
 
 def _kind_of_knob(name: str, value: object) -> Kind:
-    if isinstance(value, bool):
-        return Kind.TRUTH
-    if isinstance(value, int | float):
-        return Kind.NUMBER
-    raise UnknownFigure(name, f"{name} is text, which an expression cannot compare")
+    comparable = of_knob(name, value)
+    if comparable is None:
+        raise UnknownFigure(name, f"{name} is text, which an expression cannot compare")
+    return Kind.TRUTH if isinstance(comparable, bool) else Kind.NUMBER
 
 
 def _explain(name: str, parameter: str, value: str, choices: list[str]) -> str:

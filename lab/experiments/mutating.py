@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from lab.errors import Problem
 from lab.experiments import lines, specimens
 from lab.experiments.specimens import WHOLE, Recorded, Specimen
+from lab.scenario import foreseen
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Prediction
+from lab.series import arms
 
 
 @dataclass(frozen=True)
@@ -38,22 +40,25 @@ def mutate(scenarios: Iterable[Effective]) -> Iterator[Mutated]:
             yield Mutated(effective.slug, 0, [], "it has changed since its run was recorded")
         else:
             tried, idle = 0, []
+            settings = {one.variant.arm or WHOLE: one for one in arms.variants(effective)}
             for index, prediction in enumerate(effective.scenario.predictions):
                 where = effective.where("predictions", index, "expression")
-                for arm, values in _about(prediction, specimen):
+                for arm, values in _about(prediction, specimen, settings):
                     parts, problems = _try(prediction, arm, values, where, effective)
                     tried += parts
                     idle += problems
             yield Mutated(effective.slug, tried, idle)
 
 
-def _about(prediction: Prediction, specimen: Specimen) -> Iterator[tuple[str, Mapping[str, Recorded]]]:
-    """Give the arms that a prediction is about, with what was measured there."""
+def _about(
+    prediction: Prediction, specimen: Specimen, settings: Mapping[str, Effective]
+) -> Iterator[tuple[str, Mapping[str, Recorded]]]:
+    """Give the arms that a prediction is about, if it applies to their settings, with what was measured there."""
     if prediction.compares_arms:
         yield "", specimen.between
         return
     for arm, values in specimen.arms.items():
-        if prediction.judges(None if arm == WHOLE else arm):
+        if prediction.judges(None if arm == WHOLE else arm) and foreseen.applies(prediction, settings[arm]) is True:
             yield "" if arm == WHOLE else f" in the arm {arm}", values
 
 
@@ -70,8 +75,6 @@ def _try(
         name: tuple(value) if isinstance(value, list) else unknown("not recorded") if value is None else value
         for name, value in recorded.items()
     }
-    if prediction.when is not None and parse(prediction.when).evaluate(values.__getitem__) is not True:
-        return 0, []
     expression = parse(prediction.expression)
     named = f"prediction '{prediction.id}'{arm}"
     if expression.evaluate(values.__getitem__) is not True:

@@ -115,7 +115,7 @@ def _runs(outcome: Outcome) -> Iterator[tuple[str, Run]]:
 
 
 def _names(claims: Iterable[Claim]) -> list[str]:
-    return sorted({name for claim in claims for name in foreseen.names_of(claim)})
+    return sorted({name for claim in claims for name in foreseen.names_in(claim.expression)})
 
 
 def _values(run: Run, names: Iterable[str]) -> dict[str, Recorded]:

@@ -60,6 +60,16 @@ def names_of(prediction: Claim) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names_in(prediction.expression), *conditions)))
 
 
+def applies(prediction: Claim, effective: Effective) -> bool | None:
+    """Say whether a prediction is about these settings; None if that is not known before the run."""
+    if prediction.when is None:
+        return True
+    condition = parse(prediction.when)
+    known = known_before_run(effective, condition.names)
+    held = condition.evaluate(lambda name: known.get(name, unknown("the run is to come")))
+    return held if isinstance(held, bool) else None
+
+
 def names_in(expression: str) -> tuple[str, ...]:
     """Give the names in an expression, each once."""
     return parse(expression).names

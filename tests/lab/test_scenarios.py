@@ -2,7 +2,6 @@
 
 import pytest
 
-from analysis.expressions import parse
 from lab.experiments import outcome
 from lab.results import listing
 from lab.scenario import foreseen
@@ -25,16 +24,92 @@ def test_each_of_its_presets_resolves(slug: str) -> None:
 
 @pytest.mark.parametrize("slug", slugs())
 def test_each_of_its_predictions_applies_to_settings_of_its_own(slug: str) -> None:
-    base = resolve(slug)
-    cells = [one.effective for one in arms.plan(base, []).cells.values()] if base.scenario.arms else [base]
     applies: dict[str, bool] = {}
-    for cell in cells:
+    for cell in arms.variants(resolve(slug)):
         for prediction in (stated.prediction for stated in cell.predictions):
-            condition = parse(prediction.when) if prediction.when else None
-            known = foreseen.known_before_run(cell, condition.names) if condition else {}
-            held = condition is None or condition.evaluate(known.__getitem__) is True
+            held = foreseen.applies(prediction, cell) is True
             applies[prediction.id] = held or applies.get(prediction.id, False)
     assert [name for name, once in applies.items() if not once] == []
+
+
+# What the advice on a scenario, and the exercises of its lesson, set; and the predictions that are then about nothing.
+@pytest.mark.parametrize(
+    ("slug", "arm", "overrides", "kept_out"),
+    [
+        ("accept-queue-overflow", None, ["backend.max_connections=103"], {"queue"}),
+        ("accept-queue-overflow", None, ["backend.max_connections=2", "backend.accept_count=3", "load.users=9"], set()),
+        ("accept-queue-four-users", None, ["backend.max_connections=4"], {"causes"}),
+        (
+            "accept-queue-healthy",
+            None,
+            ["backend.threads_max=1", "backend.threads_min_spare=1"],
+            {"response", "unexplained"},
+        ),
+        ("abort-on-overflow", "full-1", ["backend.max_connections=23"], {"drops", "silence", "same-count"}),
+        (
+            "abort-on-overflow",
+            "race-1",
+            ["backend.max_connections=60"],
+            {"drops", "resets", "one-overflow-each"},
+        ),
+        (
+            "gateway-pool-too-small",
+            None,
+            ["gateway.max_idle_conns_per_host=600", "gateway.max_idle_conns=600"],
+            {"ports-used-once", "churn", "failed", "time-wait"},
+        ),
+        ("gateway-pool-too-small", None, ["gateway.disable_keep_alives=true"], {"time-wait"}),
+        ("gateway-pool-sized", None, ["gateway.idle_conn_timeout=1s"], {"one-each", "reused", "kept"}),
+        ("haproxy-full-queue", "retried", ["load.handler_delay=4s"], {"retried"}),
+        (
+            "proxy-hides-full-queue",
+            "fails-fast",
+            ["backend.instances=3"],
+            {"fails-fast", "same-story-at-the-kernel"},
+        ),
+        (
+            "nginx-backlog",
+            "small-backlog",
+            ["nginx.listen_backlog=300"],
+            {"full", "waited-in-the-queue", "knocked-again"},
+        ),
+        ("one-port", "one-port", ['kernel.k6.net.ipv4.ip_local_port_range="32768 60999"'], {"failed-at-once"}),
+        ("overflows-counted-back", "five-syns", ["load.connect_timeout=1s"], {"counted-back", "five"}),
+        ("overflows-counted-back", "three-syns", ["backend.max_connections=103"], {"counted-back", "three"}),
+        (
+            "somaxconn-caps-accept-count",
+            "capped",
+            ["backend.max_connections=60"],
+            {"kernel-has-the-last-word", "less-than-asked", "queue-full"},
+        ),
+        ("spike-through-nginx", None, ["nginx.worker_connections=2408"], {"too-few-connections"}),
+        ("spike-through-nginx", None, ["load.rate_per_second=100"], {"too-few-connections"}),
+        ("spike-through-nginx", None, ["load.handler_delay=100ms"], {"two-for-each", "too-few-connections"}),
+        (
+            "stale-keep-alive",
+            "tomcat-first",
+            ["nginx.upstream_keepalive_timeout=1s"],
+            {"stale", "bad-gateway", "tomcat-closes"},
+        ),
+        (
+            "syn-queue",
+            "no-cookies",
+            ["kernel.backend.net.ipv4.tcp_syncookies=1"],
+            {"users-shut-out", "dropped-syns"},
+        ),
+        ("threads-or-virtual-threads", "threads", ["backend.threads_max=300"], {"first-wave", "all-busy"}),
+        ("threads-or-virtual-threads", "threads-for-all", ["load.users=301"], {"at-once", "nobody-waits"}),
+        ("throughput-alone", "few", ["backend.threads_max=20"], {"throughput"}),
+        ("time-wait-limit", "limited", ["load.calls=60"], {"flat", "the-rest"}),
+    ],
+)
+def test_what_an_advice_or_an_exercise_takes_the_ground_from_is_not_applicable(
+    slug: str, arm: str | None, overrides: list[str], kept_out: set[str]
+) -> None:
+    cell = resolve(slug, overrides) if arm is None else arms.alone(resolve(slug), overrides, arm)
+    stated = [one.prediction for one in cell.predictions]
+    assert {one.id for one in stated if foreseen.applies(one, cell) is False} == kept_out
+    assert all(foreseen.applies(one, cell) is not None for one in stated)
 
 
 def test_the_overflow_s_figures_are_those_of_the_published_experiment() -> None:
