@@ -8,10 +8,11 @@ another.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analysis.database import over_files, sql
 from analysis.expressions.values import is_number
+from analysis.formatting import counted
 from analysis.health.problems import Evidence, Report
 
 if TYPE_CHECKING:
@@ -35,25 +36,32 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
         if reduction.rows is None:
             continue
         addresses = raw.manifest.addresses.get(instance, [])
-        pair = _together(reduction.rows, window.start_us, addresses)
+        pair = _first(reduction.rows, "taken_together", window.start_us, addresses)
+        alone = _first(reduction.rows, "acks_refused", window.start_us, addresses)
         if pair:
             report.add(
-                f"{pair[0]} and {pair[1]} connected at the same moment as the last place of {instance}'s accept queue"
-                " was taken: users who were to come one after another came together",
+                f"{pair[0]}:{pair[1]} and {pair[2]}:{pair[3]} connected at the same moment as the last place of"
+                f" {instance}'s accept queue was taken: users who were to come one after another came together",
+                Evidence.LOAD,
+            )
+        elif alone:
+            report.add(
+                f"{alone[0]}:{alone[1]} had room in {instance}'s accept queue with its SYN and none with its last ACK"
+                f" ({counted(alone[2], 'such connection')}): users who were to come one after another came together",
                 Evidence.LOAD,
             )
     return report
 
 
-def _together(path: Path, start_us: int, addresses: list[str]) -> tuple[str, str] | None:
-    """Give the two ends of the first such pair.
+def _first(path: Path, found_by: str, start_us: int, addresses: list[str]) -> tuple[Any, ...] | None:
+    """Give the first row that a query over the connections of a capture finds.
 
     Args:
-        path: the connections of a capture.
+        path: the connections.
+        found_by: the query's file.
         start_us: from when on, Unix epoch.
         addresses: those of the server, as far as it is one.
     """
     with over_files() as database:
         parameters = {"path": str(path), "start_us": start_us, "addresses": addresses}
-        row = database.execute(sql(__name__, "taken_together"), parameters).fetchone()
-    return (f"{row[0]}:{row[1]}", f"{row[2]}:{row[3]}") if row else None
+        return database.execute(sql(__name__, found_by), parameters).fetchone()

@@ -102,6 +102,12 @@ class Connection:
         self._from_client(second + round_trip_s, ACK)
         return self
 
+    def answered_again(self, *seconds: float) -> Connection:
+        """The server sends its SYN-ACK again, as if it had not seen the client's ACK."""
+        for second in seconds:
+            self._from_server(second, SYN | ACK, seq=self.isn + 5_000)
+        return self
+
     def refused(self, second: float) -> Connection:
         self.syns(second)
         self._from_server(second + 0.00005, RST | ACK, seq=0)

@@ -83,6 +83,18 @@ def together_and_one_waits(capture: Capture) -> None:
     let_in_later(capture, 0.03)
 
 
+def an_ack_that_met_a_full_queue(capture: Capture) -> None:
+    connected(capture, 0.01, 41_001)
+    connected(capture, 0.02, 41_002).answered_again(MEASURE_S + 1.02, MEASURE_S + 3.02)
+    turned_away(capture, 0.03)
+
+
+def a_syn_that_was_answered_twice(capture: Capture) -> None:
+    """The client had not seen the first answer: its SYN came twice."""
+    waiting = Connection(capture, f"{CLIENT}:41002", SERVER).syns(MEASURE_S + 0.02)
+    waiting.answered_again(MEASURE_S + 0.0201).handshake(MEASURE_S + 1.02)
+
+
 def raw_of(run: RunFolder) -> RawRun:
     return RawRun(run.write(), manifest.read(run.folder))
 
@@ -118,6 +130,19 @@ def test_users_who_take_the_last_place_together_leave_the_load_in_doubt(
     for problem in report.problems:
         assert f"{CLIENT}:41003 and {CLIENT}:41002 connected at the same moment" in problem.message
         assert "backend-1's accept queue" in problem.message
+
+
+@pytest.mark.parametrize(("packets", "found"), [(an_ack_that_met_a_full_queue, 1), (a_syn_that_was_answered_twice, 0)])
+def test_an_ack_that_met_a_full_queue_leaves_the_load_in_doubt(
+    run: RunFolder, packets: Callable[[Capture], None], found: int
+) -> None:
+    run.captures["backend-1"] = Capture()
+    packets(run.captures["backend-1"])
+    report = examine(run)
+    assert report is not None
+    assert [problem.spoils for problem in report.problems] == [{Evidence.LOAD}] * found
+    for problem in report.problems:
+        assert f"{CLIENT}:41002 had room in backend-1's accept queue with its SYN" in problem.message
 
 
 def test_users_who_are_to_come_together_may(run: RunFolder) -> None:

@@ -495,3 +495,19 @@ def test_of_several_pairs_that_came_together_the_same_is_named(
     path = written(tables.database, tmp_path, columns, rows)
     found = tables.made("taken_together", "", path=path, start_us=0, addresses=["s"])
     assert found == [("c", 101, "c", 11)]
+
+
+def test_acks_refused_finds_a_handshake_that_the_server_answered_again(tables: Tables, tmp_path: Path) -> None:
+    columns = "client_address VARCHAR, client_port INT, server_address VARCHAR, first_time_us BIGINT,"
+    columns += " handshake_ack_time_us BIGINT, synack_count INT, syn_times_us BIGINT[]"
+    rows: list[tuple[object, ...]] = [
+        ("c", 1, "s", 0, 20, 1, [0]),
+        ("c", 2, "s", 0, 30, 2, [0]),
+        ("c", 3, "s", 0, 25, 2, [0, 10]),
+        ("c", 4, "s", 0, None, 3, [0]),
+        ("c", 5, "other", 0, 10, 2, [0]),
+        ("c", 6, "s", -5, 10, 2, [-5]),
+        ("c", 7, "s", 0, 40, 3, [0, 50]),
+    ]
+    path = written(tables.database, tmp_path, columns, rows)
+    assert tables.made("acks_refused", "", path=path, start_us=0, addresses=["s"]) == [("c", 2, 2)]

@@ -1,0 +1,9 @@
+-- Connections of a server that sent its SYN-ACK again although the client had completed the handshake: the last ACK met a
+-- full accept queue, which had room as the SYN came.
+SELECT client_address, client_port, count(*) OVER () AS connections
+  FROM read_parquet($path)
+ WHERE first_time_us >= $start_us AND list_contains($addresses, server_address)
+       AND handshake_ack_time_us IS NOT NULL
+       AND synack_count > len(list_filter(syn_times_us, lambda at_us: at_us <= handshake_ack_time_us))
+ ORDER BY handshake_ack_time_us, client_address, client_port
+ LIMIT 1;
