@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from analysis.evidence.rawfiles import Places
 from analysis.plain import open_plain
@@ -19,7 +21,7 @@ from lab.run.manifest import KnobRecord, Listener, Manifest
 from lab.scenario import foreseen, own_configuration, sysctls
 from lab.scenario.catalogue import show_value
 from lab.scenario.effective import Effective
-from lab.scenario.knobs import KnobValue
+from lab.scenario.knobs import KnobValue, RoleName
 from lab.scenario.topology import Topology
 
 
@@ -46,7 +48,7 @@ def read_back(engine: Engine, effective: Effective, topology: Topology, manifest
         manifest.sysctls[instance] = facts["sysctls"]
         manifest.listeners[instance] = [Listener.model_validate(one) for one in facts["listeners"]]
     for instance, found in in_files.items():
-        _record(effective, manifest, topology.roles[topology.role_of(instance)], found)
+        _record(effective, manifest, topology.role_of(instance), found)
     mismatches = [
         *_sysctl_mismatches(effective, topology, manifest),
         *_backlog_mismatches(topology, manifest),
@@ -101,15 +103,29 @@ def _in_file(effective: Effective, topology: Topology, instance: str, places: Pl
     return own_configuration.found(effective, topology, role, text)
 
 
-def _record(effective: Effective, manifest: Manifest, role: Role, found: Found) -> None:
+def _record(effective: Effective, manifest: Manifest, name: RoleName, found: Found) -> None:
     """Put the values of a configuration into the manifest; one that is not known has no place there."""
-    for name, setting in found.settings.items():
+    role = effective.world.roles[name]
+    manifest.roles[name] = _called(manifest.roles[name], found.called)
+    for field, setting in found.settings.items():
         if setting.value is not None:
-            default = effective.world.catalogue[role.knob(name)].default
+            knob = role.knob(field)
+            default = effective.world.catalogue[knob].default
             where = [str(one) for one in setting.where]
-            manifest.knobs[role.knob(name)] = KnobRecord(
+            manifest.knobs[knob] = KnobRecord(
                 value=setting.value, default=default, source="file", read_back=setting.value, where=where
             )
+
+
+def _called(declared: dict[str, Any], called: Mapping[str, str]) -> dict[str, Any]:
+    """Give a declaration whose pages have the rows of a configuration's own sections."""
+    # Others read the same declaration.
+    copied = copy.deepcopy(declared)
+    for page in copied.get("scrape", {}).values():
+        for value in page.get("values", {}).values():
+            section, slash, rest = value["at"].partition("/")
+            value["at"] = f"{called.get(section, section)}{slash}{rest}"
+    return copied
 
 
 def _left(instance: str, file: Path) -> str:

@@ -102,7 +102,7 @@ def refused(effective: Effective, own: OwnConfiguration, said: str) -> Problem:
     match = re.search(own.declared.refusal + "$", message)
     what, where = message, paths.shown(own.file)
     if match:
-        what = match["what"]
+        what = match["what"].rstrip(".")
         where = own.shown(f"{match['file']}:{match['line']}") if match["file"] else where
     way_on = "mend it"
     if "host not found" in what or "could not resolve" in what:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,7 @@ from .test_scenarios import assert_follows_schemas, assert_reproduced
 pytestmark = pytest.mark.e2e
 
 NGINX = ROOT / "examples" / "own-nginx"
+HAPROXY = ROOT / "examples" / "own-haproxy"
 
 
 def copied(example: Path, to: Path, changes: dict[str, tuple[str, str]]) -> Path:
@@ -80,6 +83,60 @@ def test_a_file_that_cannot_run_is_refused_with_its_line_before_anything_starts(
     tmp_path: Path, file: str, old: str, new: str, said: str
 ) -> None:
     refused = connlab("run", str(copied(NGINX, tmp_path / "refused-file", {file: (old, new)})))
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert not (ROOT / "results" / "refused-file").exists()
+
+
+@pytest.fixture(scope="module")
+def through_haproxy(run: Callable[..., Run]) -> Run:
+    ended = run(str(HAPROXY))
+    assert_reproduced(ended)
+    return ended
+
+
+def test_haproxy_runs_a_file_unchanged_and_the_lab_reads_the_counters_of_its_sections(through_haproxy: Run) -> None:
+    knobs = through_haproxy.manifest["knobs"]
+    assert knobs["haproxy.timeout_connect"]["where"] == ["haproxy.cfg:10"]
+    # No line says it: it is as many as the process takes, which the kernel confirms.
+    assert knobs["haproxy.backlog"]["read_back"] == 4000
+    limits = {one["port"]: one["limit"] for one in through_haproxy.manifest["listeners"]["haproxy"]}
+    assert limits[8080] == 4000
+    assert "haproxy.nbthread" not in knobs
+    figures = json.loads((through_haproxy.folder / "derived" / "figures.json").read_bytes())["figures"]
+    assert figures["haproxy.requests"] == 60
+    assert figures["haproxy.connections.opened"] == 60
+
+
+def test_what_haproxy_read_is_the_user_s_file_with_lines_between(through_haproxy: Run) -> None:
+    left = (through_haproxy.folder / "raw" / "haproxy" / "role" / "haproxy.cfg").read_text()
+    own = re.sub(r" +# connlab: begin\n.*?# connlab: end\n", "", left.partition("# Stands before")[0], flags=re.DOTALL)
+    assert own.partition("\n")[2] == (HAPROXY / "haproxy.cfg").read_text()
+
+
+def test_advice_on_haproxy_s_own_queue_names_the_line_to_change(run: Callable[..., Run], tmp_path: Path) -> None:
+    queued = run(str(copied(HAPROXY, tmp_path / "queued", {"haproxy.cfg": ("maxconn 200", "maxconn 5")})))
+    assert queued.exit_code == 1
+    assert queued.manifest["knobs"]["haproxy.server_maxconn"]["value"] == 5
+    advice = connlab("advise", str(queued.folder))
+    assert "main cause: proxy-queue-timeout (55 requests)" in advice.stdout
+    assert "change it there (haproxy.cfg:2" in advice.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("timeout client ", "timeout clint ", "haproxy.cfg:11: HAProxy refuses it: 'timeout' supports"),
+        ("default_backend app", "default_backend ap", "HAProxy refuses it: Proxy 'web': unable to find required"),
+        ("backend-1", "shop", "haproxy.cfg:26: HAProxy refuses it: 'server app/app1' : could not resolve"),
+        ("*:8080", "*:80", "haproxy.cfg:16: it listens on *:80, and the clients come to port 8080"),
+        ("balance", "errorfile 503 gone.http\n    balance", "haproxy.cfg:23: HAProxy refuses it: errorfile"),
+        ("maxconn 4000", "chroot /var/lib/haproxy", "haproxy.cfg:3: chroot needs root"),
+    ],
+)
+def test_a_file_that_haproxy_cannot_run_is_refused_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+    refused = connlab("run", str(copied(HAPROXY, tmp_path / "refused-file", {"haproxy.cfg": (old, new)})))
     assert refused.returncode == 2
     assert said in refused.stderr
     assert "Traceback" not in refused.stderr

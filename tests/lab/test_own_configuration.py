@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -16,7 +17,7 @@ from analysis.figures.names import Scope, UnknownFigure
 from analysis.pages.report.again import again
 from lab.engine.compose.run_file import run_file
 from lab.errors import BadInput, LabError
-from lab.roles.configurations import Setting, read
+from lab.roles.configurations import Found, Setting, read
 from lab.roles.configurations.found import Place, Stands
 from lab.roles.declaration import ROLES
 from lab.run import configurations, limits
@@ -300,3 +301,168 @@ def test_a_prediction_about_a_knob_that_the_file_leaves_open_is_unknown() -> Non
     roles = {"nginx": Role.model_validate({"kind": "proxy", "group": "nginx", "knobs": {"keepalive_timeout": {}}})}
     with pytest.raises(UnknownFigure, match="keepalive_timeout: the scenario's own script or configuration leaves it"):
         Scope(roles, {}, frozenset()).kind_of("nginx.keepalive_timeout")
+
+
+HAPROXY = """\
+global
+    maxconn 4000
+defaults
+    mode http
+    timeout connect 1500ms
+    timeout client 30s
+    timeout server 20000
+    default-server maxconn 200
+frontend web
+    # connlab: begin
+    http-request set-var(sess.requests) int(1)
+    # connlab: end
+    bind *:8080
+    default_backend app
+    # connlab: begin
+    log fd@3 format raw daemon info
+    # connlab: end
+backend app
+    http-reuse always
+    server one backend-1:8080 pool-max-conn 7
+    # connlab: begin
+    log fd@4 format iso daemon err
+    # connlab: end
+"""
+BEHIND = """\
+# Stands before the configuration, which may say otherwise.
+global
+    hard-stop-after 5s
+"""
+
+
+def sections(text: str = HAPROXY) -> Found:
+    whole = f"# configuration file /etc/haproxy/haproxy.cfg:\n{text}{BEHIND}"
+    return read(ROLES["haproxy"], whole, STANDS)
+
+
+def in_haproxy(old: str, new: str) -> Found:
+    assert old in HAPROXY
+    return sections(HAPROXY.replace(old, new, 1))
+
+
+def test_values_of_sections_are_found_with_the_lines_of_the_user_s_file() -> None:
+    found = sections().settings
+    assert found["timeout_connect"] == Setting(1500, (Place("haproxy.cfg", 5),))
+    assert found["timeout_server"] == Setting(20_000, (Place("haproxy.cfg", 7),))
+    assert found["maxconn"] == Setting(4000, (Place("haproxy.cfg", 2),))
+    assert found["http_reuse"] == Setting("always", (Place("haproxy.cfg", 13),))
+    assert found["server_maxconn"] == Setting(200, (Place("haproxy.cfg", 8),))
+    assert found["pool_max_conn"] == Setting(7, (Place("haproxy.cfg", 14),))
+    assert found["retries"] == Setting(3)
+    assert sections().faults == []
+
+
+def test_what_the_lab_adds_to_sections_is_told_apart() -> None:
+    found = sections()
+    assert [line.strip() for line in found.added] == [
+        "http-request set-var(sess.requests) int(1)",
+        "log fd@3 format raw daemon info",
+        "log fd@4 format iso daemon err",
+        "global",
+        "hard-stop-after 5s",
+    ]
+    assert found.called == {"traffic": "web", "servers": "app"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "knob", "value"),
+    [
+        ("bind *:8080", "bind *:8080 backlog 300", "backlog", 300),
+        ("bind *:8080", "bind *:8080\n backlog 200", "backlog", 200),
+        ("bind *:8080", "bind *:8080\n maxconn 100", "maxconn", 100),
+        ("bind *:8080", "bind *:8080\n maxconn 9000", "maxconn", 4000),
+        ("maxconn 4000", "nbthread 2", "nbthread", 2),
+        ("timeout client 30s", "timeout client 30s\n timeout http-request 4s", "timeout_http_keep_alive", 4000),
+        ("timeout server", "timeout queue 9s\n timeout server", "timeout_queue", 9000),
+        ("http-reuse always", "retries 1\n default-server maxconn 5", "server_maxconn", 5),
+    ],
+)
+def test_a_section_s_value_is_found_as_the_program_finds_it(old: str, new: str, knob: str, value: object) -> None:
+    assert in_haproxy(old, new).settings[knob].value == value
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "knob"),
+    [
+        ("maxconn 4000", "log stdout local0", "maxconn"),
+        ("maxconn 4000", "log stdout local0", "backlog"),
+        ("maxconn 4000", "log stdout local0", "nbthread"),
+        ("    timeout client 30s\n", "", "timeout_client"),
+        ("maxconn 4000", 'maxconn "${MAX}"', "maxconn"),
+        ("pool-max-conn 7", "pool-max-conn 7\n server two backend-1:8080", "pool_max_conn"),
+    ],
+)
+def test_a_section_s_value_that_no_line_tells_is_unknown(old: str, new: str, knob: str) -> None:
+    assert in_haproxy(old, new).settings[knob].value is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said", "line"),
+    [
+        ("bind *:8080", "bind *:80", "it listens on *:80, and the clients come to port 8080", 10),
+        ("    bind *:8080\n", "", "no frontend in it has a bind line", 1),
+        ("bind *:8080", "bind *:8080 ssl crt x.pem", "takes ssl", 10),
+        ("bind *:8080", "bind 127.0.0.1:8080", "listens on the address 127.0.0.1 alone", 10),
+        ("    mode http\n", "", "is in mode tcp", 8),
+        ("mode http", "mode tcp", "is in mode tcp", 4),
+        ("default_backend", "http-request set-log-level silent\n default_backend", "set-log-level", 11),
+        ("default_backend app", "default_backend none", "its port leads to no server line", 9),
+        ("backend-1:8080", "10.0.0.7:80", "it proxies to 10.0.0.7:80, and behind it stands backend-1:8080 or", 14),
+        ("pool-max-conn 7", "ssl verify none", "ssl towards the server", 14),
+        ("pool-max-conn 7", "check", "health checks open connections", 14),
+        ("http-reuse always", "server two backend-1:8080\n option redispatch", "option redispatch", 14),
+        ("http-reuse always", "retry-on 503", "cannot follow requests by retry-on", 13),
+        ("maxconn 4000", "chroot /var/lib/haproxy", "chroot needs root", 2),
+        ("maxconn 4000", "user haproxy", "user needs root", 2),
+    ],
+)
+def test_sections_that_cannot_stand_on_the_path_are_refused_by_their_line(
+    old: str, new: str, said: str, line: int
+) -> None:
+    [fault] = in_haproxy(old, new).faults
+    assert said in fault.what
+    assert fault.where == Place("haproxy.cfg", line)
+    assert fault.way_on
+
+
+def test_an_option_that_a_section_takes_back_is_none() -> None:
+    twice = "server two backend-1:8080\n no option redispatch"
+    text = HAPROXY.replace("mode http", "mode http\n option redispatch").replace("http-reuse always", twice)
+    assert sections(text).faults == []
+
+
+def test_the_pages_of_a_run_have_the_rows_of_the_file_s_own_sections(tmp_path: Path, elsewhere: Path) -> None:
+    assert elsewhere.is_dir()
+    home = tmp_path / "shop"
+    home.mkdir()
+    (home / "haproxy.cfg").write_text(HAPROXY)
+    text = OWN.replace("nginx", "haproxy").replace("haproxy.conf", "haproxy.cfg")
+    (home / places.FILE).write_text(text.replace("predictions:", "drain: 0s\npredictions:"))
+    whole = f"# configuration file /etc/haproxy/haproxy.cfg:\n{HAPROXY.replace('maxconn 4000', 'maxconn 2000')}{BEHIND}"
+    folder = run(resolve(str(home)), InMemoryEngine(configuration=whole), ["connlab", "run"], Console(stderr=True))
+    values = json.loads((folder / "manifest.json").read_bytes())["roles"]["haproxy"]["scrape"]["haproxy"]["values"]
+    assert values["clients"]["at"] == "web/FRONTEND/scur"
+    assert values["queued"]["at"] == "app/BACKEND/qcur"
+    assert ROLES["haproxy"].scrape["haproxy"].values["clients"].at == "traffic/FRONTEND/scur"
+
+
+@pytest.mark.parametrize(
+    ("said", "what", "place"),
+    [
+        ("parsing [haproxy.cfg:11] : unknown keyword 'maxcon'.", "unknown keyword 'maxcon'", "haproxy.cfg:11"),
+        ("[haproxy.cfg:26] : 'server app/one' : could not resolve address 'shop'.", "'server app/one' : could", ":26"),
+        ("Proxy 'web': unable to find required default_backend: 'ap'.", "Proxy 'web': unable to find", ""),
+    ],
+)
+def test_what_sections_are_refused_for_has_its_line(said: str, what: str, place: str) -> None:
+    own = ROLES["haproxy"].own
+    assert own is not None
+    match = re.search(f"{own.refusal}$", f"[ALERT]    (14) : config : {said}")
+    assert match is not None
+    assert match["what"].startswith(what)
+    assert f"{match['file']}:{match['line']}".endswith(place)

@@ -36,6 +36,7 @@ ALLOWED: dict[str, str] = {
     "analysis/story/ladders/ladders_file.py": _EXAMPLE,
     "analysis/verdict/verdict_file.py": _EXAMPLE,
     "lab/cli.py": _EXAMPLE,
+    "lab/roles/configurations/sections.py": "`backend`, a section's kind in its format",
     "lab/results/matrix_printing.py": "the counter that a table of cells shows, if the path has it",
     "lab/scenario/checks.py": "long polling, and Tomcat's bound of headers",
     "lab/scenario/fields.py": _EXAMPLE,

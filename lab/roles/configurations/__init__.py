@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 from pydantic import TypeAdapter, ValidationError
 
-from lab.roles.configurations import blocks
+from lab.roles.configurations import blocks, sections
 from lab.roles.configurations.found import Fault, Found, Reader, Said, Setting, Stands
 from lab.roles.declaration import Boolean, Default, DurationKnob, Integer, Knob, Role, Words
 
 __all__ = ["Fault", "Found", "Setting", "Stands", "read"]
 
-_READERS: Mapping[str, type[Reader]] = {"blocks": blocks.Blocks}
+_READERS: Mapping[str, type[Reader]] = {"blocks": blocks.Blocks, "sections": sections.Sections}
 _SPOKEN = {"on": True, "off": False}
 
 
@@ -40,6 +40,7 @@ def read(role: Role, text: str, stands: Stands) -> Found:
         reader.faults(),
         reader.added(),
         text,
+        reader.called(),
     )
 
 

@@ -133,6 +133,10 @@ class Blocks:
         lines = (line for name, text in self._files.items() if name.startswith(_ADDED) for line in text.splitlines())
         return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
+    def called(self) -> dict[str, str]:
+        """Give no names: no page tells of blocks by theirs."""
+        return {}
+
     def faults(self) -> list[Fault]:
         """Give where it listens elsewhere, logs elsewhere, or proxies elsewhere."""
         listening = list(self._listening())

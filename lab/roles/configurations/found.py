@@ -74,12 +74,14 @@ class Found:
         faults: why it cannot be run.
         added: the lines that the lab added, without comments.
         text: all of it, as the program read it.
+        called: what the file calls the sections that the role's scraped pages name, where there is one of each.
     """
 
     settings: Mapping[str, Setting]
     faults: Sequence[Fault]
     added: Sequence[str]
     text: str
+    called: Mapping[str, str]
 
 
 class Reader(Protocol):
@@ -99,3 +101,6 @@ class Reader(Protocol):
 
     def added(self) -> list[str]:
         """Give the lines that the lab added."""
+
+    def called(self) -> dict[str, str]:
+        """Give the file's own names of parts that the lab's configuration has, too, by the lab's names."""
