@@ -13,7 +13,7 @@ from rich.console import Console
 
 from lab import paths
 from lab.errors import BadInput, Interruption, LabError, Problem
-from lab.experiments import documents, lines, outcome, recorder
+from lab.experiments import documents, lines, outcome, recorder, specimens
 from lab.experiments.lines import Line
 from lab.experiments.outcome import Outcome
 from lab.run.lock import machine_lock
@@ -137,6 +137,7 @@ def record(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(paths, "EXPERIMENTS", elsewhere / "experiments.jsonl")
     monkeypatch.setattr(documents, "DOCUMENT", elsewhere / "experiments.md")
     monkeypatch.setattr(documents, "README", elsewhere / "README.md")
+    monkeypatch.setattr(specimens, "FOLDER", elsewhere / "recorded")
     monkeypatch.setattr(recorder, "refuse_changes", lambda commit=COMMIT: commit)
     return elsewhere
 
@@ -272,6 +273,7 @@ def own_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "ROOT", folder)
     monkeypatch.setattr(paths, "EXPERIMENTS", folder / "docs" / "experiments.jsonl")
     monkeypatch.setattr(documents, "FILES", (folder / "README.md",))
+    monkeypatch.setattr(specimens, "FOLDER", folder / "docs" / "recorded")
 
 
 def test_a_work_tree_that_its_commit_does_not_describe_is_refused(
