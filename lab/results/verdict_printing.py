@@ -17,10 +17,15 @@ from lab.run.verdicts import REPORT_FILE, STYLES, show
 def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) -> None:
     """Print what came out.
 
-    The ledger, each prediction with what was measured, what the instruments lack, the verdict, and where it all lies.
+    First what became of an advice that the run followed; then the ledger, each prediction with what was measured, what
+    the instruments lack, the verdict, and where it all lies.
     """
-    from lab.results import guesses_printing, ledger  # noqa: PLC0415 # bring the analysis; as in `verdicts.derive`
+    # They bring the analysis; as in `verdicts.derive`.
+    from lab.results import followed, guesses_printing, ledger  # noqa: PLC0415
 
+    became = followed.line(folder)
+    if became:
+        console.print(Text(became, "bold"), soft_wrap=True)
     lacks = Lacks(verdict.get("problems", []))
     ledger.print_ledger(console, folder, lacks)
     for one in verdict["predictions"]:

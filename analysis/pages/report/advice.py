@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from analysis import causes
@@ -25,6 +25,7 @@ class Advice:
         value: as a scenario writes it.
         why: how the value comes about, or what to do instead.
         command: the one command that tests it.
+        besides: what has to be set with it, as knobs and values.
     """
 
     cause: str | None
@@ -33,6 +34,7 @@ class Advice:
     knob: str | None = None
     value: str | None = None
     command: str | None = None
+    besides: Mapping[str, str] = field(default_factory=dict)
 
 
 def of_run(record: Record) -> Advice:
@@ -65,7 +67,7 @@ def of_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str,
         return Advice(cause, count, NO_KNOB)
     test = again(manifest, {found.knob: found.value, **found.besides})
     why = f"{found.why}; {test.instead}" if test.instead else found.why
-    return Advice(cause, count, why, found.knob, found.value, test.command)
+    return Advice(cause, count, why, found.knob, found.value, test.command, found.besides)
 
 
 def _without(manifest: Mapping[str, Any], knob: str) -> str:

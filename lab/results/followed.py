@@ -1,0 +1,78 @@
+"""What became of an advice: a run that follows one beside the run that the advice was given on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from analysis.evidence import manifest
+from analysis.formatting import counted
+from analysis.pages.report import labels
+from analysis.verdict import derived
+from analysis.verdict.ledger_file import FILE, Ledger
+from lab import paths
+from lab.errors import BadInput
+from lab.results import advice
+
+_Knobs = Mapping[str, Mapping[str, Any]]
+
+
+def line(folder: Path) -> str | None:
+    """Say how many requests failed, or were slow, before a run followed an advice and how many do now.
+
+    Args:
+        folder: the run's, which was analysed.
+
+    Returns:
+        One line; None if the run follows no advice on an earlier run beside it.
+    """
+    try:
+        whole = manifest.read_whole(folder)
+        return next((found for each in _earlier(folder, whole) if (found := _became(each, folder, whole))), None)
+    except (manifest.ManifestError, OSError):
+        return None
+
+
+def _earlier(folder: Path, whole: Mapping[str, Any]) -> Iterator[Path]:
+    """Give the earlier runs of the same arm, on the same path; the latest first. A run's name begins with its start."""
+    same = ("scenario", "folder", "cell", "preset", "path")
+    for each in sorted(folder.parent.iterdir(), reverse=True):
+        if each.name >= folder.name or each.is_symlink() or not (each / manifest.FILE).is_file():
+            continue
+        try:
+            other = manifest.read_whole(each)
+        except manifest.ManifestError:
+            continue
+        if other["status"] == "complete" and all(other.get(name) == whole.get(name) for name in same):
+            yield each
+
+
+def _became(before: Path, after: Path, whole: Mapping[str, Any]) -> str | None:
+    changed = _changed(manifest.read_whole(before)["knobs"], whole["knobs"])
+    if not changed:
+        return None
+    try:
+        given = advice.of_run(before)
+        old = derived.read(before, FILE, Ledger).requests
+        new = derived.read(after, FILE, Ledger).requests
+    except (BadInput, derived.DerivedError):
+        return None
+    if given.knob is None or old is None or new is None:
+        return None
+    asked = {given.knob: str(given.value), **given.besides}
+    if any(name not in asked or asked[name] != value for name, value in changed.items()):
+        return None
+    now, what = (new.failed, "failure") if old.failed else (new.slow, "slow request")
+    became = f"{counted(old.failed or old.slow, what)} → {now:,}"
+    sets = ", ".join(f"{name} = {value}" for name, value in changed.items())
+    return f"{became}, with {sets}, as advised on {paths.shown(before)}"
+
+
+def _changed(before: _Knobs, after: _Knobs) -> dict[str, str]:
+    """Give the knobs that are not what they were, with their values now, as a scenario writes them."""
+    return {
+        name: labels.knob_value(name, after[name]["value"]) if name in after else ""
+        for name in sorted({*before, *after})
+        if before.get(name, {}).get("value") != after.get(name, {}).get("value")
+    }
