@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # The simulation's time grows with the users; beyond this the analysis would wait seconds for it.
 _USERS_MAX = 20_000
+_RESPONSES_MAX = 1_000_000
 
 _SYN_RETRIES = "net.ipv4.tcp_syn_retries"
 _LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_linear_timeouts"
@@ -147,6 +148,10 @@ def response_ms(settings: Settings) -> tuple[int, ...]:
     """The shortest time from start to answer of each call of each served user, ascending."""
     outcome = _outcome(settings)
     _certain(outcome.served)
+    require(
+        outcome.responses <= _RESPONSES_MAX,
+        f"the model lists at most {_RESPONSES_MAX:,} answers, and load.calls asks for {outcome.responses:,}",
+    )
     return outcome.response_ms
 
 

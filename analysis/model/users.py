@@ -79,8 +79,9 @@ class Outcome:
         served: users that got a connection.
         failed: users whose connect time-out came first.
         dropped_syns: SYNs that met a full accept queue.
-        response_ms: of each call of each user served, from the beginning of its dial or call to its answer,
-            ascending; the earliest possible times, meaningless where `served` is None.
+        first_ms: of the first call of each user served, from the beginning of its dial to its answer, ascending; the
+            earliest possible times, meaningless where `served` is None.
+        later: calls that followed, of all users served, and how long each took.
         response_ms_max: the longest, at the latest possible times; 0 without any.
         end_ms: when the last user is done, at the latest possible times.
         contested: whether a SYN came again, or was dropped, when a place had already been set free.
@@ -89,10 +90,22 @@ class Outcome:
     served: int | None
     failed: int | None
     dropped_syns: int | None
-    response_ms: tuple[int, ...]
+    first_ms: tuple[int, ...]
+    later: tuple[int, int]
     response_ms_max: int
     end_ms: int
     contested: bool
+
+    @property
+    def responses(self) -> int:
+        """How many calls are answered."""
+        return len(self.first_ms) + self.later[0]
+
+    @property
+    def response_ms(self) -> tuple[int, ...]:
+        """Of each call of each user served how long it took, ascending."""
+        count, each_ms = self.later
+        return tuple(sorted([*self.first_ms, *[each_ms] * count]))
 
 
 @lru_cache(maxsize=8)  # several figures of one run ask for the same
@@ -104,7 +117,8 @@ def simulate(server: Server, load: Load) -> Outcome:
         served=None if contested else _agreed(run.served for run in runs),
         failed=None if contested else _agreed(run.failed for run in runs),
         dropped_syns=None if contested else _agreed(run.dropped_syns for run in runs),
-        response_ms=earliest.response_ms,
+        first_ms=earliest.first_ms,
+        later=earliest.later,
         response_ms_max=max(run.response_ms_max for run in runs),
         end_ms=max(run.end_ms for run in runs),
         contested=contested,
@@ -141,7 +155,7 @@ class _Run:
         self._end_ms = 0
         self._released = False
         self._contested = False
-        self._responses: list[int] = []
+        self._first_ms: list[int] = []
 
     def outcome(self) -> Outcome:
         for user in range(self._load.users):
@@ -156,8 +170,10 @@ class _Run:
             served=self._load.users - self._failed,
             failed=self._failed,
             dropped_syns=self._dropped,
-            response_ms=tuple(sorted(self._responses)),
-            response_ms_max=max(self._responses, default=0),
+            first_ms=tuple(sorted(self._first_ms)),
+            later=(len(self._first_ms) * (self._load.calls - 1), self._load.handler_ms),
+            # No later call takes longer than the first, which has the handler's time in it.
+            response_ms_max=max(self._first_ms, default=0),
             end_ms=self._end_ms,
             contested=self._contested,
         )
@@ -195,8 +211,7 @@ class _Run:
     def _serve(self, time_ms: int, user: int) -> None:
         load = self._load
         first_answer_ms = time_ms + load.handler_ms
-        self._responses.append(first_answer_ms - self._arrival_ms(user))
-        self._responses.extend([load.handler_ms] * (load.calls - 1))
+        self._first_ms.append(first_answer_ms - self._arrival_ms(user))
         done_ms = first_answer_ms + (load.calls - 1) * (load.think_ms + load.handler_ms)
         self._end_ms = max(self._end_ms, done_ms)
         self._schedule(done_ms + self._idle_ms, _Event.RELEASE)

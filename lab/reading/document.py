@@ -13,6 +13,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.composer import Composer, ComposerError, MaxDepthExceededError
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import AliasEvent
 
 from lab.errors import BadInput, Problem
 
@@ -24,6 +25,12 @@ _KEPT = 512
 # Far deeper than any scenario; it keeps a hostile or cyclic file from exhausting the stack.
 _DEPTH_MAX = 32
 _TOO_DEEP = "nested too deeply"
+# Far more values than any scenario has. A few lines of aliases of aliases stand for as many as one likes.
+_VALUES_MAX = 20_000
+_TOO_MANY = f"the file holds more than {_VALUES_MAX:,} values"
+_LESS = "leave out what it repeats, by aliases (*) too"
+# No setting has as many digits; Python refuses to print numbers of some thousand.
+_NUMBER_MAX = 10**100
 
 
 @dataclass(frozen=True)
@@ -98,16 +105,35 @@ def _read(data: bytes) -> tuple[object, Mapping[Location, int]]:
 
 
 class _Composer(Composer):
-    """Refuses `!tags`: nothing in the lab's files is of another kind than it looks."""
+    """Refuses `!tags`: nothing in the lab's files is of another kind than it looks.
+
+    Nor does it take a value that holds itself, which the library would leave out, or a file without an end in sight.
+    """
+
+    def __init__(self, *args: Any, **more: Any) -> None:  # noqa: ANN401 # the library's own
+        super().__init__(*args, **more)
+        self._open: list[str] = []
+        self._values = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401 # the library's own
         event = self.parser.peek_event()
+        line = event.start_mark.line + 1
+        self._values += 1
+        if self._values > _VALUES_MAX:
+            raise _Refused(_TOO_MANY, line, _LESS)
         tag = getattr(event, "tag", None)
         if tag is not None:
             spelled = str(tag).replace("tag:yaml.org,2002:", "!!")
             way_on = "leave it out, or put the value in quotes"
-            raise _Refused(f"a tag ('{spelled}') has no place here", event.start_mark.line + 1, way_on)
-        return super().compose_node(parent, index)
+            raise _Refused(f"a tag ('{spelled}') has no place here", line, way_on)
+        if isinstance(event, AliasEvent):
+            if event.anchor in self._open:
+                raise _Refused(f"the alias '*{event.anchor}' stands within what it repeats", line, "leave it out")
+            return super().compose_node(parent, index)
+        self._open.append(event.anchor)
+        node = super().compose_node(parent, index)
+        self._open.pop()
+        return node
 
 
 def _broken(error: MarkedYAMLError) -> str:
@@ -137,17 +163,23 @@ class _Reader:
 
     def __init__(self) -> None:
         self.lines: dict[Location, int] = {}
+        self._values = 0
 
     def plain(self, node: Any, location: Location = ()) -> object:  # noqa: ANN401 # YAML holds anything
         if len(location) > _DEPTH_MAX:
             # By aliases alone: what is written out is refused before.
             raise _Refused(_TOO_DEEP, max(self.lines.values(), default=1))
+        self._values += 1
+        if self._values > _VALUES_MAX:
+            raise _Refused(_TOO_MANY, max(self.lines.values(), default=1), _LESS)
         if isinstance(node, CommentedMap):
             return {str(key): self._item(node, key, (*location, str(key)), node.lc.key) for key in node}
         if isinstance(node, CommentedSeq):
             return [self._item(node, index, (*location, index), node.lc.item) for index in range(len(node))]
         for kind in (bool, int, float, str):  # ruamel's scalars are subclasses that remember their spelling
             if isinstance(node, kind):
+                if isinstance(node, int) and abs(node) > _NUMBER_MAX:
+                    raise _Refused("a number of more than 100 digits", max(self.lines.values(), default=1))
                 return kind(node)
         return node
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from analysis.model.capacity import accept_capacity, listen_backlog
 from analysis.model.ladder import before, is_certain, syn_ladder, timer_lateness_ms
-from analysis.model.users import Load, Outcome, Server, simulate
+from analysis.model.users import ACCEPT_LATE_MS, Load, Outcome, Server, simulate
 
 if TYPE_CHECKING:
     from analysis.model.ladder import Syn
@@ -100,6 +100,14 @@ def counts(outcome: Outcome) -> tuple[int | None, int | None, int | None]:
     return outcome.served, outcome.failed, outcome.dropped_syns
 
 
+def test_calls_are_counted_and_not_kept() -> None:
+    """As many as a scenario may ask for: 20,000 users with a million calls each."""
+    outcome = simulate(Server(20_000, 1, 40_000), load(20_000, gap_ms=1_000, calls=1_000_000))
+    assert outcome.served == 20_000
+    assert (len(outcome.first_ms), outcome.later) == (20_000, (20_000 * 999_999, 1_000))
+    assert outcome.response_ms_max == 1_000 + ACCEPT_LATE_MS
+
+
 @pytest.mark.parametrize(
     ("server", "users", "expected"),
     [
@@ -184,7 +192,7 @@ def test_every_user_is_served_or_fails_after_its_syns(server: Server, users: Loa
     syns = len(before(users.ladder, users.connect_timeout_ms))
     assert outcome.served + outcome.failed == users.users
     assert outcome.failed * syns <= outcome.dropped_syns <= users.users * syns
-    assert len(outcome.response_ms) == outcome.served * users.calls
+    assert len(outcome.response_ms) == outcome.responses == outcome.served * users.calls
     assert min(outcome.response_ms) >= users.handler_ms
 
 

@@ -25,6 +25,15 @@ def test_what_is_missing_is_cited_by_what_encloses_it() -> None:
     assert parse(b"a: 1\nb:\n  c: 1\n", "f").where(("b", "d", "e")) == "f:2"
 
 
+def test_aliases_of_aliases_cannot_stand_for_more_than_a_file_may_hold() -> None:
+    ten = b", ".join
+    lines = [b"a: &a [" + ten([b"x"] * 10) + b"]"]
+    lines += [b"%c: &%c [" % (each, each) + ten([b"*%c" % (each - 1)] * 10) + b"]" for each in b"bcdefgh"]
+    with pytest.raises(BadInput, match=r"f:\d: the file holds more than 20,000 values; leave out what it repeats"):
+        parse(b"\n".join(lines), "f")
+    assert isinstance(parse(b"\n".join(lines[:3]), "f").content, dict)
+
+
 @pytest.mark.parametrize(
     ("data", "content"),
     [
@@ -52,6 +61,12 @@ def test_merged_keys_are_read_and_cited_by_what_encloses_them(data: bytes, conte
         (b"a\xff", "f:1: the file is no UTF-8 text"),
         (b"[" * 5000, "f:1: nested too deeply"),
         (b"{a: " * 40 + b"1" + b"}" * 40, "f:1: nested too deeply"),
+        (b"a: &a {<<: *a}\n", "f:1: the alias '*a' stands within what it repeats; leave it out"),
+        (b"a: &a\n  b: &b {<<: *a}\n", "f:2: the alias '*a' stands within what it repeats"),
+        (b"a: &a [*a]\n", "f:1: the alias '*a' stands within what it repeats"),
+        (b"a: 0o" + b"7" * 9000 + b"\n", "f:1: a number of more than 100 digits"),
+        (b"a: " + b"9" * 9000 + b"\n", "f:1: broken YAML: Exceeds the limit"),
+        (b"a: [" + b"1," * 30_000 + b"1]\n", "f:1: the file holds more than 20,000 values"),
     ],
 )
 def test_broken_files_are_refused_with_their_line(data: bytes, message: str) -> None:
