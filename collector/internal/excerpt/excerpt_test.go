@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -262,12 +263,13 @@ func FuzzRead(f *testing.F) {
 	for _, format := range flowtest.Formats {
 		f.Add(flowtest.Capture(format, flowtest.Ethernet.Type, 96, flowtest.Packets(flowtest.Ethernet, c.Segments)), string(row))
 	}
+	path := filepath.Join(f.TempDir(), "capture")
 	f.Fuzz(func(t *testing.T, capture []byte, lines string) {
 		chosen, err := excerpt.Chosen(strings.NewReader(lines))
 		if err != nil {
 			return
 		}
-		file, err := pcapfile.Open(flowtest.Save(t, capture))
+		file, err := pcapfile.Open(flowtest.SaveAs(t, path, capture))
 		if err != nil {
 			return
 		}

@@ -36,8 +36,9 @@ func FuzzReduce(f *testing.F) {
 		}
 		f.Add(capture[:2000])
 	}
+	path := filepath.Join(f.TempDir(), "capture")
 	f.Fuzz(func(t *testing.T, capture []byte) {
-		file, err := pcapfile.Open(flowtest.Save(t, capture))
+		file, err := pcapfile.Open(flowtest.SaveAs(t, path, capture))
 		if err != nil {
 			var foreign *pcapfile.ForeignError
 			if !errors.As(err, &foreign) {

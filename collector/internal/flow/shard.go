@@ -6,6 +6,7 @@ type shard struct {
 
 	filling       *batch
 	filled, empty chan *batch
+	made          int // batches
 }
 
 // batch is some segments, in order. They are handed over together because each
@@ -25,10 +26,7 @@ const (
 
 func (s *shard) startQueue() {
 	s.filled, s.empty = make(chan *batch, batches), make(chan *batch, batches)
-	for range batches - 1 {
-		s.empty <- new(batch)
-	}
-	s.filling = new(batch)
+	s.filling, s.made = new(batch), 1
 }
 
 // queue adds a segment for follow.
@@ -38,8 +36,22 @@ func (s *shard) queue(a *arrival) {
 	b.count++
 	if b.count == batchLen {
 		s.filled <- b
-		s.filling = <-s.empty
+		s.filling = s.next()
 	}
+}
+
+// next returns an empty batch. A small capture needs few of them.
+func (s *shard) next() *batch {
+	select {
+	case b := <-s.empty:
+		return b
+	default:
+	}
+	if s.made < batches {
+		s.made++
+		return new(batch)
+	}
+	return <-s.empty
 }
 
 func (s *shard) endQueue() {

@@ -31,12 +31,12 @@ type store struct {
 	buffer            []byte
 }
 
-// connections are those of one chunk. They have no pointers, so their bytes are
-// all of them.
+// connections are those of one chunk.
 type connections [chunkLen]connection
 
-func (c *connections) bytes() []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(c)), unsafe.Sizeof(*c))
+// bytes returns the first connections as bytes; they have no pointers.
+func (c *connections) bytes(count uint32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(c)), uintptr(count)*unsafe.Sizeof(c[0]))
 }
 
 // chunk is either open or packed.
@@ -100,16 +100,18 @@ func (s *store) turn() {
 	if s.hand >= len(s.open) {
 		s.hand = 0
 	}
-	c := &s.chunks[s.open[s.hand]]
+	number := s.open[s.hand]
+	c := &s.chunks[number]
 	if c.touched {
 		c.touched = false
 		s.hand++
 		return
 	}
 	if s.buffer == nil {
-		s.buffer = make([]byte, s2.MaxEncodedLen(len(c.open.bytes())))
+		s.buffer = make([]byte, s2.MaxEncodedLen(len(c.open.bytes(chunkLen))))
 	}
-	c.packed = append([]byte(nil), s2.Encode(s.buffer, c.open.bytes())...)
+	used := c.open.bytes(min(chunkLen, s.count-number*chunkLen))
+	c.packed = append([]byte(nil), s2.Encode(s.buffer, used)...)
 	s.spare = append(s.spare, c.open)
 	c.open = nil
 	last := len(s.open) - 1
@@ -129,7 +131,7 @@ func (s *store) room() *connections {
 }
 
 func unpack(packed []byte, into *connections) {
-	if _, err := s2.Decode(into.bytes(), packed); err != nil {
+	if _, err := s2.Decode(into.bytes(chunkLen), packed); err != nil {
 		panic("flow: a packed chunk cannot be unpacked: " + err.Error())
 	}
 }
