@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -40,7 +41,9 @@ class Problem:
     def __str__(self) -> str:
         where = f"{self.where}: " if self.where else ""
         way_on = f"; {self.way_on}" if self.way_on else ""
-        return f"{where}{self.what}{way_on}"
+        # A key or a value of a file may hold a line break, and then what looks like another problem; lines that belong
+        # to this one are indented.
+        return re.sub(r"\n(?!  )", r"\\n", f"{where}{self.what}{way_on}")
 
 
 class BadInput(ConnlabError):

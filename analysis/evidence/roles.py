@@ -5,9 +5,10 @@ A manifest carries the declarations of its run. Those of earlier versions have n
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from analysis.outside import Named, Port
 
@@ -81,6 +82,17 @@ class Page(_Part):
     format: Literal["json", "text", "csv"]
     called: str | None = None
     values: dict[str, Value] = {}
+
+    @model_validator(mode="after")
+    def _has_patterns(self) -> Page:
+        for name, value in self.values.items() if self.format == "text" else ():
+            try:
+                groups = re.compile(value.at).groups
+            except re.error as error:
+                raise ValueError(f"'{name}' has no regular expression: {error}") from None
+            if groups < 1:
+                raise ValueError(f"the regular expression of '{name}' has no group")
+        return self
 
 
 class Role(_Part):

@@ -94,7 +94,10 @@ def _in_text(body: str) -> Find:
 
 
 def _in_csv(body: str) -> Find:
-    header, *rows = [*csv.reader(body.splitlines())] or [[]]
+    try:
+        header, *rows = [*csv.reader(body.splitlines())] or [[]]
+    except csv.Error:
+        header, rows = [], []  # a page with a field of 128 KiB is none that a program wrote
     columns = {name: place for place, name in enumerate(header)}
     of_name = {tuple(row[:2]): row for row in rows}
 

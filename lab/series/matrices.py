@@ -6,11 +6,12 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lab import paths
 from lab.errors import BadInput, Problem
-from lab.reading.document import Document
+from lab.reading.document import Document, Location
 from lab.reading.nearest import did_you_mean
 from lab.scenario import places
 from lab.scenario.effective import Effective, Stated, Variant
@@ -59,7 +60,8 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
         change = _change(levels, sides, fixed)
         variant = Variant(change.overrides, change.path, predictions=stated)
         with gathered:
-            scenario = _from(document, change.scenario or matrix.scenarios[0])
+            where = ("axes",) if change.scenario else ("scenarios", 0)
+            scenario = _from(document, change.scenario or matrix.scenarios[0], where, folder or paths.SCENARIOS)
             resolved[cell] = (resolve(scenario, user, folder, variant), levels)
     gathered.refuse()
     gathered.extend(_same_results(document, {one.place for one, _ in resolved.values()}))
@@ -93,9 +95,20 @@ def _within_cells(matrix: Matrix, sides: Sequence[Side], document: Document) -> 
         raise BadInput(Problem(what, document.where(("axes",)), "take values away, or raise budget.cells"))
 
 
-def _from(document: Document, scenario: str) -> str:
-    """Read the path of a scenario's folder as the matrix writes it: from its own folder."""
-    return str((Path(document.file).parent / scenario).resolve()) if places.is_path(scenario) else scenario
+def _from(document: Document, scenario: str, where: Location, folder: Path) -> str:
+    """Read the path of a scenario's folder as the matrix writes it: from its own folder.
+
+    Raises:
+        BadInput: there is no such scenario; it cites the matrix.
+    """
+    named = scenario
+    if places.is_path(scenario):
+        named = str((Path(document.file).parent / scenario).resolve())
+    try:
+        places.find(named, folder)
+    except BadInput as error:
+        raise BadInput([replace(one, where=document.where(where)) for one in error.problems]) from None
+    return named
 
 
 def _same_results(document: Document, found: Collection[Place]) -> Iterator[Problem]:

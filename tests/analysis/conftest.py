@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -23,8 +24,8 @@ from tests.analysis.support import (
 )
 from tests.analysis.whole import make_run
 
-# A busy machine is no failure of the code.
-settings.register_profile("connlab", deadline=None)
+# A busy machine is no failure of the code. `make fuzz` asks for more examples.
+settings.register_profile("connlab", deadline=None, max_examples=int(os.environ.get("CONNLAB_FUZZ_EXAMPLES", "100")))
 settings.load_profile("connlab")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -20,8 +21,8 @@ from tests.analysis.whole import make_run
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, FakeDocker, Make, Write
 
-# A busy machine is no failure of the code.
-settings.register_profile("connlab", deadline=None)
+# A busy machine is no failure of the code. `make fuzz` asks for more examples.
+settings.register_profile("connlab", deadline=None, max_examples=int(os.environ.get("CONNLAB_FUZZ_EXAMPLES", "100")))
 settings.load_profile("connlab")
 
 

@@ -36,10 +36,12 @@ class Format:
     Attributes:
         fields: a line's fields, with their types.
         columns: each of `COLUMNS` that is not the field of its name: SQL over the fields.
+        bounds: how far from 0 a field's number may be; one further away counts as missing.
         speaks: whether the program may write a sentence of its own between the lines.
     """
 
     fields: Mapping[str, str]
+    bounds: Mapping[str, int] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     speaks: bool = False
 
@@ -50,9 +52,13 @@ class Format:
             f"({self.columns.get(name) or (name if name in self.fields else 'NULL')})::{type_} AS {name}"
             for name, type_ in COLUMNS.items()
         )
+        bounded = ", ".join(
+            f"if({name} BETWEEN -{far} AND {far}, {name}, NULL) AS {name}" for name, far in self.bounds.items()
+        )
         return f"""(SELECT row_number() OVER () AS line, {columns}
-                      FROM read_json($path, format = 'newline_delimited', ignore_errors = true,
-                                     columns = {{{fields}}}))"""  # noqa: S608  names of our own
+                      FROM (SELECT * {f"REPLACE ({bounded})" if bounded else ""}
+                              FROM read_json($path, format = 'newline_delimited', ignore_errors = true,
+                                             columns = {{{fields}}})))"""  # noqa: S608  names of our own
 
 
 def read(path: Path, of: Format) -> bulk.Log:

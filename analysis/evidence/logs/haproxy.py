@@ -33,6 +33,9 @@ def _tries(value: str, before: str = "'-'") -> str:
     return f"if({_TRIED}, repeat({before} || ', ', retries) || coalesce({value}, '-'), '')"
 
 
+# Thirty years, and more retries than a configuration has: what is beyond that is no figure of HAProxy's.
+_MS_MAX, _RETRIES_MAX = 10**12, 1000
+
 ACCESS = Format(
     fields={
         "time_ms": "BIGINT", "accepted_ms": "VARCHAR", "requests": "VARCHAR", "client_address": "VARCHAR",
@@ -42,6 +45,8 @@ ACCESS = Format(
         "retries": "INTEGER", "server_address": "VARCHAR", "server_port": "VARCHAR",
         "local_port": "VARCHAR",
     },
+    bounds=dict.fromkeys(("request_ms", "queue_ms", "connect_ms", "response_ms", "active_ms"), _MS_MAX)
+    | {"retries": _RETRIES_MAX},
     columns={
         "connection": "try(65536 * try_cast(accepted_ms AS BIGINT) + client_port)",
         "connection_requests": "try_cast(requests AS BIGINT)",

@@ -1,0 +1,159 @@
+"""Whatever stands in a run's files, the analysis reads it, or says what is wrong, in words of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from analysis.database import over_files
+from analysis.evidence import client_files, manifest, scrapes
+from analysis.evidence.logs import access, haproxy, nginx
+from analysis.evidence.manifest import ManifestError
+from analysis.evidence.roles import Page
+from tests.analysis.support import MEASURE_S, at_us, make_access, stub_status
+from tests.mutations import as_json, changed, files, spoiled
+
+if TYPE_CHECKING:
+    from analysis.evidence.logs.access import Format
+
+_EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
+_MANIFESTS = [(_EXAMPLE / "manifest.json").read_bytes()]
+_SUMMARIES = [
+    json.dumps(
+        {
+            "root_group": {"checks": [{"name": "status is 200", "passes": 3, "fails": 1}], "groups": []},
+            "metrics": {
+                "dropped_iterations": {"values": {"count": 2}},
+                "http_req_duration": {"values": {"p(95)": 3.5}, "thresholds": {"p(95)<500": {"ok": True}}},
+            },
+        }
+    ).encode()
+]
+_NGINX = [make_access(MEASURE_S, 200), make_access(MEASURE_S + 1, 504)]
+_HAPROXY = [
+    {
+        "time_ms": at_us(MEASURE_S) // 1000, "accepted_ms": "5", "requests": "1", "client_address": "172.18.0.3",
+        "client_port": 40_001, "frontend_address": "172.18.0.4", "method": "GET", "uri": "/", "status": 200,
+        "bytes_sent": 150, "request_ms": 0, "queue_ms": 0, "connect_ms": 1, "response_ms": 1000, "active_ms": 1002,
+        "termination": termination, "retries": 1, "server_address": "172.18.0.2", "server_port": "8080",
+        "local_port": "3",
+    }
+    for termination in ("----", "sC--")
+]  # fmt: skip
+
+
+def _read_manifest(content: bytes) -> None:
+    with TemporaryDirectory() as name:
+        file = Path(name) / manifest.FILE
+        file.write_bytes(content)
+        try:
+            manifest.read(Path(name))
+        except ManifestError as refused:
+            assert str(refused).startswith(str(file))  # noqa: PT017  it may be read as well
+            assert "\n" not in str(refused)  # noqa: PT017
+
+
+@given(files([json.loads(one) for one in _MANIFESTS], _MANIFESTS))
+def test_any_manifest_is_read_or_refused(content: bytes) -> None:
+    _read_manifest(content)
+
+
+def _lines(records: list[Any]) -> bytes:
+    return b"".join(as_json(one) + b"\n" for one in records)
+
+
+def _read_access(of: Format, content: bytes) -> None:
+    with TemporaryDirectory() as name:
+        file = Path(name) / "access.jsonl"
+        file.write_bytes(content)
+        assert access.read(file, of).damage.missing is None
+        with over_files() as database:
+            database.execute(f"SELECT * FROM {of.records()}", {"path": str(file)}).fetchall()  # noqa: S608  our own
+
+
+@given(changed([_NGINX]).filter(lambda it: isinstance(it, list)).map(_lines) | spoiled([_lines(_NGINX)]))
+def test_any_access_log_of_nginx_is_read(content: bytes) -> None:
+    _read_access(nginx.ACCESS, content)
+
+
+@given(changed([_HAPROXY]).filter(lambda it: isinstance(it, list)).map(_lines) | spoiled([_lines(_HAPROXY)]))
+def test_any_access_log_of_haproxy_is_read(content: bytes) -> None:
+    _read_access(haproxy.ACCESS, content)
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 2**31 - 1, 10**12])
+@pytest.mark.parametrize("field", ["request_ms", "queue_ms", "connect_ms", "response_ms", "active_ms", "retries"])
+def test_a_number_that_no_haproxy_writes_is_missing(field: str, number: int) -> None:
+    _read_access(haproxy.ACCESS, _lines([one | {field: number} for one in _HAPROXY]))
+
+
+@pytest.mark.parametrize("at", ["(a", "a+", ""])
+def test_a_pattern_of_a_foreign_run_that_finds_nothing_is_refused(at: str) -> None:
+    with pytest.raises(ValidationError, match="regular expression"):
+        Page.model_validate({"format": "text", "values": {"open": {"at": at}}})
+
+
+def test_a_page_with_an_endless_field_has_no_figures() -> None:
+    page = Page.model_validate({"format": "csv", "values": {"open": {"at": "traffic/FRONTEND/scur"}}})
+    assert scrapes.values(page, _HAPROXY_PAGE) == {"open": 3}
+    assert scrapes.values(page, _HAPROXY_PAGE + "x" * 200_000) == {}
+
+
+_ERRORS = [
+    b"2025/11/21 07:26:40 [error] 7#7: *12 connect() failed (111: Connection refused) while connecting to upstream",
+    b"2025/11/21 07:26:40 [warn] 7#7: 512 worker_connections are not enough, reusing connections",
+    b"2025-11-21T07:26:40.123456+00:00 Connect() failed for backend servers: no free ports.",
+]
+
+
+@pytest.mark.parametrize("module", [nginx, haproxy])
+@given(line=spoiled(_ERRORS) | st.binary())
+def test_any_line_of_an_error_log_is_a_message_or_none(module: Any, line: bytes) -> None:  # noqa: ANN401  a module
+    message = module.error(line)
+    assert message is None or isinstance(message.time_us, int)
+
+
+_HAPROXY_PAGE = "# pxname,svname,scur,req_tot,qcur\ntraffic,FRONTEND,3,17,\nservers,BACKEND,2,17,1\n"
+_PAGES = [
+    ("json", "connections.current", {"connections": {"current": 3}}),
+    ("text", r"Active connections: (\d+)", stub_status(MEASURE_S, 9)["body"]),
+    ("csv", "traffic/FRONTEND/scur", _HAPROXY_PAGE),
+]
+
+
+@given(st.data())
+def test_any_scrape_is_read(data: st.DataObject) -> None:
+    form, at, body = data.draw(st.sampled_from(_PAGES))
+    page = Page.model_validate({"format": form, "values": {"open": {"at": at}}})
+    record = {"time_us": at_us(MEASURE_S), "status": 200, "body": body}
+    bodies = (
+        st.text() | spoiled([body.encode()]).map(lambda it: it.decode("utf-8", "replace"))
+        if form != "json"
+        else st.nothing()
+    )
+    lines = data.draw(
+        changed([[record, record]]).filter(lambda it: isinstance(it, list))
+        | bodies.map(lambda it: [record | {"body": it}])
+    )
+    with TemporaryDirectory() as name:
+        file = Path(name) / "page.jsonl"
+        file.write_bytes(data.draw(st.just(_lines(lines)) | spoiled([_lines(lines)])))
+        for read in scrapes.read(file, page).bodies:
+            assert all(isinstance(value, int) for value in scrapes.values(page, read).values())
+
+
+@given(files([json.loads(one) for one in _SUMMARIES], _SUMMARIES), st.binary(max_size=40))
+def test_anything_that_k6_leaves_is_read(summary: bytes, live: bytes) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "summary.json").write_bytes(summary)
+        (folder / "live.jsonl").write_bytes(live)
+        read = client_files.read(folder)
+        assert read.dropped_iterations is None or isinstance(read.dropped_iterations, int)
