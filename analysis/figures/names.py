@@ -90,6 +90,11 @@ class Scope:
     def _of_kinds(self, *kinds: str) -> list[str]:
         return [name for name, role in self.path.items() if role.kind in kinds]
 
+    def leaves_open(self, name: str) -> bool:
+        """Whether a name is of a knob that the scenario's own script or configuration gives no value."""
+        declared = (role.knob(knob) for role in self.path.values() for knob in role.knobs)
+        return name not in self.knobs and name in declared
+
     def has(self, name: str) -> bool:
         """Whether a name can be used."""
         try:
@@ -105,7 +110,7 @@ class Scope:
         found = self.find(name)
         if found is None:
             what = f"there is no figure or knob {name}"
-            if any(name == role.knob(knob) for role in self.path.values() for knob in role.knobs):
+            if self.leaves_open(name):
                 raise UnknownFigure(name, f"{what}: the scenario's own script or configuration leaves it open")
             if _OF_SYSCTL.match(name):
                 way_on = "an expression knows a sysctl's value only where the scenario sets it, as a knob of kernel"

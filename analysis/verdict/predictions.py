@@ -131,7 +131,10 @@ def _evaluate(run: Run, text: str, wanted: Kind) -> tuple[Value, dict[str, Value
     try:
         expression = parse(text)
         # Another machine's kernel may have other counters than this one's: what is not there is unknown by itself.
-        _check_names(expression, figures.Scope(manifest.roles, knobs, frozenset()), wanted)
+        scope = figures.Scope(manifest.roles, knobs, frozenset())
+        for name in filter(scope.leaves_open, expression.names):
+            return unknown(f"{name} has no value: the scenario's own configuration leaves it open, or says several"), {}
+        _check_names(expression, scope, wanted)
     except ExpressionError as error:
         return unknown(f"the expression is wrong: {error}"), {}
     measured = {name: figures.value(run, name) for name in expression.names}

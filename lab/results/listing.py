@@ -94,6 +94,7 @@ def details(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, An
         "question": scenario.question,
         "warmup_requests": scenario.warmup.requests,
         "drain_ms": scenario.drain,
+        "configurations": {role: own.config for role, own in scenario.configurations.items()},
         "slow_ms": scenario.slow,
         "knobs": {
             name: {
@@ -137,6 +138,8 @@ def print_details(console: Console, shown: dict[str, Any]) -> None:
     slow = "" if shown["slow_ms"] is None else f", slow above {format_duration(shown['slow_ms'])}"
     warmup, drain = shown["warmup_requests"], format_duration(shown["drain_ms"])
     about = "" if shown["load_s"] is None else "about "
+    for role, file in shown["configurations"].items():
+        console.print(f"{role} runs {file}, which says its knobs")
     console.print(f"load {about}{_load(shown)}, warm-up {warmup} requests, drain {drain}{slow}")
     console.print(_knob_table(shown["knobs"], with_meaning=console.width >= _WIDE))
     print_actions(console, shown["actions"])

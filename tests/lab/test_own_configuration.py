@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -17,6 +18,7 @@ from analysis.figures.names import Scope, UnknownFigure
 from analysis.pages.report.again import again
 from lab.engine.compose.run_file import run_file
 from lab.errors import BadInput, LabError
+from lab.results import listing
 from lab.roles.configurations import Found, Setting, read
 from lab.roles.configurations.found import Place, Stands
 from lab.roles.declaration import ROLES
@@ -155,6 +157,11 @@ def test_a_value_that_differs_or_depends_is_unknown(old: str, new: str, knob: st
         ("    listen 8080 backlog=300;\n", "", r"app.conf:5: no server in it has a listen directive"),
         ("backlog=300", "ssl", r"app.conf:6: its port 8080 takes ssl, and the clients speak plain HTTP"),
         ("listen 8080", "listen 127.0.0.1:8080", r"app.conf:6: it listens on the address 127.0.0.1 alone"),
+        (
+            "location /",
+            "listen [::]:8080;\nlocation /",
+            r"app.conf:7: it listens for IPv6, and the lab's network has IPv4",
+        ),
         ("proxy_pass http://app;", "return 200;", r"app.conf:5: no location of the server on port 8080 has a proxy_pa"),
         ("http://app", "http://$host", r"app.conf:8: proxy_pass http://\$host depends on a request"),
         ("server backend:8080", "server 10.0.0.7:80", r"app.conf:2: it proxies to http://10.0.0.7:80, and behind it"),
@@ -408,6 +415,7 @@ def test_a_section_s_value_that_no_line_tells_is_unknown(old: str, new: str, kno
         ("    bind *:8080\n", "", "no frontend in it has a bind line", 1),
         ("bind *:8080", "bind *:8080 ssl crt x.pem", "takes ssl", 10),
         ("bind *:8080", "bind 127.0.0.1:8080", "listens on the address 127.0.0.1 alone", 10),
+        ("bind *:8080", "bind *:8080\n bind :::8080 v6only", "it listens for IPv6", 11),
         ("    mode http\n", "", "is in mode tcp", 8),
         ("mode http", "mode tcp", "is in mode tcp", 4),
         ("default_backend", "http-request set-log-level silent\n default_backend", "set-log-level", 11),
@@ -466,3 +474,12 @@ def test_what_sections_are_refused_for_has_its_line(said: str, what: str, place:
     assert match is not None
     assert match["what"].startswith(what)
     assert f"{match['file']}:{match['line']}".endswith(place)
+
+
+def test_a_scenario_is_shown_with_the_file_in_place_of_its_knobs(make: Make) -> None:
+    console = Console(width=200, record=True, file=io.StringIO())
+    listing.print_details(console, listing.details(make()))
+    shown = console.export_text()
+    assert "nginx runs ./nginx.conf, which says its knobs" in shown
+    assert "nginx.worker_connections" not in shown
+    assert "nginx.addresses" in shown

@@ -157,6 +157,10 @@ class Blocks:
                         what = f"its port {port} takes {option}, and the clients speak plain HTTP"
                         yield Fault(what, one.where, f"write listen {port}; alone")
                 host = one.arguments[0].rpartition(":")[0]
+                if host == "[::]" and "ipv6only=off" not in one.arguments:
+                    # A second accept queue on the same port would count with the one that the clients come to.
+                    what = "it listens for IPv6, and the lab's network has IPv4 alone"
+                    yield Fault(what, one.where, f"leave the line out beside listen {port};")
                 if host not in ("", "*", "0.0.0.0", "[::]"):  # noqa: S104 # no address that the lab binds
                     yield Fault(
                         f"it listens on the address {host} alone, and the clients come to the container's own",

@@ -173,6 +173,10 @@ class Sections:
                         what = f"its port {port} takes {option}, and the clients speak plain HTTP"
                         yield Fault(what, one.where, f"write bind :{port} alone")
                 host = one.words[1].rpartition(":")[0]
+                if host in ("::", "[::]") and ("v6only" in one.words or len(self._binds(section)) > 1):
+                    # A second accept queue on the same port would count with the one that the clients come to.
+                    what = "it listens for IPv6, and the lab's network has IPv4 alone"
+                    yield Fault(what, one.where, f"leave the line out beside bind :{port}")
                 if host not in ("", "*", "0.0.0.0", "::", "[::]"):  # noqa: S104 # no address that the lab binds
                     what = f"it listens on the address {host} alone, and the clients come to the container's own"
                     yield Fault(what, one.where, f"write bind :{port}")
