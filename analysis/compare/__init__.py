@@ -52,7 +52,8 @@ def compare_series(folder: Path) -> Comparison:
     Raises:
         CompareError: there is no series, or its runs cannot be compared.
     """
-    return build.of_series(series_file.read(folder))
+    series = series_file.read(folder)
+    return build.of_series(series, verdict.of_series(series))
 
 
 def series_verdict(folder: Path) -> SeriesVerdict:

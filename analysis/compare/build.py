@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from analysis.compare import groups, groups_of_runs, intervals, runs
+from analysis.compare import answer, groups, groups_of_runs, intervals, runs
 from analysis.compare.comparison_file import (
     SCHEMA,
     AxisEntry,
@@ -32,6 +32,7 @@ from analysis.compare.groups_of_runs import Sample, Values
 from analysis.compare.intervals import Interval
 from analysis.compare.runs import RunRecord
 from analysis.compare.series import Cell, Series
+from analysis.compare.verdict import SeriesVerdict
 
 # Up to this many arms are compared pairwise; with more, each cell is compared with the baseline.
 _ALL_PAIRS_MAX = 4
@@ -63,13 +64,17 @@ def of_groups(a: Group, b: Group, others: Iterable[Path] = ()) -> Comparison:
     # With one cell on both sides the difference in question must not count as its noise.
     one_cell = _repeats(a.example, b.example)
     repetitions = [a.used, b.used, more[0]] if one_cell else [a.used + more[0], b.used + more[1]]
+    pair = _pair(a, b, repetitions, groups_of_runs.all_mean_intervals([a, b]))
     return Comparison(
         contract=SCHEMA,
         kind="runs",
         title=f"{a.example.scenario}: {_named(a)} and {_named(b)}",
+        question="",
+        answer=list(answer.of_runs(pair, (len(a.used), len(b.used)))),
+        figure=None,
         confidence=intervals.CONFIDENCE,
         groups=[_group(a), _group(b)],
-        pairs=[_pair(a, b, repetitions, groups_of_runs.all_mean_intervals([a, b]))],
+        pairs=[pair],
         matrix=None,
     )
 
@@ -91,8 +96,8 @@ def _named(group: Group) -> str:
     return f"{group.name} = {first}{f' and {len(rest)} more' if rest else ''}"
 
 
-def of_series(series: Series) -> Comparison:
-    """Compare the cells of a series: each of few arms with each, else each cell with the baseline."""
+def of_series(series: Series, judged: SeriesVerdict) -> Comparison:
+    """Compare the cells of a series that was judged: each of few arms with each, else each cell with the baseline."""
     cells = [cell.cell for cell in series.plan.cells if cell.cell in series.groups]
     baseline = series.plan.baseline
     ordered = sorted(cells, key=lambda cell: cell != baseline)
@@ -103,17 +108,23 @@ def of_series(series: Series) -> Comparison:
     for a, b in pairs:
         groups.require_comparable(series.groups[a], series.groups[b], scenarios_differ=True)
     means = groups_of_runs.all_mean_intervals([series.groups[cell] for cell in cells])
+    entries = [
+        _pair(series.groups[a], series.groups[b], [series.groups[each].used for each in (a, b)], means)
+        for a, b in pairs
+    ]
+    figure = answer.main_figure(series.plan)
+    matrix = _matrix(series, means, figure)
     return Comparison(
         contract=SCHEMA,
         kind=series.plan.kind,
         title=series.plan.title or series.plan.name,
+        question=series.plan.question,
+        answer=list(answer.of_series(series.plan, figure, entries, matrix, judged)),
+        figure=figure,
         confidence=intervals.CONFIDENCE,
         groups=[_group(series.groups[cell]) for cell in cells],
-        pairs=[
-            _pair(series.groups[a], series.groups[b], [series.groups[each].used for each in (a, b)], means)
-            for a, b in pairs
-        ],
-        matrix=_matrix(series, means),
+        pairs=entries,
+        matrix=matrix,
     )
 
 
@@ -182,13 +193,13 @@ def _rounded_or_none(value: float | None) -> float | None:
     return None if value is None else _rounded(value)
 
 
-def _matrix(series: Series, means: Mapping[Values, Interval]) -> MatrixEntry:
+def _matrix(series: Series, means: Mapping[Values, Interval], figure: str | None) -> MatrixEntry:
     found = list(series.groups.values())
     values = {
         name: {group.name: groups_of_runs.values(group.used, name) for group in found}
         for name in groups_of_runs.names(found)
     }
-    first = list(dict.fromkeys([*series.plan.figures, *_HEADLINES]))
+    first = list(dict.fromkeys([*([figure] if figure else []), *series.plan.figures, *_HEADLINES]))
     varying = {
         name: by_cell
         for name, by_cell in values.items()

@@ -159,6 +159,9 @@ class Comparison(_Part):
     contract: Annotated[Literal["connlab.comparison/1"], Field(alias="schema")]
     kind: Literal["runs", "arms", "matrix", "search"]
     title: str
+    question: Annotated[str, Field(description="What the series asks; empty if it does not say")]
+    answer: Annotated[list[str], Field(description="What was measured, in sentences")]
+    figure: Annotated[str | None, Field(description="The figure that it is about; null if nothing says")]
     confidence: Annotated[float, Field(description="The confidence level of all intervals, and of the noise")]
     groups: list[GroupEntry]
     pairs: list[PairEntry]

@@ -63,6 +63,17 @@ class Fingerprint(_Part):
     kernel: str
 
 
+class Search(_Part):
+    """What a search looked for, and what it found."""
+
+    knob: str
+    until: str
+    predicted: int | None = None
+    goal: Literal["smallest", "largest"] | None = None
+    found: int | None = None
+    why: str | None = None
+
+
 class Plan(_Part):
     """The part of series.json that the analysis reads; docs/data-format.md describes all of it."""
 
@@ -81,6 +92,7 @@ class Plan(_Part):
     predictions: list[Prediction] = []
     published: Published | None = None
     figures: list[str] = []
+    search: Search | None = None
     fingerprint: Fingerprint
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from analysis import output, pages
 from analysis.compare import comparison_file, texts
 from analysis.compare.comparison_file import Comparison, MatrixEntry, PairEntry
+from analysis.compare.verdict import SeriesVerdict
 from analysis.formatting import counted
 
 _STAGES = {
@@ -27,14 +29,24 @@ _ROWS_MAX, _ROWS_MIN = 40, 4
 _DRAWN_MAX, _DRAWN_MIN = 24, 6
 
 
-def write(comparison: Comparison, folder: Path) -> None:
-    """Write comparison.json and comparison.html into a folder; raise OSError where that cannot be."""
+def write(comparison: Comparison, folder: Path, results: Path, verdict: SeriesVerdict | None = None) -> None:
+    """Write comparison.json and comparison.html.
+
+    Args:
+        comparison: what is written.
+        folder: where.
+        results: the folder with the runs that it names.
+        verdict: on the series; None where runs are compared that are none.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     output.write(folder / comparison_file.FILE, comparison.to_json())
-    output.write(folder / comparison_file.PAGE, html(comparison))
+    output.write(folder / comparison_file.PAGE, html(comparison, os.path.relpath(results, folder), verdict))
 
 
-def html(comparison: Comparison) -> str:
-    """The content of comparison.html."""
+def html(comparison: Comparison, results: str = "../../..", verdict: SeriesVerdict | None = None) -> str:
+    """The content of comparison.html; `results` is the folder of the runs, as seen from the page's."""
     pairs = max(len(comparison.pairs), 1)
     rows = _within(_ROWS // (len(_STAGES) * pairs), _ROWS_MIN, _ROWS_MAX)
     drawn = _within(_DRAWN // pairs, _DRAWN_MIN, _DRAWN_MAX)
@@ -44,6 +56,8 @@ def html(comparison: Comparison) -> str:
         {"matrix": matrix, "pairs": [_drawn(pair, drawn) for pair in comparison.pairs]},
         {
             "comparison": comparison,
+            "results": results,
+            "verdict": verdict,
             "stages": _STAGES,
             "rows": rows,
             # Those of the charts: their tables stand beside them.

@@ -42,6 +42,9 @@ def print_comparison(console: Console, compared: Compared) -> None:
     """Print a comparison, and where it lies."""
     comparison = compared.comparison
     console.print(Text(comparison.title, "bold"), soft_wrap=True)
+    for sentence in comparison.answer:
+        console.print(Text(sentence), soft_wrap=True)
+    console.print()
     for group in comparison.groups:
         used = [run for run in group.runs if run.used]
         console.print(

@@ -17,7 +17,7 @@ from lab.scenario import places
 from lab.series import matrix_file, record
 
 if TYPE_CHECKING:
-    from analysis.compare import Comparison
+    from analysis.compare import Comparison, SeriesVerdict
     from analysis.compare.series import Plan
 
 # Runs of the same scenario are read to learn of the noise; those of last year say no more than the last few.
@@ -54,7 +54,7 @@ def of_runs(a: Sequence[str], b: Sequence[str]) -> Compared:
     with _refusals():
         comparison = compare.compare(runs_a, runs_b, [run for run in others[:_OTHERS_MAX] if not run.is_symlink()])
     name = f"{runs_a[0].parent.name}-{runs_a[0].name}-and-{runs_b[0].name}"
-    return _written(comparison, paths.RESULTS / "comparisons" / name)
+    return _written(comparison, paths.RESULTS / "comparisons" / name, paths.RESULTS)
 
 
 def of_series(name: str) -> Compared:
@@ -70,14 +70,16 @@ def of_series(name: str) -> Compared:
 
     folder = find_series(name)
     with _refusals():
-        return _written(compare.compare_series(folder), folder / "derived")
+        # The folder of all runs is that beside which the series lies, wherever it was copied to.
+        verdict, results = compare.series_verdict(folder), folder.parent.parent
+        return _written(compare.compare_series(folder), folder / "derived", results, verdict)
 
 
-def _written(comparison: Comparison, folder: Path) -> Compared:
+def _written(comparison: Comparison, folder: Path, results: Path, verdict: SeriesVerdict | None = None) -> Compared:
     from analysis.pages import comparison_page  # noqa: PLC0415  as above
 
     folder.mkdir(parents=True, exist_ok=True)
-    comparison_page.write(comparison, folder)
+    comparison_page.write(comparison, folder, results, verdict)
     return Compared(comparison, folder)
 
 

@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 
 from analysis import analyse
-from analysis.compare import compare_series
+from analysis.compare import compare_series, series_verdict
 from analysis.pages import comparison_page, report
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.results import Results
@@ -193,7 +193,8 @@ def make(results: Path) -> None:
     report.write_index(results)
     for name, series in COMPARISONS.items():
         compared = Results(results / "comparisons" / name)
-        comparison_page.write(compare_series(series(compared)), compared.root)
+        folder = series(compared)
+        comparison_page.write(compare_series(folder), compared.root, compared.root, series_verdict(folder))
 
 
 if __name__ == "__main__":
