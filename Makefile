@@ -102,9 +102,11 @@ clean: python ## remove every container, network, volume and image of the lab; r
 
 # --- set-up ---------------------------------------------------------------------------------------------------
 
-.PHONY: setup setup-test python
+.PHONY: setup setup-test python checksums
 setup: ## install, start and build what a run needs, and run nothing
 	@setup/ready.sh
+checksums: ## writes down anew what Maven fetches for the backend; look at the difference before you commit it
+	@setup/images.sh java; setup/check.sh --mend java backend ./renew-checksums
 setup-test:
 	@setup/ready.sh test
 python:
