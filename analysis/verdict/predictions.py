@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from analysis import figures
@@ -67,12 +67,21 @@ def check(text: str, path: Mapping[str, Role], knobs: Mapping[str, object], want
     return expression
 
 
-def check_condition(text: str, path: Mapping[str, Role], knobs: Mapping[str, object]) -> Expression:
-    """Return the condition under which a prediction applies; raise ExpressionError if it is not known before a run."""
-    expression = check(text, path, knobs)
+def check_known(
+    text: str, path: Mapping[str, Role], knobs: Mapping[str, object], wanted: Kind = Kind.TRUTH
+) -> Expression:
+    """Return an expression whose value settings decide before a run; raise ExpressionError for any other.
+
+    Args:
+        text: the expression.
+        path: the run's roles with their declarations, as `check` has them.
+        knobs: its knobs, by name, with their values.
+        wanted: what it has to be.
+    """
+    expression = check(text, path, knobs, wanted)
     for name, column in expression.names_with_columns:
         if name not in knobs and not name.startswith(_MODELLED):
-            raise ExpressionError(f"{name} is measured; write a condition over knobs and model", column)
+            raise ExpressionError(f"{name} is measured; only knobs and model are known before a run", column)
     return expression
 
 
@@ -106,12 +115,14 @@ def keeps_out(run: Run, when: str) -> tuple[Outcome, Judgement] | None:
     Returns:
         The prediction's outcome, and what is known of the condition; None if the prediction applies.
     """
-    condition = judge(run, when)
-    if condition.status == "true":
+    # Settings decide it, also where the load was not the one that was asked for.
+    value, measured = _evaluate(run, when, Kind.TRUTH)
+    if value is True:
         return None
-    if condition.status == "false":
-        return "not-applicable", replace(condition, why=f"it is about other settings: {when}")
-    return "unknown", replace(condition, why=f"whether it applies is not known: {condition.why}")
+    if value is False:
+        return "not-applicable", Judgement("false", measured, f"it is about other settings: {when}")
+    why = value.why if isinstance(value, Unknown) else "the condition is no truth value"
+    return "unknown", Judgement("unknown", measured, f"whether it applies is not known: {why}")
 
 
 def _depends_on_load(run: Run, name: str) -> bool:

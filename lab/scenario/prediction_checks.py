@@ -40,7 +40,7 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
         try:
             predictions.check_prediction(stated.prediction.expression, effective.roles, knobs)
             if stated.prediction.when is not None:
-                predictions.check_condition(stated.prediction.when, effective.roles, knobs)
+                predictions.check_known(stated.prediction.when, effective.roles, knobs)
         except ExpressionError as error:
             yield Problem(f"prediction '{stated.prediction.id}': {error}", stated.where)
     check = partial(predictions.check, path=effective.roles, knobs=knobs, wanted=Kind.NUMBER)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lab.errors import BadInput
-from lab.scenario import checks
+from lab.scenario import checks, texts
 from lab.scenario.effective import AS_WRITTEN, Effective, Variant, unchecked
 
 
@@ -19,6 +19,8 @@ def resolve(
 ) -> Effective:
     """Read a scenario, apply a preset, a variant and overrides (`knob=value`), and check that the whole makes sense.
 
+    Its words are filled in from what is then set.
+
     The scenario is given by its name, or by the path of its folder. What the user sets goes over what the preset sets,
     and so does what the variant sets.
 
@@ -29,4 +31,4 @@ def resolve(
     problems = list(checks.problems_of(effective))
     if problems:
         raise BadInput(problems)
-    return effective
+    return texts.filled(effective)

@@ -197,7 +197,7 @@ def test_a_prediction_that_nothing_can_judge_is_refused(effective: Make, express
 @pytest.mark.parametrize(
     ("when", "message"),
     [
-        ("client.requests.ok > 1", "client.requests.ok is measured; write a condition over knobs and model"),
+        ("client.requests.ok > 1", "client.requests.ok is measured; only knobs and model are known before a run"),
         ("load.users", "a prediction must compare something"),
         ("load.user > 1", "load.users"),
     ],
