@@ -102,11 +102,13 @@ clean: python ## remove every container, network, volume and image of the lab; r
 
 # --- set-up ---------------------------------------------------------------------------------------------------
 
-.PHONY: setup setup-test python checksums
+.PHONY: setup setup-test python checksums sbom
 setup: ## install, start and build what a run needs, and run nothing
 	@setup/ready.sh
 checksums: ## writes down anew what Maven fetches for the backend; look at the difference before you commit it
 	@setup/images.sh java; setup/check.sh --mend java backend ./renew-checksums
+sbom: ## what each image contains, as CycloneDX, into .cache/sbom; by syft, which is built for it once (some minutes)
+	@setup/sbom.sh
 setup-test:
 	@setup/ready.sh test
 python:
