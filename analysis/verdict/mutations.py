@@ -1,7 +1,7 @@
 """What a run might have measured in place of what it did: the changes that a prediction has to notice.
 
 Each is small and plausible: a counter off by one, a packet lost, one request with another outcome, one observer taken
-for another, a time that is half or twice as long, a few of what there was none of.
+for another, a time that is half or twice as long, a few of what there was hardly any of.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from analysis.expressions.refutable import parts
 from analysis.expressions.tree import Comparison, Name, Node
 from analysis.expressions.values import Unknown, Value, is_number, unknown
 
-# So many of something that there was none of are no chance.
+# So many more of something that there was hardly any of are no chance.
 _A_FEW = 3
 # A SYN that is sent again comes a second later.
 _SYN_RETRY_MS = 1_000
@@ -75,7 +75,9 @@ def _others(value: Value) -> Iterator[Value]:
             yield tuple(each + _SYN_RETRY_MS for each in value)
     else:
         yield from (value + 1, value - 1)
-        yield from (2 * value, value / 2) if value else (_A_FEW,)
+        yield from (2 * value, value / 2)
+        if value < _A_FEW:
+            yield value + _A_FEW
 
 
 def _moved(values: Mapping[str, Value], prefix: str, by: int) -> dict[str, Value]:
