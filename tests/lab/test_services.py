@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from analysis.evidence.rawfiles import Places
-from lab.engine.compose import run_file, service_images, starting
+from lab.engine.compose import bounds, run_file, service_images, starting
 from lab.engine.compose.docker import DockerFailed
 from lab.engine.protocol import Parts
 from lab.errors import BadInput
@@ -139,19 +139,35 @@ def test_its_container_is_confined_but_for_what_it_asks(shop: Shop, tmp_path: Pa
     assert "collector-db" not in made
 
 
-def test_its_start_may_take_as_long_as_the_scenario_says(shop: Shop) -> None:
-    made = services(shop(needs="needs: [db]\n    ready_within: 5m"))
-    starts = {name: made[name]["healthcheck"]["start_period"] for name in ("collector-shop-1", "db")}
-    assert starts == {"collector-shop-1": "300000ms", "db": "120000ms"}
-
-
-def test_its_own_time_begins_with_its_container(shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path) -> None:
+def test_what_it_needs_may_take_as_long_to_start_as_the_scenario_says(shop: Shop) -> None:
     effective = shop(needs="needs: [db]\n    ready_within: 5m")
-    parts = Parts(effective, topology_of(effective), "r", Places(tmp_path))
-    starting.start(parts, InMemoryWatch())
-    (up,) = (call.split() for call in fake_docker.calls if " up " in call)
-    # The machine's own time, however long it is, comes on top of that of the services.
-    assert int(up[up.index("--wait-timeout") + 1]) > 300 + 120
+    made = services(effective)
+    assert made["db"]["healthcheck"]["start_period"] == "120000ms"
+    # Its collector starts before all that it needs is ready.
+    assert made["collector-shop-1"]["healthcheck"]["start_period"] == f"{bounds.deadline_s(effective)}s"
+
+
+def test_its_own_time_begins_when_all_containers_have_started(
+    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path
+) -> None:
+    effective = shop(needs="needs: [db]\n    ready_within: 20500ms")
+    starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
+    first, own, last = (call.partition(" never ")[2].split() for call in fake_docker.calls if " up " in call)
+    assert own == ["--wait", "--wait-timeout", "21", "collector-shop-1", "shop-1"]
+    assert last == ["--wait", "--wait-timeout", "300", *first]
+
+
+def test_one_that_is_not_ready_in_its_time_is_said_and_nothing_else_is_waited_for(
+    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path
+) -> None:
+    fake_docker.says("compose * --wait *", stderr="application not healthy after 120s", exit_code=1)
+    fake_docker.says(
+        "exec connlab-collector-shop-1 collector inspect", '{"listeners": [{"address": "::", "port": 80}]}'
+    )
+    effective = shop()
+    with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
+        starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
+    assert sum(" --wait " in call for call in fake_docker.calls) == 1
 
 
 def test_knobs_reach_it_by_its_own_variables(shop: Shop) -> None:

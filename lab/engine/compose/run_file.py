@@ -23,7 +23,6 @@ from lab.scenario.captured import capture_mode
 from lab.scenario.catalogue import environment
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
-from lab.scenario.services import Service
 from lab.scenario.topology import Topology, collector_of, segments
 
 FILE_NAME = "compose.run.yaml"
@@ -65,7 +64,7 @@ def run_file(
             },
             "volumes": [_mount(places.collector(instance))],
             "environment": _collector_environment(effective, topology, instance, second),
-            **({"healthcheck": _health(declared["x-collector"], own[role])} if role in own else {}),
+            **({"healthcheck": _health(declared["x-collector"], effective)} if role in own else {}),
             **_of_clients(topology, instance, second),
             **({"sysctls": settable} if (settable := _settable(effective, role)) else {}),
         }
@@ -159,8 +158,9 @@ def _of_clients(topology: Topology, instance: str, second: _Addresses) -> dict[s
     return {"dns_opt": ["single-request"]} | ({"extra_hosts": hosts} if hosts else {})
 
 
-def _health(pattern: Mapping[str, Any], service: Service) -> dict[str, Any]:
-    return {**pattern["healthcheck"], **service_part.start_period(service)}
+def _health(pattern: Mapping[str, Any], effective: Effective) -> dict[str, Any]:
+    """Ask a service's collector as long as it lives: it starts before what the service needs."""
+    return {**pattern["healthcheck"], "start_period": f"{bounds.deadline_s(effective)}s"}
 
 
 def _collector_environment(

@@ -38,14 +38,13 @@ def of(name: str, own: Mapping[str, Service], place: Place, instances: Mapping[s
         **({"cap_add": list(service.capabilities)} if service.capabilities else {}),
         "tmpfs": [_TMP, *(f"{folder}:mode=1777" for folder in service.writable)],
         "volumes": [_volume(one, place) for one in service.volumes],
-        **({"healthcheck": {"test": ["CMD", *command], **_HEALTH, **start_period(service)}} if command else {}),
+        **(
+            {"healthcheck": {"test": ["CMD", *command], **_HEALTH, "start_period": f"{service.ready_within}ms"}}
+            if command
+            else {}
+        ),
         **({"depends_on": waits} if (waits := dict(_waits(service, own, instances))) else {}),
     }
-
-
-def start_period(service: Service) -> dict[str, str]:
-    """Give the part of a health check that says how long the start may take."""
-    return {"start_period": f"{service.ready_within}ms"}
 
 
 def _waits(

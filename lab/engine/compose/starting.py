@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 from collections.abc import Iterator
 
@@ -13,6 +14,7 @@ from lab.engine.compose.docker import DockerFailed, docker
 from lab.engine.compose.names import container_of
 from lab.engine.protocol import Parts, Watch
 from lab.errors import BadInput, LabError, Problem
+from lab.scenario.services import Service
 from lab.scenario.topology import collector_of
 
 _WAIT_S = 300
@@ -32,13 +34,27 @@ def start(parts: Parts, watch: Watch) -> None:
     subnet = subnets.free() if parts.topology.second_names else subnets.FIRST
     content = run_file.run_file(parts.effective, parts.topology, parts.run_id, parts.places, subnet)
     run_file.write_run_file(content, file)
-    # A service of the scenario's own that is not ready in time becomes unhealthy, and nobody waits any longer.
-    wait_s = _WAIT_S + sum(one.ready_within for one in parts.effective.world.services.values()) // 1000
-    options = ("--detach", "--wait", "--wait-timeout", str(wait_s), "--no-build", "--pull", "never")
+    own, topology = parts.effective.world.services, parts.topology
+    up = ("up", "--detach", "--no-build", "--pull", "never")
+    waiting = (*up, "--wait", "--wait-timeout")
+    everything = run_file.services_of(topology)
     try:
-        run_file.compose(file, "up", *options, *run_file.services_of(parts.topology), timeout_s=wait_s + 30)
+        if own:
+            # Its time counts from here: its container runs, however long the machine took to start all of them.
+            needed_s = sum(_whole_s(one) for one in own.values())
+            run_file.compose(file, *up, *everything, timeout_s=_WAIT_S + needed_s)
+        for role in filter(own.__contains__, topology.instances):
+            containers = [one for each in topology.instances[role] for one in (collector_of(each), each)]
+            ready_s = _whole_s(own[role])
+            run_file.compose(file, *waiting, str(ready_s), *containers, timeout_s=_WAIT_S + ready_s)
+        run_file.compose(file, *waiting, str(_WAIT_S), *everything, timeout_s=_WAIT_S + 30)
     except DockerFailed as error:
         raise _explained(error, parts, watch) from None
+
+
+def _whole_s(service: Service) -> int:
+    """Give how long a service may take until it is ready, in the unit of Compose's option."""
+    return math.ceil(service.ready_within / 1000)
 
 
 def _explained(error: DockerFailed, parts: Parts, watch: Watch) -> BadInput | LabError:
