@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CONNLAB = ROOT / ".venv/bin/connlab"
 # So long only a hang lasts, on a busy machine too.
 HANG_S = 1800
+# A step of a run takes seconds on a quiet machine; the lab itself waits 300 s for its containers.
+WAIT_S = 900
 # A run that a busy machine spoiled is made again, this often in all.
 RUNS_MAX = 3
 # The instruments that a busy machine spoils: processors that k6 waits for, users who come late and then together, ticks
@@ -155,10 +157,12 @@ def left_behind() -> list[str]:
     return listed.stdout.split()
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Polls until `condition` holds."""
-    end = time.monotonic() + HANG_S
+def wait_until(condition: Callable[[], bool], what: str, of: subprocess.Popen[str] | None = None) -> None:
+    """Polls until `condition` holds; a command that it waits for and that has ended will not make it hold."""
+    end = time.monotonic() + WAIT_S
     while not condition():
+        if of is not None and of.poll() is not None and not condition():
+            pytest.fail(f"{what}: the command ended before, with exit code {of.returncode}")
         if time.monotonic() > end:
-            pytest.fail(f"{what}: not within {HANG_S} s")
+            pytest.fail(f"{what}: not within {WAIT_S} s")
         time.sleep(0.1)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -110,7 +109,7 @@ def test_what_was_observed_holds_against_the_clients_own_log(generator: str, tmp
     options = ("--peer-container", generator, "--for", "30s", "--connect-timeout", "5s")
     watching = start("observe", "--compose", f"{PROJECT}/shop", *options)
     try:
-        wait_until(lambda: measures(known), "the observation")
+        wait_until(lambda: measures(known), "the observation", watching)
         requests = load(generator, tmp_path)
     finally:
         output, _ = watching.communicate(timeout=HANG_S)
@@ -165,7 +164,7 @@ def test_a_container_that_ends_leaves_what_was_recorded() -> None:
     known = folders()
     watching = start("observe", "--container", SHOP, "--for", "300s")
     try:
-        wait_until(lambda: measures(known), "the observation")
+        wait_until(lambda: measures(known), "the observation", watching)
         docker("kill", SHOP)
     finally:
         output, _ = watching.communicate(timeout=HANG_S)
@@ -184,7 +183,7 @@ def test_an_interrupted_observation_is_analysed_and_leaves_nothing() -> None:
     known = folders()
     watching = start("observe", "--container", SHOP, "--for", "300s", "--capture", "off")
     try:
-        wait_until(lambda: measures(known), "the observation")
+        wait_until(lambda: measures(known), "the observation", watching)
     finally:
         os.killpg(watching.pid, signal.SIGINT)
         output, _ = watching.communicate(timeout=HANG_S)
@@ -208,7 +207,8 @@ def test_a_process_in_a_namespace_of_its_own_is_observed() -> None:
         try:
             served = Path(f"/proc/{process.pid}/cmdline")
             wait_until(lambda: "http.server" in served.read_text().split("\0"), "the server")
-            time.sleep(1)
+            sockets = Path(f"/proc/{process.pid}/net/tcp")
+            wait_until(lambda: ":1F40 00000000:0000 0A" in sockets.read_text(), "the server listens on 8000")
             watched = connlab("observe", "--pid", str(process.pid), "--for", "3s", "--json")
         finally:
             process.kill()

@@ -37,7 +37,7 @@ def test_a_role_reaches_its_own_raw_files_alone_and_leads_the_lab_nowhere() -> N
     known = folders()
     run = start("run", SCENARIO, "--set=load.users=9")
     try:
-        wait_until(lambda: has_begun(known), "the first dial")
+        wait_until(lambda: has_begun(known), "the first dial", run)
         (folder,) = folders() - known
         modes = {path: path.lstat().st_mode for path in (folder, *folder.rglob("*")) if path.is_dir()}
         found = inside("backend-1", "ls -A /raw; find / -name samples.jsonl -not -path '/proc/*' 2>/dev/null")

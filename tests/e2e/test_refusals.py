@@ -29,7 +29,7 @@ def test_a_second_run_is_refused_and_an_interrupted_one_keeps_what_it_recorded()
     known, newest = folders("accept-queue-overflow"), latest("accept-queue-overflow")
     first = start("run", "accept-queue-overflow")
     try:
-        wait_until(lambda: load_has_begun(known), "the first dial")
+        wait_until(lambda: load_has_begun(known), "the first dial", first)
         second = connlab("run", "accept-queue-healthy")
         assert second.returncode == 4
         assert str(first.pid) in second.stdout + second.stderr, "it names the run that holds the machine"

@@ -89,7 +89,7 @@ def test_a_matrix_survives_a_kill_and_draws_the_border_where_the_model_does(matr
 
     killed = start("matrix", matrix, "--new")
     try:
-        wait_until(lambda: is_at_work(NAME, 2), "two complete runs")
+        wait_until(lambda: is_at_work(NAME, 2), "two complete runs", killed)
     finally:
         os.kill(killed.pid, signal.SIGKILL)
         killed.communicate(timeout=HANG_S)
