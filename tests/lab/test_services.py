@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -82,6 +83,7 @@ OLD = {
     "path": "path: [k6, shop]",
     "needs": "needs: [db]",
     "db": 'db: {image: "postgres:17", ready: [pg_isready]}',
+    "ready": "ready: /health",
     "volumes": "[./conf:/etc/shop]",
     "places": "limit: connections",
     "queue": "limit: backlog",
@@ -168,6 +170,26 @@ def test_one_that_is_not_ready_in_its_time_is_said_and_nothing_else_is_waited_fo
     with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
         starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
     assert sum(" --wait " in call for call in fake_docker.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("ready", "said"),
+    [
+        ("/health", "http://127.0.0.1:9000/health does not answer 200"),
+        ("[ask, me]", "its command 'ask me' does not end"),
+    ],
+)
+def test_one_that_listens_and_is_not_ready_is_said_with_what_was_asked(
+    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, ready: str, said: str
+) -> None:
+    fake_docker.says("compose * --wait *", stderr="application not healthy after 120s", exit_code=1)
+    listens = '{"listeners": [{"address": "::", "port": 9000}]}'
+    fake_docker.says("exec connlab-collector-shop-1 collector inspect", listens)
+    fake_docker.says(f"inspect * connlab-{'shop-1' if '[' in ready else 'collector-shop-1'}", "starting")
+    fake_docker.says("inspect *", "healthy")
+    effective = shop(ready=f"ready: {ready}")
+    with pytest.raises(BadInput, match=f"shop-1 listens on port 9000, and {re.escape(said)}"):
+        starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
 
 
 def test_knobs_reach_it_by_its_own_variables(shop: Shop) -> None:

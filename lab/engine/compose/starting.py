@@ -76,7 +76,7 @@ def _explained(error: DockerFailed, parts: Parts, watch: Watch) -> BadInput | La
 def _not_ready(parts: Parts) -> Iterator[BadInput]:
     """Say of each service of the scenario's own that does not serve what it lacks: a listener, or its page."""
     topology = parts.topology
-    for role in topology.instances.keys() & parts.effective.world.services.keys():
+    for role in filter(parts.effective.world.services.__contains__, topology.instances):
         port = topology.roles[role].port
         for instance in topology.instances[role]:
             with contextlib.suppress(LabError, ValueError, KeyError):
@@ -88,8 +88,10 @@ def _not_ready(parts: Parts) -> Iterator[BadInput]:
                     what = f"nothing listens on port {port} of {instance}{other}{last_words(instance)}"
                     yield BadInput(Problem(what, parts.effective.where("services", role, "port")))
                     continue
-                health = docker("inspect", "--format", "{{.State.Health.Status}}", container_of(collector_of(instance)))
-                if health.strip() != "healthy":
-                    page = topology.roles[role].ready
-                    what = f"{instance} listens on port {port}, and {page} does not answer 200{last_words(instance)}"
+                own = parts.effective.world.services[role].ready
+                asked = container_of(instance if isinstance(own, list) else collector_of(instance))
+                if docker("inspect", "--format", "{{.State.Health.Status}}", asked).strip() != "healthy":
+                    page = f"{topology.roles[role].ready} does not answer 200"
+                    lacks = f"its command '{' '.join(own)}' does not end with 0" if isinstance(own, list) else page
+                    what = f"{instance} listens on port {port}, and {lacks}{last_words(instance)}"
                     yield BadInput(Problem(what, parts.effective.where("services", role, "ready")))
