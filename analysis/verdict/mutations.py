@@ -14,7 +14,7 @@ from analysis.expressions.tree import Comparison, Name, Node
 from analysis.expressions.values import Unknown, Value, is_number, unknown
 
 # So many more of something that there was hardly any of are no chance.
-_A_FEW = 3
+_A_FEW = 4
 # A SYN that is sent again comes a second later.
 _SYN_RETRY_MS = 1_000
 _GOOD = (".ok", ".served", ".established", ".answered")
