@@ -19,6 +19,7 @@ from lab.experiments.account import Account
 from lab.experiments.outcome import Outcome, of_scenario
 from lab.run import verdicts
 from lab.run.lock import machine_lock
+from lab.run.signals import Interrupted
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Stop
 
@@ -92,11 +93,11 @@ def run_all(
             began = time.monotonic()
             try:
                 outcome = of_scenario(effective, arguments, progress, lock, new=new)
-            except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 # whatever became of one, the others go on
+            except (Exception, Interrupted) as error:  # noqa: BLE001 # whatever became of one, the others go on
                 failed = Ended(effective.slug, code(error), time.monotonic() - began, why=reason(error))
                 ended.append(failed)
                 progress.print(Text(f"connlab: {failed.why}", "red"), soft_wrap=True)
-                if isinstance(error, Interruption | KeyboardInterrupt):
+                if isinstance(error, Interruption | Interrupted):
                     break
             else:
                 took_s = time.monotonic() - began
@@ -118,7 +119,7 @@ def reason(error: BaseException) -> str:
     """Say in one line why a scenario came to no verdict."""
     if isinstance(error, ConnlabError):
         return str(error).splitlines()[0]
-    return "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, Interrupted) else f"{type(error).__name__}: {error}"
 
 
 def code(error: BaseException) -> ExitCode:

@@ -17,6 +17,7 @@ from lab.experiments.lines import Line
 from lab.experiments.outcome import Outcome, of_scenario
 from lab.run import manifest
 from lab.run.lock import Lock, machine_lock
+from lab.run.signals import Interrupted
 from lab.scenario.effective import Effective
 
 _GIT_TIMEOUT_S = 10
@@ -134,7 +135,7 @@ def _record(
         console.print(Text(f"recording {title}", "bold"), soft_wrap=True)
         try:
             found.lines.append(_once(effective, commit, arguments, console, lock))
-        except (Interruption, KeyboardInterrupt) as error:
+        except (Interruption, Interrupted) as error:
             kept = f"{_added(found)}; the same command goes on with the others"
             raise Interruption(f"the recording was interrupted: {kept}") from error
         except Exception as error:  # noqa: BLE001 # whatever became of one, the others go on

@@ -146,12 +146,13 @@ def observe(targets: Sequence[Found], wish: Wish, engine: Engine, command: Seque
                 record.end_phase()
                 if failed is None:
                     time.sleep(_EDGE_S)
-                _leave(targets, record, collectors)
-    rawfolders.seal(folder / FOLDER)
-    measured = any(phase.name == "measure" for phase in record.phases)
-    record.finish("complete" if failed is None and measured else "failed", None if failed is None else failed.what)
-    record.save(folder)
-    if failed is not None or not measured:
+                failed = _leave(targets, record, collectors) or failed
+                rawfolders.seal(folder / FOLDER)
+                measured = any(phase.name == "measure" for phase in record.phases)
+                why = None if failed is None else failed.what
+                record.finish("complete" if failed is None and measured else "failed", why)
+                record.save(folder)
+    if failed is not None or record.status != "complete":
         raise failed or LabError("nothing was recorded: it was interrupted before the collectors were ready")
     reports.derive(folder)
     point_latest(folder)
@@ -251,12 +252,17 @@ def _is_gone(target: Found, sidecars: Sidecars) -> bool:
     return not Path(f"/proc/{target.joins}").is_dir()
 
 
-def _leave(targets: Sequence[Found], record: Manifest, collectors: dict[str, Sidecar]) -> None:
-    """Stop and remove the collectors, whatever has become of their targets."""
+def _leave(targets: Sequence[Found], record: Manifest, collectors: dict[str, Sidecar]) -> LabError | None:
+    """Stop and remove each collector, whatever has become of its target and of the others; give what failed last."""
+    failed: LabError | None = None
     for collector in collectors.values():
         try:
             collector.stop()
-        except EngineFailed:
-            collector.remove()
+        except LabError:
+            try:
+                collector.remove()
+            except LabError as error:
+                failed = LabError(f"a collector could not be removed: {error.what}", way_on=error.way_on)
     if record.observed:
         record.observed.targets = [each.record for each in targets]
+    return failed

@@ -8,11 +8,12 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
+from analysis import suggested
 from lab import paths, terminal
 from lab.errors import BadInput, Interruption, LabError, Problem
 from lab.run import verdicts
 from lab.run.manifest import FILE
-from lab.run.signals import Interrupted
+from lab.run.signals import interruptible
 
 
 def derive(folder: Path) -> dict[str, Any]:
@@ -24,11 +25,13 @@ def derive(folder: Path) -> dict[str, Any]:
         Interruption: a signal came; derived/ has what was written by then, and no verdict.
     """
     try:
-        verdict = verdicts.derive(folder)
-        write(folder)
-    except Interrupted as error:
+        with interruptible():  # a second signal, after a run that one has ended, ends the analysis alone
+            verdict = verdicts.derive(folder)
+            write(folder)
+    except Interruption as error:
+        again = suggested.make("analyse", {"RUN": paths.shown(folder)})
         what = f"{error} during the analysis; what was recorded stays in {paths.shown(folder)}"
-        raise Interruption(what, way_on=f"analyse it again: make analyse RUN={paths.shown(folder)}") from error
+        raise Interruption(what, way_on=f"analyse it again: {again}") from error
     return verdict
 
 

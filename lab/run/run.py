@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from analysis import suggested
 from analysis.evidence import rawfiles
 from lab import paths, terminal
 from lab.engine.protocol import Engine
@@ -109,17 +110,17 @@ def _brought_to_an_end(session: Session, lock: Lock) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        reason = _reason(error)
-        if _has_ended(session):
-            raise _after_its_end(session, error) from error
-        left = None
+        reason, ended, left = _reason(error), False, None
         # A signal now asks for what is being done already.
         with contextlib.suppress(Interrupted), shielded():
-            left = _abandon(session)
+            ended = _has_ended(session)
+            left = None if ended else _abandon(session)
             with contextlib.suppress(OSError):
                 session.finish("aborted", "; ".join(filter(None, (reason, left))))
                 if left is None:
                     lock.note()
+        if ended:
+            raise _after_its_end(session, error) from error
         if isinstance(error, BadInput):
             raise
         if isinstance(error, Interrupted | LabError | OSError):
@@ -142,7 +143,7 @@ def _after_its_end(session: Session, error: BaseException) -> LabError:
     folder = paths.shown(session.folder)
     return kind(
         f"{_reason(error)}, after the end of the run, which is {session.manifest.status}: {folder}",
-        way_on=f"derive its verdict: make analyse RUN={folder}",
+        way_on=f"derive its verdict: {suggested.make('analyse', {'RUN': folder})}",
     )
 
 
@@ -229,7 +230,10 @@ def _close(session: Session, fault: str | None) -> None:
         except LabError as error:
             # They are for people; no figure rests on them.
             terminal.problem(f"connlab: what the containers said was not kept: {error}")
-        session.manifest.exits = session.engine.exit_codes(session.topology)
+        try:
+            session.manifest.exits = session.engine.exit_codes(session.topology)
+        except LabError as error:
+            terminal.problem(f"connlab: the containers' exit codes were not kept: {error}")
         session.manifest.removed.extend(rawfolders.seal(session.raw))
         session.finish("failed" if fault else "complete", fault)
         session.engine.remove()

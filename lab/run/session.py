@@ -98,12 +98,12 @@ def open_session(
     refuse_taken(effective.place)
     topology = topology_of(effective)
     host, git, version = facts.host(engine), facts.git_state(), facts.lab_version()
+    options = script.options(effective, topology, engine)
     folder = _make_folders(paths.RESULTS / effective.slug, topology, occasion)
     if lock:
         named = occasion.cell != Occasion.cell
         lock.note(f"{occasion.cell} r{occasion.repetition:02}" if named else None, folder)
     scenario = effective.scenario
-    options = script.options(effective, topology, engine)
     first = Manifest(
         scenario=effective.slug,
         folder=None if effective.place.own else str(effective.place.home),

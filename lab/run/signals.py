@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from lab import terminal
-from lab.errors import Interruption
+from lab.errors import ConnlabError, Interruption
 
 _SIGNALS = {
     signal.SIGINT: "interrupted (Ctrl-C)",
@@ -30,11 +30,13 @@ class _Level:
         interrupted: whether one came.
         shields: how many `shielded` are under way.
         pending: the signal that came behind a shield.
+        raised: the signal that was raised.
     """
 
     interrupted: bool = False
     shields: int = 0
     pending: Interrupted | None = None
+    raised: Interrupted | None = None
 
 
 _levels: list[_Level] = []
@@ -47,7 +49,7 @@ def interruptible() -> Iterator[None]:
     A signal that this process was started to ignore, as `nohup` has it, is ignored still.
 
     Raises:
-        Interruption: in the place of an Interrupted that nothing inside has answered.
+        Interruption: in the place of an Interrupted that nothing inside has answered, or of what a library made of it.
     """
     level = _Level()
 
@@ -58,6 +60,7 @@ def interruptible() -> Iterator[None]:
         level.interrupted = True
         error = Interrupted(_SIGNALS[signal.Signals(number)])
         if not level.shields:
+            level.raised = error
             raise error
         level.pending = error
         terminal.problem(f"connlab: {error}; it ends as soon as everything is written and removed")
@@ -69,6 +72,13 @@ def interruptible() -> Iterator[None]:
         yield
     except Interrupted as error:
         raise Interruption(str(error)) from error
+    except ConnlabError:
+        raise
+    except Exception as error:
+        # DuckDB has an error of its own in the place of what a handler raised.
+        if level.raised is None:
+            raise
+        raise Interruption(str(level.raised)) from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -139,24 +140,41 @@ class Executor:
         try:
             self._runner.run(effective, occasion, self._progress.title(place), opened)
         except ConnlabError as error:
-            place.status, place.reason = "aborted", _first_line(error)
+            _take_failure(place, error)
             self.save()
             if isinstance(error, Interruption):
                 raise
         else:
             _take_status(place)
             self.save()
-            self._judge(place, paths.RESULTS / str(place.run))
+        self._judge_ended(place)
         self._progress.done(place, time.monotonic() - began)
+
+    def _judge_ended(self, place: Run) -> None:
+        if place.status in ("complete", "failed"):
+            self._judge(place, paths.RESULTS / str(place.run))
 
     def _judge(self, place: Run, folder: Path) -> None:
         # What an earlier analysis made of the run is no outcome any more.
         place.holds = None
         try:
             place.verdict = self._runner.derive(folder)
+        except Interruption:
+            # Half an analysis is none: the next command makes it whole.
+            (folder / VERDICT_FILE).unlink(missing_ok=True)
+            raise
         except Exception as error:  # noqa: BLE001 # whatever one run's files make of the analysis, the others go on
             place.verdict, place.reason = "inconclusive", f"the analysis failed: {type(error).__name__}: {error}"
         self.save()
+
+
+def _take_failure(place: Run, error: ConnlabError) -> None:
+    """Let a place say why it failed; a run that had come to its end before keeps what its manifest says."""
+    with contextlib.suppress(OSError, ValueError):
+        if place.run is not None and manifest.load(paths.RESULTS / place.run).status in ("complete", "failed"):
+            _take_status(place)
+            return
+    place.status, place.reason = "aborted", _first_line(error)
 
 
 def _take_status(place: Run) -> None:

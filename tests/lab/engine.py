@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -258,6 +258,7 @@ class InMemoryEngine:
         configuration: str | None = None,
         configuration_refused: str = "",
         sidecars: InMemorySidecars | None = None,
+        at: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Make an engine.
 
@@ -271,7 +272,9 @@ class InMemoryEngine:
             configuration: a scenario's own one, as its role's program read it.
             configuration_refused: why that does not take it.
             sidecars: what puts collectors beside containers that run already.
+            at: called as each verb begins that a run asks for once, with the verb.
         """
+        self._begun = at
         self._sidecars = sidecars or InMemorySidecars()
         self._script_options = script_options
         self._script_refused = script_refused
@@ -292,6 +295,7 @@ class InMemoryEngine:
         return [Finding("memory of this process", "ok", "enough")]
 
     def versions(self) -> Mapping[str, str]:
+        self._begun("versions")
         return {}
 
     def open_files_cap(self) -> int | None:
@@ -372,9 +376,11 @@ class InMemoryEngine:
             self._end(service, 0)
 
     def exit_codes(self, topology: Topology) -> dict[str, int | None]:
+        self._begun("exit codes")
         return {instance: self._codes.get(instance) for instance in topology.all}
 
     def keep_logs(self, topology: Topology, raw: Path) -> None:
+        self._begun("keep logs")
         for instance in topology.all:
             (raw / instance / "container.log").write_text(f"{instance} was here\n")
 
@@ -391,11 +397,16 @@ class InMemoryEngine:
 
     def _do(self, what: str) -> None:
         self.did.append(what)
+        self._begun(what)
         if what == self._fails:
             raise EngineFailed(f"the engine could not {what}")
         if what == self._load_ends_after:
             for client in sorted(self._let_go):
                 self._end(client, self._exits.get(client, 0))
+
+    def end(self, service: str, code: int) -> None:
+        """Let a part end by itself."""
+        self._end(service, code)
 
     def _end(self, service: str, code: int) -> None:
         if service in self.running:
@@ -405,6 +416,7 @@ class InMemoryEngine:
 
     def _status(self, client: str, *, lets_go: bool) -> str:
         if lets_go:
+            self._begun("load")
             self._let_go.add(client)
             # An action at the start may be done before the clients are let go.
             if not self._load_ends_after or self._load_ends_after in self.did:

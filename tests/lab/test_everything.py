@@ -16,6 +16,7 @@ from lab.experiments import account, everything
 from lab.experiments.everything import Ended
 from lab.experiments.outcome import Outcome
 from lab.run.lock import machine_lock
+from lab.run.signals import Interrupted
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
 from tests.lab.engine import InMemoryDocker
@@ -120,7 +121,7 @@ def test_a_fault_of_the_analysis_is_one_scenario_s(catalogue: list[Effective], m
     assert [one.why for one in ended] == ["ValueError: odd", None, None]
 
 
-@pytest.mark.parametrize("interruption", [Interruption("the run was aborted: interrupted"), KeyboardInterrupt()])
+@pytest.mark.parametrize("interruption", [Interruption("the run was aborted: interrupted"), Interrupted("interrupted")])
 def test_an_interruption_ends_it_and_what_was_run_is_reported(
     catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch, interruption: BaseException
 ) -> None:

@@ -1,0 +1,349 @@
+"""The table of fault and phase, on the engine in memory: every way to end before the time, at every point of a run.
+
+One rule for all: evidence first, then a clean-up that nothing interrupts twice, then the word and the exit code.
+Signals are real ones, sent to this process. `CANNOT` names the cells that cannot exist here, each with its reason.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab import paths
+from lab.cli import main
+from lab.errors import EngineFailed, ExitCode
+from lab.run import machine, manifest, measure, verdicts
+from lab.scenario.topology import collector_of
+from tests.lab.engine import InMemoryEngine
+from tests.lab.support import MINIMAL, Write
+
+# Where a fault strikes: as the engine is asked for this. No engine is asked in the analysis.
+PHASES = {
+    "before": "versions",
+    "start": "start",
+    "load": "load",
+    "ending": "stop along the path",
+    "logs": "keep logs",
+    "removal": "remove",
+    "analysis": "analysis",
+}
+EVIDENCE = b"what was seen before the fault\n"
+FAILED, INCONCLUSIVE = ExitCode.LAB_FAILED, ExitCode.INCONCLUSIVE
+_HOUR_NS = 3_600 * 10**9
+
+
+class World:
+    """A lab in which one fault strikes at one point, once.
+
+    Attributes:
+        broken: what each later verb meets.
+    """
+
+    def __init__(self, results: Path, patch: pytest.MonkeyPatch, fault: Callable[[World], None], phase: str) -> None:
+        self.results = results
+        self.patch = patch
+        self.phase = phase
+        self.struck = False
+        self.fault = fault
+        self.broken: Callable[[str], None] = lambda _: None
+        # The load goes on for as long as its fault wants.
+        self.engine = InMemoryEngine(at=self.at, load_ends_after="never" if phase == "load" else "")
+
+    def at(self, verb: str) -> None:
+        if verb == "load":
+            for folder in self.results.glob("one/2*/raw/backend-1/role"):
+                (folder / "evidence").write_bytes(EVIDENCE)
+        # A run begins with a removal of its own.
+        begun = verb != "remove" or self.engine.running or "stop along the path" in self.engine.did
+        if verb == PHASES[self.phase] and begun and not self.struck:
+            self.struck = True
+            self.fault(self)
+        else:
+            self.broken(verb)
+
+    def ends_the_load(self) -> None:
+        self.engine.end("k6-1", 0)
+
+
+Fault = Callable[[World], None]
+
+
+def signalled(*numbers: signal.Signals) -> Fault:
+    """Send the first signal now, and each other one to the clean-up after it."""
+
+    def strike(world: World) -> None:
+        rest = list(numbers[1:])
+
+        def again(_: str) -> None:
+            if rest:
+                os.kill(os.getpid(), rest.pop())
+
+        world.broken = again
+        os.kill(os.getpid(), numbers[0])
+
+    return strike
+
+
+def refused(_: str) -> None:
+    raise EngineFailed("Cannot connect to the engine")
+
+
+def engine_ends(world: World) -> None:
+    world.broken = refused
+    if world.phase != "analysis":
+        refused("")
+
+
+def engine_restarts(world: World) -> None:
+    """All containers end with it, and the verb that is at work fails."""
+    for service in sorted(world.engine.running):
+        world.engine.end(service, 137)
+    if world.phase != "analysis":
+        refused("")
+
+
+def ends(service: str) -> Fault:
+    return lambda world: world.engine.end(service, 137)
+
+
+def hangs(world: World) -> None:
+    world.patch.setattr(measure, "_END_MARGIN_S", -600)
+
+
+def unwritable(number: int) -> Fault:
+    def strike(world: World) -> None:
+        def refuse(file: Path, *_: object) -> None:
+            raise OSError(number, os.strerror(number), str(file))
+
+        if world.phase == "load" and number == errno.ENOSPC:
+            world.patch.setattr(machine, "disk_free_bytes", lambda _: 0)
+            return
+        world.patch.setattr("lab.run.manifest.write_whole", refuse)
+        world.patch.setattr("pathlib.Path.mkdir", refuse)
+        if world.phase == "analysis":
+            refuse(world.results)
+        if world.phase == "load":
+            world.ends_the_load()
+
+    return strike
+
+
+def moved(world: World) -> None:
+    world.results.rename(world.results.with_name("moved"))
+    world.ends_the_load()
+
+
+def stepped(by_ns: int) -> Fault:
+    def strike(world: World) -> None:
+        real = time.time_ns
+        world.patch.setattr(time, "time_ns", lambda: real() + by_ns)
+        world.ends_the_load()
+
+    return strike
+
+
+def taken(_: World) -> None:
+    raise EngineFailed('the name "connlab-backend-1" is already in use')
+
+
+FAULTS: dict[str, Fault] = {
+    "INT": signalled(signal.SIGINT),
+    "INT twice": signalled(signal.SIGINT, signal.SIGINT),
+    "TERM": signalled(signal.SIGTERM),
+    "TERM twice": signalled(signal.SIGTERM, signal.SIGTERM),
+    "HUP": signalled(signal.SIGHUP),
+    "HUP twice": signalled(signal.SIGHUP, signal.SIGHUP),
+    "engine ends": engine_ends,
+    "engine restarts": engine_restarts,
+    "server ends": ends("backend-1"),
+    "collector ends": ends(collector_of("backend-1")),
+    "k6 ends": ends("k6-1"),
+    "k6 hangs": hangs,
+    "disk full": unwritable(errno.ENOSPC),
+    "results read-only": unwritable(errno.EROFS),
+    "results moved": moved,
+    "clock steps forward": stepped(_HOUR_NS),
+    "clock steps back": stepped(-_HOUR_NS),
+    "name taken": taken,
+}
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run has ended.
+
+    Attributes:
+        status: the manifest's word; None where there is no manifest.
+        word: what the command says of it.
+        stays: whether parts still run, which the next run removes.
+    """
+
+    status: str | None
+    code: ExitCode
+    word: str
+    stays: bool = False
+
+
+def _of_signals() -> dict[tuple[str, str], End]:
+    told = {"INT": "interrupted (Ctrl-C)", "TERM": "terminated (SIGTERM)", "HUP": "the terminal was closed (SIGHUP)"}
+    found: dict[tuple[str, str], End] = {}
+    for name, word in told.items():
+        for fault in (name, f"{name} twice"):
+            found |= {
+                (fault, "before"): End(None, FAILED, word),
+                (fault, "start"): End("aborted", FAILED, f"the run was aborted: {word}"),
+                (fault, "load"): End("aborted", FAILED, f"the run was aborted: {word}"),
+                (fault, "ending"): End("complete", FAILED, f"{word}, after the end of the run, which is complete"),
+                (fault, "logs"): End("complete", FAILED, f"{word}, after the end of the run, which is complete"),
+                (fault, "removal"): End("complete", FAILED, f"{word}, after the end of the run, which is complete"),
+                (fault, "analysis"): End("complete", FAILED, f"{word} during the analysis; what was recorded stays in"),
+            }
+    return found
+
+
+_AFTER = "Cannot connect to the engine, after the end of the run, which is complete"
+CELLS: dict[tuple[str, str], End] = {
+    **_of_signals(),
+    ("engine ends", "before"): End(None, FAILED, "Cannot connect"),
+    ("engine ends", "start"): End("aborted", FAILED, "its containers could not be removed"),
+    ("engine ends", "load"): End("aborted", FAILED, "its containers could not be removed", stays=True),
+    ("engine ends", "ending"): End("aborted", FAILED, "its containers could not be removed", stays=True),
+    ("engine ends", "logs"): End("complete", FAILED, _AFTER),
+    ("engine ends", "removal"): End("complete", FAILED, _AFTER),
+    ("engine ends", "analysis"): End("complete", INCONCLUSIVE, ""),
+    ("engine restarts", "before"): End(None, FAILED, "Cannot connect"),
+    ("engine restarts", "start"): End("aborted", FAILED, "the run was aborted: Cannot connect"),
+    ("engine restarts", "load"): End("aborted", FAILED, "the run was aborted: Cannot connect"),
+    ("engine restarts", "ending"): End("aborted", FAILED, "the run was aborted: Cannot connect"),
+    ("engine restarts", "logs"): End("complete", INCONCLUSIVE, "what the containers said was not kept: Cannot connect"),
+    ("engine restarts", "removal"): End("complete", FAILED, _AFTER),
+    ("engine restarts", "analysis"): End("complete", INCONCLUSIVE, ""),
+    ("server ends", "load"): End("aborted", FAILED, "the run was aborted: backend-1 ended with exit code 137"),
+    ("collector ends", "load"): End("aborted", FAILED, f"{collector_of('backend-1')} ended with exit code 137"),
+    ("k6 ends", "load"): End("failed", INCONCLUSIVE, ""),
+    ("k6 hangs", "load"): End("failed", INCONCLUSIVE, ""),
+    ("disk full", "start"): End("running", FAILED, "No space left on device"),
+    ("disk full", "load"): End("aborted", FAILED, "the run was aborted: the disk is full"),
+    ("disk full", "ending"): End("running", FAILED, "No space left on device"),
+    ("disk full", "logs"): End("running", FAILED, "No space left on device"),
+    ("disk full", "analysis"): End("complete", FAILED, "No space left on device"),
+    ("results read-only", "start"): End("running", FAILED, "Read-only file system"),
+    ("results read-only", "load"): End("running", FAILED, "Read-only file system"),
+    ("results read-only", "ending"): End("running", FAILED, "Read-only file system"),
+    ("results read-only", "logs"): End("running", FAILED, "Read-only file system"),
+    ("results read-only", "analysis"): End("complete", FAILED, "Read-only file system"),
+    ("results moved", "load"): End("running", FAILED, "No such file or directory"),
+    ("clock steps forward", "load"): End("complete", INCONCLUSIVE, ""),
+    ("clock steps back", "load"): End("complete", INCONCLUSIVE, ""),
+    ("name taken", "start"): End("aborted", FAILED, "is already in use"),
+}
+_PARTS = ("server ends", "collector ends", "k6 ends", "k6 hangs")
+_SHIFTS = ("clock steps forward", "clock steps back", "results moved")
+
+
+def _cannot() -> Iterator[tuple[str, str, str]]:
+    """Give fault, phase and the reason."""
+    for fault in _PARTS:
+        yield from ((fault, phase, "nothing of the run stands") for phase in ("before", "analysis"))
+        yield fault, "start", "the engine's start fails, as for a name that is taken"
+        yield from ((fault, phase, "the lab is ending it itself") for phase in ("ending", "logs", "removal"))
+    for fault in _SHIFTS:
+        yield from ((fault, phase, "no phase waits by it; as under load") for phase in PHASES if phase != "load")
+    yield from (("name taken", phase, "names are taken at the start") for phase in PHASES if phase != "start")
+
+
+CANNOT = {(fault, phase): why for fault, phase, why in _cannot()}
+
+
+def test_the_table_has_every_fault_at_every_point() -> None:
+    every = {(fault, phase) for fault in FAULTS for phase in PHASES}
+    assert not CELLS.keys() & CANNOT.keys()
+    assert CELLS.keys() | CANNOT.keys() | UNTRIED == every
+
+
+# Cells that can exist and are not tried yet.
+UNTRIED = {(fault, phase) for fault in ("disk full", "results read-only") for phase in ("before", "removal")}
+
+
+@pytest.fixture
+def make(
+    elsewhere: Path, write_scenario: Write, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str, str], World]]:
+    monkeypatch.setattr(paths, "SCENARIOS", write_scenario(MINIMAL + "drain: 0s\n"))
+    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
+    scratch = elsewhere / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    # As a shell starts it, whatever those ignore who started the tests.
+    heeded = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in heeded}
+
+    def of(fault: str, phase: str) -> World:
+        return World(paths.RESULTS, pytest.MonkeyPatch(), FAULTS[fault], phase)
+
+    yield of
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def run(world: World, engine: InMemoryEngine, patch: pytest.MonkeyPatch) -> int:
+    """Run the scenario by the command line, and give its exit code."""
+    derive = verdicts.derive
+
+    def derived(folder: Path) -> dict[str, Any]:
+        world.at("analysis")
+        return derive(folder)
+
+    with patch.context() as context:
+        context.setattr("lab.experiments.outcome.chosen", lambda: engine)
+        context.setattr(verdicts, "derive", derived)
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "one"])
+    return int(str(ended.value.code))
+
+
+@pytest.mark.parametrize(("fault", "phase"), CELLS)
+def test_a_fault_leaves_evidence_a_word_and_nothing_else(
+    fault: str,
+    phase: str,
+    make: Callable[[str, str], World],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    due = CELLS[fault, phase]
+    world = make(fault, phase)
+    try:
+        code = run(world, world.engine, monkeypatch)
+    finally:
+        world.patch.undo()
+        world.broken = lambda _: None
+    said = capsys.readouterr().err
+    assert world.struck
+    assert (code, bool(world.engine.running)) == (due.code, due.stays)
+    assert due.word in " ".join(said.split())
+    assert "Traceback" not in said
+    assert "internal error" not in said
+    results = world.results if fault != "results moved" else world.results.with_name("moved")
+    left = [manifest.load(file.parent) for file in results.glob("one/2*/manifest.json")]
+    assert [one.status for one in left] == ([due.status] if due.status else [])
+    seen = [file.read_bytes() for file in results.glob("one/2*/raw/backend-1/role/evidence")]
+    assert seen == ([EVIDENCE] if phase not in ("before", "start") else [])
+    assert list(Path(tempfile.gettempdir()).iterdir()) == []
+
+    # The next run is good, and removes what was left.
+    struck_again = InMemoryEngine()
+    struck_again.running = world.engine.running
+    assert run(world, struck_again, monkeypatch) == INCONCLUSIVE
+    assert not struck_again.running
+    after = [manifest.load(file.parent).status for file in sorted(world.results.glob("one/2*/manifest.json"))]
+    assert after[-1] == "complete"
+    assert "running" not in after
