@@ -483,3 +483,17 @@ def test_a_scenario_is_shown_with_the_file_in_place_of_its_knobs(make: Make) -> 
     assert "nginx runs ./nginx.conf, which says its knobs" in shown
     assert "nginx.worker_connections" not in shown
     assert "nginx.addresses" in shown
+
+
+def test_what_the_reader_cannot_read_is_refused_and_not_passed_over() -> None:
+    found = read(ROLES["nginx"], dump(app=f"{APP}}}\n"), STANDS)
+    [fault] = found.faults
+    assert "the lab cannot read it" in fault.what
+    assert fault.where == Place("conf.d/app.conf", 13)
+
+
+@pytest.mark.parametrize("role", ["nginx", "haproxy"])
+def test_a_configuration_without_a_line_listens_nowhere(role: str) -> None:
+    [fault] = read(ROLES[role], "", STANDS).faults
+    assert "8080" in fault.what
+    assert fault.where is None

@@ -58,9 +58,13 @@ class Blocks:
         self._files = dict(zip(parts[1::2], parts[2::2], strict=True))
         self._folder = PurePosixPath(folder)
         self._stands = stands
-        self._parsed = _parse(self._files)
+        self._parsed, errors = _parse(self._files)
+        self._unread = [
+            Fault(f"the lab cannot read it: {what}", Place(self._shown(name), line), "write it in another way")
+            for name, line, what in errors
+        ]
         self._root = Block("main", (), None, None)
-        self._fill(self._root, self._parsed[parts[1]])
+        self._fill(self._root, self._parsed[parts[1]] if self._files else [])
         [*self._https] = self._root.all("http")
         self._servers = [one for http in self._https for one in http.all("server")]
         self._traffic = [one for one in self._servers if any(map(self._takes_traffic, one.all("listen")))]
@@ -139,7 +143,7 @@ class Blocks:
 
     def faults(self) -> list[Fault]:
         """Give where it listens elsewhere, logs elsewhere, or proxies elsewhere."""
-        listening = list(self._listening())
+        listening = self._unread or list(self._listening())
         return listening or [*self._logging(), *self._proxying(), *self._of_process()]
 
     def _listening(self) -> Iterator[Fault]:
@@ -213,12 +217,17 @@ class Blocks:
                     yield Fault(f"{name} {value} lets the container end", one.where, "leave the line out")
 
 
-def _parse(files: dict[str, str]) -> dict[str, list[Any]]:
-    """Parse each file by itself: the library would look for included ones on this machine."""
+def _parse(files: dict[str, str]) -> tuple[dict[str, list[Any]], list[tuple[str, int, str]]]:
+    """Parse each file by itself: the library would look for included ones on this machine.
+
+    Returns:
+        The files' directives, and what could not be read, each with its file and line.
+    """
     # Few scenarios have such a configuration, and it knows a thousand directives.
     import crossplane  # noqa: PLC0415
 
     parsed: dict[str, list[Any]] = {}
+    errors: list[tuple[str, int, str]] = []
     with tempfile.TemporaryDirectory() as folder:
         for number, (name, text) in enumerate(files.items()):
             file = Path(folder) / str(number)
@@ -226,7 +235,8 @@ def _parse(files: dict[str, str]) -> dict[str, list[Any]]:
             file.write_text(text.removeprefix("\n"))
             content = crossplane.parse(str(file), single=True, check_ctx=False, check_args=False)
             parsed[name] = _named(content["config"][0]["parsed"], name)
-    return parsed
+            errors += [(name, one["line"] or 1, one["error"].partition(" in ")[0]) for one in content["errors"]]
+    return parsed, errors
 
 
 def _named(content: list[Any], file: str) -> list[Any]:
