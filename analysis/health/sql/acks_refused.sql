@@ -1,5 +1,5 @@
--- Connections of a server that sent its SYN-ACK again although the client had completed the handshake: the last ACK met a
--- full accept queue, which had room as the SYN came.
+-- Connections of a server that sent its SYN-ACK again although the client had completed the handshake: there was room
+-- in the accept queue as the SYN came, and none as the last ACK did.
 SELECT client_address, client_port, count(*) OVER () AS connections
   FROM read_parquet($path)
  WHERE first_time_us >= $start_us AND list_contains($addresses, server_address)
