@@ -60,9 +60,22 @@ is_root() { [[ $(id -u) -eq 0 ]]; }
 # A machine that has just started may be upgrading itself.
 apt() { env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@"; }
 
+# Another program may be reading the lists; for their lock apt itself does not wait.
+apt_lists() {
+  local said end=$((SECONDS + 300))
+  until said=$(apt update 2>&1); do
+    if [[ $said != *"Could not get lock"* ]] || ((SECONDS > end)); then
+      printf '%s\n' "$said"
+      return 100
+    fi
+    sleep 2
+  done
+  printf '%s\n' "$said"
+}
+
 apt_update() {
   [[ -z ${CONNLAB_APT_UPDATED:-} ]] || return 0
-  quietly "reading Debian's package lists" apt update
+  quietly "reading Debian's package lists" apt_lists
   export CONNLAB_APT_UPDATED=1
 }
 
