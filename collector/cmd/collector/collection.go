@@ -67,6 +67,8 @@ func (c *collection) run() error {
 	}
 	c.start(c.watchRole)
 	c.parts.Wait()
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
 	return errors.Join(c.errs...)
 }
 
@@ -83,10 +85,11 @@ func (c *collection) fail(err error) {
 	if err == nil {
 		return
 	}
-	c.stop(err)
+	// Noted before anything ends: what fails may be none of the parts, and nobody waits for it.
 	c.mutex.Lock()
-	defer c.mutex.Unlock()
 	c.errs = append(c.errs, err)
+	c.mutex.Unlock()
+	c.stop(err)
 }
 
 // report tells the health check of a change.
