@@ -105,6 +105,16 @@ def examine(run: RunFolder) -> Report | None:
     return arrivals.examine(raw, raw.window)
 
 
+def loads_in_doubt(run: RunFolder, packets: Callable[[Capture], None], times: int) -> list[str]:
+    """Check how often the backend's packets leave the load in doubt; give what is told of each time."""
+    run.captures["backend-1"] = Capture()
+    packets(run.captures["backend-1"])
+    report = examine(run)
+    assert report is not None
+    assert [problem.spoils for problem in report.problems] == [{Evidence.LOAD}] * times
+    return [problem.message for problem in report.problems]
+
+
 @pytest.mark.parametrize("workload", ["users", "tcp", "slow_clients"])
 @pytest.mark.parametrize(
     ("packets", "found"),
@@ -122,27 +132,17 @@ def test_users_who_take_the_last_place_together_leave_the_load_in_doubt(
     run: RunFolder, workload: str, packets: Callable[[Capture], None], found: int
 ) -> None:
     run.set_knobs(load__workload=workload)
-    run.captures["backend-1"] = Capture()
-    packets(run.captures["backend-1"])
-    report = examine(run)
-    assert report is not None
-    assert [problem.spoils for problem in report.problems] == [{Evidence.LOAD}] * found
-    for problem in report.problems:
-        assert f"{CLIENT}:41003 and {CLIENT}:41002 connected at the same moment" in problem.message
-        assert "backend-1's accept queue" in problem.message
+    for message in loads_in_doubt(run, packets, found):
+        assert f"{CLIENT}:41003 and {CLIENT}:41002 connected at the same moment" in message
+        assert "backend-1's accept queue" in message
 
 
 @pytest.mark.parametrize(("packets", "found"), [(an_ack_that_met_a_full_queue, 1), (a_syn_that_was_answered_twice, 0)])
 def test_an_ack_that_met_a_full_queue_leaves_the_load_in_doubt(
     run: RunFolder, packets: Callable[[Capture], None], found: int
 ) -> None:
-    run.captures["backend-1"] = Capture()
-    packets(run.captures["backend-1"])
-    report = examine(run)
-    assert report is not None
-    assert [problem.spoils for problem in report.problems] == [{Evidence.LOAD}] * found
-    for problem in report.problems:
-        assert f"{CLIENT}:41002 had room in backend-1's accept queue with its SYN" in problem.message
+    for message in loads_in_doubt(run, packets, found):
+        assert f"{CLIENT}:41002 had room in backend-1's accept queue with its SYN" in message
 
 
 def test_users_who_are_to_come_together_may(run: RunFolder) -> None:
