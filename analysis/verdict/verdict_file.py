@@ -29,7 +29,7 @@ SCHEMA: Literal["connlab.verdict/1"] = "connlab.verdict/1"
 
 Result = Literal["reproduced", "not-reproduced", "inconclusive"]
 
-_IDENTITIES = "ledger.identities."
+_FALSE_IDENTITIES = "ledger.identities.failed"
 
 
 class _Part(BaseModel):
@@ -87,7 +87,7 @@ class Verdict(_Part):
         Field(
             description="not-reproduced if any prediction is false; else inconclusive if any is unknown or none"
             " applies, if more requests are unexplained than the scenario tolerates, or if an identity of the ledger"
-            " does not hold and no prediction is about that; else reproduced"
+            " does not hold and no prediction that applies names ledger.identities.failed; else reproduced"
         ),
     ]
     predictions: list[PredictionResult]
@@ -207,7 +207,7 @@ def _beyond_tolerance(run: Run, account: Ledger) -> str | None:
 
 def _contradictions(predictions: list[PredictionResult], account: Ledger) -> Iterator[str]:
     """The identities that do not hold: two observers contradict each other, unless that is what is predicted."""
-    if any(name.startswith(_IDENTITIES) for prediction in predictions for name in prediction.measured):
+    if any(each.status in {"true", "false"} and _FALSE_IDENTITIES in each.measured for each in predictions):
         return
     for hop in account.hops:
         for each in hop.identities:

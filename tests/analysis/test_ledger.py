@@ -567,6 +567,8 @@ def test_more_unexplained_requests_than_the_scenario_tolerates_reproduce_nothing
         (["client.requests.failed == 99"], "not-reproduced"),
         (["client.requests.failed == 100", "ledger.identities.failed == 1"], "reproduced"),
         (["client.requests.failed == 100", "ledger.identities.failed == 0"], "not-reproduced"),
+        (["ledger.identities.holding >= 1"], "inconclusive"),
+        (["client.requests.failed == 100", "ledger.identities.unknown == 0"], "inconclusive"),
     ],
 )
 def test_observers_who_contradict_each_other_reproduce_nothing(
@@ -580,8 +582,20 @@ def test_observers_who_contradict_each_other_reproduce_nothing(
 
     assert verdict.verdict.verdict == result
     told = [each.message for each in verdict.problems if each.instrument == "ledger"]
-    assert len(told) == (len(predictions) == 1)
+    assert len(told) == (not any("identities.failed" in each for each in predictions))
     assert all("contradict each other" in each and "drops-by-overflow: " in each for each in told)
+
+
+def test_a_prediction_about_identities_that_does_not_apply_leaves_the_contradiction(run: RunFolder) -> None:
+    for tick in run.samples["backend-1"].ticks:
+        tick["counters"]["TcpExt.ListenOverflows"] = 7
+    run.predict("client.requests.failed == 100", "ledger.identities.failed == 1")
+    run.manifest["predictions"][1]["when"] = "load.users < 3"
+    run.manifest["tolerance"]["unexplained"] = 100
+    judged = judge(run.write())
+
+    assert [each.status for each in judged.predictions] == ["true", "not-applicable"]
+    assert judged.verdict.verdict == "inconclusive"
 
 
 @pytest.mark.parametrize(
