@@ -149,7 +149,8 @@ def _run(
 
         limits.check(resolved, chosen())  # nobody is asked about a run that cannot be
         guesses = before(terminal.stderr(), resolved, None).of_run
-    _end_judged(outcome.of_run(resolved, _command_line(), terminal.stderr(), guesses), as_json=as_json)
+    found = outcome.of_run(resolved, _command_line(), terminal.stderr(), guesses)
+    _end_judged(found, as_json=as_json, lesson=resolved.place if ask else None)
 
 
 def _run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
@@ -173,12 +174,22 @@ def _command_line() -> list[str]:
     return ["connlab", *sys.argv[1:]]
 
 
-def _end_judged(found: Any, *, as_json: bool) -> NoReturn:  # noqa: ANN401 # an Outcome
+def _end_judged(found: Any, *, as_json: bool, lesson: Any = None) -> NoReturn:  # noqa: ANN401 # an Outcome, a Place
+    from lab.results import next_step  # noqa: PLC0415
+
     if as_json:
         terminal.result_json(found.as_json())
     else:
         found.print(terminal.stdout())
+        after = next_step.after_series if found.series else next_step.after_run
+        _next((next_step.after_lesson(lesson) if lesson else None) or after(found.folder))
     raise typer.Exit(found.code)
+
+
+def _next(step: str | None) -> None:
+    """Print what to do next, if there is anything."""
+    if step:
+        terminal.result([step])
 
 
 @app.command()
@@ -202,6 +213,7 @@ def record(
         terminal.result_json([one.model_dump(by_alias=True) for one in recorded.lines])
     else:
         terminal.result(recorder.summary(recorded))
+        _next("next, the documents made from them: make experiments")
     raise typer.Exit(ExitCode.LAB_FAILED if recorded.failed else ExitCode.REPRODUCED)
 
 
@@ -215,7 +227,7 @@ def experiments(*, as_json: JsonOption = False) -> None:
     if as_json:
         terminal.result_json(written)
     else:
-        terminal.result(written)
+        terminal.result([*written, "next, read what changed: git diff"])
 
 
 @app.command()
@@ -256,6 +268,7 @@ def matrix(
     as_json: JsonOption = False,
 ) -> None:
     """Run every cell of a matrix, or what is left of it; the exit code is the series' verdict."""
+    from lab.results import next_step  # noqa: PLC0415
     from lab.series import matrices, printing  # noqa: PLC0415
     from lab.series.matrix_file import names  # noqa: PLC0415
 
@@ -268,6 +281,8 @@ def matrix(
         terminal.result_json([printing.plan_summary(plan) for plan in plans])
     else:
         printing.print_plans(terminal.stdout(), plans)
+        if plans:
+            _next(next_step.after_matrices(plans[0].name))
 
 
 def _end_checked(effectives: Iterable[Any]) -> NoReturn:
@@ -305,12 +320,15 @@ def _run_series(
             terminal.result_json(printing.plan_details(plan))
         else:
             printing.print_plan(terminal.stdout(), plan)
+            _next("next, run it: the same command without DRY=1 (--dry-run)")
         raise typer.Exit
     answers = None
     if ask:
         command.check(plan, chosen())
         answers = lessons.before(terminal.stderr(), next(iter(plan.cells.values())).effective, plan)
-    _end_judged(outcome.of_plan(plan, _command_line(), terminal.stderr(), new=new, answers=answers), as_json=as_json)
+    lesson = next(iter(plan.cells.values())).effective.place if ask else None
+    found = outcome.of_plan(plan, _command_line(), terminal.stderr(), new=new, answers=answers)
+    _end_judged(found, as_json=as_json, lesson=lesson)
 
 
 @app.command()
@@ -334,6 +352,7 @@ def search(
     Where runs are missing, so that none was found, it is 4.
     """
     from lab.engine.choice import chosen  # noqa: PLC0415
+    from lab.results import next_step, searched  # noqa: PLC0415
     from lab.series import command, printing, record, searches  # noqa: PLC0415
 
     planned = searches.plan(searches.Asked(scenario, knob, until, low, high, step, confirm), sets or [])
@@ -359,6 +378,12 @@ def search(
         terminal.result_json({**found.model_dump(), **status, "folder": folder and str(folder), "exit_code": int(code)})
     else:
         printing.print_search(terminal.stdout(), found, series, folder)
+        if series is None:
+            _next("next, run it: the same command without DRY=1 (--dry-run)")
+        else:
+            for line in searched.lines(found, series):
+                _next(line)
+            _next(next_step.after_search(planned.plan, found))
     raise typer.Exit(code)
 
 
@@ -389,14 +414,16 @@ def report(
 ) -> None:
     """Write a run's report again, and the index of all runs."""
     from lab import paths  # noqa: PLC0415
-    from lab.results import find  # noqa: PLC0415
+    from lab.results import find, next_step  # noqa: PLC0415
     from lab.run import reports  # noqa: PLC0415
 
-    page = reports.of_run(find.find_run(run))
+    folder = find.find_run(run)
+    page = reports.of_run(folder)
     if as_json:
         terminal.result_json({"report": str(page)})
     else:
         terminal.result([paths.shown(page)])
+        _next(f"next, in the browser: {next_step.opened(folder)}")
 
 
 @app.command("open")
@@ -407,15 +434,19 @@ def open_report(
 ) -> None:
     """Open a run's report in the browser; where there is none, say where it lies."""
     from lab import paths  # noqa: PLC0415
-    from lab.results import find  # noqa: PLC0415
+    from lab.observe import printing  # noqa: PLC0415
+    from lab.results import find, next_step  # noqa: PLC0415
     from lab.run import reports  # noqa: PLC0415
 
-    page = reports.of_run(find.find_run(run) if run else reports.newest())
+    folder = find.find_run(run) if run else reports.newest()
+    page = reports.of_run(folder)
     opened = reports.show(page)
     if as_json:
         terminal.result_json({"report": str(page), "opened": opened})
     else:
         terminal.result([paths.shown(page) if opened else f"no browser on this screen; open {page}"])
+        if not printing.was_observed(folder):
+            _next(next_step.after_run(folder))
 
 
 @app.command()
@@ -450,13 +481,15 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Explain a request: what every observer saw of it, in the order of time, and how to see its packets."""
-    from lab.results import explanations, find  # noqa: PLC0415
+    from lab.results import explanations, find, next_step  # noqa: PLC0415
 
-    explanation = explanations.of_run(find.find_run(run), request, worst)
+    folder = find.find_run(run)
+    explanation = explanations.of_run(folder, request, worst)
     if as_json:
         terminal.result_json(explanations.as_json(explanation))
     else:
         terminal.result(explanations.lines(explanation))
+        _next(next_step.after_explanation(folder))
 
 
 @app.command()
@@ -473,7 +506,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare two runs, two groups of runs, or the cells of a series: settings, counters, packets, users."""
-    from lab.results import comparisons  # noqa: PLC0415
+    from lab.results import comparisons, next_step  # noqa: PLC0415
     from lab.results.comparison_printing import print_comparison  # noqa: PLC0415
 
     if matrix is not None and (a or b):
@@ -483,6 +516,7 @@ def compare(
         terminal.result_json({**json.loads(compared.comparison.to_json()), "folder": str(compared.folder)})
     else:
         print_comparison(terminal.stdout(), compared)
+        _next(next_step.after_comparison(compared.folder, b or []))
 
 
 @app.command()
@@ -494,7 +528,7 @@ def advise(
     """Name the knob that the main cause of a run's failures points to, its value, and the command that tests it."""
     from analysis.formatting import counted  # noqa: PLC0415
     from lab.observe import printing  # noqa: PLC0415
-    from lab.results import advice, find, which_run  # noqa: PLC0415
+    from lab.results import advice, find, next_step, which_run  # noqa: PLC0415
 
     folder = find.find_run(run)
     if printing.was_observed(folder):
@@ -513,10 +547,9 @@ def advise(
     terminal.stdout().print(f"main cause: {found.cause or 'none'}{requests}")
     if found.knob:
         terminal.stdout().print(f"set {found.knob} = {found.value}: {found.why}", soft_wrap=True)
-        if found.command:
-            terminal.stdout().print(f"test it: {found.command}", soft_wrap=True)
     else:
         terminal.stdout().print(found.why, soft_wrap=True)
+    _next(next_step.after_advice(folder, found.command))
 
 
 @app.command()
@@ -532,7 +565,7 @@ def estimate(
     as_json: JsonOption = False,
 ) -> None:
     """Estimate how many connections failed behind a counter of overflows; with a run, check that against it."""
-    from lab.results import estimates, find, which_run  # noqa: PLC0415
+    from lab.results import estimates, find, next_step, which_run  # noqa: PLC0415
 
     if run is not None and (overflows, connect_timeout, sysctl) == (None, None, None):
         folder = find.find_run(run)
@@ -540,7 +573,7 @@ def estimate(
         if as_json:
             terminal.result_json({"run": which_run.name(folder), **estimates.check_as_json(check)})
         else:
-            terminal.result([*which_run.lines(folder), "", *estimates.check_lines(check)])
+            terminal.result([*which_run.lines(folder), "", *estimates.check_lines(check), next_step.after_run(folder)])
         raise typer.Exit(estimates.exit_code(check))
     if run is not None or overflows is None or connect_timeout is None:
         raise BadInput(Problem("an estimate takes both --overflows and --connect-timeout, or --run alone"))
@@ -548,13 +581,13 @@ def estimate(
     if as_json:
         terminal.result_json(estimates.as_json(estimated))
     else:
-        terminal.result(estimates.lines(estimated))
+        terminal.result([*estimates.lines(estimated), next_step.after_estimate()])
 
 
 @app.command("list")
 def list_scenarios(*, as_json: JsonOption = False) -> None:
     """List the scenarios."""
-    from lab.results import listing  # noqa: PLC0415
+    from lab.results import listing, next_step  # noqa: PLC0415
     from lab.scenario import places  # noqa: PLC0415
     from lab.scenario.resolve import resolve  # noqa: PLC0415
 
@@ -574,6 +607,7 @@ def list_scenarios(*, as_json: JsonOption = False) -> None:
         terminal.result_json(summaries)
     else:
         listing.print_list(terminal.stdout(), summaries)
+        _next(next_step.after_list())
     if problems:
         raise BadInput(problems)
 
@@ -583,7 +617,7 @@ def show(
     scenario: ScenarioArgument, sets: SetOption = None, *, preset: PresetOption = None, as_json: JsonOption = False
 ) -> None:
     """Show a scenario with its effective knobs, and its predictions with what is known of them before a run."""
-    from lab.results import listing  # noqa: PLC0415
+    from lab.results import listing, next_step  # noqa: PLC0415
     from lab.run import limits  # noqa: PLC0415
     from lab.scenario.resolve import resolve  # noqa: PLC0415
 
@@ -596,6 +630,7 @@ def show(
         terminal.result_json(details)
     else:
         listing.print_details(terminal.stdout(), details)
+        _next(next_step.after_show(resolved.place, sets or [], preset))
 
 
 @app.command()
@@ -667,12 +702,13 @@ def observe(
 
 def _end_observed(folder: Path, *, as_json: bool) -> NoReturn:
     from lab.observe import printing  # noqa: PLC0415
+    from lab.results import next_step  # noqa: PLC0415
 
     account = printing.read(folder)
     if as_json:
         terminal.result_json({**account, "folder": str(folder)})
     else:
-        terminal.result(printing.lines(account, folder))
+        terminal.result([*printing.lines(account, folder), f"next, in the browser: {next_step.opened(folder)}"])
     raise typer.Exit(ExitCode.INCONCLUSIVE if printing.ended_early(folder) else ExitCode.REPRODUCED)
 
 
@@ -681,6 +717,7 @@ def doctor(*, as_json: JsonOption = False) -> None:
     """Say what this machine lacks, and the way on."""
     from lab import doctor as doctors  # noqa: PLC0415
     from lab.engine.choice import chosen  # noqa: PLC0415
+    from lab.results import next_step  # noqa: PLC0415
 
     findings = doctors.examine(chosen())
     if as_json:
@@ -691,6 +728,8 @@ def doctor(*, as_json: JsonOption = False) -> None:
             way_on = f" — {one.way_on}" if one.way_on else ""
             state = (f"{one.state:>7}", styles[one.state])
             terminal.stdout().print(Text.assemble(state, f"  {one.name}: {one.found}{way_on}"), soft_wrap=True)
+        if not any(finding.state == "missing" for finding in findings):
+            _next(next_step.after_list())
     if any(finding.state == "missing" for finding in findings):
         raise typer.Exit(ExitCode.LAB_FAILED)
 
@@ -709,6 +748,7 @@ def clean(*, as_json: JsonOption = False) -> None:
         for kind, names in asdict(cleaned).items():
             if kind != "kept":
                 terminal.stdout().print(f"{kind} removed: {', '.join(names) or 'none'}", soft_wrap=True)
+        _next("next, what a run needs, built again: make setup")
     if cleaned.kept:
         raise LabError("not everything could be removed:\n  " + "\n  ".join(cleaned.kept))
 

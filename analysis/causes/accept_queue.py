@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from analysis.causes.remedies import more
+from analysis.formatting import spoken
 
 if TYPE_CHECKING:
     from analysis.causes.remedies import Recorded, Remedy
@@ -37,10 +38,20 @@ def more_places(run: Recorded) -> Remedy | None:
         why = f"{each} connections may wait for each {role} to accept them; net.core.somaxconn must not be less"
         return more(run, run.limit(role, "backlog"), each, why)
     if run.keeps_connections and run.manifest["path"] == [run.client, role]:
-        # With fewer nobody fails, but users in the queue wait for another's idle connection to end.
-        why = f"{each} connections for each {role}: clients keep theirs, so users in the accept queue wait long"
+        why = f"{each} connections for each {role}: clients keep theirs{_with_fewer(run, role, each, queue)}"
         return more(run, connections, each, why)
     if queue is None:
         return more(run, connections, each, f"{each} connections may come to each {role} at once")
     why = f"{each} connections for each {role}, less the {queue} + 1 that its accept queue holds"
     return more(run, connections, max(1, each - queue - 1), why)
+
+
+def _with_fewer(run: Recorded, role: str, each: int, queue: int | None) -> str:
+    """Say what becomes of users with as few connections as let nobody fail: that is what a search finds."""
+    if queue is None or each <= queue + 1:
+        return ", so users in the accept queue wait long"
+    idle = run.limit(role, "idle")
+    kept = run.knob(idle) if idle else None
+    until = "another's idle connection ends" + (f", {spoken(kept)} and more" if isinstance(kept, int) and kept else "")
+    waiting = "1 user waits" if queue == 0 else f"{queue + 1} users wait"
+    return f". With {each - queue - 1} nobody fails either, but {waiting} in the accept queue until {until}"

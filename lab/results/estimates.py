@@ -70,9 +70,11 @@ def _parsed(parse: Any, text: str, option: str, problems: list[Problem]) -> int 
 
 
 def _overflows(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,20}", text) or int(text) > _OVERFLOWS_MAX:
+    # As the lab itself, and many a dashboard, writes a large number.
+    plain = text.replace(",", "") if re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", text) else text
+    if not re.fullmatch(r"[0-9]{1,20}", plain) or int(plain) > _OVERFLOWS_MAX:
         raise ValueError(f"'{text}' is no count of overflows: give the difference of two readings, such as 6568459")
-    return int(text)
+    return int(plain)
 
 
 def _timeout_ms(text: str) -> int:
@@ -246,8 +248,15 @@ def _division(found: Estimate, client: Client) -> str:
             f" {found.overflows:,} / {client.syns_min} = {_failed(bounds)}"
         )
     over = found.overflows - bounds.most * client.syns_max
-    rest = f", {over} left over" if over else ""
+    rest = f", {over} left over{_left_over(found, bounds)}" if over else ""
     return f"{found.overflows:,} / {client.syns_max} = {counted(bounds.most, 'failed connection')}{rest}"
+
+
+def _left_over(found: Estimate, bounds: Bounds) -> str:
+    """Say whose overflows a division leaves over, which the least number of failures may count."""
+    if found.bounds.least_if_none_got_in > bounds.most:
+        return ": of one more connection, which failed after fewer SYNs, or of one that got in"
+    return ": of connections that got in"
 
 
 def _failed(bounds: Bounds) -> str:

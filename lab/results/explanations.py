@@ -31,7 +31,10 @@ def of_run(folder: Path, request: str | None, worst: str | None) -> Explanation:
     """
     if (request is None) == (worst is None):
         raise BadInput(
-            Problem("an explanation takes either a request, such as k6-1/17, or how many of the worst, such as 5")
+            Problem(
+                "an explanation takes either a request or how many of the worst",
+                way_on="give REQUEST=k6-1/17 (--request) or WORST=5 (--worst)",
+            )
         )
     number = 0 if worst is None else _number(worst)
     try:

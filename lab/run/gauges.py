@@ -17,10 +17,12 @@ class ClientGauge:
     """All clients together; counts since the start of the load.
 
     Attributes:
+        is_known: whether any client has said something yet; until then the counts mean nothing.
         asking: requests that ended in each second.
         failing: those of them that failed.
     """
 
+    is_known: bool = False
     users: int = 0
     requests: int = 0
     failed: int = 0
@@ -86,6 +88,7 @@ class Gauges:
 
     def _sum(self) -> None:
         lines, client = list(self._last.values()), self.client
+        client.is_known = bool(lines)
         client.users = sum(line.get("vus", 0) for line in lines)
         client.requests = sum(line.get("requests", 0) for line in lines)
         client.failed = sum(line.get("failed", 0) for line in lines)

@@ -1,4 +1,4 @@
-"""The live display of a run: redrawn in a terminal, one plain line a second elsewhere."""
+"""The live display of a run: redrawn in a terminal; elsewhere a plain line when something changes, or after 10 s."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ _ERRORS = {
     "1220": "connection reset",
 }
 _PLAIN_PERIOD_S = 1.0
+# Also while nothing changes a reader sees that the run goes on.
+_UNCHANGED_PERIOD_S = 10.0
+# What k6 says of itself comes two or three seconds late.
+_NOT_YET = "-"
 _BAR_WIDTH = 24
 # What the columns before the history take.
 _BESIDES_HISTORY = 11 + 9 + 3 * 2 + 1
@@ -47,6 +51,7 @@ class Display:
         self._expected_s: float | None = None
         self._gauges: Gauges | None = None
         self._last_plain = 0.0
+        self._last_print, self._last_said = 0.0, ""
         # Between two looks at the gauges the clock goes on, also while a phase keeps this thread busy.
         self._shown: RenderableType = ""
         self._live = (
@@ -69,7 +74,7 @@ class Display:
     def phase(self, name: str, expected_s: float | None = None) -> None:
         """Show that a phase begins; `expected_s` is how long it will take, as far as is known."""
         self._phase, self._phase_began, self._expected_s = name, time.monotonic(), expected_s
-        self._last_plain = 0.0
+        self._last_plain, self._last_said = 0.0, ""
         self.refresh()
 
     def watch(self, gauges: Gauges | None) -> None:
@@ -88,7 +93,16 @@ class Display:
             self._shown = _table(self._gauges, self._console.width) if self._gauges else ""
             self._live.refresh()
         else:
-            self._console.print(self._line(), highlight=False, soft_wrap=True)
+            self._say(now)
+
+    def _say(self, now: float) -> None:
+        """Print a plain line, unless it says what the last one said a moment ago."""
+        said = self._said()
+        if said == self._last_said and now - self._last_print < _UNCHANGED_PERIOD_S:
+            return
+        self._last_print, self._last_said = now, said
+        line = f"{self._title}: {self._phase} {self._elapsed()}{said}"
+        self._console.print(line, highlight=False, soft_wrap=True)
 
     def _elapsed(self) -> str:
         elapsed_s = time.monotonic() - self._phase_began
@@ -96,12 +110,12 @@ class Display:
             return f"{elapsed_s:.0f} s"
         return f"{elapsed_s:.0f} of about {self._expected_s:.0f} s"
 
-    def _line(self) -> str:
-        parts = [f"{self._title}: {self._phase} {self._elapsed()}"]
-        if self._gauges:
-            parts += [_client(self._gauges.client)]
-            parts += [f"{name}: {_kernel(gauge)}" for name, gauge in self._gauges.kernels.items()]
-        return " · ".join(parts)
+    def _said(self) -> str:
+        """What a plain line says after its phase and time."""
+        if not self._gauges:
+            return ""
+        kernels = [f"{name}: {_kernel(gauge)}" for name, gauge in self._gauges.kernels.items()]
+        return "".join(f" · {part}" for part in (_client(self._gauges.client), *kernels))
 
     def _drawn(self) -> RenderableType:
         whole = Table.grid()
@@ -120,6 +134,8 @@ class Display:
 
 
 def _client(gauge: ClientGauge) -> str:
+    if not gauge.is_known:
+        return f"{_NOT_YET} users, {_NOT_YET} requests"
     users, requests = counted(gauge.users, "user"), counted(gauge.requests, "request")
     text = f"{users}, {requests} ({gauge.asking.per_second:,.0f}/s), {gauge.failed:,} failed"
     if gauge.errors:
@@ -140,8 +156,11 @@ def _kinds(gauge: ClientGauge) -> list[str]:
 def _kernel(gauge: ServerGauge) -> str:
     parts = []
     if gauge.limit is not None:
-        full = " full" if gauge.is_full else ""
-        parts = [f"queue {gauge.depth}/{gauge.limit}{full}", counted(gauge.overflows, "overflow")]
+        full = ", full" if gauge.is_full else ""
+        parts = [
+            f"queue {gauge.depth} of {counted(gauge.limit + gauge.queues, 'place')}{full}",
+            counted(gauge.overflows, "overflow"),
+        ]
     return ", ".join([*parts, f"{gauge.time_wait} TIME_WAIT"])
 
 
@@ -157,10 +176,15 @@ def _table(gauges: Gauges, width: int) -> Table:
     table.add_column(width=meaning, no_wrap=True, overflow="ellipsis")
     table.add_column(no_wrap=True)
     table.add_row("", "", "", Text(f"the last {seconds} s".rjust(seconds), "dim"))
-    table.add_row("users", f"{client.users:,}")
+    table.add_row("users", _known(client, client.users))
     rate = f"{client.asking.per_second:,.0f}/s"
-    table.add_row("requests", f"{client.requests:,}", rate, _scaled(client.asking.last(seconds, until), "blue"))
-    failed = Text(f"{client.failed:,}", "bold red" if client.failed else "")
+    table.add_row(
+        "requests",
+        _known(client, client.requests),
+        rate if client.is_known else "",
+        _scaled(client.asking.last(seconds, until), "blue"),
+    )
+    failed = Text(_known(client, client.failed), "bold red" if client.failed else "")
     kinds = _kinds(client)
     table.add_row("failed", failed, next(iter(kinds), ""), _scaled(client.failing.last(seconds, until), "red"))
     for kind in kinds[1:]:
@@ -174,6 +198,10 @@ def _table(gauges: Gauges, width: int) -> Table:
         history = _scaled(gauge.waiting.last(seconds, until), "magenta")
         table.add_row("  TIME_WAIT", f"{gauge.time_wait:,}", "", history)
     return table
+
+
+def _known(client: ClientGauge, count: int) -> str:
+    return f"{count:,}" if client.is_known else _NOT_YET
 
 
 def _add_queue(table: Table, gauge: ServerGauge, limit: int, seconds: int, until: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import webbrowser
@@ -12,7 +13,8 @@ from analysis import suggested
 from lab import paths, terminal
 from lab.errors import BadInput, Interruption, LabError, Problem
 from lab.run import verdicts
-from lab.run.manifest import FILE
+from lab.run.manifest import FILE, load
+from lab.run.session import tries_out
 from lab.run.signals import interruptible
 
 
@@ -79,7 +81,7 @@ def of_run(folder: Path) -> Path:
 
 
 def newest() -> Path:
-    """The folder of the run that began last.
+    """The folder of the run that began last; cells of searches and matrices are passed over, if there is another.
 
     Raises:
         BadInput: there is none.
@@ -88,7 +90,14 @@ def newest() -> Path:
     if not found:
         what = f"no run below {paths.shown(paths.RESULTS)}"
         raise BadInput(Problem(what, way_on="make one: make run SCENARIO=accept-queue-overflow"))
-    return max(found, key=lambda folder: folder.name)
+    latest = sorted(found, key=lambda folder: folder.name, reverse=True)
+    return next((folder for folder in latest if not _tries_out(folder)), latest[0])
+
+
+def _tries_out(folder: Path) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        return tries_out(load(folder).series)
+    return False
 
 
 def has_screen() -> bool:

@@ -18,7 +18,7 @@ from lab.run.gauges import Gauges
 from lab.run.live import Display
 from lab.run.lock import Lock, is_ours, machine_lock
 from lab.run.manifest import Guess
-from lab.run.session import Occasion, Session, open_session, point_latest
+from lab.run.session import Occasion, Session, open_session, point_latest, tries_out
 from lab.run.signals import Interrupted, interruptible, shielded
 from lab.scenario import foreseen
 from lab.scenario.effective import Effective
@@ -237,4 +237,5 @@ def _close(session: Session, fault: str | None) -> None:
         session.manifest.removed.extend(rawfolders.seal(session.raw))
         session.finish("failed" if fault else "complete", fault)
         session.engine.remove()
-        point_latest(session.folder)
+        if not tries_out(session.manifest.series):
+            point_latest(session.folder)

@@ -186,6 +186,12 @@ def stamp() -> str:
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
 
 
+def tries_out(series: str | None) -> bool:
+    """Whether the runs of a series try settings out: no cell of a search or a matrix stands for its scenario."""
+    # A series' id is <UTC start>-<kind>-<name>.
+    return series is not None and series.split("-")[1] in ("search", "matrix")
+
+
 def point_latest(folder: Path) -> None:
     """Let `latest` beside a run or a series point at it; relative, so that results/ can be moved."""
     link = folder.parent / "latest"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.results.next_step import FIRST_LESSON
 from lab.scenario.places import slugs
 from setup.loop.parts import PARTS
 
@@ -53,3 +54,21 @@ def test_a_scenario_is_a_lesson_with_its_answers_apart(slug: str) -> None:
     folder = ROOT / "scenarios" / slug
     assert {"scenario.yaml", "README.md", "ANSWERS.md"} <= {file.name for file in folder.iterdir()}
     assert "](ANSWERS.md)" in (folder / "README.md").read_text()
+
+
+@pytest.mark.parametrize("slug", slugs())
+def test_a_lesson_shows_no_answer_before_it_is_asked_for(slug: str) -> None:
+    """Who scrolls on from *Predict* sees headings alone: what was measured, and why, opens on a click."""
+    sections = re.split(r"(?m)^## ", (ROOT / "scenarios" / slug / "README.md").read_text())
+    told = [
+        one for one in sections if one.partition("\n")[0] in ("Evidence", "Explanation", "What was ruled out, and how")
+    ]
+    assert len(told) >= 2
+    for one in told:
+        assert re.fullmatch(r"[^\n]+\n\n<details>\n<summary>[^\n]+</summary>\n\n.+\n\n</details>\n+", one, re.DOTALL)
+
+
+def test_the_lessons_to_start_with_are_five_and_begin_where_the_commands_point() -> None:
+    section = (ROOT / "README.md").read_text().partition("## Five lessons to start with")[2].partition("\n## ")[0]
+    lessons = re.findall(r"\]\(scenarios/([a-z-]+)/README\.md\)", section)
+    assert (len(lessons), lessons[0]) == (5, FIRST_LESSON)

@@ -34,6 +34,15 @@ def test_each_assumed_client_is_shown_with_its_ladder_and_its_division() -> None
     assert "6,568,459 / 5 = 1,313,691 failed connections, 4 left over" in text
 
 
+def test_what_a_division_leaves_over_fits_the_least_number() -> None:
+    text = " ".join(said("48,211", "5s").split())
+    assert "At least 9,643 did" in text
+    assert "48,211 / 5 = 9,642 failed connections, 1 left over: of one more connection, which failed after" in text
+    one_kind = " ".join(said("48,211", "5s", f"{LINEAR}=0").split())
+    assert "At least 16,070 did" in one_kind
+    assert "48,211 / 3 = 16,070 failed connections, 1 left over: of connections that got in" in one_kind
+
+
 def test_one_is_one() -> None:
     text = said("1", "1s")
     assert text.startswith("1 overflow: at most 1 connection failed.")
@@ -65,6 +74,7 @@ def test_no_line_is_wider_than_a_terminal(overflows: int, timeout_ms: int, linea
     [
         ("", "5s", [], "--overflows: '' is no count of overflows"),
         ("-5", "5s", [], "--overflows: '-5' is no count of overflows"),
+        ("48,21", "5s", [], "--overflows: '48,21' is no count of overflows"),
         ("1.5", "5s", [], "--overflows: '1.5' is no count of overflows"),
         ("9" * 20, "5s", [], "is no count of overflows"),
         ("5", "5", [], "--connect-timeout: '5' is no duration: write a number with a unit"),

@@ -64,7 +64,7 @@ def test_the_worst_are_printed_as_json(folder: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("request_", "worst", "message"),
     [
-        (None, None, "takes either a request, such as k6-1/17, or how many"),
+        (None, None, "give REQUEST=k6-1/17 (--request) or WORST=5 (--worst)"),
         ("3", "5", "takes either a request"),
         ("4", None, "there is no request k6-1/4; its ids go from 3 to 3, the nearest is k6-1/3"),
         (None, "0", "--worst: '0' is no number of requests: give 1 to 100"),

@@ -85,8 +85,44 @@ def test_without_a_terminal_there_is_one_plain_line(
         display.refresh()
     assert capsys.readouterr().out == (
         "one: measure 0 of about 45 s · 2 users, 103 requests (0/s), 100 failed: 100 connect time-out (1211) · "
-        "k6-1: 0 TIME_WAIT · backend-1: queue 2/1 full, 500 overflows, 0 TIME_WAIT\n"
+        "k6-1: 0 TIME_WAIT · backend-1: queue 2 of 2 places, full, 500 overflows, 0 TIME_WAIT\n"
     )
+
+
+def test_what_k6_has_not_said_yet_is_a_dash_and_no_zero(
+    effective: Make, places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(places.collector("backend-1", "samples.jsonl"), tick({"TcpExt.ListenOverflows": 91}, depth=1))
+    with Display(Console(highlight=False), "one") as display:
+        display.watch(Gauges(topology_of(effective()), places))
+        display.phase("measure")
+    told = capsys.readouterr().out
+    assert " · - users, - requests · " in told
+    assert "backend-1: queue 1 of 2 places, 91 overflows" in told
+    console = Console(force_terminal=True, width=110, record=True, file=io.StringIO())
+    with Display(console, "one") as display:
+        display.watch(Gauges(topology_of(effective()), places))
+        display.phase("measure")
+    rows = [line.split() for line in console.export_text().splitlines()]
+    assert ["users", "-"] in rows
+    assert ["requests", "-"] in [row[:2] for row in rows]
+
+
+def test_a_plain_line_is_printed_on_a_change_and_after_ten_seconds(
+    effective: Make, places: Places, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("lab.run.live.time.monotonic", lambda: now)
+    with Display(Console(highlight=False), "one") as display:
+        display.watch(Gauges(topology_of(effective()), places))
+        display.phase("measure")
+        for second in range(1, 26):
+            now = 100.0 + second
+            if second == 5:
+                write(places.role("k6-1", "live.jsonl"), {"vus": 1, "requests": 0, "failed": 0})
+            display.refresh()
+    said = [line.split(" · ")[0] for line in capsys.readouterr().out.splitlines()]
+    assert said == [f"one: measure {second} s" for second in (0, 5, 15, 25)]
 
 
 def test_one_user_with_one_request_is_shown_as_one(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +44,7 @@ def derived(elsewhere: Path, derived_run: Callable[[Path], Path]) -> Path:
 def test_a_run_that_was_not_analysed_is_analysed_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("report", RUN) == ExitCode.REPRODUCED
 
-    assert capsys.readouterr().out.strip() == str(folder / "report.html")
+    assert capsys.readouterr().out.splitlines()[0] == str(folder / "report.html")
     assert (folder / "derived" / "verdict.json").is_file()
     assert "100 of 103 requests failed" in (folder / "report.html").read_text()
     assert f'href="{RUN}/report.html"' in (paths.RESULTS / "index.html").read_text()
@@ -122,6 +123,15 @@ def test_the_newest_run_is_opened(
     assert call("open") == ExitCode.REPRODUCED
     assert opened == [(derived / "report.html").as_uri()]
     assert "no browser" not in capsys.readouterr().out
+
+
+def test_a_cell_of_a_search_is_not_the_newest_run_that_is_opened(derived: Path) -> None:
+    cell = shutil.copytree(derived, derived.parent / "20261121T072640Z-accept-count-2-r01")
+    file = cell / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"series": "20261121T072600Z-search-queue"}))
+    assert reports.newest() == derived
+    shutil.rmtree(derived)
+    assert reports.newest() == cell
 
 
 def test_without_a_screen_the_page_is_named(

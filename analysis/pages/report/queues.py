@@ -23,7 +23,7 @@ def of_run(record: Record, lasts_s: float) -> list[Row]:
     counted = _OVERFLOWS in record.columns("timeline")
     found = []
     for role in record.path[1:]:
-        places = f"listen_limit + {_of_instance(record, role)}"
+        places = f"listen_limit + {of_instance(record, role)}"
         depth = time_series.levels(record, role, "listen_depth", lasts_s)
         if depth:
             found.append({
@@ -39,10 +39,11 @@ def of_run(record: Record, lasts_s: float) -> list[Row]:
 
 def count(record: Record, role: str) -> int:
     """How many accept queues a role has: one of each instance, and with nginx's reuseport one of each worker."""
-    return _of_instance(record, role) * len(record.manifest["instances"].get(role, []))
+    return of_instance(record, role) * len(record.manifest["instances"].get(role, []))
 
 
-def _of_instance(record: Record, role: str) -> int:
+def of_instance(record: Record, role: str) -> int:
+    """How many accept queues each instance of a role has."""
     listeners = record.manifest.get("listeners", {})
     port = roles.of_manifest(record.manifest)[role].port
     of_instances = [listeners.get(each, []) for each in record.manifest["instances"].get(role, [])]

@@ -9,7 +9,7 @@ from typing import Any
 from analysis.causes import UNEXPLAINED
 from analysis.evidence import roles
 from analysis.formatting import counted, spoken
-from analysis.pages.report import advice, labels, reasons
+from analysis.pages.report import advice, labels, reasons, too_late
 from analysis.pages.report.advice import Advice
 from analysis.pages.report.reasons import Reason
 from analysis.pages.report.record import Record, Row
@@ -183,6 +183,8 @@ def _why(record: Record, main: Reason | None) -> list[str]:
         found += _hints(record)
     if main.cause.accept_queue and (places := _places(record, main)):
         found.append(places)
+    if main.cause.accept_queue and (missed := too_late.sentence(record, main)):
+        found.append(missed)
     return found
 
 

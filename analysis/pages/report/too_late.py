@@ -1,0 +1,71 @@
+"""A place that was free while users still waited: they failed because their next SYN was due too late."""
+
+from __future__ import annotations
+
+from analysis.evidence import manifest
+from analysis.formatting import counted, spoken
+from analysis.model import outcomes
+from analysis.model.settings import Settings, UndefinedError
+from analysis.pages.report import queues, time_series
+from analysis.pages.report.reasons import Reason
+from analysis.pages.report.record import Record
+
+
+def sentence(record: Record, main: Reason) -> str | None:
+    """Say how many clients failed though the accept queue had a free place from some moment on.
+
+    Args:
+        record: the run's.
+        main: its main cause.
+
+    Returns:
+        None if there were none, or the evidence does not say: it takes the flows, the queue's samples, and clients
+        that the lab dialled with.
+    """
+    if main.hop != tuple(record.path[:2]) or not all(map(record.has, ("requests", "flows", "timeline"))):
+        return None
+    role = main.hop[1]
+    next_ms = _next_syn_ms(record)
+    if next_ms is None or record.start_us is None:
+        return None
+    rows = record.rows(
+        """WITH ticks AS (SELECT instance, time_us, listen_depth >= listen_limit + $queues AS is_full FROM timeline
+                           WHERE ticks > 0 AND listen_depth IS NOT NULL),
+                filled AS (SELECT instance, max(time_us) AS until_us FROM ticks WHERE is_full GROUP BY instance),
+                free AS (SELECT ticks.instance, min(ticks.time_us) AS since_us FROM ticks JOIN filled USING (instance)
+                          WHERE ticks.time_us > filled.until_us GROUP BY ticks.instance),
+                dials AS (SELECT to_instance AS instance, first_time_us, list_last(syn_times_us) AS last_us,
+                                 dial_time_us + dial_duration_us AS end_us
+                            FROM requests JOIN flows ON observer = flow_observer AND flows.id = flow_id
+                           WHERE cause = $cause AND dial_error_kind = 'timeout' AND NOT established)
+           SELECT count(*) AS count, min(since_us) AS since_us, max(last_us - first_time_us) AS last_us,
+                  min(end_us) AS first_end_us, max(end_us) AS last_end_us
+             FROM dials JOIN free USING (instance) WHERE last_us < since_us AND since_us < end_us""",
+        queues=queues.of_instance(record, role),
+        cause=main.cause.name,
+    )
+    found = rows[0]
+    if not found["count"]:
+        return None
+    since, first, last = (
+        round(time_series.seconds(record, found[name])) for name in ("since_us", "first_end_us", "last_end_us")
+    )
+    ends = f"{first} s" if first == last else f"{first} to {last} s"
+    each = "its" if found["count"] == 1 else "each one's"
+    return (
+        f"From {since} s on the queue had a free place, and {counted(found['count'], 'client')} failed all the same,"
+        f" at {ends}: {each} last SYN had left {spoken(found['last_us'] / 1000)} after its first, and the next was due"
+        f" at {spoken(next_ms)}, after the connect time-out of {spoken(record.knob('load.connect_timeout'))}."
+    )
+
+
+def _next_syn_ms(record: Record) -> int | None:
+    """When the first SYN would be due that the connect time-out forestalls; None if there is none, or nobody knows."""
+    timeout_ms = record.knob("load.connect_timeout")
+    if not isinstance(timeout_ms, int):
+        return None
+    try:
+        ladder = outcomes.syn_ladder(Settings(manifest.read(record.folder)))
+    except (UndefinedError, manifest.ManifestError):
+        return None
+    return next((syn.earliest_ms for syn in ladder if syn.earliest_ms >= timeout_ms), None)

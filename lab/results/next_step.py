@@ -1,0 +1,101 @@
+"""The last line of a command: what to do next, as a command to be copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from analysis import suggested
+from lab import paths
+from lab.scenario.catalogue import show_value
+from lab.scenario.places import Place
+from lab.series.plan import Plan
+from lab.series.record import Search
+
+# The first of the lessons to start with; README names them all.
+FIRST_LESSON = "accept-queue-turns"
+
+_WORST = "1"
+
+
+def after_run(folder: Path) -> str:
+    """After a run that was judged, or the report of one: its worst request, told."""
+    return f"next, its worst request, told: {explain(folder)}"
+
+
+def explain(folder: Path) -> str:
+    """Give the command that tells a run's worst request."""
+    return suggested.make("explain", {"RUN": paths.shown(folder), "WORST": _WORST})
+
+
+def after_lesson(place: Place) -> str | None:
+    """After a lesson: where what was seen is explained; None where a scenario has no text."""
+    text = place.home / "README.md"
+    if not text.is_file():
+        return None
+    return f"next, what you saw, explained: {paths.shown(text)}#explanation; then its exercises"
+
+
+def after_explanation(folder: Path) -> str:
+    """After a request's story: what would help."""
+    return f"next, which knob would help: {suggested.make('advise', {'RUN': paths.shown(folder)})}"
+
+
+def after_comparison(folder: Path, runs: Sequence[str]) -> str:
+    """After a comparison: the worst request of the run that was compared; for a series, the page."""
+    if runs:
+        return f"next, its worst request, told: {suggested.make('explain', {'RUN': runs[-1], 'WORST': _WORST})}"
+    return f"next, in the browser: {paths.shown(folder / 'comparison.html')}"
+
+
+def opened(folder: Path) -> str:
+    """Give the command that opens a run's report."""
+    return suggested.make("open", {"RUN": paths.shown(folder)})
+
+
+def after_advice(folder: Path, command: str | None) -> str:
+    """After advice: the run that tests it, or, where no knob helps, the run's report."""
+    if command:
+        return f"test it: {command}"
+    return f"next, all that was seen, on one page: {opened(folder)}"
+
+
+def after_series(folder: Path) -> str:
+    """After a series: its cells beside each other."""
+    compared = suggested.make("compare", {"MATRIX": folder.name})
+    return f"next, its cells beside each other: {compared}"
+
+
+def after_search(plan: Plan, search: Search) -> str | None:
+    """After a search: a run with the value that it found; None where it found none."""
+    if search.found is None:
+        return None
+    sets = {**_settings(plan.overrides), search.knob: show_value(search.knob, search.found)}
+    return f"next, a run with it: {suggested.make('run', {'SCENARIO': plan.name}, sets)}"
+
+
+def _settings(overrides: Iterable[str]) -> dict[str, str]:
+    return {name: value for name, _, value in (one.partition("=") for one in overrides)}
+
+
+def after_matrices(name: str) -> str:
+    """After the list of matrices: what one of them would run."""
+    return f"next, what one of them would run: {suggested.make('matrix', {'MATRIX': name, 'DRY': '1'})}"
+
+
+def after_estimate() -> str:
+    """After an estimate from a counter: the server that it was read from, watched."""
+    command = suggested.make("observe", {"CONTAINER": "<name>", "FOR": "60s"}).replace("'", "")
+    return f"next, watch the server that counted them: {command}"
+
+
+def after_list() -> str:
+    """After a list of the scenarios: the lesson to start with."""
+    return f"next, the lesson to start with: {suggested.make('lesson', {'SCENARIO': FIRST_LESSON})}"
+
+
+def after_show(place: Place, overrides: Iterable[str], preset: str | None) -> str:
+    """After a scenario was shown: your own prediction, and its run."""
+    variables = {"SCENARIO": place.named, **({"PRESET": preset} if preset else {})}
+    command = suggested.make("lesson", variables, _settings(overrides))
+    return f"next, predict it and run it: {command}"
