@@ -12,6 +12,7 @@ from analysis.plain import open_plain
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from analysis.evidence.clock import Clock
     from analysis.evidence.flows import Reduction
 
 SCHEMA = "connlab.capture/1"
@@ -46,8 +47,8 @@ class Capture:
         return reason if isinstance(reason, str) else None
 
 
-def read(folder: Path) -> Capture:
-    """Return what a collector's folder says of its capture; it never raises."""
+def read(folder: Path, clock: Clock) -> Capture:
+    """Return what a collector's folder says of its capture, on the steady clock; it never raises."""
     try:
         with open_plain(folder / "capture.json") as file:
             report = parse(file.read())
@@ -55,6 +56,10 @@ def read(folder: Path) -> Capture:
         report = None
     if report is not None and report.get("schema") != SCHEMA:
         report = None
+    for name in ("started_us", "ended_us"):
+        time_us = integer(report or {}, name)
+        if report is not None and time_us is not None:
+            report[name] = clock.steady(time_us)
     return Capture(packets=os.path.lexists(folder / "capture.pcap"), report=report)
 
 

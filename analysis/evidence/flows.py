@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -19,12 +19,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import duckdb
 
 from analysis.database import over_files
+from analysis.evidence.clock import NEVER_SET
 from analysis.evidence.jsonl import why_unreadable
 from analysis.evidence.rawfiles import descriptor_path
 from analysis.plain import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from analysis.evidence.clock import Clock
 
 SCHEMA = "connlab.flows/1"
 
@@ -111,12 +114,13 @@ def _try(_program: Path, _changed_ns: int) -> None:
             raise FlowsError(f"{done}; {_WAY_ON}")
 
 
-def reduce(folder: Path, out: Path) -> Reduction:
+def reduce(folder: Path, out: Path, clock: Clock = NEVER_SET) -> Reduction:
     """Reduce capture.pcap of a collector's folder; it never raises.
 
     Args:
         folder: the collector's raw files.
         out: the Parquet file to write.
+        clock: the wall clock that its times are by; they are put on the steady one.
     """
     try:
         capture = open_plain(folder / _CAPTURE)
@@ -130,7 +134,30 @@ def reduce(folder: Path, out: Path) -> Reduction:
         return Reduction(None, None, (done,))
     if not out.is_file():
         return Reduction(None, None, (f"flows ended with exit code {done.returncode}",))
-    return _read(out)
+    return _on_steady(_read(out), clock)
+
+
+def _on_steady(found: Reduction, clock: Clock) -> Reduction:
+    """Write the rows once more, with their times on the steady clock, beside the file that has them as captured."""
+    if found.rows is None or not clock.was_set:
+        return found
+    path, out = {"path": str(found.rows)}, found.rows.with_suffix(".steady.parquet")
+    with over_files() as database:
+        names = [name for name, *_ in database.execute("DESCRIBE FROM read_parquet($path)", path).fetchall()]
+        times = {name: clock.sql(name) for name in names if name.endswith("_time_us")}
+        times |= {name: f"[{clock.sql('us')} FOR us IN {name}]" for name in names if name.endswith("_times_us")}
+        begun, ended = clock.sql("syn_times_us[1]"), clock.sql("handshake_ack_time_us")
+        times["handshake_us"] = f"if(handshake_us IS NULL, NULL, {ended} - ({begun}))"
+        replaced = ", ".join(f"{sql} AS {name}" for name, sql in times.items())
+        rows = f"SELECT * REPLACE ({replaced}) FROM read_parquet($path) ORDER BY id"  # noqa: S608  names of our own
+        database.execute(f"COPY ({rows}) TO '{out}' (FORMAT parquet)", path)
+        first_us, last_us = _first_and_last_us(database, out)
+    return replace(found, rows=out, first_us=first_us, last_us=last_us)
+
+
+def _first_and_last_us(database: duckdb.DuckDBPyConnection, rows: Path) -> tuple[int | None, int | None]:
+    query = "SELECT min(first_time_us), max(last_time_us) FROM read_parquet($path)"
+    return database.execute(query, {"path": str(rows)}).fetchone() or (None, None)
 
 
 def run(capture: BinaryIO, options: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[str] | str:
@@ -188,16 +215,13 @@ def _read(rows: Path) -> Reduction:
             pairs = database.execute(
                 "SELECT key, value FROM parquet_kv_metadata($path)", {"path": str(rows)}
             ).fetchall()
-            times_us = database.execute(
-                "SELECT min(first_time_us), max(last_time_us) FROM read_parquet($path)", {"path": str(rows)}
-            ).fetchone()
+            first_us, last_us = _first_and_last_us(database, rows)
     except duckdb.Error as error:
         return Reduction(None, None, (f"flows wrote no Parquet: {str(error).splitlines()[0]}",))
     metadata = {bytes(key).decode(): bytes(value).decode() for key, value in pairs}
     if metadata.get("connlab.schema") != SCHEMA:
         return Reduction(None, None, (other_version(SCHEMA),))
     summary: dict[str, Any] = json.loads(metadata["connlab.summary"])
-    first_us, last_us = times_us or (None, None)
     return Reduction(rows, summary["packets"], tuple(_losses(summary)), first_us, last_us)
 
 

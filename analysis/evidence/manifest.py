@@ -37,11 +37,13 @@ class Knob(_Part):
 
 
 class Phase(_Part):
-    """A phase of the run; `end_us` is None while it lasts, Unix epoch in µs."""
+    """A phase of the run, Unix epoch in µs, and by the monotonic clock, if known; it has no end while it lasts."""
 
     name: str
     start_us: Us
     end_us: Us | None = None
+    start_mono_us: Us | None = None
+    end_mono_us: Us | None = None
 
 
 class Action(_Part):

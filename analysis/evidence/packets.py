@@ -10,12 +10,15 @@ from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from analysis.evidence import flows
+from analysis.evidence.clock import NEVER_SET
 from analysis.evidence.jsonl import why_unreadable
 from analysis.plain import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from analysis.evidence.clock import Clock
 
 SCHEMA = "connlab.packets/1"
 
@@ -44,6 +47,10 @@ class Connection:
     server: tuple[str, int]
     first_us: int
     last_us: int
+
+    def covers(self, time_us: int) -> bool:
+        """Whether a time lies within the span."""
+        return self.first_us <= time_us <= self.last_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +89,20 @@ class Extract:
     problem: str | None
 
 
-def extract(path: Path, connections: Sequence[Connection]) -> Extract:
-    """Read the packets of some connections, in one process for all of them; it never raises."""
+def extract(path: Path, connections: Sequence[Connection], clock: Clock = NEVER_SET) -> Extract:
+    """Read the packets of some connections, in one process for all of them; it never raises.
+
+    Args:
+        path: the capture.
+        connections: whose packets, with times on the steady clock, as those of the packets are.
+        clock: the wall clock that the capture's times are by.
+    """
     nothing = tuple(() for _ in connections)
     try:
         capture = open_plain(path)
     except OSError as error:
         return Extract(nothing, why_unreadable(error))
-    chosen = "".join(f"{json.dumps(_row(number, each))}\n" for number, each in enumerate(connections))
+    chosen = "".join(f"{json.dumps(_row(number, each, clock))}\n" for number, each in enumerate(connections))
     with capture:
         done = flows.run(capture, ["--packets", "-"], chosen)
     if isinstance(done, str):
@@ -98,12 +111,15 @@ def extract(path: Path, connections: Sequence[Connection]) -> Extract:
     if header.get("schema") != SCHEMA:
         return Extract(nothing, flows.other_version(SCHEMA))
     found: list[list[Packet]] = [[] for _ in connections]
-    for row in rows:
-        found[row["connection"]].append(_packet(row))
+    times_us = clock.in_order([row["time_us"] for row in rows])
+    for row, time_us in zip(rows, times_us, strict=True):
+        if not clock.was_set or connections[row["connection"]].covers(time_us):
+            found[row["connection"]].append(_packet(row, time_us))
     return Extract(tuple(map(tuple, found)), "; ".join(map(flows.unnamed, flows.unreadable(end))) or None)
 
 
-def _row(number: int, connection: Connection) -> dict[str, Any]:
+def _row(number: int, connection: Connection, clock: Clock) -> dict[str, Any]:
+    first_us, last_us = clock.shown(connection.first_us, connection.last_us)
     (client, client_port), (server, server_port) = connection.client, connection.server
     return {
         "id": number,
@@ -111,15 +127,15 @@ def _row(number: int, connection: Connection) -> dict[str, Any]:
         "client_port": client_port,
         "server_address": server,
         "server_port": server_port,
-        "first_time_us": connection.first_us,
-        "last_time_us": connection.last_us,
+        "first_time_us": first_us,
+        "last_time_us": last_us,
     }
 
 
-def _packet(row: dict[str, Any]) -> Packet:
+def _packet(row: dict[str, Any], time_us: int) -> Packet:
     flags = _flags(tuple(row["flags"]))
     from_client = row["from"] == "client"
-    return Packet(row["number"], row["time_us"], from_client, flags, row["payload_bytes"], row["seq"], row["ack"])
+    return Packet(row["number"], time_us, from_client, flags, row["payload_bytes"], row["seq"], row["ack"])
 
 
 @cache

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.evidence import captures, client_files, flows, logs, processes, samples, scrapes, window
+from analysis.evidence import captures, client_files, clock, flows, logs, processes, samples, scrapes, window
 from analysis.evidence.logs import access
 from analysis.evidence.rawfiles import Places, places
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from analysis.evidence.bulk import Log
     from analysis.evidence.captures import Capture
     from analysis.evidence.client_files import Client
+    from analysis.evidence.clock import Clock
     from analysis.evidence.flows import Reduction
     from analysis.evidence.jsonl import Record
     from analysis.evidence.manifest import Manifest
@@ -57,7 +58,17 @@ class RawRun:
     """One run; a mapping's keys are the names of instances."""
 
     folder: Path
-    manifest: Manifest
+    written: Manifest
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The manifest as written, with its phases and actions on the steady clock."""
+        return clock.on_steady(self.written, self.clock)
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The wall clock of its machine; whatever is read is put on the steady one."""
+        return clock.of_run(self._sampled, self.written.phases)
 
     @cached_property
     def window(self) -> Window | Unknown:
@@ -67,8 +78,14 @@ class RawRun:
     @cached_property
     def samples(self) -> dict[str, Samples]:
         """What the collector of each instance sampled."""
+        for each in self._sampled.values():
+            self.clock.retime(each)
+        return self._sampled
+
+    @cached_property
+    def _sampled(self) -> dict[str, Samples]:
         return {
-            each: samples.read(self.places.collector(each, "samples.jsonl"), self.manifest.port_of(each))
+            each: samples.read(self.places.collector(each, "samples.jsonl"), self.written.port_of(each))
             for each in self.instances
         }
 
@@ -93,11 +110,16 @@ class RawRun:
     def scraped(self) -> tuple[Scraped, ...]:
         """What was scraped: each page of each instance."""
         return tuple(
-            Scraped(instance, role, name, page, scrapes.read(self.places.collector(instance, f"{name}.jsonl"), page))
+            Scraped(instance, role, name, page, self._scrape(self.places.collector(instance, f"{name}.jsonl"), page))
             for role, declared in self.manifest.roles.items()
             for name, page in declared.scrape.items()
             for instance in self.manifest.of_role(role)
         )
+
+    def _scrape(self, file: Path, page: Page) -> Scrape:
+        found = scrapes.read(file, page)
+        found.times_us, found.errors_us = map(self.clock.in_order, (found.times_us, found.errors_us))
+        return found
 
     @cached_property
     def proxy_dials(self) -> dict[str, Log]:
@@ -109,7 +131,7 @@ class RawRun:
     def access(self) -> dict[str, Log]:
         """The access log of the proxy."""
         return {
-            instance: access.read(self.places.role(instance, file), logs.ACCESS[of])
+            instance: access.read(self.places.role(instance, file), logs.ACCESS[of], self.clock)
             for instance, file, of in self.manifest.logged(logs.ACCESS)
         }
 
@@ -119,7 +141,7 @@ class RawRun:
         knobs = self.manifest.knobs
         modes = [knobs[name].value if name in knobs else None for name in ("capture.mode", "capture.client")]
         due = [each for role in captures.expected(self.manifest.path, *modes) for each in self.manifest.of_role(role)]
-        found = {instance: captures.read(self.places.collector(instance)) for instance in self.instances}
+        found = {instance: captures.read(self.places.collector(instance), self.clock) for instance in self.instances}
         return {
             instance: capture
             for instance, capture in found.items()
@@ -132,14 +154,14 @@ class RawRun:
         folder = Path(tempfile.mkdtemp(prefix="connlab-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return {
-            instance: flows.reduce(self.places.collector(instance), folder / f"{instance}.parquet")
+            instance: flows.reduce(self.places.collector(instance), folder / f"{instance}.parquet", self.clock)
             for instance in self.captures
         }
 
     @property
     def instances(self) -> list[str]:
         """Every instance of every role, in the manifest's order."""
-        return [instance for role in self.manifest.instances.values() for instance in role]
+        return [instance for role in self.written.instances.values() for instance in role]
 
     @cached_property
     def places(self) -> Places:

@@ -86,7 +86,8 @@ class Samples:
         header: its first record, None if there is none of this version.
         ticks: in the order of the file, which is that of the monotonic clock.
         counters: by the kernel's name.
-        sockets, processes, selves: the records of those kinds, each with its `time_us`.
+        sockets, processes, selves: the records of those kinds, each with its `time_us`, and the `mono_us` of the last
+            tick before it.
         end: the last record, None if the sampler did not end in order.
     """
 
@@ -126,7 +127,7 @@ def read(path: Path, port: int = TRAFFIC_PORT) -> Samples:
     the damage then shows as what it is, a hole in the samples.
     """
     samples = Samples(JsonLines(path), port)
-    whole = True
+    whole, mono_us = True, 0
     for number, record in samples.lines:
         kind = None if record is None or integer(record, "time_us") is None else kind_of(record)
         if record is None or kind is None or not _WHOLE.get(kind, _anything)(record):
@@ -134,6 +135,7 @@ def read(path: Path, port: int = TRAFFIC_PORT) -> Samples:
             if record is not None:
                 samples.lines.damage.add_bad_line(number)
         elif kind == "tick":
+            mono_us = record["mono_us"]
             whole = whole or record.get("full") is True
             if whole:
                 _add_tick(samples, record)
@@ -142,7 +144,7 @@ def read(path: Path, port: int = TRAFFIC_PORT) -> Samples:
         elif kind == "end":
             samples.end = record
         elif kind in _LISTS:
-            getattr(samples, _LISTS[kind]).append(record)
+            getattr(samples, _LISTS[kind]).append(record | {"mono_us": mono_us})
     samples.counters = dict(samples.counters)
     return samples
 

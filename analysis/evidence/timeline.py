@@ -1,14 +1,14 @@
 """Lays samples over the window: the two ticks that enclose it, and the holes between readings.
 
 docs/data-format.md defines the window; `evidence.window` says why its edges are where they are. Readings stay in the
-order of their file, which is that of the monotonic clock. A wall clock that is set back passes an edge more than once:
-the outermost passage counts, so that nothing of the window is left out.
+order of their file, which is that of the monotonic clock. Should their times go back all the same, an edge is passed
+more than once: the outermost passage counts, so that nothing of the window is left out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from analysis.expressions.values import Unknown, unknown
@@ -58,26 +58,6 @@ def longest_step_ms(samples: Samples, span: Span) -> float:
     ticks = samples.ticks[span.first : span.last + 1]
     offsets = [tick.time_us - tick.mono_us for tick in ticks]
     return max((abs(after - before) / 1000 for before, after in pairwise(offsets)), default=0.0)
-
-
-def step_in_doubt_ms(ticks: Sequence[Tick], window: Window, limit_ms: float) -> float:
-    """How far the wall clock was set at most, above a limit, where that leaves open which ticks enclose the window.
-
-    A step does not if all ticks before it are earlier than the window by both clocks, or all from it on are later: by
-    the wall clock, widened by the time between the two ticks, in which an edge of the window may lie unseen.
-    """
-    if not ticks:
-        return 0.0
-    latest_us = list(accumulate((tick.time_us for tick in ticks), max))
-    earliest_us = list(accumulate((tick.time_us for tick in reversed(ticks)), min))[::-1]
-    longest_ms = 0.0
-    for at, (before, after) in enumerate(pairwise(ticks), start=1):
-        apart_us = after.mono_us - before.mono_us
-        step_ms = abs(after.time_us - before.time_us - apart_us) / 1000
-        outside = latest_us[at - 1] + apart_us < window.start_us or earliest_us[at] - apart_us > window.end_us
-        if step_ms > limit_ms and not outside:
-            longest_ms = max(longest_ms, step_ms)
-    return longest_ms
 
 
 def within(times_us: Sequence[int], start_us: int, end_us: int) -> range:

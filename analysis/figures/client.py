@@ -132,12 +132,16 @@ def _out_of_order(run: Run, _found: Mapping[str, str]) -> Value:
     def compute(_window: object) -> Value:
         admitted = [data for each in run.k6 for data in _admissions(run.raw.clients[each])]
         turns = [(integer(data, "turn_us"), integer(data, "number")) for data in admitted]
-        known = [(turn_us, number) for turn_us, number in turns if turn_us is not None and number is not None]
+        known = [
+            (run.raw.clock.steady(turn_us), number)
+            for turn_us, number in turns
+            if turn_us is not None and number is not None
+        ]
         if len(known) < len(turns):
             return unknown("an admission lacks its number or its turn")
         return _early(sorted(known))
 
-    return run.resting_on(run.k6, {**_EVENTS, Evidence.CLOCK: ""}, compute)
+    return run.resting_on(run.k6, {**_EVENTS, Evidence.TIMES: ""}, compute)
 
 
 def _early(turns: list[tuple[int, int]]) -> int:

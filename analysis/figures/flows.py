@@ -105,7 +105,7 @@ def _of_connections(value: Callable[[Run, Joined, list[str], Mapping[str, str]],
         observers = run.observers_to(servers)
         if isinstance(observers, Unknown):
             return observers
-        evidence = {Evidence.PACKETS: "capture", Evidence.CLOCK: ""}
+        evidence = {Evidence.PACKETS: "capture", Evidence.TIMES: ""}
         return run.resting_on(observers, evidence, lambda _: value(run, joined, servers, found))
 
     return compute
@@ -151,7 +151,7 @@ def _time_wait(bound: str) -> Compute:
         observers = run.observers_of(instances[0])
         if isinstance(observers, Unknown):
             return observers
-        evidence = {Evidence.PACKETS: "capture", Evidence.CLOCK: ""}
+        evidence = {Evidence.PACKETS: "capture", Evidence.TIMES: ""}
         return run.resting_on(observers, evidence, lambda _: _waiting(run, joined, instances[0], bound))
 
     return compute

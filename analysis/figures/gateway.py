@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _ROLE = "gateway"
 _DIALS_FILE = "gateway: dials.jsonl"
-_DIALS = {Evidence.DIALS: "dials", Evidence.CLOCK: ""}
-_ACCESS = {Evidence.ACCESS: "access", Evidence.CLOCK: ""}
+_DIALS = {Evidence.DIALS: "dials", Evidence.TIMES: ""}
+_ACCESS = {Evidence.ACCESS: "access", Evidence.TIMES: ""}
 
 # Figure → meaning, table, and the condition that counts its rows.
 _COUNTS = {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SOURCE = "derived/ledger.json"
 
 _REQUESTS = {Evidence.REQUESTS: "k6"}
-_OF_CLIENT = {Evidence.REQUESTS: "k6", Evidence.DIALS: "k6", Evidence.CLOCK: ""}
+_OF_CLIENT = {Evidence.REQUESTS: "k6", Evidence.DIALS: "k6", Evidence.TIMES: ""}
 _OF_SERVERS = {Evidence.COUNTERS: "sampler", Evidence.TICKS: "sampler"}
 
 
@@ -89,7 +89,7 @@ def _without_port(role: str, evidence: dict[Evidence, str]) -> Compute:
         if not found["failed"]:
             return run.resting_on(instances, evidence, lambda _: 0)
         return spoilt_evidence(run, joined) or run.resting_on(
-            instances, evidence | {Evidence.CLOCK: ""}, lambda _: int(found["short"])
+            instances, evidence | {Evidence.TIMES: ""}, lambda _: int(found["short"])
         )
 
     return compute

@@ -88,7 +88,7 @@ def _value(run: Run, found: Mapping[str, str], *, role: str, page: str, name: st
         return unknown(f"{' and '.join(instances)} has no page {page}")
     return run.resting_on(
         instances,
-        {Evidence.SCRAPES: page, Evidence.CLOCK: ""},
+        {Evidence.SCRAPES: page, Evidence.TIMES: ""},
         lambda window: combine(of_one(pages[each], name, window) for each in instances),
     )
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from analysis.evidence.window import Window
 
 _PROCESSES = {Evidence.PROCESSES: "sampler", Evidence.CLOCK: ""}
-_ACCESS = {Evidence.ACCESS: "access", Evidence.CLOCK: ""}
-_ERRORS = {Evidence.ERRORS: "errors", Evidence.CLOCK: ""}
+_ACCESS = {Evidence.ACCESS: "access", Evidence.TIMES: ""}
+_ERRORS = {Evidence.ERRORS: "errors", Evidence.TIMES: ""}
 
 _SAMPLES_FILE = "collector: samples.jsonl"
 _ACCESS_FILE = "the proxy: access.jsonl"

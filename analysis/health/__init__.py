@@ -25,7 +25,7 @@ def examine(raw: RawRun) -> Health:
     window = None if isinstance(raw.window, Unknown) else raw.window
     exits = raw.manifest.exits
     reports = [
-        sampler.examine_clock(raw.samples.values(), window),
+        sampler.examine_clock(raw, window),
         host.examine(raw, window),
         *([k6.examine_users(raw)] if raw.clients else []),
         *([_examine_removed(raw)] if raw.manifest.removed else []),

@@ -7,6 +7,8 @@ the time at which it was taken.
 
 from __future__ import annotations
 
+from analysis.evidence.clock import STEP_US
+
 # A hole in the ticks at an edge of the window. A counter read at its far side may hold what happened outside. Five
 # periods bear a busy machine; half a second is the least, and shorter than what lies between the warm-up or the stop of
 # the servers and the load.
@@ -21,10 +23,8 @@ GAP_MS_MIN = 1_000
 # A hole in what is read once a second (sockets, processes, scrapes): two readings lost in a row are one too many.
 SECONDLY_GAP_MS = 3_000
 
-# A step of the wall clock against the monotonic one, between two ticks. Slewing is at most 0.5 ms in a second;
-# preemption between the two readings of a tick stays well below this. Whatever joins the lab's phases, the samples
-# and the server's times by the wall clock is spoilt; durations are monotonic and are not.
-CLOCK_STEP_MS = 100
+# A step of the wall clock against the monotonic one, between two ticks.
+CLOCK_STEP_MS = STEP_US // 1000
 
 # A starved generator: users came late, and latencies hold k6's own waiting. Four signs of it, each enough.
 # One: the processors had no time to spare, and k6 itself wanted much. A program that wants little gets it at once,

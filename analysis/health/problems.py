@@ -27,6 +27,7 @@ class Evidence(StrEnum):
     EVENTS = "events"
     LOAD = "load"
     CLOCK = "clock"
+    TIMES = "times"
     SCRAPES = "scrapes"
     ACCESS = "access"
     ERRORS = "errors"
@@ -52,7 +53,8 @@ _MEANINGS = {
     Evidence.DIALS: "every dial of a k6 instance, or of a proxy that records its dials",
     Evidence.EVENTS: "every event of a k6 instance",
     Evidence.LOAD: "the requested load, at the requested time",
-    Evidence.CLOCK: "a wall clock that was not set in the window",
+    Evidence.CLOCK: "which ticks enclose the window",
+    Evidence.TIMES: "a wall clock that showed no time of the window twice",
     Evidence.SCRAPES: "the scrapes of a server, unbroken over the window",
     Evidence.ACCESS: "every line of an access log",
     Evidence.ERRORS: "the error log of a proxy",
@@ -86,9 +88,10 @@ _SPOILT_BY = {
         " a clock that was set so that these ticks are in doubt"
     ),
     Evidence.CLOCK: (
-        f"a step of more than {limits.CLOCK_STEP_MS} ms against the monotonic clock, in the window, or outside it if"
-        " that leaves open which ticks enclose the window"
+        f"a wall clock that was set, by more than {limits.CLOCK_STEP_MS} ms against the monotonic one, if that leaves"
+        " open when the window began or ended; one that was set too often to be followed"
     ),
+    Evidence.TIMES: "the same; a wall clock that was set back by less than what had passed of the window",
     Evidence.SCRAPES: _HOLE,
     Evidence.ACCESS: "a missing file; a corrupt line; an exit code of the proxy other than 0",
     Evidence.ERRORS: "a missing or unreadable file",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.evidence import timeline
+from analysis.evidence import clock, timeline
 from analysis.evidence.jsonl import Record, integer
 from analysis.expressions.values import Unknown
 from analysis.health import limits
 from analysis.health.problems import Evidence, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from analysis.evidence.clock import Clock
+    from analysis.evidence.rawrun import RawRun
     from analysis.evidence.samples import Samples
     from analysis.evidence.window import Window
 
@@ -75,32 +75,43 @@ def _examine_series(report: Report, what: str, series: list[Record], window: Win
         report.add(f"no reading of the {what} for {silence_ms:.0f} ms (limit {limits.SECONDLY_GAP_MS} ms)", evidence)
 
 
-def examine_clock(all_samples: Iterable[Samples], window: Window | None) -> Report:
+def examine_clock(raw: RawRun, window: Window | None) -> Report:
     """Report on the wall clock, which every sampler compares with the monotonic one."""
     report = Report("clock", {"longest_step_ms": None})
     if window is None:
         return report
-    instances = list(all_samples)
-    spans = [(each, timeline.enclose(each.ticks, window, limits.edge_gap_ms(each.rate_hz))) for each in instances]
-    steps_ms = [timeline.longest_step_ms(each, span) for each, span in spans if not isinstance(span, Unknown)]
-    in_doubt_ms = max(
-        (timeline.step_in_doubt_ms(each.ticks, window, limits.CLOCK_STEP_MS) for each in instances), default=0.0
-    )
-    if steps_ms:
-        report.figures["longest_step_ms"] = round(max(steps_ms), 3)
+    spans = [
+        (each, timeline.enclose(each.ticks, window, limits.edge_gap_ms(each.rate_hz))) for each in raw.samples.values()
+    ]
+    # What is left where no step is known: the two clocks are not read at quite the same moment.
+    apart_ms = [timeline.longest_step_ms(each, span) for each, span in spans if not isinstance(span, Unknown)]
+    steps_ms = [abs(by_us) / 1000 for at_us, by_us in raw.clock.steps if window.start_us <= at_us <= window.end_us]
+    if apart_ms:
+        report.figures["longest_step_ms"] = round(max(*apart_ms, *steps_ms, 0.0), 3)
     else:
-        report.add("no sampler compared the clocks over the whole window", Evidence.CLOCK)
-    if steps_ms and max(steps_ms) > limits.CLOCK_STEP_MS:
-        report.add(f"was set by {max(steps_ms):.0f} ms in the window (limit {limits.CLOCK_STEP_MS} ms)", Evidence.CLOCK)
-    elif in_doubt_ms:
-        # Neither is it known which ticks tell whether the load was put on in time.
+        report.add("no sampler compared the clocks over the whole window", Evidence.CLOCK, Evidence.TIMES)
+    if raw.clock.stretches is None:
+        report.add("was set too often to be followed, or the samplers contradict each other", *_OF_TIME)
+    elif clock.edges_in_doubt(raw.written, raw.clock):
+        report.add("was set back: which ticks enclose the window is in doubt", *_OF_TIME)
+    elif twice_ms := _twice_ms(raw.clock, window):
         report.add(
-            f"was set by {in_doubt_ms:.0f} ms: which ticks enclose the window is in doubt (limit"
-            f" {limits.CLOCK_STEP_MS} ms)",
-            Evidence.CLOCK,
-            Evidence.LOAD,
+            f"was set back, and showed {twice_ms:.0f} ms of the window twice: when something happened that has no"
+            " other clock's time is in doubt",
+            Evidence.TIMES,
         )
     return report
+
+
+# Neither is it known which ticks tell whether the load was put on in time.
+_OF_TIME = (Evidence.CLOCK, Evidence.TIMES, Evidence.LOAD)
+
+
+def _twice_ms(of_run: Clock, window: Window) -> float:
+    """How much of the window has times that the clock showed twice, the first or the second time."""
+    found = [each for first, until, again, over in of_run.twice() for each in ((first, until), (again, over))]
+    inside = [min(until, window.end_us) - max(first, window.start_us) for first, until in found]
+    return max([0, *inside]) / 1000
 
 
 def _cpu_percent(selves: list[Record]) -> float | None:

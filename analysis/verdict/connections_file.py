@@ -247,7 +247,7 @@ def _account(run: Run, seen: Observation | None) -> Connections:
     )
 
 
-_EVIDENCE = {Evidence.PACKETS, Evidence.COUNTERS, Evidence.TICKS, Evidence.SOCKETS, Evidence.CLOCK}
+_EVIDENCE = {Evidence.PACKETS, Evidence.COUNTERS, Evidence.TICKS, Evidence.SOCKETS, Evidence.TIMES}
 
 
 def _lacks(run: Run) -> list[str]:

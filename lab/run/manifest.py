@@ -78,11 +78,16 @@ class Listener(_Part):
 
 
 class Phase(_Part):
-    """A span of the run; Unix epoch in microseconds, the end null while it lasts."""
+    """A span of the run; Unix epoch in microseconds, the end null while it lasts.
+
+    `…_mono_us` is the same moment by the monotonic clock, which nobody sets.
+    """
 
     name: PhaseName
     start_us: int
     end_us: int | None = None
+    start_mono_us: int | None = None
+    end_mono_us: int | None = None
 
 
 class Guess(_Part):
@@ -239,15 +244,18 @@ class Manifest(_Part):
 
     def begin(self, name: PhaseName) -> Phase:
         """Open a phase now, and close the one before it."""
-        now_us = time.time_ns() // 1000
-        self.end_phase(now_us)
-        self.phases.append(Phase(name=name, start_us=now_us))
+        now_us, mono_us = _now_us()
+        self._end_phase(now_us, mono_us)
+        self.phases.append(Phase(name=name, start_us=now_us, start_mono_us=mono_us))
         return self.phases[-1]
 
-    def end_phase(self, now_us: int | None = None) -> None:
+    def end_phase(self) -> None:
         """Close the open phase, if there is one."""
+        self._end_phase(*_now_us())
+
+    def _end_phase(self, now_us: int, mono_us: int) -> None:
         if self.phases and self.phases[-1].end_us is None:
-            self.phases[-1].end_us = now_us or time.time_ns() // 1000
+            self.phases[-1].end_us, self.phases[-1].end_mono_us = now_us, mono_us
 
     def finish(self, status: Status, reason: str | None = None) -> None:
         """Say how the run ended; a run that has ended stays so."""
@@ -278,6 +286,11 @@ def load(folder: Path) -> Manifest:
         OSError, ValueError: there is none, or it is not one of ours.
     """
     return Manifest.model_validate_json(read_plain(folder / FILE))
+
+
+def _now_us() -> tuple[int, int]:
+    """Give this moment by the wall clock and by the monotonic one."""
+    return time.time_ns() // 1000, time.monotonic_ns() // 1000
 
 
 def utc_now() -> str:

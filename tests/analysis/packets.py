@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
@@ -18,15 +19,19 @@ _SNAPLEN = 128
 
 @dataclass
 class Capture:
-    """Packets with their times, in any order; `content()` is the file."""
+    """Packets with their times, in any order; `content()` is the file, in the order of time.
+
+    `shown` is what the wall clock shows at a time.
+    """
 
     packets: list[tuple[int, bytes]] = field(default_factory=list)
     link: int = LINK_ETHERNET
+    shown: Callable[[int], int] = int
 
     def content(self) -> bytes:
         header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, _SNAPLEN, self.link)
         start = len(_ETHERNET) if self.link == LINK_RAW_IP else 0
-        return header + b"".join(_record(time_us, frame[start:]) for time_us, frame in sorted(self.packets))
+        return header + b"".join(_record(self.shown(time_us), frame[start:]) for time_us, frame in sorted(self.packets))
 
     def in_network(self, number: int) -> Capture:
         """The same packets between the same hosts of the network 172.18.`number`."""

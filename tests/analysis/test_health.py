@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analysis import judge
+from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.support import EPOCH_US, Record, RunFolder, make_access, make_capture, make_request, raw_file
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ WATCHED = {
 }
 # In doubt it leaves nothing decided that any observer counted.
 LOAD = set(WATCHED)
-CLOCK = {"order", "counters", "k6-counters", "queue", "sockets", "processes", "scrapes"}
+TIMES = {"order", "scrapes"}
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,6 @@ class Fault:
 def remove(folder: Path, *names: str) -> None:
     for name in names:
         raw_file(folder, name).unlink()
-
-
-def set_clock(run: RunFolder, second: float, step_ms: float) -> None:
-    for samples in run.samples.values():
-        samples.step_clock(second, step_ms)
 
 
 def take(run: RunFolder, instance: str, cpu_percent: float) -> None:
@@ -158,15 +154,16 @@ FAULTS = {
     "a cut file of samples spoils nothing if the cut is after the window": Fault(
         set(), "", after=lambda folder: cut(folder / "raw" / "backend-1" / "collector" / "samples.jsonl", 200)
     ),
-    "a clock that was set spoils what the clock joins": Fault(
-        CLOCK,
-        "clock: was set by 2000 ms in the window (limit 100 ms)",
-        before=lambda run: set_clock(run, 40, 2000),
+    "a clock that was set forward spoils nothing": Fault(
+        set(), "", before=lambda run: set_clock(run, Clock(((40, 2),)))
     ),
-    "a clock that was set back does as well": Fault(
-        CLOCK,
-        "clock: was set by 2000 ms in the window (limit 100 ms)",
-        before=lambda run: set_clock(run, 40, -2000),
+    "a clock that was set back by an hour spoils nothing": Fault(
+        set(), "", before=lambda run: set_clock(run, Clock(((40, -3600),)))
+    ),
+    "a clock that was set back a little spoils what only its times order": Fault(
+        TIMES,
+        "clock: was set back, and showed 2100 ms of the window twice",
+        before=lambda run: set_clock(run, Clock(((40, -2),))),
     ),
     "a k6 that takes much of processors that are never idle starves": Fault(
         LOAD,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from analysis.evidence.bulk import Integers
+    from analysis.evidence.clock import Clock
     from analysis.evidence.rawrun import RawRun
     from analysis.evidence.samples import Samples
 
@@ -127,13 +128,13 @@ def _load_clients(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "closes", {"instance": "VARCHAR", **_CLOSES})
     for instance in raw.manifest.of_role("k6"):
         folder = raw.places.role(instance)
-        _read_json(database, "requests", instance, folder / "requests.jsonl")
-        _read_json(database, "dials", instance, folder / "dials.jsonl")
-        _read_json(database, "closes", instance, folder / "dials.jsonl")
+        _read_json(database, "requests", instance, folder / "requests.jsonl", raw.clock)
+        _read_json(database, "dials", instance, folder / "dials.jsonl", raw.clock)
+        _read_json(database, "closes", instance, folder / "dials.jsonl", raw.clock)
     # A proxy may write the same record of its connections to the servers.
     for instance, file, _ in raw.manifest.logged(logs.DIALS):
         for table in ("dials", "closes"):
-            _read_json(database, table, instance, raw.places.role(instance, file))
+            _read_json(database, table, instance, raw.places.role(instance, file), raw.clock)
 
 
 def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
@@ -142,6 +143,7 @@ def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         query = f"""INSERT INTO access BY NAME SELECT $instance AS instance, * FROM {logs.ACCESS[of].records()}
                      WHERE {WHOLE_LINE}"""  # noqa: S608  names of our own
         _read(database, query, instance, raw.places.role(instance, file))
+        _on_steady(database, "access", instance, raw.clock, "time_ms", unit_us=1000)
     _tell_processes_apart(database, raw, "access", "1000 * time_ms", resolution_us=1)
 
 
@@ -174,7 +176,7 @@ def _tell_processes_apart(
                 )
 
 
-def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, path: Path) -> None:
+def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, path: Path, clock: Clock) -> None:
     """Append the whole records of a file of JSON Lines."""
     columns, whole = _RECORDS[table]
     fields = ", ".join(f"{name}: '{type_}'" for name, type_ in {"kind": "VARCHAR", **columns}.items())
@@ -186,6 +188,17 @@ def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, p
          WHERE {whole} QUALIFY row_number() OVER (PARTITION BY id ORDER BY line) = 1 ORDER BY line
     """  # noqa: S608  names of our own
     _read(database, query, instance, path)
+    _on_steady(database, table, instance, clock, *(name for name in columns if name in {"time_us", "end_us"}))
+
+
+def _on_steady(
+    database: duckdb.DuckDBPyConnection, table: str, instance: str, clock: Clock, *times: str, unit_us: int = 1
+) -> None:
+    """Put an instance's times on the steady clock."""
+    if clock.was_set:
+        scaled = {name: name if unit_us == 1 else f"{unit_us} * {name}" for name in times}
+        changes = ", ".join(f"{name} = ({clock.sql(sql)}) // {unit_us}" for name, sql in scaled.items())
+        database.execute(f"UPDATE {table} SET {changes} WHERE instance = $instance", {"instance": instance})  # noqa: S608  as above
 
 
 def _read(database: duckdb.DuckDBPyConnection, query: str, instance: str, path: Path) -> None:
@@ -212,6 +225,7 @@ def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
                 name: np.array(values, dtype=_dtype(values)) for name, values in zip(names, columns_, strict=True)
             }
             insert(database, "errors", arrays, "instance, line, time_us, nullif(serial, 0) AS connection, text")
+            _on_steady(database, "errors", instance, raw.clock, "time_us")
     _tell_processes_apart(database, raw, "errors", "time_us", resolution_us=1_000_000)
 
 

@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from analysis.evidence import bulk
+from analysis.evidence.clock import NEVER_SET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from analysis.evidence.clock import Clock
 
 # Why the proxy gave a request up, where its log tells: no server was free in time; its kernel had no port left.
 QUEUE_TIMEOUT, NO_PORT = "queue-timeout", "no-port"
@@ -61,8 +64,8 @@ class Format:
                                              columns = {{{fields}}})))"""  # noqa: S608  names of our own
 
 
-def read(path: Path, of: Format) -> bulk.Log:
-    """Return the columns begin_ms, time_ms (Unix epoch) and status of an access log; it never raises."""
+def read(path: Path, of: Format, clock: Clock = NEVER_SET) -> bulk.Log:
+    """Return the columns begin_ms, time_ms (on the steady clock) and status of an access log; it never raises."""
     # One row for each line; see analysis.evidence.bulk. The file has neither header nor end.
     otherwise = "if(time_ms IS NULL AND status IS NULL, 3, 4)" if of.speaks else "4"
     query = f"""
@@ -70,4 +73,9 @@ def read(path: Path, of: Format) -> bulk.Log:
                time_ms - if(request_time BETWEEN 0 AND 1e9, (1000 * request_time)::BIGINT, 0) AS begin_ms
           FROM {of.records()}
     """  # noqa: S608  names of our own
-    return bulk.read(path, query, ("time_ms", "begin_ms", "status"))
+    found = bulk.read(path, query, ("time_ms", "begin_ms", "status"))
+    shown_ms = found.columns["time_ms"]
+    shift_ms = clock.steady_all(1000 * shown_ms) // 1000 - shown_ms
+    for name in ("time_ms", "begin_ms"):
+        found.columns[name] = found.columns[name] + shift_ms
+    return found

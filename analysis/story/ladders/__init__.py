@@ -47,7 +47,10 @@ def of_run(run: Run) -> Ladders:
         if story is not None:
             chosen.append((choice, story, carried.of_story(story, carried.next_us(joined, story.case))))
     found = [each for _, _, carriers in chosen for each in carriers]
-    problems = [*carried.read(run.raw.places, found), *_untold(run.raw, {each.observer for each in found})]
+    problems = [
+        *carried.read(run.raw.places, found, run.raw.clock),
+        *_untold(run.raw, {each.observer for each in found}),
+    ]
     teller = tell.Teller(joined, manifest, run.raw.places)
     return ladders_file.ladders(manifest.scenario, manifest.run, [teller.ladder(*each) for each in chosen], problems)
 
