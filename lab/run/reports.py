@@ -23,17 +23,19 @@ def derive(folder: Path) -> dict[str, Any]:
 
     Raises:
         BadInput: the folder is no run's.
-        LabError: captures cannot be read, or what was derived cannot.
+        LabError: captures cannot be read, or what was derived cannot be written or read.
         Interruption: a signal came; derived/ has what was written by then, and no verdict.
     """
     try:
         with interruptible():  # a second signal, after a run that one has ended, ends the analysis alone
             verdict = verdicts.derive(folder)
             write(folder)
-    except Interruption as error:
+    except (Interruption, OSError) as error:
         again = suggested.make("analyse", {"RUN": paths.shown(folder)})
-        what = f"{error} during the analysis; what was recorded stays in {paths.shown(folder)}"
-        raise Interruption(what, way_on=f"analyse it again: {again}") from error
+        reason = f"{error.filename or paths.shown(folder)}: {error.strerror}" if isinstance(error, OSError) else error
+        what = f"{reason} during the analysis; what was recorded stays in {paths.shown(folder)}"
+        kind = LabError if isinstance(error, OSError) else Interruption
+        raise kind(what, way_on=f"analyse it again: {again}") from error
     return verdict
 
 

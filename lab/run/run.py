@@ -227,9 +227,9 @@ def _close(session: Session, fault: str | None) -> None:
         session.engine.stop_along_the_path(session.topology)
         try:
             session.engine.keep_logs(session.topology, session.raw)
-        except LabError as error:
+        except (LabError, OSError) as error:
             # They are for people; no figure rests on them.
-            terminal.problem(f"connlab: what the containers said was not kept: {error}")
+            terminal.problem(f"connlab: what the containers said was not kept: {_reason(error)}")
         try:
             session.manifest.exits = session.engine.exit_codes(session.topology)
         except LabError as error:

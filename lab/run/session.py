@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -131,9 +132,14 @@ def open_session(
         published=effective.published,
         guesses=list(occasion.guesses),
     )
-    manifest.reserve(folder)
     session = Session(engine, effective, topology, folder, first)
-    session.save()
+    try:
+        manifest.reserve(folder)
+        session.save()
+    except OSError as error:
+        # A folder without a manifest is no run.
+        shutil.rmtree(folder, ignore_errors=True)
+        raise _unwritable(error, folder) from None
     return session
 
 
@@ -163,10 +169,13 @@ def _make_folders(parent: Path, topology: Topology, occasion: Occasion) -> Path:
         for instance in topology.all:
             rawfolders.make(Places(folder), instance)
     except OSError as error:
-        raise LabError(
-            f"{error.filename}: {error.strerror}", way_on="see that results/ is writable, with space left"
-        ) from None
+        raise _unwritable(error, parent) from None
     return folder
+
+
+def _unwritable(error: OSError, folder: Path) -> LabError:
+    way_on = "see that results/ is writable, with space left"
+    return LabError(f"{error.filename or folder}: {error.strerror}", way_on=way_on)
 
 
 def make_folder(parent: Path, name: str) -> Path:

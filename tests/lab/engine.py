@@ -109,12 +109,22 @@ class InMemoryDocker:
         self._rules.clear()
 
     def run(
-        self, arguments: Sequence[str], *, timeout_s: float, stdin: str | None = None, into: IO[bytes] | None = None
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: str | None = None,
+        into: IO[bytes] | None = None,
+        unless: Callable[[], object] | None = None,
     ) -> Ended:
-        """Answer a command, as lab.engine.compose.docker.Client does."""
+        """Answer a command, as lab.engine.compose.docker.Client does; one that stays ends by `unless` alone."""
         assert timeout_s > 0
         assert stdin is None or into is None
         rule = self._rule_for(arguments)
+        if rule.stays:
+            assert unless, "nobody ends it"
+            assert unless(), "nobody ends it"
+            return Ended(-9)
         if rule.once_told:
             assert all(told.taken.wait(_LIMIT_S) for told in self._told)
         if into is None:

@@ -38,6 +38,14 @@ def test_one_that_does_not_answer_is_ended(docker_program: FakeDocker) -> None:
     assert time.monotonic() - began < 300
 
 
+def test_one_that_nobody_need_wait_for_is_ended(docker_program: FakeDocker) -> None:
+    docker_program.says("*", seconds=300)
+    began = time.monotonic()
+    with pytest.raises(DockerFailed):
+        docker("compose", "up", timeout_s=300, unless=lambda: True)
+    assert time.monotonic() - began < 300
+
+
 def test_all_that_a_command_says_reaches_a_file_in_order(docker_program: FakeDocker, tmp_path: Path) -> None:
     docker_program.says('"logs "*', "out\n", stderr="error\n", exit_code=3)
     with (tmp_path / "log").open("wb") as log:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -40,8 +41,14 @@ class Disturbed(InMemoryEngine):
 class Silent(InMemoryEngine):
     """It does not give what its containers said."""
 
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
     def keep_logs(self, topology: Topology, raw: Path) -> None:
-        raise EngineFailed(f"no logs of {topology.all[0]} for {raw.name}")
+        assert topology.all
+        assert raw.is_dir()
+        raise self._error
 
 
 class Stuck(InMemoryEngine):
@@ -120,10 +127,15 @@ def test_a_signal_in_the_ending_leaves_a_run_complete(
     assert (elsewhere / "results" / "one" / "latest" / "raw" / "backend-1" / "container.log").is_file()
 
 
-def test_logs_that_cannot_be_had_spoil_no_run(go: Go, left: Left, capsys: pytest.CaptureFixture[str]) -> None:
-    go(Silent())
+@pytest.mark.parametrize("error", [EngineFailed("no logs"), OSError(errno.ENOSPC, "no logs")])
+def test_logs_that_cannot_be_had_spoil_no_run(
+    go: Go, left: Left, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    go(Silent(error))
     assert (left().status, left().exits) == ("complete", {"k6-1": 0, "backend-1": 0})
-    assert "what the containers said was not kept: no logs of k6-1" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "what the containers said was not kept: " in said
+    assert "no logs" in said
 
 
 def test_what_cannot_be_removed_spoils_no_run(go: Go, left: Left) -> None:

@@ -1,33 +1,34 @@
 """The table of fault and phase, on the engine in memory: every way to end before the time, at every point of a run.
 
 One rule for all: evidence first, then a clean-up that nothing interrupts twice, then the word and the exit code.
-Signals are real ones, sent to this process. `CANNOT` names the cells that cannot exist here, each with its reason.
+Signals are real ones, sent to this process. tests/faults/table.py has the table.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab import paths
+from lab import paths, whole
 from lab.cli import main
-from lab.errors import EngineFailed, ExitCode
+from lab.errors import EngineFailed
 from lab.run import machine, manifest, measure, verdicts
 from lab.scenario.topology import collector_of
+from tests.faults.table import CANNOT, CELLS, FAULTS, INCONCLUSIVE, PHASES
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL, Write
 
-# Where a fault strikes: as the engine is asked for this. No engine is asked in the analysis.
-PHASES = {
+# Where a phase of the table is: as the engine is asked for this. No engine is asked in the analysis.
+VERBS = {
     "before": "versions",
     "start": "start",
     "load": "load",
@@ -37,7 +38,6 @@ PHASES = {
     "analysis": "analysis",
 }
 EVIDENCE = b"what was seen before the fault\n"
-FAILED, INCONCLUSIVE = ExitCode.LAB_FAILED, ExitCode.INCONCLUSIVE
 _HOUR_NS = 3_600 * 10**9
 
 
@@ -64,7 +64,7 @@ class World:
                 (folder / "evidence").write_bytes(EVIDENCE)
         # A run begins with a removal of its own.
         begun = verb != "remove" or self.engine.running or "stop along the path" in self.engine.did
-        if verb == PHASES[self.phase] and begun and not self.struck:
+        if verb == VERBS[self.phase] and begun and not self.struck:
             self.struck = True
             self.fault(self)
         else:
@@ -121,13 +121,21 @@ def hangs(world: World) -> None:
 
 def unwritable(number: int) -> Fault:
     def strike(world: World) -> None:
-        def refuse(file: Path, *_: object) -> None:
+        def refuse(file: Path, *_: object, **__: object) -> None:
             raise OSError(number, os.strerror(number), str(file))
+
+        write = whole.write_whole
+
+        def write_into_the_reserve(file: Path, text: str) -> None:
+            # A full disk has room for the last manifest, which was put by.
+            if number != errno.ENOSPC or (file.parent / ".manifest.reserve").exists():
+                refuse(file)
+            write(file, text)
 
         if world.phase == "load" and number == errno.ENOSPC:
             world.patch.setattr(machine, "disk_free_bytes", lambda _: 0)
             return
-        world.patch.setattr("lab.run.manifest.write_whole", refuse)
+        world.patch.setattr("lab.run.manifest.write_whole", write_into_the_reserve)
         world.patch.setattr("pathlib.Path.mkdir", refuse)
         if world.phase == "analysis":
             refuse(world.results)
@@ -155,7 +163,7 @@ def taken(_: World) -> None:
     raise EngineFailed('the name "connlab-backend-1" is already in use')
 
 
-FAULTS: dict[str, Fault] = {
+STRIKES: dict[str, Fault] = {
     "INT": signalled(signal.SIGINT),
     "INT twice": signalled(signal.SIGINT, signal.SIGINT),
     "TERM": signalled(signal.SIGTERM),
@@ -177,101 +185,12 @@ FAULTS: dict[str, Fault] = {
 }
 
 
-@dataclass(frozen=True)
-class End:
-    """How a run has ended.
-
-    Attributes:
-        status: the manifest's word; None where there is no manifest.
-        word: what the command says of it.
-        stays: whether parts still run, which the next run removes.
-    """
-
-    status: str | None
-    code: ExitCode
-    word: str
-    stays: bool = False
-
-
-def _of_signals() -> dict[tuple[str, str], End]:
-    told = {"INT": "interrupted (Ctrl-C)", "TERM": "terminated (SIGTERM)", "HUP": "the terminal was closed (SIGHUP)"}
-    found: dict[tuple[str, str], End] = {}
-    for name, word in told.items():
-        for fault in (name, f"{name} twice"):
-            found |= {
-                (fault, "before"): End(None, FAILED, word),
-                (fault, "start"): End("aborted", FAILED, f"the run was aborted: {word}"),
-                (fault, "load"): End("aborted", FAILED, f"the run was aborted: {word}"),
-                (fault, "ending"): End("complete", FAILED, f"{word}, after the end of the run, which is complete"),
-                (fault, "logs"): End("complete", FAILED, f"{word}, after the end of the run, which is complete"),
-                (fault, "removal"): End("complete", FAILED, f"{word}, after the end of the run, which is complete"),
-                (fault, "analysis"): End("complete", FAILED, f"{word} during the analysis; what was recorded stays in"),
-            }
-    return found
-
-
-_AFTER = "Cannot connect to the engine, after the end of the run, which is complete"
-CELLS: dict[tuple[str, str], End] = {
-    **_of_signals(),
-    ("engine ends", "before"): End(None, FAILED, "Cannot connect"),
-    ("engine ends", "start"): End("aborted", FAILED, "its containers could not be removed"),
-    ("engine ends", "load"): End("aborted", FAILED, "its containers could not be removed", stays=True),
-    ("engine ends", "ending"): End("aborted", FAILED, "its containers could not be removed", stays=True),
-    ("engine ends", "logs"): End("complete", FAILED, _AFTER),
-    ("engine ends", "removal"): End("complete", FAILED, _AFTER),
-    ("engine ends", "analysis"): End("complete", INCONCLUSIVE, ""),
-    ("engine restarts", "before"): End(None, FAILED, "Cannot connect"),
-    ("engine restarts", "start"): End("aborted", FAILED, "the run was aborted: Cannot connect"),
-    ("engine restarts", "load"): End("aborted", FAILED, "the run was aborted: Cannot connect"),
-    ("engine restarts", "ending"): End("aborted", FAILED, "the run was aborted: Cannot connect"),
-    ("engine restarts", "logs"): End("complete", INCONCLUSIVE, "what the containers said was not kept: Cannot connect"),
-    ("engine restarts", "removal"): End("complete", FAILED, _AFTER),
-    ("engine restarts", "analysis"): End("complete", INCONCLUSIVE, ""),
-    ("server ends", "load"): End("aborted", FAILED, "the run was aborted: backend-1 ended with exit code 137"),
-    ("collector ends", "load"): End("aborted", FAILED, f"{collector_of('backend-1')} ended with exit code 137"),
-    ("k6 ends", "load"): End("failed", INCONCLUSIVE, ""),
-    ("k6 hangs", "load"): End("failed", INCONCLUSIVE, ""),
-    ("disk full", "start"): End("running", FAILED, "No space left on device"),
-    ("disk full", "load"): End("aborted", FAILED, "the run was aborted: the disk is full"),
-    ("disk full", "ending"): End("running", FAILED, "No space left on device"),
-    ("disk full", "logs"): End("running", FAILED, "No space left on device"),
-    ("disk full", "analysis"): End("complete", FAILED, "No space left on device"),
-    ("results read-only", "start"): End("running", FAILED, "Read-only file system"),
-    ("results read-only", "load"): End("running", FAILED, "Read-only file system"),
-    ("results read-only", "ending"): End("running", FAILED, "Read-only file system"),
-    ("results read-only", "logs"): End("running", FAILED, "Read-only file system"),
-    ("results read-only", "analysis"): End("complete", FAILED, "Read-only file system"),
-    ("results moved", "load"): End("running", FAILED, "No such file or directory"),
-    ("clock steps forward", "load"): End("complete", INCONCLUSIVE, ""),
-    ("clock steps back", "load"): End("complete", INCONCLUSIVE, ""),
-    ("name taken", "start"): End("aborted", FAILED, "is already in use"),
-}
-_PARTS = ("server ends", "collector ends", "k6 ends", "k6 hangs")
-_SHIFTS = ("clock steps forward", "clock steps back", "results moved")
-
-
-def _cannot() -> Iterator[tuple[str, str, str]]:
-    """Give fault, phase and the reason."""
-    for fault in _PARTS:
-        yield from ((fault, phase, "nothing of the run stands") for phase in ("before", "analysis"))
-        yield fault, "start", "the engine's start fails, as for a name that is taken"
-        yield from ((fault, phase, "the lab is ending it itself") for phase in ("ending", "logs", "removal"))
-    for fault in _SHIFTS:
-        yield from ((fault, phase, "no phase waits by it; as under load") for phase in PHASES if phase != "load")
-    yield from (("name taken", phase, "names are taken at the start") for phase in PHASES if phase != "start")
-
-
-CANNOT = {(fault, phase): why for fault, phase, why in _cannot()}
-
-
 def test_the_table_has_every_fault_at_every_point() -> None:
+    assert STRIKES.keys() == FAULTS.keys()
+    assert VERBS.keys() == PHASES.keys()
     every = {(fault, phase) for fault in FAULTS for phase in PHASES}
     assert not CELLS.keys() & CANNOT.keys()
-    assert CELLS.keys() | CANNOT.keys() | UNTRIED == every
-
-
-# Cells that can exist and are not tried yet.
-UNTRIED = {(fault, phase) for fault in ("disk full", "results read-only") for phase in ("before", "removal")}
+    assert CELLS.keys() | CANNOT.keys() == every
 
 
 @pytest.fixture
@@ -288,22 +207,47 @@ def make(
     before = {number: signal.signal(number, signal.default_int_handler) for number in heeded}
 
     def of(fault: str, phase: str) -> World:
-        return World(paths.RESULTS, pytest.MonkeyPatch(), FAULTS[fault], phase)
+        return World(paths.RESULTS, pytest.MonkeyPatch(), STRIKES[fault], phase)
 
     yield of
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
-def run(world: World, engine: InMemoryEngine, patch: pytest.MonkeyPatch) -> int:
-    """Run the scenario by the command line, and give its exit code."""
-    derive = verdicts.derive
+class Analysis:
+    """What a good run comes to: derived once, and copied for the others, which are the same but for their names."""
+
+    def __init__(self, folder: Path) -> None:
+        self._kept = folder / "kept"
+        self._verdict: dict[str, Any] = {}
+        self._derive = verdicts.derive
+
+    def derive(self, folder: Path) -> dict[str, Any]:
+        if not self._verdict:
+            self._verdict = self._derive(folder)
+            shutil.copytree(folder / "derived", self._kept)
+        else:
+            shutil.copytree(self._kept, folder / "derived")
+        return self._verdict
+
+
+@pytest.fixture(scope="module")
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    return Analysis(tmp_path_factory.mktemp("analysis"))
+
+
+def run(world: World, engine: InMemoryEngine, patch: pytest.MonkeyPatch, analysis: Analysis | None = None) -> int:
+    """Run the scenario by the command line, and give its exit code; a good run needs no analysis of its own."""
+    derive = analysis.derive if analysis else verdicts.derive
 
     def derived(folder: Path) -> dict[str, Any]:
         world.at("analysis")
         return derive(folder)
 
     with patch.context() as context:
+        # Making its page is most of what a run's end takes.
+        if world.phase != "analysis":
+            context.setattr("lab.run.reports.write", lambda _: None)
         context.setattr("lab.experiments.outcome.chosen", lambda: engine)
         context.setattr(verdicts, "derive", derived)
         with pytest.raises(SystemExit) as ended:
@@ -312,12 +256,13 @@ def run(world: World, engine: InMemoryEngine, patch: pytest.MonkeyPatch) -> int:
 
 
 @pytest.mark.parametrize(("fault", "phase"), CELLS)
-def test_a_fault_leaves_evidence_a_word_and_nothing_else(
+def test_a_fault_leaves_evidence_a_word_and_nothing_else(  # noqa: PLR0917 # fixtures
     fault: str,
     phase: str,
     make: Callable[[str, str], World],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    analysis: Analysis,
 ) -> None:
     due = CELLS[fault, phase]
     world = make(fault, phase)
@@ -342,7 +287,7 @@ def test_a_fault_leaves_evidence_a_word_and_nothing_else(
     # The next run is good, and removes what was left.
     struck_again = InMemoryEngine()
     struck_again.running = world.engine.running
-    assert run(world, struck_again, monkeypatch) == INCONCLUSIVE
+    assert run(world, struck_again, monkeypatch, analysis if phase != "analysis" else None) == INCONCLUSIVE
     assert not struck_again.running
     after = [manifest.load(file.parent).status for file in sorted(world.results.glob("one/2*/manifest.json"))]
     assert after[-1] == "complete"

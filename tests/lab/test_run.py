@@ -1,5 +1,6 @@
 """The ways in which a run fails: nothing stays running, the manifest says why, and there is no traceback."""
 
+import errno
 import json
 import shutil
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from rich.console import Console
 
 from lab.engine.compose.engine import Compose
 from lab.errors import BadInput, Interruption, LabError
-from lab.run import limits
+from lab.run import limits, manifest
 from lab.run.lock import machine_lock
 from lab.run.run import run
 from lab.scenario.effective import Effective
@@ -109,6 +110,19 @@ def test_results_that_cannot_be_written_are_an_error_of_the_machine(
     (elsewhere / "results").write_text("in the way")
     with pytest.raises(LabError, match="see that results/ is writable"):
         start()
+
+
+def test_a_disk_without_room_for_a_manifest_leaves_no_folder(
+    start: Callable[..., Path], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(folder: Path) -> None:
+        assert folder.is_dir()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(manifest, "reserve", full)
+    with pytest.raises(LabError, match=r"one/.*: No space left on device\nway on: see that results/ is writable"):
+        start()
+    assert list((elsewhere / "results" / "one").iterdir()) == []
 
 
 def test_what_cannot_be_removed_after_a_run_is_reported_and_noted_for_the_next(

@@ -15,7 +15,7 @@ from analysis.evidence.rawfiles import Places
 from lab.engine.compose import bounds, run_file, service_images, starting
 from lab.engine.compose.docker import DockerFailed
 from lab.engine.protocol import Parts
-from lab.errors import BadInput
+from lab.errors import BadInput, LabError
 from lab.roles import settings
 from lab.scenario import foreseen
 from lab.scenario.effective import Effective
@@ -170,6 +170,14 @@ def test_one_that_is_not_ready_in_its_time_is_said_and_nothing_else_is_waited_fo
     with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
         starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
     assert sum(" --wait " in call for call in fake_docker.calls) == 1
+
+
+def test_one_that_ends_as_it_starts_is_said_at_once(shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path) -> None:
+    fake_docker.stays("compose * --wait *")
+    effective, watch = shop(), InMemoryWatch()
+    watch.end("shop-1", 137)
+    with pytest.raises(LabError, match="shop-1 ended with exit code 137 during its start"):
+        starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), watch)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,15 @@ import contextlib
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
 from lab.errors import EngineFailed, LabError
 
 _STDERR_LINES = 12
+_LOOK_S = 0.5
 _DOCTOR = "'connlab doctor' (make doctor) says what this machine lacks"
 
 
@@ -71,9 +73,15 @@ class Client(Protocol):
     """What the lab asks of Docker: to run a command to its end, and to follow one."""
 
     def run(
-        self, arguments: Sequence[str], *, timeout_s: float, stdin: str | None = None, into: IO[bytes] | None = None
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: str | None = None,
+        into: IO[bytes] | None = None,
+        unless: Callable[[], object] | None = None,
     ) -> Ended:
-        """Run `docker …`; `into` takes all that it says, in order.
+        """Run `docker …`; `into` takes all that it says, in order; it is killed once `unless` gives something true.
 
         Raises:
             LabError: there is no docker, or it did not answer in time.
@@ -87,14 +95,16 @@ class Client(Protocol):
         """
 
 
-def docker(*arguments: str, timeout_s: float = 60, stdin: str | None = None) -> str:
-    """Run `docker …` and give what it printed.
+def docker(
+    *arguments: str, timeout_s: float = 60, stdin: str | None = None, unless: Callable[[], object] | None = None
+) -> str:
+    """Run `docker …` and give what it printed; `unless` says when nobody need wait for it any more.
 
     Raises:
-        DockerFailed: it ended with an error.
+        DockerFailed: it ended with an error, or nobody waited for it.
         LabError: there is no docker, or it did not answer in time.
     """
-    ended = client.run(arguments, timeout_s=timeout_s, stdin=stdin)
+    ended = client.run(arguments, timeout_s=timeout_s, stdin=stdin, unless=unless)
     if ended.exit_code != 0:
         raise DockerFailed(["docker", *arguments], ended.exit_code, ended.stderr)
     return ended.stdout
@@ -117,14 +127,20 @@ class CommandLine:
     """
 
     def run(
-        self, arguments: Sequence[str], *, timeout_s: float, stdin: str | None = None, into: IO[bytes] | None = None
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: str | None = None,
+        into: IO[bytes] | None = None,
+        unless: Callable[[], object] | None = None,
     ) -> Ended:
         """Run it as a process; killed when it takes too long, or when the wait for it is interrupted."""
         command = ["docker", *arguments]
         process = _start(command, stdin=stdin is not None, into=into)
         with process:
             try:
-                stdout, stderr = process.communicate(stdin, timeout=timeout_s)
+                stdout, stderr = _talk(process, stdin, timeout_s, unless)
             except subprocess.TimeoutExpired:
                 _kill(process)
                 what = f"'{' '.join(command[:4])} …' did not end within {timeout_s:g} s"
@@ -137,6 +153,25 @@ class CommandLine:
     def follow(self, arguments: Sequence[str]) -> Following:
         """Start it as a process that the kernel kills with this one."""
         return _Process(_start([*_dying_with_us(), "docker", *arguments]))
+
+
+def _talk(
+    process: subprocess.Popen[str], stdin: str | None, timeout_s: float, unless: Callable[[], object] | None
+) -> tuple[str, str]:
+    """Give what a process says until its end, or until `unless` has it killed; raises TimeoutExpired."""
+    end = time.monotonic() + timeout_s
+    while True:
+        left_s = end - time.monotonic()
+        try:
+            return process.communicate(stdin, timeout=min(left_s, _LOOK_S) if unless else left_s)
+        except subprocess.TimeoutExpired:
+            if unless and unless():
+                # What it started may hold its output open: nobody reads on.
+                _kill(process)
+                return "", ""
+            if time.monotonic() >= end:
+                raise
+        stdin = None  # it has it
 
 
 class _Process:

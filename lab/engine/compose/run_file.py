@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
@@ -222,10 +222,10 @@ def write_run_file(content: Mapping[str, Any], file: Path) -> None:
         yaml.dump(dict(content), stream)
 
 
-def compose(run_file: Path, *arguments: str, timeout_s: float = 120) -> str:
-    """Run `docker compose …` on the topology with a run's additions."""
+def compose(run_file: Path, *arguments: str, timeout_s: float = 120, unless: Callable[[], object] | None = None) -> str:
+    """Run `docker compose …` on the topology with a run's additions; `unless` is that of docker.docker."""
     files = ("--file", str(paths.COMPOSE_FILE), "--file", str(run_file))
-    return docker("compose", "--project-name", PROJECT, *files, *arguments, timeout_s=timeout_s)
+    return docker("compose", "--project-name", PROJECT, *files, *arguments, timeout_s=timeout_s, unless=unless)
 
 
 def holder_of(needed: str) -> str:

@@ -38,16 +38,21 @@ def start(parts: Parts, watch: Watch) -> None:
     up = ("up", "--detach", "--no-build", "--pull", "never")
     waiting = (*up, "--wait", "--wait-timeout")
     everything = run_file.services_of(topology)
+    services = [one for instance in topology.all for one in (instance, collector_of(instance))]
+
+    def ended() -> bool:
+        return any(map(watch.ended, services))
+
     try:
         if own:
             # Its time counts from here: its container runs, however long the machine took to start all of them.
             needed_s = sum(_whole_s(one) for one in own.values())
-            run_file.compose(file, *up, *everything, timeout_s=_WAIT_S + needed_s)
+            run_file.compose(file, *up, *everything, timeout_s=_WAIT_S + needed_s, unless=ended)
         for role in filter(own.__contains__, topology.instances):
             containers = [one for each in topology.instances[role] for one in (collector_of(each), each)]
             ready_s = _whole_s(own[role])
-            run_file.compose(file, *waiting, str(ready_s), *containers, timeout_s=_WAIT_S + ready_s)
-        run_file.compose(file, *waiting, str(_WAIT_S), *everything, timeout_s=_WAIT_S + 30)
+            run_file.compose(file, *waiting, str(ready_s), *containers, timeout_s=_WAIT_S + ready_s, unless=ended)
+        run_file.compose(file, *waiting, str(_WAIT_S), *everything, timeout_s=_WAIT_S + 30, unless=ended)
     except DockerFailed as error:
         raise _explained(error, parts, watch) from None
 

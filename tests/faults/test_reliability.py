@@ -1,0 +1,195 @@
+"""The table of fault and phase, for real: each run is struck once, and the next one has to be good.
+
+`make test-faults` runs this in a machine of its own (setup/faults.sh).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab import paths
+from lab.errors import ConnlabError, ExitCode
+from lab.run import verdicts
+from tests.e2e.conftest import Run as Ended
+from tests.faults import world
+from tests.faults.strikes import HELD, STRIKES, foreign, mend
+from tests.faults.table import REAL, Cell, End
+from tests.faults.world import Engine, Run, docker, wait_until
+
+pytestmark = pytest.mark.faults
+
+RUN = Path("/tmp/connlab-faults")  # noqa: S108 # of the machine of its own
+# What the set-up of a machine leaves running, and what reads it.
+_OWN = ("dockerd", "containerd", "docker-proxy")
+
+
+def _share() -> list[Cell]:
+    """The cells of the faults that are asked for, all if none is; of these this machine's share."""
+    asked = [name.strip() for name in os.environ.get("CONNLAB_FAULTS_ONLY", "").split(",") if name.strip()]
+    number, machines = map(int, os.environ.get("CONNLAB_FAULTS_SHARE", "1/1").split("/"))
+    return [cell for cell in REAL if not asked or cell[0] in asked][number - 1 :: machines]
+
+
+class Seen:
+    """What is noted of a cell, and what was wrong with it."""
+
+    def __init__(self, fault: str, phase: str, file: Path) -> None:
+        self.noted: dict[str, Any] = {"fault": fault, "phase": phase}
+        self.wrong: list[str] = []
+        self._file, self._began = file, time.monotonic()
+
+    def check(self, right: object, what: str) -> None:
+        if not right:
+            self.wrong.append(what)
+
+    def write(self) -> None:
+        self.noted |= {"seconds": round(time.monotonic() - self._began), "wrong": self.wrong}
+        with self._file.open("a") as stream:
+            stream.write(json.dumps(self.noted) + "\n")
+
+
+def left() -> list[str]:
+    """Name what runs or lies about and is nobody else's: containers, networks, volumes, processes, files."""
+    networks = docker("network", "ls", "--filter", "type=custom", "--format", "{{.Name}}").split()
+    volumes = docker("volume", "ls", "--format", "{{.Name}}").split()
+    files = [file.name for file in Path("/tmp").iterdir() if file not in (RUN, RUN.with_name("second"))]  # noqa: S108
+    return [*world.containers(), *networks, *volumes, *litter(), *files]
+
+
+def litter() -> list[str]:
+    """Name the processes that the lab's end leaves behind."""
+    lines = [line for pid, line in world.processes().items() if pid not in BASELINE]
+    return [line for line in lines if line and Path(line.split()[0]).name not in _OWN]
+
+
+def unfinished() -> list[str]:
+    """Name the half-written files beside the results, and folders without a manifest."""
+    files = [file for file in paths.RESULTS.rglob(".*") if file.is_file()]
+    empty = [folder for folder in world.folders() if world.status(folder) is None]
+    return [str(file.relative_to(paths.RESULTS)) for file in (*files, *empty)]
+
+
+BASELINE: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def _mended(engine: Engine) -> Iterator[None]:
+    BASELINE.update(pid for pid in world.processes())
+    yield
+    mend(engine)
+    foreign()
+
+
+def evidence(folder: Path) -> bool:
+    """Whether what was recorded until the fault is there, whole up to its last line."""
+    files = [*folder.glob("raw/*/collector/samples.jsonl"), *folder.glob("raw/k6-1/role/requests.jsonl")]
+    lines = [file.read_bytes().split(b"\n")[:-1] for file in files]
+    return bool(lines) and all(each and all(json.loads(line) for line in each) for each in lines)
+
+
+@pytest.mark.parametrize(("fault", "phase"), _share())
+def test_a_fault_leaves_evidence_a_word_and_nothing_else(fault: str, phase: str, engine: Engine, records: Path) -> None:
+    due, seen = REAL[fault, phase], Seen(fault, phase, records)
+    try:
+        struck(due, seen, engine)
+    except Exception as error:
+        seen.wrong.append(f"{type(error).__name__}: {error}")
+        raise
+    finally:
+        mend(engine)
+        docker("ps", "--all", "--quiet")
+        seen.write()
+    assert seen.wrong == []
+
+
+def struck(due: End, seen: Seen, engine: Engine) -> None:
+    fault, phase = seen.noted["fault"], seen.noted["phase"]
+    run = Run(RUN, phase)
+    try:
+        strike(run, seen, engine)
+        code = run.end()
+    finally:
+        run.kill()
+    mend(engine)
+    folder = run.folder
+    theirs = foreign()
+    if fault.endswith("taken"):
+        seen.check(theirs, "the other one's is gone")
+
+    status = world.status(folder)
+    said = " ".join(run.said.split())
+    seen.noted |= {"code": code, "status": status, "said": tail(run.said)}
+    seen.check(code == due.code, f"exit code {code}, not {int(due.code)}")
+    seen.check(status == due.status, f"the manifest says {status}, not {due.status}")
+    seen.check(due.word in said, f"it does not say '{due.word}'")
+    seen.check("Traceback" not in said and "internal error" not in said, "it shows an error of its own")
+    if phase not in ("before", "start"):
+        seen.noted["evidence"] = folder is not None and evidence(folder)
+        seen.check(seen.noted["evidence"], "evidence is missing")
+    if run.second:
+        refused = phase != "analysis"
+        seen.noted["second"] = run.second[0]
+        seen.check(
+            run.second[0] == (4 if refused else 0), f"the second run ended with {run.second[0]}: {run.second[1]}"
+        )
+        seen.check(not refused or "is at work on this machine" in run.second[1], "nobody says who is at work")
+    if due.stays:
+        seen.noted["left"] = sorted(world.containers())
+        seen.check(seen.noted["left"], "nothing is left that the next run removes")
+    else:
+        wait_quietly()
+        seen.noted["left"] = left()
+        seen.check(not seen.noted["left"], f"left behind: {seen.noted['left']}")
+
+    after = Run(RUN)
+    next_code = after.end()
+    seen.noted["next"] = next_code
+    busy = next_code == ExitCode.INCONCLUSIVE and after.folder and Ended(next_code, after.said, after.folder).busy
+    seen.check(next_code == 0 or busy, f"the next run ended with {next_code}: {tail(after.said) or after.said[-800:]}")
+    if folder and status:
+        seen.noted["status_after"] = world.status(folder)
+        seen.check(seen.noted["status_after"] != "running", "the manifest says running after the next run, too")
+        seen.check(readable(folder), "it cannot be analysed")
+    wait_quietly()
+    lies = [*left(), *unfinished()]
+    seen.check(not lies, f"left behind after the next run: {lies}")
+    for folder in world.folders():
+        shutil.rmtree(folder)
+
+
+def strike(run: Run, seen: Seen, engine: Engine) -> None:
+    """Bring the run to its point, and strike."""
+    fault = seen.noted["fault"]
+    run.reach()
+    if run.phase == "start" and fault not in HELD:
+        run.let_go()
+        wait_until(lambda: world.containers() or run.ended, "the first container")
+    STRIKES[fault](run, engine)
+
+
+def readable(folder: Path) -> bool:
+    try:
+        verdicts.derive(folder)
+    except ConnlabError:
+        return False
+    return True
+
+
+def wait_quietly() -> None:
+    """A process that was told to end needs a moment."""
+    end = time.monotonic() + 30
+    while litter() and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+def tail(said: str) -> str:
+    """Give the lab's last words on the run, without its progress."""
+    return "\n".join(line for line in said.splitlines() if line.startswith(("connlab:", "way on")))[-800:]
