@@ -33,6 +33,8 @@ class Cause:
         seen: whether what the proof names was seen. Else packets that did not come are a part of it, and a capture
             that lost some proves nothing.
         label: two or three words for people.
+        symptom: what clients see of it, before anybody has looked.
+        look: where to look first, as a command or a file that any machine has.
         because: continues a sentence after "because".
         where: where on the path it happened.
         hop: whether a request met it on the last hop, not on the first: SQL over derived/requests.parquet. Most of a
@@ -53,6 +55,8 @@ class Cause:
     says: str
     seen: bool = False
     label: str
+    symptom: str
+    look: str
     because: str
     where: str
     hop: str

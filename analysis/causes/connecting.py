@@ -131,6 +131,8 @@ CAUSES = (
                                shortage_waiting), '') || {ERROR}""",
         seen=True,
         label="no port left",
+        symptom="fails at once: cannot assign requested address",
+        look="`ss -s` at the side that connects: sockets in TIME_WAIT; its range of ports",
         because="{client} had no port left for another connection to {server}",
         where="At {client}, before any packet was sent.",
         hop=HOP_OF_DIAL,
@@ -168,6 +170,8 @@ CAUSES = (
             || moment(flow_answered_us), {LINE}) || {ERROR}""",
         seen=True,
         label="refused",
+        symptom="fails at once: connection refused",
+        look="`ss -lnt` at the server: does anything listen?",
         because="nothing listened at {server}, and its kernel refused the connection",
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,
@@ -198,6 +202,8 @@ CAUSES = (
             if({_NO_CONNECTION}, {DIAL_FAILED} || '; ' || {FLOW} || ': ' || {_overflow_says("flow")},
             {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {_overflow_says("up")})))""",
         label="accept queue full",
+        symptom="connect time-out, though the server looks idle",
+        look="`ss -lnt` at the server: Recv-Q above Send-Q; `netstat -s`: the listen queue overflowed",
         because="{server} had no place for another connection: its accept queue was full each time {client} tried",
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,
@@ -225,6 +231,8 @@ CAUSES = (
         says=f"""if(coalesce(flow_aborted, false), {FLOW} || ': ' || {_aborted_says("flow")},
             {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {_aborted_says("up")})""",
         label="reset at a full queue",
+        symptom="connection reset right after connecting",
+        look="`sysctl net.ipv4.tcp_abort_on_overflow` at the server; `netstat -s`: the listen queue overflowed",
         because=(
             "{server} answered the SYN of {client}, then had no place in its accept queue and broke the connection off"
         ),
@@ -259,6 +267,8 @@ CAUSES = (
         says=f"""if({_NO_CONNECTION}, {DIAL_FAILED} || '; ' || {FLOW} || ': ' || {_crowded_out_says("flow")},
             {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {_crowded_out_says("up")})""",
         label="SYN queue full",
+        symptom="connect time-out; the accept queue is empty",
+        look="`ss -tan state syn-recv` at the server; `nstat TcpExtTCPReqQFullDrop`",
         because=(
             "{server} had no place for another half-open connection: its SYN queue was full each time {client} sent a"
             " SYN"
@@ -306,6 +316,8 @@ CAUSES = (
             {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {syns("up")}
             || ', none answered, none dropped by the server''s kernel')""",
         label="no answer to the SYN",
+        symptom="connect time-out; the server's kernel counts nothing",
+        look="a capture at both ends: does the SYN arrive, does the answer?",
         because="{server} never answered the SYNs of {client}, and not because of a full accept queue",
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,

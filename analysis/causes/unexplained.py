@@ -25,6 +25,8 @@ UNEXPLAINED = Cause(
          ELSE 'no evidence says where its time went' END""",
     seen=True,
     label="unexplained",
+    symptom="anything",
+    look="the report: what is missing",
     because="of a reason that nothing on record proves",
     where="Not known.",
     hop=FIRST_HOP,

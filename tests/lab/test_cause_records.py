@@ -9,6 +9,7 @@ from analysis.evidence.roles import Limits as LimitsRead
 from lab.paths import ROOT
 from lab.roles.declaration import ROLES, Limits
 from lab.scenario.catalogue import CATALOGUE
+from lab.teach import chart
 
 
 @pytest.mark.parametrize("cause", [cause for cause in CAUSES if cause.lesson], ids=lambda cause: cause.name)
@@ -30,3 +31,9 @@ def test_the_knobs_of_a_cause_are_the_load_s_or_those_that_a_role_declares(cause
 
 def test_the_analysis_reads_every_limit_that_a_role_may_declare() -> None:
     assert set(LimitsRead.model_fields) == set(Limits.model_fields)
+
+
+def test_the_map_is_current() -> None:
+    current = (ROOT / "docs" / "map.md").read_text()
+    assert current == chart.markdown(), "run: .venv/bin/python -m lab.teach.chart > docs/map.md"
+    assert all(f"`{cause.name}`" in current and cause.symptom in current for cause in CAUSES)

@@ -1,0 +1,97 @@
+"""Prints docs/map.md, from the records of causes and roles: `python -m lab.teach.chart > docs/map.md`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from analysis.causes import CAUSES
+from analysis.causes.cause import Cause
+from lab import terminal
+from lab.roles.declaration import ROLES, Limits, Role
+from lab.scenario.catalogue import CATALOGUE, show_value
+
+_COUNTER = re.compile(r"(?:TcpExt|Tcp)\.([A-Z]\w+)")
+_NONE = "-"
+_LIMIT = re.compile(r"\{(client|server)\}\.(\w+)")
+
+_INTRODUCTION = """\
+# The map: from a symptom to its cause and its knob
+
+<!-- Made by `python -m lab.teach.chart > docs/map.md`; change the records in analysis/causes/, or a role.yaml. -->
+
+For somebody on call, and for whoever learns: what clients see, where to look first, what it may be, and what may be
+turned. [causes.md](causes.md) has what proves each cause; [glossary.md](glossary.md) has the words. `make advise RUN=…`
+computes the value of a knob, and `make drill` lets you practise.
+
+| symptom | what to look at | cause | limit | knob | kernel's counter | lesson |
+|---|---|---|---|---|---|---|
+"""
+
+_LADDER = """
+## The ladder of limits
+
+A connection passes these from the client to the server; the first that is too small shows. Defaults of the kernel are
+those of Linux 6, with the version where one changed; the others are those of the programs that the lab runs, which may
+differ from yours.
+
+| where | what is limited | setting | default |
+|---|---|---|---|
+"""
+
+_KERNEL_BEFORE = (
+    ("client's kernel", "local ports to one server", "net.ipv4.ip_local_port_range", "32768 60999"),
+    ("client's kernel", "a port in TIME_WAIT used again", "net.ipv4.tcp_tw_reuse", "2: on loopback only"),
+    ("client's kernel", "SYNs of a connection", "net.ipv4.tcp_syn_retries", "6 retransmissions"),
+    ("client's kernel", "SYNs before the pauses double", "net.ipv4.tcp_syn_linear_timeouts", "4 from 6.5 on; 0 before"),
+    ("server's kernel", "any accept queue", "net.core.somaxconn", "4096 from 5.4 on; 128 before"),
+    ("server's kernel", "a full SYN queue's way out", "net.ipv4.tcp_syncookies", "1"),
+)
+
+
+def markdown() -> str:
+    """The content of docs/map.md."""
+    causes = "".join(f"| {' | '.join(_row(cause))} |\n" for cause in CAUSES)
+    rows = [*_KERNEL_BEFORE, *(row for name, role in ROLES.items() for row in _limits(name, role))]
+    ladder = "".join(f"| {where} | {what} | `{setting}` | {default} |\n" for where, what, setting, default in rows)
+    return f"{_INTRODUCTION}{causes}{_LADDER}{ladder}"
+
+
+def _row(cause: Cause) -> Iterator[str]:
+    yield cause.symptom
+    yield cause.look
+    yield f"`{cause.name}`: {cause.label}"
+    limits = [found for name in cause.knobs if (found := _LIMIT.fullmatch(name))]
+    yield ", ".join(dict.fromkeys(found[2].replace("_", " ") for found in limits)) or _NONE
+    yield ", ".join(f"`{knob}`" for knob in _knobs(cause)) or _NONE
+    counters = dict.fromkeys(_COUNTER.findall(f"{cause.proof} {' '.join(cause.explains)}"))
+    counters |= {"ListenOverflows": None} if cause.accept_queue == "full" else {}
+    yield ", ".join(f"`{name}`" for name in counters) or _NONE
+    yield f"[{cause.lesson}](../scenarios/{cause.lesson}/README.md)" if cause.lesson else _NONE
+
+
+def _knobs(cause: Cause) -> Iterator[str]:
+    """A cause's knobs as the lab's own roles call them."""
+    for name in cause.knobs:
+        found = _LIMIT.fullmatch(name)
+        if found is None:
+            yield re.sub(r"\{(client|server)\}", r"<\1>", name)
+            continue
+        kinds = ("proxy", "client") if found[1] == "client" else ("server", "proxy")
+        for role_name, role in ROLES.items():
+            knob = getattr(role.limits, found[2])
+            if role.kind in kinds and knob:
+                yield f"{'load' if role.kind == 'client' else role_name}.{knob}"
+
+
+def _limits(name: str, role: Role) -> Iterator[tuple[str, str, str, str]]:
+    for what, field in Limits.model_fields.items():
+        knob = getattr(role.limits, what)
+        full = f"{name}.{knob}"
+        if knob and full in CATALOGUE:
+            meaning = str(field.description)
+            yield role.called or name, meaning[0].lower() + meaning[1:], full, show_value(full, CATALOGUE[full].default)
+
+
+if __name__ == "__main__":
+    terminal.result(markdown().rstrip("\n").split("\n"))
