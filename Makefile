@@ -9,7 +9,7 @@ connlab := .venv/bin/connlab
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET PRESET ARM RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES
+export SCENARIO SET PRESET ARM RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES EXERCISE SEED LEVEL MORE CAUSE PLACE
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
@@ -28,12 +28,20 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run lesson new record experiments mutate matrix search advise list show analyse report open notebook explain compare estimate observe doctor clean
+.PHONY: run lesson exercise drill new record experiments mutate matrix search advise list show analyse report open notebook explain compare estimate observe doctor clean
 run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one
 	@$(series); $(preset); $(arm); $(call checked,run,SCENARIO,$(not_dry))
 
 lesson: python ## SCENARIO=<slug> [SET=…] [PRESET=…] [ARM=…]: asks what you expect, runs, and shows what was measured beside it
 	@$(series); $(preset); $(arm); $(call checked,lesson,SCENARIO,$(not_dry))
+
+exercise: python ## EXERCISE=<slug>/<n> [SET="knob=value"]: runs a lesson's exercise and judges it against its answer; an open one takes your knob
+	@$(sets); $(call checked,exercise,EXERCISE,true)
+
+drill: python ## [SEED=<n>] [LEVEL=1|2|3] [MORE=<evidence>] [CAUSE=… PLACE=… SET="knob=value"]: be on call: a fault is drawn; a run tests your remedy
+	@$(sets); options+=($${SEED:+--seed="$$SEED"} $${LEVEL:+--level="$$LEVEL"} $${MORE:+--more="$$MORE"} \
+		$${CAUSE:+--cause="$$CAUSE"} $${PLACE:+--place="$$PLACE"}); \
+		$(connlab) drill --check "$${options[@]}"; setup/ready.sh; $(connlab) drill "$${options[@]}"
 
 new: python ## SCENARIO=<slug> or <folder>: writes a scenario to begin with, and its lesson
 	@$(connlab) new -- "$$SCENARIO"

@@ -106,6 +106,96 @@ def lesson(
     _run(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=True)
 
 
+@app.command()
+def exercise(
+    name: Annotated[str, typer.Argument(metavar="SCENARIO/NUMBER", help="Such as accept-queue-overflow/1.")],
+    sets: SetOption = None,
+    *,
+    check: CheckOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a lesson's exercise and judge it against the answer that is kept apart; `latest` stays where it is.
+
+    An open exercise takes the knob that you found, with --set. The exit code is 0 if it came out as the answer says.
+    """
+    from lab.engine.choice import chosen  # noqa: PLC0415
+    from lab.experiments import outcome  # noqa: PLC0415
+    from lab.results import guesses_printing  # noqa: PLC0415
+    from lab.run import limits  # noqa: PLC0415
+    from lab.teach import ask, exercises, questions  # noqa: PLC0415
+
+    ready = exercises.prepare(name, sets or [])
+    if check:
+        _end_checked([ready.effective])
+    limits.check(ready.effective, chosen())
+    exercises.print_task(terminal.stderr(), ready)
+    answer = () if ready.exercise.is_open else ready.exercise.answer
+    guesses = ask.of_exercise(terminal.stderr(), questions.of_answer(ready.effective, answer, "exercise"))
+    found = outcome.of_run(ready.effective, _command_line(), terminal.stderr(), guesses, tries_out=True)
+    judged = exercises.judge(ready, found.folder)
+    if as_json:
+        terminal.result_json(exercises.as_json(ready, found.folder, judged))
+    else:
+        guesses_printing.print_run(terminal.stdout(), found.folder, found.verdict)
+        exercises.print_judged(terminal.stdout(), ready, found.folder, judged)
+        _next(exercises.after(ready, found.folder, exercises.exit_code(judged)))
+    raise typer.Exit(exercises.exit_code(judged))
+
+
+@app.command()
+def drill(
+    sets: SetOption = None,
+    *,
+    seed: Annotated[int | None, typer.Option(min=0, help="Which drill; one is drawn without it.")] = None,
+    level: Annotated[int, typer.Option(help="1, 2 (perhaps with a proxy) or 3 (something harmless besides).")] = 1,
+    more: Annotated[str | None, typer.Option(help="A further piece of evidence, which costs minutes.")] = None,
+    cause: Annotated[str | None, typer.Option(help="Your answer: the cause.")] = None,
+    place: Annotated[str | None, typer.Option(help="Your answer: where it lies, such as backend.")] = None,
+    check: CheckOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Be on call: a fault is drawn and run; find cause, place and knob in the evidence, and a run tests your remedy.
+
+    Without an answer the exit code is 0; with one it is 0 if the cause is right and the remedy healed, and else 1.
+    """
+    import secrets  # noqa: PLC0415
+
+    from lab.experiments import outcome  # noqa: PLC0415
+    from lab.teach.drill import incident  # noqa: PLC0415
+
+    answers = incident.answered(cause, place, sets or [], more, seed)
+    if check and seed is None:
+        raise typer.Exit  # which one it will be is not drawn yet
+    drawn = incident.drawn(secrets.randbelow(10_000) if seed is None else seed, level)
+    state = incident.load(drawn)
+    if state is None and (answers or more):
+        raise BadInput(Problem(f"drill {seed} of level {level} has not begun", way_on="begin it without an answer"))
+    if answers:
+        incident.check(drawn, cause or "", place or "", sets or [])
+    if check:
+        _end_checked([incident.resolved(drawn, sets or [])])
+    if state is None:
+        run = outcome.of_run(incident.resolved(drawn), _command_line(), terminal.stderr(), tries_out=True)
+        state = incident.begun(drawn, run.folder)
+    if not answers:
+        lines = incident.more(drawn, state, more) if more else incident.given(drawn, state)
+        if as_json:
+            terminal.result_json({**state.model_dump(by_alias=True), "minutes": state.minutes, "evidence": list(lines)})
+        else:
+            terminal.result(lines)
+        return
+    remedied = incident.remedied(drawn, state, sets or [])
+    after = outcome.of_run(remedied, _command_line(), terminal.stderr(), tries_out=True).folder
+    found = incident.judge(drawn, state, cause or "", place or "", after)
+    if as_json:
+        terminal.result_json(
+            {**found.model_dump(), "points": found.points, "healed": found.healed, "folder": str(after)}
+        )
+    else:
+        terminal.result(incident.result(drawn, state, found, after))
+    raise typer.Exit(found.code)
+
+
 def _resolve(scenario: str, sets: list[str], preset: str | None, arm: str | None) -> tuple[Any, Any]:
     """Give a scenario with all overrides, and the plan of its arms, None if it has none or one is to run alone."""
     from lab.scenario.resolve import resolve  # noqa: PLC0415

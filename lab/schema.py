@@ -15,6 +15,7 @@ from lab.run.manifest import Manifest
 from lab.scenario.fields import Scenario
 from lab.series.matrix_file import Matrix
 from lab.series.record import Series
+from lab.teach.exercise_file import Exercises
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -25,6 +26,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     return {
         "scenario.schema.json": {"$schema": _DIALECT, **_with_units(Scenario.model_json_schema())},
         "matrix.schema.json": {"$schema": _DIALECT, **_with_units(Matrix.model_json_schema())},
+        "exercises.schema.json": {"$schema": _DIALECT, **Exercises.model_json_schema()},
         "role.schema.json": {"$schema": _DIALECT, **_with_units(Role.model_json_schema())},
         "manifest.schema.json": {"$schema": _DIALECT, **Manifest.model_json_schema(mode="serialization")},
         "experiment.schema.json": {"$schema": _DIALECT, **Line.model_json_schema(mode="serialization")},

@@ -78,13 +78,15 @@ def of_run(
     console: Console,
     guesses: Sequence[Guess] = (),
     lock: Lock | None = None,
+    *,
+    tries_out: bool = False,
 ) -> Outcome:
     """Run a scenario without arms once and judge it; the arguments are those of lab.run.run.run.
 
     Raises:
         BadInput, LabError: as lab.run.run.run.
     """
-    folder = run(effective, chosen(), arguments, console, guesses=guesses, lock=lock)
+    folder = run(effective, chosen(), arguments, console, guesses=guesses, lock=lock, tries_out=tries_out)
     return Outcome(folder, reports.derive(folder))
 
 

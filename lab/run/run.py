@@ -18,7 +18,7 @@ from lab.run.gauges import Gauges
 from lab.run.live import Display
 from lab.run.lock import Lock, is_ours, machine_lock
 from lab.run.manifest import Guess
-from lab.run.session import Occasion, Session, open_session, point_latest, tries_out
+from lab.run.session import Occasion, Session, open_session, point_latest
 from lab.run.signals import Interrupted, interruptible, shielded
 from lab.scenario import foreseen
 from lab.scenario.effective import Effective
@@ -34,6 +34,7 @@ def run(
     *,
     guesses: Sequence[Guess] = (),
     lock: Lock | None = None,
+    tries_out: bool = False,
 ) -> Path:
     """Run a scenario once and give the folder with everything recorded; containers are gone when this returns.
 
@@ -44,6 +45,7 @@ def run(
         console: where progress is shown.
         guesses: what somebody expects of it; its manifest keeps them.
         lock: the machine's lock, where the command holds it for more than this run.
+        tries_out: whether it tries settings out, so that `latest` stays where it is.
 
     Raises:
         BadInput: this machine or its kernel cannot do what is asked.
@@ -53,7 +55,7 @@ def run(
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     with machine_lock(f"the run of {effective.slug}", held=lock) as held, interruptible():
         clear_up_after(held, engine)
-        occasion = Occasion(cell=effective.variant.arm or Occasion.cell, guesses=guesses)
+        occasion = Occasion(cell=effective.variant.arm or Occasion.cell, guesses=guesses, tries_out=tries_out)
         session = open_session(effective, engine, command, occasion, held)
         record(session, console, held, effective.slug)
         return session.folder
@@ -237,5 +239,5 @@ def _close(session: Session, fault: str | None) -> None:
         session.manifest.removed.extend(rawfolders.seal(session.raw))
         session.finish("failed" if fault else "complete", fault)
         session.engine.remove()
-        if not tries_out(session.manifest.series):
+        if not session.tries_out:
             point_latest(session.folder)

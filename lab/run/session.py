@@ -30,12 +30,17 @@ _FOLDER_MODE = 0o755
 
 @dataclass(frozen=True)
 class Occasion:
-    """Which run this is: of which series, which cell of it, which repetition; and what somebody expects of it."""
+    """Which run this is: of which series, which cell of it, which repetition; and what somebody expects of it.
+
+    Attributes:
+        tries_out: whether it tries settings out, as an exercise does, so that `latest` stays where it is.
+    """
 
     series: str | None = None
     cell: str = "default"
     repetition: int = 1
     guesses: Sequence[Guess] = ()
+    tries_out: bool = False
 
 
 _ALONE = Occasion()
@@ -47,6 +52,7 @@ class Session:
 
     Attributes:
         folder: results/<scenario>/<run-id>.
+        tries_out: whether `latest` stays where it is.
     """
 
     engine: Engine
@@ -54,6 +60,7 @@ class Session:
     topology: Topology
     folder: Path
     manifest: Manifest
+    tries_out: bool = False
 
     @property
     def raw(self) -> Path:
@@ -132,7 +139,7 @@ def open_session(
         published=effective.published,
         guesses=list(occasion.guesses),
     )
-    session = Session(engine, effective, topology, folder, first)
+    session = Session(engine, effective, topology, folder, first, occasion.tries_out or tries_out(occasion.series))
     try:
         manifest.reserve(folder)
         session.save()

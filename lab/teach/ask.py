@@ -66,6 +66,19 @@ def before(console: Console, effective: Effective, plan: Plan | None) -> Answers
     return answers
 
 
+def of_exercise(console: Console, asked: Sequence[Question]) -> Sequence[Guess]:
+    """Ask what somebody expects of an exercise's run; nobody, where there is no terminal."""
+    if not asked or not (sys.stdin.isatty() and console.is_terminal):
+        return ()
+    console.print(f"\n{_HOW}\n", soft_wrap=True)
+    answers = Answers()
+    try:
+        _ask_all(console, asked, (), answers)
+    except _NoMore:
+        console.print()
+    return [guess for of_arm in answers.of_arm.values() for guess in of_arm]
+
+
 def _ask_all(console: Console, numbers: Sequence[Question], choices: Sequence[Choice], answers: Answers) -> None:
     """Fill `answers` in; each question is there from the beginning, so that one that was never reached is shown too."""
     guesses = [

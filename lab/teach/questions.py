@@ -87,6 +87,13 @@ def of_run(effective: Effective, most: int = _MOST) -> list[Question]:
     return list(found.values())
 
 
+def of_answer(effective: Effective, expressions: Iterable[str], prediction: str) -> list[Question]:
+    """Give the questions about an exercise: the figures that its answer compares with something."""
+    names = dict.fromkeys(name for text in expressions for name, _ in _compared(parse(text).tree))
+    asked = [name for name in names if _can_be_asked(effective, name)]
+    return [Question(prediction, name, *wording.question(name), effective.variant.arm) for name in asked[:_MOST]]
+
+
 def of_series(plan: Plan) -> tuple[list[Question], list[Choice]]:
     """Give the questions about the runs of each arm, and those about the arms beside each other."""
     choices = [choice for claim in plan.predictions for choice in _choices(claim, plan.cells)]

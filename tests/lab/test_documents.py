@@ -12,7 +12,7 @@ from setup.loop.parts import PARTS
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
     document
-    for pattern in ("*.md", "*/*.md", "docs/adr/*.md", "scenarios/*/*.md")
+    for pattern in ("*.md", "*/*.md", "docs/adr/*.md", "docs/workshops/*.md", "scenarios/*/*.md")
     for document in ROOT.glob(pattern)
     if not document.is_relative_to(ROOT / "results") and not document.relative_to(ROOT).parts[0].startswith(".")
 )

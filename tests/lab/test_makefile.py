@@ -17,7 +17,7 @@ TARGETS = re.findall(r"^([a-z0-9-]+):", (paths.ROOT / "Makefile").read_text(), r
 # Every variable that the Makefile names, and one that it does not.
 VARIABLES = (
     *("SCENARIO", "SET", "ARM", "RUN", "REQUEST", "WORST", "A", "B", "MATRIX", "KNOB", "UNTIL", "FROM", "TO", "STEP"),
-    *("PRESET", "ARM", "OVERFLOWS", "CONNECT_TIMEOUT", "SYSCTLS", "DRY", "NEW", "RUNS", "OTHER"),
+    *("EXERCISE", "PRESET", "ARM", "OVERFLOWS", "CONNECT_TIMEOUT", "SYSCTLS", "DRY", "NEW", "RUNS", "OTHER"),
     *("CONTAINER", "COMPOSE", "PID", "PEER", "FOR", "CAPTURE", "CAPTURE_MAX_MB", "INTERFACE", "ROLE", "ALLOW_HOST"),
 )
 
@@ -110,6 +110,12 @@ def test_input_is_checked_before_the_set_up(make: Make, target: str, name: str) 
     code, calls = make(target, f"{name}=refused")
     assert code != 0
     assert [call[0] for call in calls] == ["python.sh", "connlab"]
+
+
+def test_an_exercise_is_checked_before_the_set_up(make: Make) -> None:
+    _, calls = make("exercise", "EXERCISE=one/2", "SET=load.users=1")
+    assert calls[1] == ["connlab", "exercise", "--check", "--set=load.users=1", "--", "one/2"]
+    assert calls[3] == ["connlab", "exercise", "--set=load.users=1", "--", "one/2"]
 
 
 def test_what_is_to_be_observed_is_checked_before_the_set_up(make: Make) -> None:

@@ -27,7 +27,7 @@ def ended(
     monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
     resolved = effective(text=MINIMAL + "drain: 0s\n")
 
-    def go(client: int, *, compose: int = 0) -> Path:
+    def go(client: int, *, compose: int = 0, tries_out: bool = False) -> Path:
         fake_docker.forget()
         fake_docker.says("version *", "26.1.5")
         fake_docker.says("compose version *", "2.26.1")
@@ -41,7 +41,7 @@ def ended(
         fake_docker.says("ps *", "connlab-k6-1\n")
         fake_docker.says("inspect *", f"/connlab-k6-1 {client} 2026-01-31T12:00:00Z\n")
         fake_docker.says("logs --tail *", "last words\n")
-        return run(resolved, Compose(), ["connlab", "run", "one"], Console(quiet=True))
+        return run(resolved, Compose(), ["connlab", "run", "one"], Console(quiet=True), tries_out=tries_out)
 
     return go
 
@@ -70,3 +70,9 @@ def test_latest_points_at_the_newest_that_came_to_its_end(ended: Callable[..., P
     with pytest.raises(LabError, match="the run was aborted"):
         ended(0, compose=1)
     assert latest.resolve() == before
+
+
+def test_a_run_that_tries_settings_out_leaves_latest_where_it_is(ended: Callable[..., Path], elsewhere: Path) -> None:
+    first = ended(0)
+    assert ended(0, tries_out=True) != first
+    assert (elsewhere / "results" / "one" / "latest").resolve() == first

@@ -1,6 +1,7 @@
 """The files in schemas/ are what the models say, and the lab's own files keep to them."""
 
 import json
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -30,6 +31,12 @@ def test_the_file_is_a_schema(name: str) -> None:
 def test_every_scenario_keeps_to_its_schema(slug: str) -> None:
     file = paths.SCENARIOS / slug / "scenario.yaml"
     SCENARIO.validate(document.parse(file.read_bytes(), paths.shown(file)).content)
+
+
+@pytest.mark.parametrize("file", sorted(paths.SCENARIOS.glob("*/exercises.yaml")), ids=lambda file: file.parent.name)
+def test_the_exercises_keep_to_their_schema(file: Path) -> None:
+    content = document.parse(file.read_bytes(), paths.shown(file)).content
+    jsonschema.Draft202012Validator(SCHEMAS["exercises.schema.json"]).validate(content)
 
 
 @pytest.mark.parametrize(

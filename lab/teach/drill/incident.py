@@ -1,0 +1,307 @@
+"""A drill from its scenario to its score: what was asked for, what was answered, and whether the remedy healed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from analysis import suggested
+from analysis.formatting import spoken
+from analysis.plain import read_plain
+from analysis.verdict.ledger_file import FILE as LEDGER
+from analysis.verdict.ledger_file import Ledger
+from lab import paths
+from lab.errors import BadInput, ExitCode, Problem
+from lab.reading.nearest import did_you_mean
+from lab.run import verdicts
+from lab.scenario.effective import Effective
+from lab.scenario.overrides import parse_overrides
+from lab.scenario.resolve import resolve
+from lab.teach.drill import evidence, faults
+from lab.teach.drill.evidence import MORE, Run
+from lab.teach.drill.faults import CAUSES, PLACES, Drill
+
+FILE = "drill.json"
+
+_CAUSE, _PLACE, _HEALED, _SPEED = 40, 15, 30, 15
+# What reading the given evidence takes.
+_BEGIN_MINUTES = 5
+
+
+class State(BaseModel):
+    """drill.json: how far a drill is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Annotated[Literal["connlab.drill/1"], Field(alias="schema")] = "connlab.drill/1"
+    seed: int
+    level: int
+    run: str
+    asked: list[str] = Field(default_factory=list)
+    remedies: list[str] = Field(default_factory=list)
+
+    @property
+    def minutes(self) -> int:
+        """What the evidence cost so far."""
+        return _BEGIN_MINUTES + sum(MORE[one].minutes for one in self.asked if one in MORE)
+
+
+class Outcome(BaseModel):
+    """What came of an answer; counts are requests."""
+
+    cause_right: bool
+    place_right: bool
+    failed_before: int
+    slow_before: int
+    failed_after: int
+    slow_after: int
+    minutes: int
+
+    @property
+    def healed(self) -> bool:
+        """Whether nobody fails and nobody waits too long any more."""
+        return not self.failed_after and not self.slow_after
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code: solved, or not."""
+        return ExitCode.REPRODUCED if self.healed and self.cause_right else ExitCode.NOT_REPRODUCED
+
+    @property
+    def points(self) -> int:
+        """The score, at most 100."""
+        speed = max(0, _SPEED - (self.minutes - _BEGIN_MINUTES))
+        return _CAUSE * self.cause_right + _PLACE * self.place_right + self.healed * (_HEALED + speed)
+
+
+def folder(drill: Drill) -> Path:
+    """Where a drill's scenario and state lie."""
+    return paths.RESULTS / "drills" / drill.name
+
+
+def drawn(seed: int, level: int) -> Drill:
+    """Draw a drill.
+
+    Raises:
+        BadInput: there is no such level.
+    """
+    if level not in faults.LEVELS:
+        raise BadInput(Problem(f"there is no level {level}", way_on="LEVEL=1, 2 or 3 (--level)"))
+    return faults.draw(seed, level)
+
+
+def resolved(drill: Drill, sets: Sequence[str] = ()) -> Effective:
+    """Write the drill's scenario, which names no fault, and resolve it.
+
+    Args:
+        drill: which one.
+        sets: the remedy, each as knob=value.
+
+    Raises:
+        BadInput: the remedy is none that can be set.
+    """
+    home = folder(drill)
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "scenario.yaml").write_text(scenario(drill))
+    return resolve(str(home), sets)
+
+
+def scenario(drill: Drill) -> str:
+    """Give the drill's scenario.yaml; JSON is YAML, too."""
+    return json.dumps(
+        {
+            "schema": 1,
+            "title": f"Incident drill {drill.seed}, level {drill.level}",
+            "question": f"Users complain: requests fail, or take longer than {spoken(drill.fault.promise_ms)}. Why?",
+            "path": list(drill.path),
+            "knobs": _nested(drill.knobs),
+            "drain": "1s",
+            "slow": f"{drill.fault.promise_ms}ms",
+            "predictions": [
+                {
+                    "id": "explained",
+                    "says": "The ledger explains every request that failed or was slow.",
+                    "expression": "ledger.unexplained == 0",
+                }
+            ],
+        },
+        indent=1,
+    )
+
+
+def _nested(knobs: Mapping[str, Any]) -> dict[str, Any]:
+    """Give knobs as a scenario writes them: by group, the kernel's by role."""
+    found: dict[str, Any] = {}
+    for name, value in knobs.items():
+        *groups, last = name.split(".", 2 if name.startswith("kernel.") else 1)
+        inner = found
+        for group in groups:
+            inner = inner.setdefault(group, {})
+        inner[last] = value
+    return found
+
+
+def load(drill: Drill) -> State | None:
+    """Give how far a drill is; None if it has not begun.
+
+    Raises:
+        BadInput: its state cannot be read, or its run is gone.
+    """
+    file = folder(drill) / FILE
+    if not file.is_file():
+        return None
+    again = f"remove {paths.shown(file)} to begin it anew"
+    try:
+        state = State.model_validate_json(read_plain(file))
+    except (OSError, ValidationError):
+        raise BadInput(Problem(f"{paths.shown(file)} is no drill's", way_on=again)) from None
+    if Path(state.run).is_absolute() or ".." in Path(state.run).parts or not (paths.RESULTS / state.run).is_dir():
+        raise BadInput(Problem(f"the run of {drill.name} is gone", way_on=again))
+    return state
+
+
+def save(drill: Drill, state: State) -> None:
+    """Write how far a drill is."""
+    (folder(drill) / FILE).write_text(state.model_dump_json(by_alias=True, indent=1) + "\n")
+
+
+def begun(drill: Drill, run: Path) -> State:
+    """Begin a drill with its run."""
+    state = State(seed=drill.seed, level=drill.level, run=str(run.relative_to(paths.RESULTS)))
+    save(drill, state)
+    return state
+
+
+def given(drill: Drill, state: State) -> Iterator[str]:
+    """Write what somebody on call has at once, and how to go on."""
+    yield f"drill {drill.seed}, level {drill.level}; {' → '.join(drill.path)}; minute {state.minutes}"
+    yield f"Users complain: requests fail, or take longer than {spoken(drill.fault.promise_ms)}."
+    yield from evidence.text(Run(paths.RESULTS / state.run, drill.path), evidence.GIVEN)
+    yield from _how(drill)
+
+
+def _how(drill: Drill) -> Iterator[str]:
+    yield "--- how to go on"
+    which = {"SEED": str(drill.seed), "LEVEL": str(drill.level)}
+    for name, piece in MORE.items():
+        yield f"{piece.says}, {piece.minutes} minutes: {suggested.make('drill', {**which, 'MORE': name})}"
+    example = suggested.make("drill", {**which, "CAUSE": "…", "PLACE": "…"}, {"<knob>": "<value>"})
+    yield f"your answer: {example.replace(chr(39), '')}"
+    yield "the causes:"
+    yield from (f"  {name}: {says}" for name, says in CAUSES.items())
+    yield f"the places: {', '.join(PLACES)}; docs/map.md leads from a symptom to causes and knobs"
+
+
+def more(drill: Drill, state: State, name: str) -> Iterator[str]:
+    """Write a further piece of evidence, for its minutes.
+
+    Raises:
+        BadInput: there is no such piece.
+    """
+    if name not in MORE:
+        raise BadInput(Problem(f"there is no evidence '{name}'", way_on=did_you_mean(name, MORE) or ", ".join(MORE)))
+    if name not in state.asked:
+        state.asked.append(name)
+        save(drill, state)
+    run = Run(paths.RESULTS / state.run, drill.path)
+    return iter([*evidence.text(run, {name: MORE[name]}), f"minute {state.minutes}"])
+
+
+def check(drill: Drill, cause: str, place: str, sets: Sequence[str]) -> None:
+    """Refuse an answer that is none.
+
+    Raises:
+        BadInput: the cause or the place is none of those that there are, or there is not one knob for the remedy.
+    """
+    problems = []
+    if cause not in CAUSES:
+        problems.append(
+            Problem(f"there is no cause '{cause}'", way_on=did_you_mean(cause, CAUSES) or ", ".join(CAUSES))
+        )
+    if place not in PLACES:
+        problems.append(
+            Problem(f"there is no place '{place}'", way_on=did_you_mean(place, PLACES) or ", ".join(PLACES))
+        )
+    turned = [one.knob for one in parse_overrides(sets)]
+    if len(turned) != 1:
+        problems.append(Problem("a remedy is one knob", way_on='SET="<knob>=<value>"'))
+    problems += [
+        Problem(f"{knob} is the clients', and other people's", way_on="turn a knob of a server or a proxy")
+        for knob in turned
+        if knob.startswith(("load.", "kernel.k6."))
+    ]
+    if problems:
+        raise BadInput(problems)
+    resolved(drill, sets)
+
+
+def remedied(drill: Drill, state: State, sets: Sequence[str]) -> Effective:
+    """Give the drill's scenario with the remedy, and write down that it was tried."""
+    effective = resolved(drill, sets)
+    state.remedies += sets
+    save(drill, state)
+    return effective
+
+
+def answered(cause: str | None, place: str | None, sets: Sequence[str], more: str | None, seed: int | None) -> bool:
+    """Tell an answer from a beginning and from a question.
+
+    Raises:
+        BadInput: it is two of them at once, or of no drill.
+    """
+    answer = cause is not None or place is not None or bool(sets)
+    if seed is None and (answer or more):
+        raise BadInput(Problem("an answer, or a question, needs its drill", way_on="give SEED=<n> (--seed)"))
+    if answer and more:
+        raise BadInput(Problem("a drill takes either an answer or a question for more evidence"))
+    return answer
+
+
+def judge(drill: Drill, state: State, cause: str, place: str, after: Path) -> Outcome:
+    """Judge an answer by the run that tested its remedy.
+
+    Raises:
+        BadInput: one of the two runs has no ledger of requests.
+    """
+    was, now = (_counts(each) for each in (paths.RESULTS / state.run, after))
+    return Outcome(
+        cause_right=cause == drill.fault.name,
+        place_right=place == drill.fault.place,
+        failed_before=was[0],
+        slow_before=was[1],
+        failed_after=now[0],
+        slow_after=now[1],
+        minutes=state.minutes,
+    )
+
+
+def _counts(run: Path) -> tuple[int, int]:
+    requests = verdicts.read(run, LEDGER, Ledger).requests
+    if requests is None:
+        raise BadInput(Problem(f"{paths.shown(run)} has no ledger", way_on="run the remedy again"))
+    return requests.failed, requests.slow
+
+
+def result(drill: Drill, state: State, outcome: Outcome, after: Path) -> Iterator[str]:
+    """Write what came of an answer; what the drill was opens with it."""
+    yield f"cause: {'right' if outcome.cause_right else f'no; it was {drill.fault.name}: {drill.fault.says}'}"
+    yield f"place: {'right' if outcome.place_right else f'no; it was {drill.fault.place}'}"
+    what = f"{outcome.failed_before} failed → {outcome.failed_after}, {outcome.slow_before} slow → {outcome.slow_after}"
+    yield f"remedy: {'healed' if outcome.healed else 'not healed'}: {what}"
+    if drill.harmless:
+        yield f"harmless: {drill.harmless}"
+    used = ", ".join(state.asked) or "none"
+    yield f"minutes: {outcome.minutes}; evidence asked for: {used}; remedies tried: {len(state.remedies)}"
+    yield f"score: {outcome.points} of {_CAUSE + _PLACE + _HEALED + _SPEED}"
+    run = paths.RESULTS / state.run
+    yield f"report of the incident: {paths.shown(run / verdicts.REPORT_FILE)}"
+    yield f"report of the remedy: {paths.shown(after / verdicts.REPORT_FILE)}"
+    if outcome.healed and outcome.cause_right:
+        level = min(drill.level + 1, max(faults.LEVELS))
+        yield f"next drill: {suggested.make('drill', {'LEVEL': str(level)})}"
+    else:
+        yield f"next, its worst request, told: {suggested.make('explain', {'RUN': paths.shown(run), 'WORST': '1'})}"

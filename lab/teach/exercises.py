@@ -1,0 +1,207 @@
+"""Exercises that check themselves: what one turns, resolved and checked; its run, judged against its answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from analysis import figures, suggested
+from analysis.evidence import manifest
+from analysis.evidence.rawrun import RawRun
+from analysis.expressions import ExpressionError
+from analysis.verdict import predictions
+from analysis.verdict.predictions import Judgement
+from lab import paths
+from lab.errors import BadInput, ExitCode, Problem
+from lab.run.verdicts import STYLES, show
+from lab.scenario import places
+from lab.scenario.effective import Effective
+from lab.scenario.overrides import parse_overrides
+from lab.scenario.places import Place
+from lab.scenario.resolve import resolve
+from lab.series import arms
+from lab.teach import exercise_file
+from lab.teach.exercise_file import Exercise
+
+# Who turns these heals nothing: the clients are other people's.
+_CLIENTS = ("load", "k6")
+_ITEM = re.compile(r"(?ms)^(\d+)\. (.+?)(?=^\d+\. |^## |^Then |\Z)")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An exercise that can be run.
+
+    Attributes:
+        effective: the scenario as the exercise, or the learner, turns it.
+        sets: what was turned, each as knob=value.
+    """
+
+    place: Place
+    number: int
+    exercise: Exercise
+    effective: Effective
+    sets: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """As the command names it."""
+        return f"{self.place.named}/{self.number}"
+
+
+def prepare(name: str, overrides: Sequence[str] = ()) -> Ready:
+    """Find an exercise and resolve what it runs.
+
+    Args:
+        name: the scenario, a slash, and the exercise's number.
+        overrides: what the learner turns, each as knob=value; for an open exercise one knob.
+
+    Raises:
+        BadInput: there is no such exercise, or the learner may not turn this.
+    """
+    scenario, slash, number = name.rpartition("/")
+    if not slash or not re.fullmatch("[0-9]{1,3}", number):
+        raise BadInput(Problem(f"'{name}' names no exercise", way_on="such as EXERCISE=accept-queue-overflow/1"))
+    place = places.find(scenario)
+    known = exercise_file.read(place)
+    if not 1 <= int(number) <= len(known):
+        raise BadInput(Problem(f"{scenario} has no exercise {number}", way_on=f"it has 1 to {len(known)}"))
+    exercise = known[int(number) - 1]
+    if exercise.is_open:
+        _refuse(name, place, int(number), exercise, overrides)
+    elif overrides:
+        run = suggested.make("run", {"SCENARIO": scenario})
+        raise BadInput(Problem(f"exercise {name} says itself what is set", way_on=f"leave SET out, or use {run}"))
+    sets = (*exercise.set, *overrides)
+    effective = resolve(scenario, sets if exercise.arm is None else ())
+    if exercise.arm is not None:
+        effective = arms.alone(effective, sets, exercise.arm)
+    elif effective.scenario.arms:
+        raise BadInput(Problem(f"exercise {name} names no arm", paths.shown(place.home / exercise_file.FILE)))
+    _check(effective, exercise, place)
+    return Ready(place, int(number), exercise, effective, sets)
+
+
+def _refuse(name: str, place: Place, number: int, exercise: Exercise, overrides: Sequence[str]) -> None:
+    """Refuse anything but one knob that the exercise lets the learner turn."""
+    given = parse_overrides(overrides)
+    allowed = " or ".join(exercise.turns) or "a server or a proxy"
+    if len(given) != 1:
+        asked = f" It asks: {' '.join(question(place, number).split())}" if not given else ""
+        what = f"exercise {name} is open: it takes one knob of {allowed}.{asked}"
+        raise BadInput(Problem(what, way_on='say which: SET="<knob>=<value>"'))
+    parts = given[0].knob.split(".")
+    group = parts[1] if parts[0] == "kernel" else parts[0]
+    if group not in exercise.turns if exercise.turns else group in _CLIENTS:
+        raise BadInput(
+            Problem(f"exercise {name} is not solved at {group}", given[0].where, f"turn a knob of {allowed}")
+        )
+
+
+def _check(effective: Effective, exercise: Exercise, place: Place) -> None:
+    for text in exercise.answer:
+        try:
+            predictions.check(text, effective.roles, effective.on_path())
+        except ExpressionError as error:
+            raise BadInput(Problem(f"answer '{text}': {error}", paths.shown(place.home / exercise_file.FILE))) from None
+
+
+def question(place: Place, number: int) -> str:
+    """Give an exercise's text out of the lesson's list."""
+    return _item((place.home / "README.md").read_text().partition("## Exercises")[2], number)
+
+
+def answer(place: Place, number: int) -> str:
+    """Give the lesson's own answer in words, with what was measured and what was only worked out."""
+    return _item((place.home / "ANSWERS.md").read_text(), number)
+
+
+def _item(text: str, number: int) -> str:
+    return next((found.group(2).strip() for found in _ITEM.finditer(text) if int(found.group(1)) == number), "")
+
+
+def judge(ready: Ready, folder: Path) -> list[tuple[str, Judgement]]:
+    """Judge an exercise's run: each expression of its answer with what became of it.
+
+    Raises:
+        BadInput: the folder is no run's.
+    """
+    try:
+        run = figures.Run(RawRun(folder, manifest.read(folder)))
+    except manifest.ManifestError as error:
+        raise BadInput(Problem(str(error))) from None
+    return [(text, predictions.judge(run, text)) for text in ready.exercise.answer]
+
+
+def exit_code(judged: Sequence[tuple[str, Judgement]]) -> ExitCode:
+    """Give the exit code: right, not right, or not to be told."""
+    statuses = [one.status for _, one in judged]
+    if "false" in statuses:
+        return ExitCode.NOT_REPRODUCED
+    return ExitCode.INCONCLUSIVE if "unknown" in statuses else ExitCode.REPRODUCED
+
+
+def as_json(ready: Ready, folder: Path, judged: Sequence[tuple[str, Judgement]]) -> dict[str, Any]:
+    """Give what came out as a program reads it."""
+    return {
+        "exercise": ready.name,
+        "set": list(ready.sets),
+        "answer": [{"expression": text, "status": one.status, "measured": {k: show(v) for k, v in one.measured.items()}}
+                   for text, one in judged],
+        "found": ready.exercise.found,
+        "folder": str(folder),
+        "exit_code": int(exit_code(judged)),
+    }  # fmt: skip
+
+
+def print_task(console: Console, ready: Ready) -> None:
+    """Print what the exercise asks, and what is turned."""
+    console.print(Text(f"exercise {ready.name}", "bold"))
+    console.print(Text(question(ready.place, ready.number)), soft_wrap=True)
+    if ready.exercise.is_open:
+        console.print(f"you turn: {', '.join(ready.sets)}", soft_wrap=True)
+
+
+def print_judged(console: Console, ready: Ready, folder: Path, judged: Sequence[tuple[str, Judgement]]) -> None:
+    """Print whether it came out as the answer says, then the answer, and where it all lies."""
+    for text, one in judged:
+        console.print(Text.assemble((f"{one.status:<7} ", STYLES[one.status]), text), soft_wrap=True)
+        for name, value in one.measured.items():
+            console.print(f"        {name} = {show(value)}", style="dim", soft_wrap=True)
+        if one.why:
+            console.print(f"        why: {one.why}", style="yellow", soft_wrap=True)
+    for line in _verdict(ready, exit_code(judged)):
+        console.print(Text(line, "bold"), soft_wrap=True)
+    if exit_code(judged) is ExitCode.REPRODUCED or not ready.exercise.is_open:
+        console.print(Text(answer(ready.place, ready.number)), soft_wrap=True)
+    console.print(f"result: {paths.shown(folder)}", soft_wrap=True)
+
+
+def _verdict(ready: Ready, code: ExitCode) -> Iterator[str]:
+    if code is ExitCode.INCONCLUSIVE:
+        yield "not decided: the evidence does not say; run it again"
+    elif not ready.exercise.is_open:
+        yield "as the answer says" if code is ExitCode.REPRODUCED else "not as the answer says: a finding, or a fault"
+    elif code is ExitCode.REPRODUCED:
+        same = ready.sets[-1] == ready.exercise.found
+        yield "solved" if same else f"solved; the lesson's own answer is {ready.exercise.found}"
+    else:
+        yield "not solved: another knob, or another value"
+
+
+def after(ready: Ready, folder: Path, code: ExitCode) -> str:
+    """Give the next step: the next exercise, or why an open one was not solved."""
+    if code is not ExitCode.REPRODUCED:
+        told = suggested.make("explain", {"RUN": paths.shown(folder), "WORST": "1"})
+        return f"next, its worst request, told: {told}"
+    count = len(exercise_file.read(ready.place))
+    if ready.number < count:
+        following = suggested.make("exercise", {"EXERCISE": f"{ready.place.named}/{ready.number + 1}"})
+        return f"next exercise: {following}"
+    return f"next, another lesson: {suggested.make('list', {})}"

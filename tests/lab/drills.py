@@ -1,0 +1,193 @@
+"""Raw files of a drill as its fault leaves them, without a run; and a participant who goes by rule."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab.teach.drill.faults import Drill
+
+START_US = 1_795_270_489_000_000
+_ACCEPT_COUNT, _CONNECTIONS, _THREADS = 100, 8192, 200
+
+
+@dataclass
+class Left:
+    """What a fault leaves: answers and failures as (second, k6's code), counters, the longest queue, log lines."""
+
+    answers: list[float] = field(default_factory=list)
+    failures: list[tuple[float, int]] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)
+    depth: int = 0
+    busy: int = 1
+    held: int = 1
+    errors: list[str] = field(default_factory=list)
+    access: list[dict[str, Any]] = field(default_factory=list)
+
+
+def write(drill: Drill, folder: Path) -> Path:
+    """Write the raw files of a drill and give the run's folder."""
+    left = _left(drill)
+    proxy, server = (drill.path[1] if len(drill.path) > 2 else None), f"{drill.path[-1]}-1"
+    took = [(0, second, 0) for second in left.answers] + [(0, second, code) for second, code in left.failures]
+    requests = [
+        {"id": n, "status": 0 if code else 200, "error_code": code, "time_us": START_US + begun,
+         "end_us": START_US + int(1e6 * second)}
+        for n, (begun, second, code) in enumerate(took, start=1)
+    ]  # fmt: skip
+    _lines(folder / "raw" / "k6-1" / "role" / "requests.jsonl", [{"kind": "header"}, *requests])
+    buckets = {"TcpExt.TCPTimeWaitOverflow": 7} if drill.harmless else {}
+    _samples(folder, "k6-1", buckets, [])
+    if proxy:
+        _samples(folder, proxy, {}, [{"port": 8080, "depth": 0, "limit": 511}])
+        _lines(folder / "raw" / proxy / "role" / "access.jsonl", left.access)
+        (folder / "raw" / proxy / "role" / "error.log").write_text("".join(f"{line}\n" for line in left.errors))
+    limit = min(
+        _knob(drill, "backend.accept_count", _ACCEPT_COUNT), drill.knobs.get("kernel.backend.net.core.somaxconn", 4096)
+    )
+    _samples(folder, server, left.counters, [{"port": 8080, "depth": left.depth, "limit": limit}])
+    settings = {
+        "acceptCount": _knob(drill, "backend.accept_count", _ACCEPT_COUNT),
+        "maxConnections": _knob(drill, "backend.max_connections", _CONNECTIONS),
+        "maxThreads": _knob(drill, "backend.threads_max", _THREADS),
+        "keepAliveTimeoutMs": 5000,
+    }
+    body = {"settings": settings, "connections": {"current": left.held, "keepAlive": 0}, "threads": {"busy": left.busy}}
+    _lines(folder / "raw" / server / "collector" / "tomcat.jsonl", [{"time_us": START_US, "body": body}])
+    return folder
+
+
+def _knob(drill: Drill, name: str, default: int) -> int:
+    return int(drill.knobs.get(name, default))
+
+
+def _samples(folder: Path, instance: str, counters: dict[str, int], listen: list[dict[str, int]]) -> None:
+    tick = {"kind": "tick", "time_us": START_US, "counters": {"Tcp.PassiveOpens": 3} | counters, "listen": listen}
+    _lines(folder / "raw" / instance / "collector" / "samples.jsonl", [{"kind": "header"}, tick])
+    (folder / "raw" / instance / "role").mkdir(parents=True, exist_ok=True)
+
+
+def _lines(file: Path, lines: Iterable[object]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _overflows(count: int) -> dict[str, int]:
+    return {"TcpExt.ListenOverflows": count, "TcpExt.ListenDrops": count}
+
+
+def _left(drill: Drill) -> Left:  # noqa: PLR0911 # one for each fault
+    users, places = _knob(drill, "load.users", 10), _knob(drill, "backend.max_connections", _CONNECTIONS)
+    queue = min(
+        _knob(drill, "backend.accept_count", _ACCEPT_COUNT), _knob(drill, "kernel.backend.net.core.somaxconn", 4096)
+    )
+    fit, out = places + queue + 1, max(users - places - queue - 1, 1)
+    match drill.fault.name, drill.path[1]:
+        case "accept-queue-full" | "somaxconn-caps-the-queue", "backend":
+            late = [6.0] * (queue + 1)
+            return Left([0.5] * places + late, [(2.6, 1211)] * out, _overflows(3 * out), queue + 1, 1, places)
+        case "accept-queue-full", "nginx":
+            lines = ["[error] 9#9: *7 upstream timed out (110: Connection timed out) while connecting to upstream"]
+            access = [{"status": 504, "request_time": 2.5, "upstream_connect_time": "-"}]
+            return Left([3.5] * places + [7.0] * (queue + 1), [(2.5, 1504)] * out, _overflows(2 * out), queue + 1,
+                        places, places, lines, access)  # fmt: skip
+        case "idle-connections-hold-places", _:
+            return Left([0.5] * places + [7.0] * (users - places), [], {}, users - places, 1, places)
+        case "slow-clients-hold-places", _:
+            return Left([8.1] * fit, [(2.5, 1211)] * users, _overflows(2 * users), queue + 1, 0, places)
+        case "syn-queue-full", _:
+            drops = {"TcpExt.TCPReqQFullDrop": 3 * users, "TcpExt.ListenDrops": 3 * users}
+            return Left([], [(2.5, 1211)] * users, drops)
+        case "threads-exhausted", _:
+            threads = _knob(drill, "backend.threads_max", _THREADS)
+            return Left([1.0 + n // threads for n in range(users)], [], {}, 0, threads, users)
+        case "proxy-out-of-connections", _:
+            lines = ["[alert] 47#47: *853 64 worker_connections are not enough while connecting to upstream"]
+            return Left([2.5] * 20, [(0.1, 1500)] * 30, {}, 0, 20, 20, lines, [{"status": 500, "request_time": 0.0}])
+        case "proxy-gives-up-on-answers", _:
+            lines = ["[error] 9#9: *7 upstream timed out (110: Connection timed out) while reading response header"]
+            return Left([], [(0.9, 1504)] * users, {}, 0, users, users, lines, [{"status": 504, "request_time": 0.9}])
+        case "proxy-queue-times-out", _:
+            access = [{"status": 503, "queue_ms": 500, "termination": "sQ"}]
+            return Left([1.5] * 5, [(0.5, 1503)] * 10, {}, 0, 5, 5, [], access)
+    raise AssertionError(drill.fault.name)
+
+
+@dataclass(frozen=True)
+class Read:
+    """What the evidence says, as a reader takes it in."""
+
+    proxy_says: str
+    syn_queue: bool
+    overflows: bool
+    capped: bool
+    early_answers: bool
+    failed: bool
+    threads_full: bool
+    queued: bool
+
+
+def read(text: str) -> Read:
+    """Read the given evidence, and nothing else."""
+    listens = [
+        (int(depth), int(limit)) for depth, limit in re.findall(r"LISTEN +(\d+) +(\d+)", _server(text, "ss -lnt"))
+    ]
+    depth, limit = listens[0] if listens else (0, 0)
+    busy, most = (int(one) for one in next(iter(re.findall(r"threads busy, at most: (\d+) of (\d+)", text))))
+    asked = int(next(iter(re.findall(r"acceptCount: (\d+)", text))))
+    seconds = [
+        (int(second), int(well)) for second, _, well, _ in re.findall(r"(?m)^ +(\d+) +(\d+) +(\d+) +(\d+)$", text)
+    ]
+    messages = {
+        "worker_connections are not enough": "no connections",
+        "while connecting to upstream": "connecting",
+        "while reading response header": "reading",
+        "termination=sQ": "queue",
+    }
+    kernel = _server(text, "netstat -s")
+    return Read(
+        proxy_says=next((says for words, says in messages.items() if words in text), ""),
+        syn_queue="TCPReqQFullDrop" in kernel,
+        overflows="listen queue of a socket overflowed" in kernel,
+        capped=limit < asked,
+        early_answers=any(well for second, well in seconds if second < 5),
+        failed=" 0 failed" not in text.splitlines()[3],
+        threads_full=busy >= most,
+        queued=depth > 0,
+    )
+
+
+def _server(text: str, command: str) -> str:
+    """What a command shows at the server."""
+    return next(iter(re.findall(rf"(?ms)^backend-1\$ {command}.*?(?=^\S+\$ |^---|\Z)", text)), "")
+
+
+def solve(read: Read) -> tuple[str, str]:
+    """Name cause and place by rule."""
+    return next(iter(_by_rule(read)))
+
+
+def _by_rule(read: Read) -> Iterator[tuple[str, str]]:
+    if read.proxy_says == "no connections":
+        yield "proxy-out-of-connections", "nginx"
+    if read.proxy_says == "reading":
+        yield "proxy-gives-up-on-answers", "nginx"
+    if read.proxy_says == "queue":
+        yield "proxy-queue-times-out", "haproxy"
+    if read.syn_queue:
+        yield "syn-queue-full", "backend"
+    if read.overflows and read.capped:
+        yield "somaxconn-caps-the-queue", "backend"
+    if read.overflows and not read.early_answers:
+        yield "slow-clients-hold-places", "backend"
+    if read.overflows:
+        yield "accept-queue-full", "backend"
+    if read.threads_full:
+        yield "threads-exhausted", "backend"
+    if read.queued and not read.failed:
+        yield "idle-connections-hold-places", "backend"
+    yield "unknown", "unknown"

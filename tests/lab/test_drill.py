@@ -1,0 +1,168 @@
+"""The incident drill: solvable for every seed from the given evidence by rule; judged by a run; refused in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from analysis.verdict.ledger_file import FILE as LEDGER
+from lab import paths
+from lab.cli import main
+from lab.errors import BadInput, ExitCode
+from lab.teach.drill import evidence, faults, incident
+from lab.teach.drill.evidence import Run
+from tests.lab import drills
+
+SEEDS = range(50)
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    return tmp_path / "results"
+
+
+def begun(results: Path, seed: int, level: int) -> tuple[faults.Drill, incident.State]:
+    drill = incident.drawn(seed, level)
+    incident.resolved(drill)
+    run = drills.write(drill, results / drill.name / "20261123T000000Z-default-r01")
+    return drill, incident.begun(drill, run)
+
+
+def given(results: Path, seed: int, level: int) -> tuple[faults.Drill, str]:
+    drill, state = begun(results, seed, level)
+    return drill, "\n".join(incident.given(drill, state))
+
+
+@pytest.mark.parametrize("level", faults.LEVELS)
+def test_every_drill_is_solved_by_rule_and_no_two_causes_look_alike(results: Path, level: int) -> None:
+    seen: dict[drills.Read, set[str]] = {}
+    for seed in SEEDS:
+        drill, text = given(results, seed, level)
+        read = drills.read(text)
+        assert drills.solve(read) == (drill.fault.name, drill.fault.place), f"seed {seed}\n{text}"
+        seen.setdefault(read, set()).add(drill.fault.name)
+    assert [causes for causes in seen.values() if len(causes) > 1] == []
+
+
+def test_every_fault_is_drawn() -> None:
+    drawn = {
+        (one.fault.name, one.path) for one in (faults.draw(seed, level) for seed in SEEDS for level in faults.LEVELS)
+    }
+    assert drawn == {(fault.name, fault.path) for fault in faults.FAULTS}
+    assert all(len(faults.draw(seed, 1).path) == 2 for seed in SEEDS)
+
+
+def test_a_drill_is_the_same_each_time_and_its_scenario_does_not_tell() -> None:
+    for seed in SEEDS:
+        drill = faults.draw(seed, 3)
+        assert drill == faults.draw(seed, 3)
+        words = json.loads(incident.scenario(drill))
+        told = f"{words['title']} {words['question']} {words['predictions']} {drill.name}"
+        assert drill.fault.name not in told
+        assert drill.fault.says not in told
+
+
+def test_level_three_shows_something_harmless_besides(results: Path) -> None:
+    assert "TCPTimeWaitOverflow" in given(results, 1, 3)[1]
+    assert "TCPTimeWaitOverflow" not in given(results, 1, 2)[1]
+
+
+def test_more_evidence_costs_its_minutes_once(results: Path) -> None:
+    drill, state = begun(results, 4, 1)
+    before = state.minutes
+    for _ in range(2):
+        assert "threads busy, connections" in "\n".join(incident.more(drill, state, "threads"))
+    again = incident.load(drill)
+    assert again is not None
+    assert again.minutes == before + evidence.MORE["threads"].minutes
+    with pytest.raises(BadInput, match="there is no evidence 'thread'"):
+        incident.more(drill, state, "thread")
+
+
+def test_evidence_of_a_run_that_left_nothing_is_empty_and_no_error(tmp_path: Path) -> None:
+    (tmp_path / "raw" / "backend-1").mkdir(parents=True)
+    run = Run(tmp_path, ("k6", "nginx", "backend"))
+    assert "0 requests" in "\n".join(evidence.text(run, {**evidence.GIVEN, **evidence.MORE}))
+
+
+def ledger(folder: Path, failed: int, slow: int) -> None:
+    file = folder / LEDGER
+    file.parent.mkdir(parents=True, exist_ok=True)
+    content = json.loads((paths.ROOT / "docs" / "example" / LEDGER).read_text())
+    content["requests"] |= {"failed": failed, "slow": slow}
+    file.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("answer", "left", "points", "code"),
+    [
+        (("accept-queue-full", "backend"), 0, 100, ExitCode.REPRODUCED),
+        (("accept-queue-full", "k6"), 0, 85, ExitCode.REPRODUCED),
+        (("threads-exhausted", "backend"), 0, 60, ExitCode.NOT_REPRODUCED),
+        (("accept-queue-full", "backend"), 3, 55, ExitCode.NOT_REPRODUCED),
+    ],
+)
+def test_an_answer_is_scored_by_cause_place_and_the_run_of_its_remedy(
+    results: Path, answer: tuple[str, str], left: int, points: int, code: ExitCode
+) -> None:
+    drill, state = begun(results, 5, 1)
+    after = results / drill.name / "20261123T000100Z-default-r01"
+    ledger(results / state.run, 20, 3)
+    ledger(after, left, 0)
+    found = incident.judge(drill, state, *answer, after)
+    assert (found.points, found.code) == (points, code)
+    told = "\n".join(incident.result(drill, state, found, after))
+    assert f"20 failed → {left}, 3 slow → 0" in told
+    assert f"score: {points} of 100" in told
+
+
+_ANSWER = ["--seed", "5", "--cause", "accept-queue-full", "--place", "backend"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--level", "4"], "there is no level 4; LEVEL=1, 2 or 3"),
+        (["--more", "threads"], "an answer, or a question, needs its drill; give SEED=<n>"),
+        (["--seed", "7", "--more", "threads"], "drill 7 of level 1 has not begun; begin it without an answer"),
+        ([*_ANSWER, "--cause", "x", "--set", "backend.accept_count=9"], "there is no cause 'x'"),
+        (_ANSWER, "a remedy is one knob"),
+        ([*_ANSWER, "--set", "load.users=1"], "load.users is the clients'"),
+        ([*_ANSWER, "--more", "threads"], "takes either an answer or a question"),
+    ],
+)
+def test_what_is_no_answer_is_refused_in_one_line(
+    results: Path, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun(results, 5, 1)
+    with pytest.raises(SystemExit) as end:
+        main(["drill", *arguments])
+    assert end.value.code == ExitCode.BAD_INPUT
+    assert says in capsys.readouterr().err
+
+
+def test_a_drill_that_began_gives_its_evidence_again(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    begun(results, 5, 1)
+    main_ends(["drill", "--seed", "5"])
+    told = capsys.readouterr().out
+    assert re.search(r"make drill SEED=5 LEVEL=1 MORE=sockets", told)
+    main_ends(["drill", "--seed", "5", "--more", "sockets", "--json"])
+    assert json.loads(capsys.readouterr().out)["minutes"] == 8
+
+
+def main_ends(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert not end.value.code
+
+
+@pytest.mark.parametrize("run", ["/etc", "../../etc", "nowhere"])
+def test_a_state_that_names_another_folder_is_refused(results: Path, run: str) -> None:
+    drill, _ = begun(results, 5, 1)
+    incident.save(drill, incident.State(seed=5, level=1, run=run))
+    with pytest.raises(BadInput, match=r"is gone; remove .*drill\.json to begin it anew"):
+        incident.load(drill)

@@ -1,0 +1,121 @@
+"""Exercises that check themselves: every one can be run, has its text and its answer apart, and is judged by a run."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from analysis.verdict.predictions import Judgement
+from lab import paths
+from lab.errors import BadInput, ExitCode
+from lab.scenario import places
+from lab.teach import exercise_file, exercises, questions
+from lab.teach.exercises import Ready
+
+EXAMPLE = paths.ROOT / "docs" / "example"
+LESSONS = [slug for slug in places.slugs() if (paths.SCENARIOS / slug / exercise_file.FILE).is_file()]
+# README's own list is tests/lab/test_documents.py's.
+TO_START_WITH = re.findall(
+    r"^\| \d \| \[([a-z-]+)\]", (paths.ROOT / "README.md").read_text(), re.MULTILINE
+)  # fmt: skip
+
+
+def prepared(slug: str) -> list[Ready]:
+    known = exercise_file.read(places.find(slug))
+    return [exercises.prepare(f"{slug}/{n}", [one.found] if one.found else []) for n, one in enumerate(known, start=1)]
+
+
+@pytest.mark.parametrize("slug", LESSONS)
+def test_a_lesson_has_three_exercises_and_one_is_open(slug: str) -> None:
+    found = prepared(slug)
+    assert len(found) >= 3
+    assert any(one.exercise.is_open for one in found)
+    for one in found:
+        text, answer = (of(one.place, one.number) for of in (exercises.question, exercises.answer))
+        assert answer.startswith("**")
+        assert ("Open:" in text) == one.exercise.is_open
+        assert one.exercise.found is None or one.exercise.found in answer
+        turned = {setting for sets in re.findall(r'SET="([^"]+)"', text) for setting in sets.split()}
+        assert one.exercise.is_open or turned == set(one.exercise.set)
+
+
+def test_the_lessons_to_start_with_check_themselves() -> None:
+    assert len(TO_START_WITH) == 5
+    assert set(TO_START_WITH) <= set(LESSONS)
+
+
+@pytest.mark.parametrize("slug", LESSONS)
+def test_a_closed_exercise_asks_for_what_its_answer_says(slug: str) -> None:
+    closed = [one for one in prepared(slug) if not one.exercise.is_open]
+    assert any(questions.of_answer(one.effective, one.exercise.answer, "exercise") for one in closed)
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "says"),
+    [
+        ("accept-queue-overflow", [], "names no exercise; such as EXERCISE=accept-queue-overflow/1"),
+        ("accept-queue-overflow/x", [], "names no exercise"),
+        ("accept-queue-overflow/99", [], "has no exercise 99; it has 1 to 7"),
+        ("no-such-one/1", [], "no-such-one"),
+        ("accept-queue-overflow/1", ["load.users=1"], "says itself what is set; leave SET out"),
+        ("accept-queue-overflow/7", [], "Which one knob of the server does it"),
+        ("accept-queue-overflow/7", ["load.users=3"], "is not solved at load; turn a knob of a server or a proxy"),
+        ("accept-queue-overflow/7", ["kernel.k6.net.ipv4.tcp_syn_retries=6"], "is not solved at k6"),
+        ("accept-queue-overflow/7", ["backend.accept_count=3", "backend.max_connections=3"], "it takes one knob"),
+        ("overflows-counted-back/3", ["backend.accept_count=3"], "turn a knob of load or k6"),
+    ],
+)
+def test_what_is_no_exercise_is_refused_in_one_line(name: str, overrides: list[str], says: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(says)) as refused:
+        exercises.prepare(name, overrides)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path) -> None:
+    home = tmp_path / "mine"
+    home.mkdir()
+    (home / "scenario.yaml").write_text("")
+    (home / exercise_file.FILE).write_text("schema: 1\nexercises:\n  - sett: [load.users=1]\n    answer: [a == 1]\n")
+    with pytest.raises(BadInput, match=r"exercises\.yaml:3.*unknown key"):
+        exercise_file.read(places.Place("mine", home, own=False))
+
+
+def judged(name: str, *answer: str) -> tuple[Ready, list[tuple[str, Judgement]]]:
+    ready = exercises.prepare(name)
+    other = ready.exercise.model_copy(update={"answer": list(answer)})
+    ready = Ready(ready.place, ready.number, other, ready.effective, ready.sets)
+    return ready, exercises.judge(ready, EXAMPLE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "says"),
+    [
+        ("client.requests.failed == 100", ExitCode.REPRODUCED, "as the answer says"),
+        ("client.requests.failed == 7", ExitCode.NOT_REPRODUCED, "not as the answer says: a finding, or a fault"),
+        ("gateway.dials.failed == 0", ExitCode.INCONCLUSIVE, "not decided: the evidence does not say"),
+    ],
+)
+def test_a_run_is_judged_by_the_answer(answer: str, code: ExitCode, says: str) -> None:
+    ready, found = judged("accept-queue-overflow/1", answer)
+    assert exercises.exit_code(found) is code
+    console = Console(file=io.StringIO(), width=200, record=True)
+    exercises.print_judged(console, ready, EXAMPLE, found)
+    text = console.export_text()
+    assert says in text
+    assert "load.connect_timeout=10s" in text
+    following = exercises.after(ready, EXAMPLE, code)
+    assert ("EXERCISE=accept-queue-overflow/2" in following) == (code is ExitCode.REPRODUCED)
+
+
+def test_an_open_exercise_that_was_not_solved_keeps_its_answer() -> None:
+    ready = exercises.prepare("accept-queue-overflow/7", ["backend.max_connections=50"])
+    found = exercises.judge(ready, EXAMPLE)
+    console = Console(file=io.StringIO(), width=200, record=True)
+    exercises.print_judged(console, ready, EXAMPLE, found)
+    text = console.export_text()
+    assert "not solved: another knob, or another value" in text
+    assert "backend.max_connections=101" not in text
