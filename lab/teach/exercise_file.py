@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lab import paths
 from lab.errors import BadInput, Problem
@@ -31,7 +31,10 @@ class Exercise(_Strict):
 
     arm: Annotated[_Text | None, Field(description="The scenario's arm that it is about, which is run alone")] = None
     set: Annotated[list[_Text], Field(description="What it turns, each as knob=value")] = Field(default_factory=list)
-    answer: Annotated[list[_Text], Field(min_length=1, description="What must be measured: expressions over figures")]
+    answer: Annotated[list[_Text], Field(description="What must be measured: expressions over figures")] = Field(
+        default_factory=list
+    )
+    by_hand: Annotated[_Text | None, Field(description="Why no run can judge it; it then has no answer here")] = None
     found: Annotated[
         _Text | None,
         Field(description="An open exercise: the lesson's own answer, as knob=value; the learner turns it"),
@@ -40,6 +43,12 @@ class Exercise(_Strict):
         list[_Text],
         Field(description="An open exercise: whose knobs may be turned; by default every server's and proxy's"),
     ] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _is_judged_one_way(self) -> Self:
+        if bool(self.answer) == bool(self.by_hand):
+            raise ValueError("an exercise has either an answer, which a run can be judged by, or by_hand")
+        return self
 
     @property
     def is_open(self) -> bool:

@@ -73,6 +73,9 @@ def prepare(name: str, overrides: Sequence[str] = ()) -> Ready:
     if not 1 <= int(number) <= len(known):
         raise BadInput(Problem(f"{scenario} has no exercise {number}", way_on=f"it has 1 to {len(known)}"))
     exercise = known[int(number) - 1]
+    if exercise.by_hand:
+        way_on = f"its answer is in {paths.shown(place.home / 'ANSWERS.md')}"
+        raise BadInput(Problem(f"no run judges exercise {name}: {exercise.by_hand}", way_on=way_on))
     if exercise.is_open:
         _refuse(name, place, int(number), exercise, overrides)
     elif overrides:
