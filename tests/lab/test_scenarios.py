@@ -64,7 +64,22 @@ def test_each_of_its_predictions_applies_to_settings_of_its_own(slug: str) -> No
             ["gateway.max_idle_conns_per_host=600", "gateway.max_idle_conns=600"],
             {"ports-used-once", "churn", "failed", "time-wait"},
         ),
-        ("gateway-pool-too-small", None, ["gateway.disable_keep_alives=true"], {"time-wait"}),
+        (
+            "gateway-pool-too-small",
+            None,
+            ["gateway.disable_keep_alives=true"],
+            {"ports-used-once", "time-wait", "closed-by-gateway"},
+        ),
+        (
+            "gateway-pool-too-small",
+            None,
+            ["kernel.gateway.net.ipv4.tcp_tw_reuse=1"],
+            {"ports-used-once", "churn", "failed", "time-wait"},
+        ),
+        ("backend-restart", "three-backends", ["nginx.proxy_next_upstream_tries=1"], {"the-next-one"}),
+        ("haproxy-maxconn-queue", "proxy", ["haproxy.timeout_queue=2s"], {"served-in-turn"}),
+        ("haproxy-maxconn-queue", "kernel", ["haproxy.timeout_connect=900ms"], {"served", "kernel-overflows"}),
+        ("slow-clients", "through-nginx", ["nginx.client_header_timeout=3s"], {"all-served", "unseen"}),
         ("gateway-pool-sized", None, ["gateway.idle_conn_timeout=1s"], {"one-each", "reused", "kept"}),
         ("haproxy-full-queue", "retried", ["load.handler_delay=4s"], {"retried"}),
         (
