@@ -17,6 +17,8 @@ from lab.teach.drill.evidence import Run
 from tests.lab import drills
 
 SEEDS = range(50)
+# The given evidence of a run of each fault, as `make drill` printed it.
+RECORDED = Path(__file__).parent / "testdata" / "drills"
 
 
 @pytest.fixture(autouse=True)
@@ -166,3 +168,10 @@ def test_a_state_that_names_another_folder_is_refused(results: Path, run: str) -
     incident.save(drill, incident.State(seed=5, level=1, run=run))
     with pytest.raises(BadInput, match=r"is gone; remove .*drill\.json to begin it anew"):
         incident.load(drill)
+
+
+@pytest.mark.parametrize("file", sorted(RECORDED.glob("*.txt")), ids=lambda file: file.stem)
+def test_what_real_runs_showed_is_solved_by_the_same_rule(file: Path) -> None:
+    cause, first = file.stem.split(".")
+    fault = next(one for one in faults.FAULTS if (one.name, one.path[1]) == (cause, first))
+    assert drills.solve(drills.read(file.read_text())) == (fault.name, fault.place)
