@@ -29,7 +29,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def begun(results: Path, seed: int, level: int) -> tuple[faults.Drill, incident.State]:
     drill = incident.drawn(seed, level)
-    incident.resolved(drill)
+    incident.folder(drill).mkdir(parents=True, exist_ok=True)
     run = drills.write(drill, results / drill.name / "20261123T000000Z-default-r01")
     return drill, incident.begun(drill, run)
 
@@ -48,6 +48,20 @@ def test_every_drill_is_solved_by_rule_and_no_two_causes_look_alike(results: Pat
         assert drills.solve(read) == (drill.fault.name, drill.fault.place), f"seed {seed}\n{text}"
         seen.setdefault(read, set()).add(drill.fault.name)
     assert [causes for causes in seen.values() if len(causes) > 1] == []
+
+
+def test_every_fault_can_be_run() -> None:
+    first: dict[tuple[str, tuple[str, ...]], faults.Drill] = {}
+    for seed in SEEDS:
+        drill = faults.draw(seed, 3)
+        first.setdefault((drill.fault.name, drill.path), drill)
+    assert len(first) == len(faults.FAULTS)
+    for drill in first.values():
+        effective = incident.resolved(drill)
+        assert tuple(effective.scenario.path) == drill.path
+        assert {name: value for name, value in effective.values.items() if name == "load.users"} == {
+            "load.users": drill.knobs["load.users"]
+        }
 
 
 def test_every_fault_is_drawn() -> None:
