@@ -77,6 +77,13 @@ def test_each_of_its_predictions_applies_to_settings_of_its_own(slug: str) -> No
             {"ports-used-once", "churn", "failed", "time-wait"},
         ),
         ("backend-restart", "three-backends", ["nginx.proxy_next_upstream_tries=1"], {"the-next-one"}),
+        (
+            "backend-restart",
+            "one-backend",
+            ["backend.instances=2"],
+            {"bad-gateway", "refused", "attempts", "as-long-as-nothing-listens"},
+        ),
+        ("connection-per-request", "kept", ["nginx.keepalive_requests=30"], {"kept"}),
         ("haproxy-maxconn-queue", "proxy", ["haproxy.timeout_queue=2s"], {"served-in-turn"}),
         ("haproxy-maxconn-queue", "kernel", ["haproxy.timeout_connect=900ms"], {"served", "kernel-overflows"}),
         ("slow-clients", "through-nginx", ["nginx.client_header_timeout=3s"], {"all-served", "unseen"}),
