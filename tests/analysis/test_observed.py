@@ -12,6 +12,7 @@ import pytest
 import analysis
 from analysis.pages import report
 from analysis.verdict.connections_file import FILE
+from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import END_S, MEASURE_S, OTHERS, SERVED_MS, SYNS_S, RunFolder, at_us, make_capture
 
@@ -77,6 +78,13 @@ def test_each_client_that_a_full_queue_shut_out_is_counted_and_has_the_cause(wat
     assert found["unexplained"] == 0
     (listener,) = found["targets"][0]["listeners"]
     assert (listener["limit"], listener["overflows"]) == (1, OTHERS * len(SYNS_S))
+
+
+@pytest.mark.parametrize("step_s", [-3600, 3600])
+def test_a_clock_that_is_set_leaves_the_account_as_it_was(watched: RunFolder, step_s: int) -> None:
+    wanted = account(watched)
+    set_clock(watched, Clock(((30, step_s),)))
+    assert account(watched) == wanted
 
 
 def test_the_estimator_s_bounds_have_the_true_number_in_them(watched: RunFolder) -> None:
