@@ -257,6 +257,7 @@ def _run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn
         terminal.result_json([one.as_json() for one in ended])
     else:
         everything.print_summary(terminal.stdout(), ended)
+        _next("next, all runs on one page: results/index.html")
     raise typer.Exit(everything.worst(ended))
 
 
@@ -342,6 +343,8 @@ def mutate(
         terminal.result_json([asdict(one) for one in found])
     else:
         terminal.result(mutating.summary(found))
+        if any(one.idle for one in found):
+            _next("next, how a prediction is stated so that it notices: CONTRIBUTING.md#add-a-scenario")
     raise typer.Exit(ExitCode.NOT_REPRODUCED if any(one.idle for one in found) else ExitCode.REPRODUCED)
 
 

@@ -31,7 +31,7 @@ from lab.teach.exercise_file import Exercise
 
 # Who turns these heals nothing: the clients are other people's.
 _CLIENTS = ("load", "k6")
-_ITEM = re.compile(r"(?ms)^(\d+)\. (.+?)(?=^\d+\. |^## |^Then |\Z)")
+_ITEM = re.compile(r"(?ms)^(\d+)\. (.+?)(?=\n\n|\n\d+\. |\Z)")
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ def test_a_lesson_has_three_exercises_and_one_is_open(slug: str) -> None:
     for one in found:
         text, answer = (of(one.place, one.number) for of in (exercises.question, exercises.answer))
         assert answer.startswith("**")
+        assert "make exercise" not in text
         assert ("Open:" in text) == one.exercise.is_open
         assert one.exercise.found is None or one.exercise.found in answer
         turned = {setting for sets in re.findall(r'SET="([^"]+)"', text) for setting in sets.split()}
