@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from analysis.evidence.bulk import Integers
+    from analysis.evidence.jsonl import Record
     from analysis.evidence.manifest import Manifest, Phase
     from analysis.evidence.samples import Samples, Tick
 
@@ -130,13 +131,20 @@ class Clock:
         ]
         return f"({time_us}) + list_min([{', '.join(far)}]).shift"
 
-    def retime(self, samples: Samples) -> None:
-        """Put all of a sampler's times on the steady clock, by the monotonic one."""
+    def retimed(self, samples: Samples) -> Samples:
+        """Give a sampler's records with all times on the steady clock, by the monotonic one."""
         if not self.was_set:
-            return
-        samples.ticks = [replace(each, time_us=each.time_us + self._shift_at(each.mono_us)) for each in samples.ticks]
-        for record in (*samples.sockets, *samples.processes, *samples.selves):
-            record["time_us"] += self._shift_at(record["mono_us"])
+            return samples
+        return replace(
+            samples,
+            ticks=[replace(each, time_us=each.time_us + self._shift_at(each.mono_us)) for each in samples.ticks],
+            sockets=self._retimed(samples.sockets),
+            processes=self._retimed(samples.processes),
+            selves=self._retimed(samples.selves),
+        )
+
+    def _retimed(self, records: Iterable[Record]) -> list[Record]:
+        return [each | {"time_us": each["time_us"] + self._shift_at(each["mono_us"])} for each in records]
 
     def _shift_at(self, mono_us: int) -> int:
         stretches = self.stretches or ()

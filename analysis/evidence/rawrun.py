@@ -78,9 +78,7 @@ class RawRun:
     @cached_property
     def samples(self) -> dict[str, Samples]:
         """What the collector of each instance sampled."""
-        for each in self._sampled.values():
-            self.clock.retime(each)
-        return self._sampled
+        return {instance: self.clock.retimed(samples) for instance, samples in self._sampled.items()}
 
     @cached_property
     def _sampled(self) -> dict[str, Samples]:

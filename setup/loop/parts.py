@@ -53,7 +53,16 @@ PARTS = (
         test=_ANALYSIS,
         check=_ANALYSIS,
         # Which packages, and which `flows`: git ignores both.
-        reads=("analysis", "tests/analysis", "docs", "pyproject.toml", ".venv/connlab.stamp", _FLOWS),
+        reads=(
+            "analysis",
+            "tests/analysis",
+            "tests/conftest.py",
+            "tests/remembered.py",
+            "docs",
+            "pyproject.toml",
+            ".venv/connlab.stamp",
+            _FLOWS,
+        ),
         fmt=f".venv/bin/sqlfluff fix {_SQLFLUFF}",
     ),
     Part(

@@ -23,6 +23,9 @@ from tests.analysis.support import (
     upstream_tick,
 )
 from tests.analysis.whole import make_run
+from tests.remembered import remembered
+
+__all__ = ["remembered"]
 
 # A busy machine is no failure of the code. `make fuzz` asks for more examples.
 settings.register_profile("connlab", deadline=None, max_examples=int(os.environ.get("CONNLAB_FUZZ_EXAMPLES", "100")))

@@ -20,6 +20,9 @@ from lab.scenario.resolve import resolve
 from tests.analysis.whole import make_run
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, FakeDocker, Make, Write
+from tests.remembered import remembered
+
+__all__ = ["remembered"]
 
 # A busy machine is no failure of the code. `make fuzz` asks for more examples.
 settings.register_profile("connlab", deadline=None, max_examples=int(os.environ.get("CONNLAB_FUZZ_EXAMPLES", "100")))
