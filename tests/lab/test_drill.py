@@ -100,7 +100,9 @@ def test_more_evidence_costs_its_minutes_once(results: Path) -> None:
 
 
 def test_evidence_of_a_run_that_left_nothing_is_empty_and_no_error(tmp_path: Path) -> None:
-    (tmp_path / "raw" / "backend-1").mkdir(parents=True)
+    pages = tmp_path / "raw" / "backend-1" / "collector" / "tomcat.jsonl"
+    pages.parent.mkdir(parents=True)
+    pages.write_text('{"time_us": 1, "status": 503, "body": {"error": "starting"}}\nno line of ours\n')
     run = Run(tmp_path, ("k6", "nginx", "backend"))
     assert "0 requests" in "\n".join(evidence.text(run, {**evidence.GIVEN, **evidence.MORE}))
 

@@ -70,6 +70,12 @@ class Run:
         file = (self.folder / FOLDER / instance).joinpath(*place)
         return read_plain(file).decode(errors="replace") if file.is_file() and not file.is_symlink() else ""
 
+    def pages(self, instance: str) -> list[dict[str, Any]]:
+        """Give what a server said of itself; without answers that were errors, which have no figures."""
+        parts = {"settings", "threads", "connections"}
+        found = self.lines(instance, "collector", "tomcat.jsonl")
+        return [one for one in found if isinstance(one.get("body"), dict) and parts <= one["body"].keys()]
+
     @cached_property
     def requests(self) -> list[dict[str, Any]]:
         """Every request of every client, in the order of time."""
@@ -180,11 +186,7 @@ def _access(line: Mapping[str, Any]) -> str:
 def board(run: Run) -> Iterator[str]:
     """The board of figures: what the servers say of themselves."""
     for instance in run.instances(run.path[-1]):
-        pages = [
-            page["body"]
-            for page in run.lines(instance, "collector", "tomcat.jsonl")
-            if isinstance(page.get("body"), dict)
-        ]
+        pages = [page["body"] for page in run.pages(instance)]
         if not pages:
             continue
         settings = pages[-1]["settings"]
@@ -202,7 +204,7 @@ def threads(run: Run) -> Iterator[str]:
     """The server's threads and connections over time."""
     for instance in run.instances(run.path[-1]):
         yield f"{instance}: second, threads busy, connections, of these idle"
-        pages = [one for one in run.lines(instance, "collector", "tomcat.jsonl") if isinstance(one.get("body"), dict)]
+        pages = run.pages(instance)
         for page in pages[: 2 * _SECONDS_SHOWN]:
             body = page["body"]
             second = (page["time_us"] - pages[0]["time_us"]) // _US
