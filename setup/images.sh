@@ -3,6 +3,7 @@
 #   images.sh              all that a run needs
 #   images.sh all          all that `make test` needs
 #   images.sh image …      these: go go-check java node pages collector backend nginx haproxy gateway k6 flows
+#                          kubernetes pause
 # `flows` is no image: the collector's build exports that program to .cache/bin, for the analysis to run without Docker.
 # An image bears the fingerprint of its sources as a label; where that agrees nothing is built.
 set -euo pipefail
@@ -56,6 +57,7 @@ ensure() {
       ;;
     collector | gateway | k6) of_toolchain "$image" go ;;
     backend) of_toolchain "$image" java ;;
+    kubernetes | pause) of_kubernetes "$image" ;;
     flows) export_flows ;;
     nginx | haproxy) build "$image" "$image" "$(fingerprint "$base" "$image")" ;;
     *) die "there is no image '$image'" "way on: one of ${toolchains[*]} ${needed[*]}" ;;
@@ -69,6 +71,17 @@ of_toolchain() {
   [[ $(label_of "$image") == "$wanted" ]] && return
   ensure "$toolchain"
   build "$image" "$image" "$wanted"
+}
+
+# The node of the tests' cluster, and what holds a pod's namespaces there; kubectl comes to the host with the node.
+of_kubernetes() {
+  local image=$1 wanted target=pause
+  [[ $image == pause ]] || target=node
+  wanted=$(fingerprint "$base" setup/kubernetes setup/toolchain.Dockerfile)
+  [[ $(label_of "$image") == "$wanted" && -x .cache/kubernetes/kubectl ]] && return
+  ensure go
+  build "$image" setup/kubernetes "$wanted" --target "$target"
+  [[ $image == pause ]] || quietly "taking kubectl" build_image --target export --output .cache/kubernetes setup/kubernetes
 }
 
 export_flows() {
@@ -96,7 +109,7 @@ esac
 compiled=() others=()
 for image in "$@"; do
   case $image in
-    go | go-check | collector | gateway | k6 | flows) compiled+=("$image") ;;
+    go | go-check | collector | gateway | k6 | flows | kubernetes | pause) compiled+=("$image") ;;
     *) others+=("$image") ;;
   esac
 done

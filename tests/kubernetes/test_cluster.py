@@ -1,0 +1,144 @@
+"""The scenarios on a cluster of two nodes: the same predictions as on one machine, and nothing left afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.conftest import ROOT, RUNS_MAX, Run, latest, start, wait_until
+
+from .conftest import names, objects
+
+pytestmark = pytest.mark.e2e
+
+HANG_S = 1800
+# Longer than any start takes on a busy machine. The lab itself gives half an hour more than a run may take.
+DEADLINE_S = 180
+SHORTENED = f"""
+from lab.cli import main
+from lab.engine import bounds
+bounds.deadline_s = lambda effective: {DEADLINE_S}
+main(["run", "long-polling-smoke", "--engine=kubernetes", "--set=load.users=10", "--set=load.arrival_gap=60s",
+      "--set=load.max_duration=2h"])
+"""
+LONG = ("--set=load.users=20", "--set=load.arrival_gap=60s", "--set=load.max_duration=1h")
+
+
+def run(scenario: str, *arguments: str) -> Run:
+    """A run on the cluster, made again if a busy machine spoiled it."""
+    ended = once(scenario, *arguments)
+    for _ in range(1, RUNS_MAX):
+        if ended.exit_code != 3 or ended.busy is None:
+            break
+        ended = once(scenario, *arguments)
+    return ended
+
+
+def once(scenario: str, *arguments: str) -> Run:
+    process = start("run", scenario, "--engine", "kubernetes", *arguments)
+    output, _ = process.communicate(timeout=HANG_S)
+    return Run(process.returncode, output, latest(scenario))
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """Whatever a run came to, nothing of it is left in the cluster."""
+    yield
+    wait_until(lambda: not names(), "the end of all objects")
+
+
+@pytest.mark.parametrize(
+    "scenario", ["accept-queue-overflow", "long-polling-smoke", "nginx-backlog", "backend-restart"]
+)
+def test_a_scenario_is_reproduced_as_on_one_machine(scenario: str) -> None:
+    ended = run(scenario)
+    assert ended.verdict["verdict"] == "reproduced", ended.output
+    assert ended.verdict["ledger"]["unexplained"] == 0
+    assert ended.exit_code == 0
+    assert ended.manifest["host"]["kubernetes"].startswith("v1.")
+    assert all(ended.manifest["images"].values())
+
+
+def test_two_clients_on_another_node_than_the_server() -> None:
+    process = start("run", "accept-queue-overflow", "--engine", "kubernetes", "--spread", "--set=load.instances=2")
+    nodes: dict[str, str] = {}
+
+    def placed() -> bool:
+        for one in objects("pods"):
+            if (instance := one["metadata"]["labels"].get("connlab.instance")) and "nodeName" in one["spec"]:
+                nodes[instance] = one["spec"]["nodeName"]
+        return {"k6-1", "k6-2", "backend-1"} <= set(nodes)
+
+    wait_until(placed, "the pods' nodes", process)
+    output, _ = process.communicate(timeout=HANG_S)
+    assert nodes["k6-1"] == nodes["k6-2"] != nodes["backend-1"]
+    ended = Run(process.returncode, output, latest("accept-queue-overflow"))
+    assert ended.verdict["ledger"]["unexplained"] == 0, output
+    assert ended.verdict["ledger"]["identities"]["false"] == 0, output
+
+
+def refused(*arguments: str) -> str:
+    ended = run("accept-queue-overflow", *arguments)
+    assert ended.exit_code in (2, 4), ended.output
+    return ended.output
+
+
+def test_a_forbidden_sysctl_is_refused_in_the_cluster_s_words() -> None:
+    said = refused("--set=kernel.backend.net.unix.max_dgram_qlen=20")
+    assert 'the cluster forbids a sysctl: forbidden sysctl: "net.unix.max_dgram_qlen"' in said
+    assert "allowedUnsafeSysctls" in said
+
+
+def test_an_image_that_cannot_be_pulled_is_refused() -> None:
+    said = refused("--registry", "registry.invalid/lab")
+    assert "the cluster cannot have the image registry.invalid/lab/" in said
+    assert "--registry" in said
+
+
+def test_a_context_that_does_not_exist_is_refused() -> None:
+    assert "'kubectl config get-contexts' lists them" in refused("--context", "elsewhere")
+
+
+def loaded(*arguments: str) -> subprocess.Popen[str]:
+    """A run whose load has begun."""
+    process = start("run", "long-polling-smoke", "--engine", "kubernetes", *LONG, *arguments)
+
+    def measures() -> bool:
+        file = latest("long-polling-smoke") / "manifest.json"
+        return process.pid > 0 and file.is_file() and '"measure"' in file.read_text() and "running" in file.read_text()
+
+    wait_until(measures, "the load", process)
+    return process
+
+
+def test_a_pod_that_is_killed_at_load_ends_the_run_with_a_word() -> None:
+    process = loaded()
+    pod = next(one for one in objects("pods") if one["metadata"]["labels"].get("connlab.instance") == "backend-1")
+    subprocess.run(["kubectl", "delete", "pod", pod["metadata"]["name"], "--grace-period=0", "--force"], check=True)
+    output, _ = process.communicate(timeout=HANG_S)
+    assert process.returncode == 4, output
+    assert "backend-1" in output, output
+
+
+def test_an_interrupted_run_leaves_nothing() -> None:
+    process = loaded()
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=HANG_S)
+    assert process.returncode == 4, output
+    assert "interrupted" in output
+
+
+def test_after_a_kill_of_the_lab_the_cluster_removes_everything_by_itself() -> None:
+    process = subprocess.Popen([sys.executable, "-c", SHORTENED], cwd=ROOT, start_new_session=True)
+    try:
+        wait_until(lambda: any(name.endswith("-k6-1") for name in names()), "the start")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert names()
+    wait_until(lambda: not names(), "the end of all objects")
