@@ -9,7 +9,7 @@ connlab := .venv/bin/connlab
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET PRESET ARM RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES EXERCISE SEED LEVEL MORE CAUSE PLACE
+export SCENARIO SET PRESET ARM RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES EXERCISE SEED LEVEL MORE CAUSE PLACE
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
@@ -17,6 +17,8 @@ sets = $(call parted,sets,SET); options=("$${sets[@]/\#/--set=}")
 series = $(sets); if [[ -n "$${DRY:-}" ]]; then options+=(--dry-run); fi; if [[ -n "$${NEW:-}" ]]; then options+=(--new); fi
 preset = options+=($${PRESET:+--preset="$$PRESET"})
 arm = options+=($${ARM:+--arm="$$ARM"})
+cluster = $${ENGINE:+--engine="$$ENGINE"} $${CONTEXT:+--context="$$CONTEXT"} $${NAMESPACE:+--namespace="$$NAMESPACE"}
+engine = options+=($(cluster) $${REGISTRY:+--registry="$$REGISTRY"}); if [[ -n "$${SPREAD:-}" ]]; then options+=(--spread); fi
 # The input is checked first: nobody waits for a set-up to be told of a slip, nor for one that nothing is run with.
 checked = if $(3); then $(connlab) $(1) --check "$${options[@]}" -- "$$$(2)"; setup/ready.sh; fi; \
 	$(connlab) $(1) "$${options[@]}" -- "$$$(2)"
@@ -29,8 +31,8 @@ help: ## this list
 # --- running --------------------------------------------------------------------------------------------------
 
 .PHONY: run lesson exercise drill new record experiments mutate matrix search advise list show analyse report open notebook explain compare estimate observe doctor clean
-run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one
-	@$(series); $(preset); $(arm); $(call checked,run,SCENARIO,$(not_dry))
+run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one; ENGINE=kubernetes [CONTEXT= NAMESPACE= REGISTRY= SPREAD=1]: on a cluster
+	@$(series); $(preset); $(arm); $(engine); $(call checked,run,SCENARIO,$(not_dry))
 
 lesson: python ## SCENARIO=<slug> [SET=…] [PRESET=…] [ARM=…]: asks what you expect, runs, and shows what was measured beside it
 	@$(series); $(preset); $(arm); $(call checked,lesson,SCENARIO,$(not_dry))
@@ -102,11 +104,11 @@ observe: python ## CONTAINER=<name> | COMPOSE=<project>[/<service>] | PID=<n> [F
 			$${ROLE:+--role="$$ROLE"} $${ALLOW_HOST:+--host}); \
 		$(connlab) observe --check "$${options[@]}"; setup/ready.sh; $(connlab) observe "$${options[@]}"
 
-doctor: python ## what this machine lacks
-	@$(connlab) doctor
+doctor: python ## what this machine lacks; ENGINE=kubernetes: what a cluster lacks
+	@$(connlab) doctor $(cluster)
 
-clean: python ## remove every container, network, volume and image of the lab; results stay
-	@$(connlab) clean
+clean: python ## remove every container, network, volume and image of the lab; results stay; ENGINE=kubernetes: its pods
+	@$(connlab) clean $(cluster)
 
 # --- set-up ---------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 from rich.text import Text
@@ -50,6 +50,20 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List cells, order
 # What `make` asks before the set-up; the engine, memory and disk are the run's own to ask about.
 CheckOption = Annotated[bool, typer.Option("--check", help="Check the input and end.", hidden=True)]
 ArmOption = Annotated[str | None, typer.Option(help="One of the scenario's arms: run it alone, once.")]
+EngineOption = Annotated[
+    Literal["compose", "kubernetes"], typer.Option(help="What runs it: this machine's Docker, or a Kubernetes cluster.")
+]
+ContextOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of the kubeconfig, for Kubernetes; else its current one.")
+]
+NamespaceOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of the cluster, for Kubernetes; else the context's own.")
+]
+RegistryOption = Annotated[
+    str | None,
+    typer.Option(metavar="PREFIX", help="Where a cluster pulls the lab's images from; else its nodes have them."),
+]
+SpreadOption = Annotated[bool, typer.Option("--spread", help="Put roles on nodes of their own; else all are on one.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for a program.")]
 
 
@@ -80,9 +94,15 @@ def run(
     new: NewOption = False,
     dry_run: DryRunOption = False,
     check: CheckOption = False,
+    engine: EngineOption = "compose",
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    registry: RegistryOption = None,
+    spread: SpreadOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
+    _choose(engine, context=context, namespace=namespace, registry=registry, spread=spread)
     if scenario == ALL:
         _run_all(new=new, check=check, as_json=as_json, of_one=bool(sets or preset or arm or dry_run))
     asked = _resolve(scenario, sets or [], preset, arm)
@@ -194,6 +214,13 @@ def drill(
     else:
         terminal.result(incident.result(drawn, state, found, after))
     raise typer.Exit(found.code)
+
+
+def _choose(engine: Any, **options: Any) -> None:  # noqa: ANN401 # as lab.engine.choice has them
+    """Choose the engine of this command."""
+    from lab.engine.choice import choose  # noqa: PLC0415
+
+    choose(engine, **options)
 
 
 def _resolve(scenario: str, sets: list[str], preset: str | None, arm: str | None) -> tuple[Any, Any]:
@@ -806,8 +833,15 @@ def _end_observed(folder: Path, *, as_json: bool) -> NoReturn:
 
 
 @app.command()
-def doctor(*, as_json: JsonOption = False) -> None:
-    """Say what this machine lacks, and the way on."""
+def doctor(
+    *,
+    engine: EngineOption = "compose",
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what this machine, or a cluster, lacks, and the way on."""
+    _choose(engine, context=context, namespace=namespace)
     from lab import doctor as doctors  # noqa: PLC0415
     from lab.engine.choice import chosen  # noqa: PLC0415
     from lab.results import next_step  # noqa: PLC0415
@@ -828,8 +862,15 @@ def doctor(*, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def clean(*, as_json: JsonOption = False) -> None:
-    """Remove every container, network, volume and image of the lab; results stay."""
+def clean(
+    *,
+    engine: EngineOption = "compose",
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove all that the lab made: containers and images, or its runs' pods in a cluster; results stay."""
+    _choose(engine, context=context, namespace=namespace)
     from lab.engine.choice import chosen  # noqa: PLC0415
     from lab.run.lock import machine_lock  # noqa: PLC0415
 

@@ -16,7 +16,8 @@ _DISK_MIN_BYTES = 10 << 30
 
 def examine(engine: Engine) -> list[Finding]:
     """Look at everything."""
-    return [*engine.examine(), *_hardware(), *_kernel()]
+    here = (*_hardware(), *_kernel()) if engine.on_this_machine else ()
+    return [*engine.examine(), *here]
 
 
 def _hardware() -> Iterator[Finding]:

@@ -2,10 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 from lab.engine.compose.engine import Compose
+from lab.engine.kubernetes.engine import Kubernetes
+from lab.engine.kubernetes.kubectl import Kubectl
+from lab.engine.kubernetes.objects import Images
 from lab.engine.protocol import Engine
+from lab.errors import BadInput, Problem
+
+Name = Literal["compose", "kubernetes"]
+
+
+@dataclass
+class _Choice:
+    engine: Engine
+
+
+_choice = _Choice(Compose())
+
+
+def choose(
+    name: Name,
+    *,
+    context: str | None = None,
+    namespace: str | None = None,
+    registry: str | None = None,
+    spread: bool = False,
+) -> None:
+    """Choose the engine of this command.
+
+    Args:
+        name: of the engine.
+        context: of the kubeconfig.
+        namespace: of the cluster.
+        registry: where the cluster pulls the lab's images from; else its nodes have them.
+        spread: whether roles are to be on nodes of their own.
+
+    Raises:
+        BadInput: an option is of another engine.
+    """
+    if name == "compose":
+        given = {"--context": context, "--namespace": namespace, "--registry": registry, "--spread": spread}
+        if foreign := [option for option, value in given.items() if value]:
+            raise BadInput(Problem(f"{foreign[0]} is of the engine Kubernetes", way_on="add --engine kubernetes"))
+        _choice.engine = Compose()
+    else:
+        _choice.engine = Kubernetes(Kubectl(context, namespace), Images(registry), spread)
 
 
 def chosen() -> Engine:
-    """Give the engine: Docker Compose is the only one so far."""
-    return Compose()
+    """Give the engine: Docker Compose, unless another was chosen."""
+    return _choice.engine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -10,6 +10,7 @@ from typing import Literal, Protocol, Self
 
 from analysis.evidence.rawfiles import Places
 from lab.engine.sidecars import Sidecars
+from lab.errors import Problem
 from lab.scenario.effective import Effective
 from lab.scenario.own_configuration import OwnConfiguration
 from lab.scenario.own_script import OwnScript
@@ -88,7 +89,16 @@ class Watch(Protocol):
 
 
 class Engine(Protocol):
-    """Starts, steers and removes the parts of a run. Every verb raises LabError if the engine fails."""
+    """Starts, steers and removes the parts of a run. Every verb raises LabError if the engine fails.
+
+    Attributes:
+        on_this_machine: whether the instances share this machine's kernel and memory, and write where the lab reads.
+    """
+
+    on_this_machine: bool
+
+    def cannot(self, effective: Effective, topology: Topology) -> Iterator[Problem]:
+        """Give what a configuration asks for that this engine cannot do."""
 
     def examine(self) -> Iterable[Finding]:
         """Check the machine: say what this engine lacks on it, and the way on; raises nothing."""

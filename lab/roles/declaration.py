@@ -382,6 +382,9 @@ class Role(_Part):
     own: Annotated[
         OwnConfiguration | None, Field(description="How it takes a configuration of the user's own; it takes none")
     ] = None
+    stop_signal: Annotated[
+        str, Field(pattern=r"^SIG[A-Z0-9]+$", description="The signal that ends it in order, as its image has it")
+    ] = "SIGTERM"
     page: Annotated[Text | None, Field(description="The page that a proxy serves without a server behind it")] = None
     once: Annotated[Text | None, Field(description="Why it cannot be started again within a run")] = None
     limits: Limits = Limits()

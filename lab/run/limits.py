@@ -31,10 +31,12 @@ def check(effective: Effective, engine: Engine) -> Configurations:
         BadInput: with the numbers, and the way on.
     """
     topology = topology_of(effective)
-    of_machine = (_memory, _heap, _disk)
+    if problems := list(engine.cannot(effective, topology)):
+        raise BadInput(problems)
+    of_machine = (_memory, _heap, _disk) if engine.on_this_machine else (_heap, _disk)
     options, of_script = script.examine(effective, topology, engine)
     found, of_configurations = configurations.examine(effective, topology, engine)
-    problems = [*of_kernel(effective), *of_script, *of_configurations]
+    problems = [*(of_kernel(effective) if engine.on_this_machine else ()), *of_script, *of_configurations]
     if problems:
         raise BadInput(problems)
     users = (options.users_max, "load.workload") if options else footprint.users(effective)

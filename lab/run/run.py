@@ -200,7 +200,8 @@ def _phases(session: Session, console: Console, title: str) -> None:
             measure.warm_up(session)
         _end(session)
 
-        display.watch(Gauges(topology, session.places))
+        # Files that come after the run tell nothing during it.
+        display.watch(Gauges(topology, session.places) if session.engine.on_this_machine else None)
         _begin(session, display, "measure", foreseen.expected_s(session.effective))
         fault = measure.load(session, watch, display)
         _begin(session, display, "drain", scenario.drain / 1000)

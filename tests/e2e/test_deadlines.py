@@ -19,7 +19,7 @@ SCENARIO = Path(__file__).parent / "services" / "hello-tls"
 DEADLINE_S = int(os.environ.get("CONNLAB_TEST_DEADLINE_S", "120"))
 SHORTENED = f"""
 from lab.cli import main
-from lab.engine.compose import bounds
+from lab.engine import bounds
 bounds.deadline_s = lambda effective: {DEADLINE_S}
 main(["run", "--set=load.users=100", "--set=load.arrival_gap=60s", "--set=load.max_duration=2h", {str(SCENARIO)!r}])
 """

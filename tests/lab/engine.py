@@ -14,10 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from lab.engine.compose.docker import Ended, Following
+from lab.engine.programs import Ended, Following
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
 from lab.engine.sidecars import Container
-from lab.errors import ConfigurationRefused, EngineFailed, ScriptRefused
+from lab.errors import ConfigurationRefused, EngineFailed, Problem, ScriptRefused
 from lab.roles.declaration import ROLES, TRAFFIC_PORT
 from lab.scenario import sysctls
 from lab.scenario.effective import Effective
@@ -117,7 +117,7 @@ class InMemoryDocker:
         into: IO[bytes] | None = None,
         unless: Callable[[], object] | None = None,
     ) -> Ended:
-        """Answer a command, as lab.engine.compose.docker.Client does; one that stays ends by `unless` alone."""
+        """Answer a command, as lab.engine.programs.Client does; one that stays ends by `unless` alone."""
         assert timeout_s > 0
         assert stdin is None or into is None
         rule = self._rule_for(arguments)
@@ -133,7 +133,7 @@ class InMemoryDocker:
         return Ended(rule.answer.exit_code)
 
     def follow(self, arguments: Sequence[str]) -> Following:
-        """Tell what the rule says, line by line, as lab.engine.compose.docker.Client does."""
+        """Tell what the rule says, line by line, as lab.engine.programs.Client does."""
         rule = self._rule_for(arguments)
         self._told.append(Told(rule.answer.stdout.splitlines(keepends=True), stays=rule.stays))
         return self._told[-1]
@@ -300,6 +300,12 @@ class InMemoryEngine:
         self._parts: Parts | None = None
         self._let_go: set[str] = set()
         self._codes: dict[str, int] = {}
+
+    on_this_machine = True
+
+    def cannot(self, effective: Effective, topology: Topology) -> Iterator[Problem]:
+        assert list(effective.scenario.path) == list(topology.instances)
+        return iter(())
 
     def examine(self) -> Iterable[Finding]:
         return [Finding("memory of this process", "ok", "enough")]

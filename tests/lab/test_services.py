@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from analysis.evidence.rawfiles import Places
-from lab.engine.compose import bounds, run_file, service_images, starting
+from lab.engine import bounds
+from lab.engine.compose import run_file, service_images, starting
 from lab.engine.compose.docker import DockerFailed
 from lab.engine.protocol import Parts
 from lab.errors import BadInput, LabError

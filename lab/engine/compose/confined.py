@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lab.engine import owners
-from lab.engine.compose import bounds
+from lab.engine import bounds, owners
 
 
 def options(*capabilities: str) -> list[str]:
@@ -15,7 +14,14 @@ def options(*capabilities: str) -> list[str]:
     groups = [part for group in owners.groups() for part in ("--group-add", group)]
     files = ["--read-only", "--tmpfs", "/tmp:mode=1777"]  # noqa: S108 # in the container
     kept = ["--cap-drop", "ALL", *added, "--security-opt", "no-new-privileges:true", *groups]
-    return ["--pull", "never", *files, *bounds.options(), *kept]
+    limits = bounds.of_one_beside_a_run()
+    bounded = ["--memory", f"{limits.memory_mb}m", "--pids-limit", str(limits.processes)]
+    return ["--pull", "never", *files, *bounded, *kept]
+
+
+def within(limits: bounds.Limits) -> dict[str, Any]:
+    """Give the limits of a service, as Compose writes them."""
+    return {"mem_limit": f"{limits.memory_mb}m", "pids_limit": limits.processes}
 
 
 def mount(source: Path, target: str | Path, *, read_only: bool) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lab import parallel
@@ -23,7 +23,7 @@ from lab.engine.compose.docker import docker
 from lab.engine.compose.names import container_of
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
 from lab.engine.sidecars import Sidecars
-from lab.errors import LabError
+from lab.errors import LabError, Problem
 from lab.scenario.effective import Effective
 from lab.scenario.own_configuration import OwnConfiguration
 from lab.scenario.own_script import OwnScript
@@ -32,6 +32,12 @@ from lab.scenario.topology import Topology, collector_of
 
 class Compose:
     """A container for each part of a run, under one project's name."""
+
+    on_this_machine = True
+
+    def cannot(self, effective: Effective, topology: Topology) -> Iterator[Problem]:  # noqa: ARG002
+        """Give nothing: Compose can do all that a scenario may ask for."""
+        return iter(())
 
     def examine(self) -> Iterable[Finding]:
         """Look at engine, Compose, builder and images, side by side."""

@@ -12,18 +12,17 @@ from ruamel.yaml import YAML
 
 from analysis.evidence.rawfiles import Places
 from lab import paths
-from lab.engine import owners
-from lab.engine.compose import bounds, confined, service_part
+from lab.engine import bounds, owners, settings
+from lab.engine.compose import confined, service_part
 from lab.engine.compose import own_configuration as configured
 from lab.engine.compose import own_script as mounted
 from lab.engine.compose.docker import docker
 from lab.engine.compose.names import PROJECT, RUN_LABEL, container_of
-from lab.scenario import own_configuration, own_script, sysctls
-from lab.scenario.captured import capture_mode
+from lab.scenario import own_configuration, own_script
 from lab.scenario.catalogue import environment
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
-from lab.scenario.topology import Topology, collector_of, segments
+from lab.scenario.topology import Topology, collector_of
 
 FILE_NAME = "compose.run.yaml"
 
@@ -55,7 +54,7 @@ def run_file(
         services[collector] = {
             **declared["x-collector"],
             **common,
-            **bounds.of_collector(),
+            **confined.within(bounds.of_collector()),
             "container_name": container_of(collector),
             "networks": {
                 "lab": {
@@ -63,21 +62,21 @@ def run_file(
                 }
             },
             "volumes": [_mount(places.collector(instance))],
-            "environment": _collector_environment(effective, topology, instance, second),
+            "environment": settings.of_collector(effective, topology, instance, second.get(instance)),
             **({"healthcheck": _health(declared["x-collector"], effective)} if role in own else {}),
             **_of_clients(topology, instance, second),
-            **({"sysctls": settable} if (settable := _settable(effective, role)) else {}),
+            **({"sysctls": settable} if (settable := settings.sysctls_of(effective, role)) else {}),
         }
         services[instance] = {
             **declared["x-role"],
             **common,
-            **bounds.of_instance(effective, topology, instance),
+            **confined.within(bounds.of_instance(effective, topology, instance)),
             "image": f"connlab/{role}",
             "container_name": container_of(instance),
             "network_mode": f"service:{collector}",
             "pid": f"service:{collector}",
             "volumes": [_mount(places.role(instance)), *_of_script(effective, topology, instance)],
-            "environment": _role_environment(effective, topology, instance),
+            "environment": settings.of_role(effective, topology, instance),
             **(service_part.of(role, own, effective.place, topology.instances) if role in own else {}),
         }
         if role in own:
@@ -90,7 +89,7 @@ def run_file(
         services[holder_of(name)] = {
             **declared["x-role"],
             "labels": {RUN_LABEL: run_id},
-            **bounds.of_collector(),
+            **confined.within(bounds.of_collector()),
             "image": declared["x-collector"]["image"],
             "container_name": container_of(holder_of(name)),
             "init": True,
@@ -100,7 +99,7 @@ def run_file(
         services[name] = {
             **declared["x-role"],
             "labels": {RUN_LABEL: run_id},
-            **bounds.of_needed(own[name].memory_mb),
+            **confined.within(bounds.of_needed(own[name].memory_mb)),
             "pid": f"service:{holder_of(name)}",
             "container_name": container_of(name),
             "networks": ["lab"],
@@ -163,54 +162,10 @@ def _health(pattern: Mapping[str, Any], effective: Effective) -> dict[str, Any]:
     return {**pattern["healthcheck"], "start_period": f"{bounds.deadline_s(effective)}s"}
 
 
-def _collector_environment(
-    effective: Effective, topology: Topology, instance: str, second: _Addresses
-) -> dict[str, str]:
-    knobs, role = effective.scenario.knobs, topology.roles[topology.role_of(instance)]
-    scrapes = " ".join(f"{name}={page.url}" for name, page in role.scrape.items())
-    return {
-        "CONNLAB_ROLE": instance,
-        "CONNLAB_RATE_HZ": str(knobs.sampler.rate_hz),
-        "CONNLAB_CAPTURE": capture_mode(effective, topology.role_of(instance)),
-        "CONNLAB_CAPTURE_MAX_MB": str(knobs.capture.max_mb),
-        "CONNLAB_DEADLINE_S": str(bounds.deadline_s(effective)),
-        **({"CONNLAB_READY_URL": role.ready} if role.ready else {}),
-        **({"CONNLAB_SCRAPE": scrapes} if scrapes else {}),
-        **({"CONNLAB_ADDRESSES": str(second[instance])} if instance in second else {}),
-    }
-
-
-def _role_environment(effective: Effective, topology: Topology, instance: str) -> dict[str, str]:
-    role = topology.role_of(instance)
-    knobs = environment(effective.scenario.knobs, topology.roles[role].group)
-    if instance in topology.clients:
-        segment, sequence = segments(len(topology.clients))[topology.clients.index(instance)]
-        script = own_script.of(effective, topology)
-        return {**(script.settings() if script else {}), **knobs} | {
-            "CONNLAB_TARGETS": " ".join(topology.targets),
-            "CONNLAB_INSTANCE": instance,
-            "CONNLAB_SEGMENT": segment,
-            "CONNLAB_SEGMENT_SEQUENCE": sequence,
-            # k6's own name: a service's certificate is its own, and nobody has signed it for the lab's network.
-            **({"K6_INSECURE_SKIP_TLS_VERIFY": "true"} if topology.targets[0].startswith("https") else {}),
-        }
-    if configuration := own_configuration.of(effective, topology, role):
-        return configuration.settings()
-    if topology.roles[role].kind == "proxy":
-        return knobs | {"CONNLAB_UPSTREAMS": " ".join(topology.behind(role))}
-    return knobs
-
-
 def _own_environment(effective: Effective, role: RoleName) -> dict[str, str]:
     """Give the environment of a service: what the scenario writes, and the knobs over it."""
     knobs = environment(effective.scenario.knobs, role, effective.world.catalogue)
     return service_part.environment(effective.world.services[role]) | knobs
-
-
-def _settable(effective: Effective, role: RoleName) -> dict[str, str]:
-    """Give the sysctls to set; one that this kernel lacks and behaves like anyway is left out."""
-    asked = effective.scenario.knobs.kernel.get(role, {})
-    return {name: value for name, value in asked.items() if sysctls.settable(name)}
 
 
 def write_run_file(content: Mapping[str, Any], file: Path) -> None:

@@ -6,7 +6,7 @@ from taking the machine with it. A process that dies of SIGKILL stops nothing: s
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from lab.scenario import footprint
 from lab.scenario.effective import Effective
@@ -24,7 +24,15 @@ _PROCESSES = 4096
 _BESIDES_S = 1800
 
 
-def of_instance(effective: Effective, topology: Topology, instance: str) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Limits:
+    """What a container may take at most."""
+
+    memory_mb: int
+    processes: int
+
+
+def of_instance(effective: Effective, topology: Topology, instance: str) -> Limits:
     """Give the limits of an instance's container."""
     name = topology.role_of(instance)
     role = topology.roles[name]
@@ -33,22 +41,22 @@ def of_instance(effective: Effective, topology: Topology, instance: str) -> dict
     needed_mb = footprint.memory_mb(effective, topology, name, users) // len(topology.instances[name])
     threads = effective.number(role.knob(role.limits.threads)) if role.limits.threads else 0
     # The stack of a thread is a mebibyte at most.
-    return _limits(max(_TIMES * needed_mb + threads, _LEAST_MB), _PROCESSES + threads)
+    return Limits(max(_TIMES * needed_mb + threads, _LEAST_MB), _PROCESSES + threads)
 
 
-def of_needed(memory_mb: int) -> dict[str, Any]:
+def of_needed(memory_mb: int) -> Limits:
     """Give the limits of a service that is not on the path."""
-    return _limits(max(_TIMES * memory_mb, _LEAST_MB), _PROCESSES)
+    return Limits(max(_TIMES * memory_mb, _LEAST_MB), _PROCESSES)
 
 
-def of_collector() -> dict[str, Any]:
+def of_collector() -> Limits:
     """Give the limits of a collector, or of what holds a namespace."""
-    return _limits(_LEAST_MB, _COLLECTOR_PROCESSES)
+    return Limits(_LEAST_MB, _COLLECTOR_PROCESSES)
 
 
-def options() -> list[str]:
-    """Give the limits of a container beside a run, as options of `docker run`."""
-    return ["--memory", f"{_LEAST_MB}m", "--pids-limit", str(_PROCESSES)]
+def of_one_beside_a_run() -> Limits:
+    """Give the limits of a container that is no part of a run."""
+    return Limits(_LEAST_MB, _PROCESSES)
 
 
 def deadline_s(effective: Effective) -> int:
@@ -57,7 +65,3 @@ def deadline_s(effective: Effective) -> int:
     ready = sum(one.ready_within for one in effective.world.services.values())
     load_ms: int = scenario.knobs.load.max_duration
     return (load_ms + scenario.drain + ready) // 1000 + _BESIDES_S
-
-
-def _limits(memory_mb: int, processes: int) -> dict[str, Any]:
-    return {"mem_limit": f"{memory_mb}m", "pids_limit": processes}

@@ -1,0 +1,180 @@
+"""Acts on the containers of a run's pods, ends them in order, and brings out what they left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from lab import parallel
+from lab.engine.kubernetes.kubectl import Kubectl
+from lab.engine.kubernetes.names import COLLECTOR, HOLD, ROLE, pod_of, service_of
+from lab.engine.kubernetes.watch import Watch
+from lab.engine.protocol import Parts
+from lab.errors import LabError
+from lab.scenario.topology import Topology, collector_of
+
+# The kubelet looks at its containers once a second, and tells the cluster then.
+_TOLD_S = 15
+_FILES_S = 600
+_LOGS_S = 60
+
+# Run where all processes of the pod are seen. $1: a container's id; its first process has the lowest number.
+_PIDS = 'pids() { grep -lsF "$1" /proc/[0-9]*/cgroup | cut -d/ -f3 | sort -n; }; '
+_SEND_ALL = _PIDS + 'kill -s "$2" $(pids "$1")'
+_SEND_FIRST = _PIDS + 'kill -s "$2" $(pids "$1" | head -n 1)'
+_AWAIT = (
+    _PIDS
+    + 'first=$(pids "$1" | head -n 1); n=0; while [ -n "$first" ] && [ -d "/proc/$first" ] && [ $n -lt "$2" ]; '
+    + 'do sleep 0.1; n=$((n + 1)); done; [ -z "$first" ] || [ ! -d "/proc/$first" ] && echo ended'
+)
+
+
+class Containers:
+    """The containers of one run."""
+
+    def __init__(self, kubectl: Kubectl, parts: Parts, watch: Watch) -> None:
+        self._kubectl = kubectl
+        self._parts = parts
+        self._watch = watch
+
+    def signal_all(self, instance: str, signal: str) -> None:
+        """Send a signal to each process of a role."""
+        if container := self._running(instance, ROLE):
+            self._shell(instance, HOLD, _SEND_ALL, container, signal)
+
+    def stop(self, instance: str, grace_s: int) -> None:
+        """End a role by its program's own signal, and kill it if it has not ended after the grace."""
+        topology = self._parts.topology
+        signal = topology.roles[topology.role_of(instance)].stop_signal.removeprefix("SIG")
+        self._end(instance, ROLE, HOLD, signal, grace_s)
+
+    def stop_collector(self, instance: str, grace_s: int) -> None:
+        """End a collector. It is root, so that only another process of its own container may signal it."""
+        self._end(instance, COLLECTOR, COLLECTOR, "TERM", grace_s)
+
+    def _end(self, instance: str, kind: str, sender: str, signal: str, grace_s: int) -> None:
+        container = self._running(instance, kind)
+        if container is None:
+            return
+        for sent, wait_s in ((signal, grace_s), ("KILL", grace_s)):
+            # What ends the container may end the command that asked for it.
+            with contextlib.suppress(LabError):
+                self._shell(instance, sender, _SEND_FIRST, container, sent)
+            waited = self._shell(instance, HOLD, _AWAIT, container, str(10 * wait_s), timeout_s=wait_s + 30)
+            if "ended" in waited:
+                return
+
+    def again(self, instance: str, container: dict[str, Any]) -> None:
+        """Add a container to an instance's pod, which starts it in the same namespaces."""
+        pod = json.loads(self._kubectl("get", "pod", self._pod(instance), "--output", "json"))
+        pod["spec"].setdefault("ephemeralContainers", []).append(container)
+        pod["metadata"].pop("managedFields", None)
+        namespace = pod["metadata"]["namespace"]
+        url = f"/api/v1/namespaces/{namespace}/pods/{self._pod(instance)}/ephemeralcontainers"
+        self._kubectl("replace", "--raw", url, "--filename", "-", stdin=json.dumps(pod))
+
+    def starts(self, instance: str) -> int:
+        """Give how often a role was started in its pod."""
+        return len(self._of_role(instance))
+
+    def exit_codes(self, topology: Topology) -> dict[str, int | None]:
+        """Give the exit code of each instance, of its last start; null for one that never ran."""
+        codes = {}
+        for instance in topology.all:
+            ended = [one["state"].get("terminated", {}) for one in self._of_role(instance)]
+            codes[instance] = ended[-1].get("exitCode") if ended else None
+        return codes
+
+    def await_ends(self, instances: Iterable[str], *, collectors: bool) -> None:
+        """Wait until the cluster has told how these have ended; what it does not tell in time is not known."""
+
+        def has_ended(one: str) -> bool:
+            kinds = (ROLE, COLLECTOR) if collectors else (ROLE,)
+            return all(self._running(one, kind) is None for kind in kinds)
+
+        waiting = [one for one in instances if self._watch.pod(one)]
+        self._watch.await_pods(waiting, lambda pod: has_ended(pod["metadata"]["labels"]["connlab.instance"]), _TOLD_S)
+
+    def keep_logs(self, topology: Topology, raw: Path) -> None:
+        """Write what each container said."""
+
+        def keep(instance: str) -> None:
+            if self._watch.pod(instance) is None:
+                return
+            names = [one["name"] for one in self._of_role(instance)]
+            for file, containers in (("container.log", names), ("collector.log", [COLLECTOR])):
+                said = []
+                # Half a log is better than a run that ends for it.
+                for name in containers:
+                    with contextlib.suppress(LabError):
+                        said.append(self._kubectl("logs", self._pod(instance), "--container", name, timeout_s=_LOGS_S))
+                path = raw / instance / file
+                path.unlink(missing_ok=True)
+                with path.open("x") as stream:
+                    stream.write("".join(said))
+
+        parallel.each(keep, topology.all)
+
+    def last_words(self, service: str, lines: int = 10) -> str:
+        """Give the end of what a container said, indented; empty if it said nothing."""
+        for instance in self._parts.topology.all:
+            if service not in (instance, collector_of(instance)):
+                continue
+            names = [one["name"] for one in self._of_role(instance)] or [ROLE]
+            container = names[-1] if service == instance else COLLECTOR
+            with contextlib.suppress(LabError):
+                said = self._kubectl(
+                    "logs", self._pod(instance), "--container", container, "--tail", str(lines), timeout_s=10
+                )
+                return "".join(f"\n  {line}" for line in said.strip().splitlines())
+        return ""
+
+    def fetch(self, topology: Topology) -> None:
+        """Bring the files of all instances into the run's folder.
+
+        Raises:
+            LabError: they cannot be had of an instance whose pod is there.
+        """
+
+        def fetch(instance: str) -> None:
+            target = self._parts.places.collector(instance).parent
+            self._kubectl(
+                "cp",
+                "--container",
+                HOLD,
+                "--retries",
+                "3",
+                f"{self._pod(instance)}:/raw",
+                str(target),
+                timeout_s=_FILES_S,
+            )
+
+        parallel.each(fetch, [one for one in topology.all if self._running(one, HOLD)])
+
+    def _running(self, instance: str, kind: str) -> str | None:
+        """Give the id of a container that runs; of a role's the one that was started last."""
+        statuses = self._of_role(instance) if kind == ROLE else self._statuses(instance, kind)
+        for one in reversed(statuses):
+            if "running" in one.get("state", {}):
+                return str(one["containerID"]).partition("://")[2]
+        return None
+
+    def _of_role(self, instance: str) -> list[dict[str, Any]]:
+        pod = self._watch.pod(instance) or {}
+        status = pod.get("status", {})
+        both = (*status.get("containerStatuses", []), *status.get("ephemeralContainerStatuses", []))
+        return [one for one in both if service_of(instance, one["name"]) == instance]
+
+    def _statuses(self, instance: str, name: str) -> list[dict[str, Any]]:
+        pod = self._watch.pod(instance) or {}
+        return [one for one in pod.get("status", {}).get("containerStatuses", []) if one["name"] == name]
+
+    def _shell(self, instance: str, container: str, script: str, *arguments: str, timeout_s: float = 20) -> str:
+        command = ("sh", "-c", script, "sh", *arguments)
+        return self._kubectl("exec", self._pod(instance), "--container", container, "--", *command, timeout_s=timeout_s)
+
+    def _pod(self, instance: str) -> str:
+        return pod_of(self._parts.run_id, instance)

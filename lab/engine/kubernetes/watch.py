@@ -1,0 +1,163 @@
+"""Watches a run's pods: what the cluster says of each, and which of their containers have ended."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from lab.engine.kubernetes.kubectl import Kubectl
+from lab.engine.kubernetes.names import INSTANCE_LABEL, RUN_LABEL, service_of
+from lab.engine.programs import Following
+from lab.errors import LabError
+
+# The API server ends a watch now and then; what it says next begins with how things stand.
+_LOST_S = 30
+_AGAIN_S = 0.5
+
+
+class Watch:
+    """The pods of a run, by their instances, as the cluster last told of them."""
+
+    def __init__(self, kubectl: Kubectl, run_id: str) -> None:
+        self._kubectl = kubectl
+        self._arguments = (
+            *("get", "pods", "--watch", "--output-watch-events", "--output", "json"),
+            *("--selector", f"{RUN_LABEL}={run_id},{INSTANCE_LABEL}"),
+        )
+        self._news = threading.Condition()
+        self._pods: dict[str, Mapping[str, Any]] = {}
+        self._exits: dict[str, int] = {}
+        self._reasons: dict[str, str] = {}
+        self._expected: dict[str, int | None] = {}
+        self._seen: set[str] = set()
+        self._removed: set[str] = set()
+        self._events: Following | None = None
+        self._lost_since: float | None = None
+        self._closed = threading.Event()
+        self._reader = threading.Thread(target=self._read, name="kubernetes-pods", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._events = self._kubectl.follow(*self._arguments)
+        self._reader.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closed.set()
+        if self._events:
+            self._events.end()
+        self._reader.join(timeout=1)
+
+    def _read(self) -> None:
+        while self._events and not self._closed.is_set():
+            for event in _documents(self._events):
+                self._lost_since = None
+                self.take(event)
+            if self._closed.is_set():
+                return
+            self._lost_since = self._lost_since or time.monotonic()
+            self._closed.wait(_AGAIN_S)
+            try:
+                self._events = self._kubectl.follow(*self._arguments)
+            except LabError:
+                return
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take in what the API server says of a pod."""
+        pod = event["object"]
+        instance = pod["metadata"]["labels"][INSTANCE_LABEL]
+        with self._news:
+            self._pods[instance] = pod
+            for status in _statuses(pod):
+                service = service_of(instance, status["name"])
+                ended = status.get("state", {}).get("terminated")
+                # A container that was added is another one of the same service.
+                if service and ended and (once := f"{instance}/{status['name']}") not in self._seen:
+                    self._seen.add(once)
+                    self._end(service, int(ended["exitCode"]), str(ended.get("reason", "")))
+            if event["type"] == "DELETED" or pod["metadata"].get("deletionTimestamp"):
+                self._removed.add(instance)
+            self._news.notify_all()
+
+    def _end(self, service: str, code: int, reason: str) -> None:
+        self._reasons[service] = reason
+        (self._expected if service in self._expected else self._exits)[service] = code
+
+    def await_pods(self, instances: list[str], done: Callable[[Mapping[str, Any]], bool], within_s: float) -> bool:
+        """Wait until the pods of these instances are as `done` says, or anything is news for that long.
+
+        Returns:
+            Whether all are.
+        """
+        with self._news:
+            return self._news.wait_for(
+                lambda: all(one in self._pods and done(self._pods[one]) for one in instances), within_s
+            )
+
+    def pod(self, instance: str) -> Mapping[str, Any] | None:
+        """Give what the cluster last said of an instance's pod; None if it has said nothing."""
+        with self._news:
+            return self._pods.get(instance)
+
+    def await_end(self, service: str, within_s: float) -> int | None:
+        """Give the exit code of a service that is about to end; None if the cluster does not tell within the time."""
+        with self._news:
+            self._news.wait_for(lambda: self._code(service) is not None, within_s)
+            return self._code(service)
+
+    def _code(self, service: str) -> int | None:
+        return self._exits.get(service, self._expected.get(service))
+
+    def check(self) -> None:
+        """Raise LabError if the cluster has not been heard of for a while."""
+        lost = self._lost_since
+        if not self._reader.is_alive() or (lost is not None and time.monotonic() - lost > _LOST_S):
+            raise LabError("the cluster stopped telling of its pods", way_on="see 'kubectl cluster-info'")
+
+    def expect(self, service: str, *, end: bool) -> None:
+        """Take the next end of a service for one that was asked for, or no longer."""
+        with self._news:
+            if end:
+                self._expected[service] = None
+            else:
+                del self._expected[service]
+
+    def expected_exit_code(self, service: str) -> int | None:
+        """Give the exit code of a service whose end is expected; None until it has ended."""
+        return self._expected[service]
+
+    def exit_code(self, service: str) -> int | None:
+        """Give the exit code of a service that ended unasked; None while it runs."""
+        return self._exits.get(service)
+
+    def ended(self, service: str) -> str | None:
+        """Say how a service ended unasked, if it has; one whose pod is gone has ended."""
+        code = self.exit_code(service)
+        if code is not None:
+            memory = ", out of memory" if self._reasons.get(service) == "OOMKilled" else ""
+            return f"{service} ended with exit code {code}{memory}"
+        with self._news:
+            gone = next((one for one in self._removed if service in (one, service_of(one, "collector"))), None)
+            pod = self._pods.get(gone, {}) if gone else {}
+        why = pod.get("status", {}).get("message") or pod.get("status", {}).get("reason")
+        return f"the pod of {gone} was removed from the cluster{f': {why}' if why else ''}" if gone else None
+
+
+def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    status = pod.get("status", {})
+    return [*status.get("containerStatuses", []), *status.get("ephemeralContainerStatuses", [])]
+
+
+def _documents(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Give the JSON documents that kubectl prints: one on a line, or over many lines, as its version has it."""
+    text = ""
+    for line in lines:
+        text += line
+        if line.rstrip() == "}" or (text == line and line.rstrip() != "{"):
+            yield json.loads(text)
+            text = ""

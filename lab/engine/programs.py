@@ -1,0 +1,195 @@
+"""The one way in which an engine runs a program of somebody else's: argument lists, time-outs, and no survivors."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Protocol
+
+from lab.errors import EngineFailed, LabError
+
+_STDERR_LINES = 12
+_LOOK_S = 0.5
+
+
+class ProgramFailed(EngineFailed):
+    """A command ended with an error of its own.
+
+    Attributes:
+        stderr: what it said.
+        reason: the last line of that.
+    """
+
+    def __init__(self, command: Sequence[str], exit_code: int, stderr: str, way_on: str | None) -> None:
+        self.stderr = stderr
+        lines = [line for line in stderr.strip().splitlines() if line.strip()] or ["(it said nothing)"]
+        self.reason = lines[-1]
+        said = "\n  ".join(lines[-_STDERR_LINES:])
+        what = f"'{' '.join(command[:4])} …' failed with exit code {exit_code}:\n  {said}"
+        super().__init__(what, way_on=way_on)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command left: its exit code and what it said; both texts are empty where a file took them."""
+
+    exit_code: int
+    stdout: str = ""
+    stderr: str = ""
+
+
+class Following(Protocol):
+    """A command that goes on telling until it is ended; iterating gives its lines as they come."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Give each line that it prints."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it still runs."""
+
+    def end(self) -> None:
+        """End it at once; it has no more lines then."""
+
+
+class Client(Protocol):
+    """What an engine asks of its program: to run a command to its end, and to follow one."""
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: str | None = None,
+        into: IO[bytes] | None = None,
+        unless: Callable[[], object] | None = None,
+    ) -> Ended:
+        """Run the program; `into` takes all that it says, in order; it is killed once `unless` gives something true.
+
+        Raises:
+            LabError: there is no such program, or it did not answer in time.
+        """
+
+    def follow(self, arguments: Sequence[str]) -> Following:
+        """Start the program; it ends with this process, however that ends.
+
+        Raises:
+            LabError: there is no such program.
+        """
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """A program of the machine.
+
+    Each command runs in a process group of its own: Ctrl-C is the lab's to handle, not the program's.
+
+    Attributes:
+        name: of the program.
+        stuck: the way on where it does not answer.
+        lacking: the way on where it is not there.
+    """
+
+    name: str
+    stuck: str
+    lacking: str
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: str | None = None,
+        into: IO[bytes] | None = None,
+        unless: Callable[[], object] | None = None,
+    ) -> Ended:
+        """Run it as a process; killed when it takes too long, or when the wait for it is interrupted."""
+        command = [self.name, *arguments]
+        process = self._start(command, stdin=stdin is not None, into=into)
+        with process:
+            try:
+                stdout, stderr = _talk(process, stdin, timeout_s, unless)
+            except subprocess.TimeoutExpired:
+                _kill(process)
+                what = f"'{' '.join(command[:4])} …' did not end within {timeout_s:g} s"
+                raise LabError(what, way_on=self.stuck) from None
+            except BaseException:
+                _kill(process)
+                raise
+        return Ended(process.returncode, stdout or "", stderr or "")
+
+    def follow(self, arguments: Sequence[str]) -> Following:
+        """Start it as a process that the kernel kills with this one."""
+        return _Process(self._start([*_dying_with_us(), self.name, *arguments]))
+
+    def _start(
+        self, command: Sequence[str], *, stdin: bool = False, into: IO[bytes] | None = None
+    ) -> subprocess.Popen[str]:
+        try:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=into or subprocess.PIPE,
+                stderr=subprocess.STDOUT if into else subprocess.PIPE,
+                text=True,
+                errors="replace",
+                process_group=0,
+            )
+        except FileNotFoundError:
+            raise LabError(f"the command '{self.name}' is not installed", way_on=self.lacking) from None
+
+
+def _talk(
+    process: subprocess.Popen[str], stdin: str | None, timeout_s: float, unless: Callable[[], object] | None
+) -> tuple[str, str]:
+    """Give what a process says until its end, or until `unless` has it killed; raises TimeoutExpired."""
+    end = time.monotonic() + timeout_s
+    while True:
+        left_s = end - time.monotonic()
+        try:
+            return process.communicate(stdin, timeout=min(left_s, _LOOK_S) if unless else left_s)
+        except subprocess.TimeoutExpired:
+            if unless and unless():
+                # What it started may hold its output open: nobody reads on.
+                _kill(process)
+                return "", ""
+            if time.monotonic() >= end:
+                raise
+        stdin = None  # it has it
+
+
+class _Process:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.pid = process.pid
+
+    def __iter__(self) -> Iterator[str]:
+        if self._process.stdout:
+            with self._process.stdout as lines:
+                yield from lines
+
+    @property
+    def goes_on(self) -> bool:
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        _kill(self._process)
+        if self._process.stderr:
+            self._process.stderr.close()
+
+
+def _dying_with_us() -> list[str]:
+    """Give the command before a command that ends it together with this process, even if that is killed."""
+    found = shutil.which("setpriv")
+    return [found, "--pdeathsig", "KILL", "--"] if found else []
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGKILL)
+    process.wait()

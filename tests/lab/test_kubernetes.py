@@ -1,0 +1,240 @@
+"""The engine Kubernetes: what it asks of a cluster, and what it makes of the answers. A real one: tests/kubernetes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.evidence.rawfiles import Places
+from lab import paths
+from lab.engine import choice
+from lab.engine.kubernetes import access, objects, trouble
+from lab.engine.kubernetes.engine import Kubernetes
+from lab.engine.kubernetes.kubectl import Kubectl, KubectlFailed
+from lab.engine.kubernetes.names import owner_of
+from lab.engine.kubernetes.objects import Images
+from lab.engine.kubernetes.watch import Watch
+from lab.engine.protocol import Parts
+from lab.errors import BadInput, LabError
+from lab.roles.declaration import ROLES
+from lab.scenario.topology import topology_of
+from tests.lab.engine import InMemoryDocker
+from tests.lab.support import MINIMAL, Make, yaml_with
+
+THROUGH_NGINX = yaml_with(MINIMAL, {"[k6, backend]": "[k6, nginx, backend]"})
+OWNER = {"kind": "Job", "name": "connlab-run-1", "uid": "1"}
+
+
+def pod(
+    make: Make, instance: str, *overrides: str, registry: str | None = None, spread: bool = False, text: str = MINIMAL
+) -> dict[str, Any]:
+    effective = make(*overrides, text=text)
+    parts = Parts(effective, topology_of(effective), "run-1", Places(Path("/run-1")))
+    hosts = {"backend-1": "192.0.2.7"}
+    return objects.pod(parts, instance, Images(registry), owned=OWNER, hosts=hosts, spread=spread)
+
+
+def container(pod: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(dict(one) for one in pod["spec"]["containers"] if one["name"] == name)
+
+
+def test_the_collector_alone_has_capabilities_and_all_others_are_restricted(effective: Make) -> None:
+    made = pod(effective, "k6-1")
+    added = {one["name"]: one["securityContext"]["capabilities"].get("add") for one in made["spec"]["containers"]}
+    assert added == {"collector": ["NET_ADMIN", "NET_RAW"], "role": None, "hold": None}
+    restricted = [container(made, name)["securityContext"] for name in ("role", "hold")]
+    assert all(one["runAsNonRoot"] and one["capabilities"]["drop"] == ["ALL"] for one in restricted)
+    assert all(not one["securityContext"]["allowPrivilegeEscalation"] for one in made["spec"]["containers"])
+
+
+def test_a_pod_ends_by_itself_belongs_to_the_run_and_has_no_word_with_the_cluster(effective: Make) -> None:
+    made = pod(effective, "k6-1")
+    assert made["spec"]["activeDeadlineSeconds"] > 0
+    assert made["spec"]["automountServiceAccountToken"] is False
+    assert made["metadata"]["ownerReferences"] == [OWNER]
+    assert made["metadata"]["labels"]["connlab.run"] == "run-1"
+    assert all({"requests", "limits"} == set(one["resources"]) for one in made["spec"]["containers"])
+
+
+def test_a_pod_has_its_sysctls_and_knows_what_stands_behind_it_by_name(effective: Make) -> None:
+    made = pod(effective, "k6-1", "kernel.k6.net.ipv4.tcp_syn_retries=3")
+    assert made["spec"]["securityContext"]["sysctls"] == [{"name": "net.ipv4.tcp_syn_retries", "value": "3"}]
+    assert made["spec"]["hostAliases"] == [{"ip": "192.0.2.7", "hostnames": ["backend-1"]}]
+    environment = {one["name"]: one["value"] for one in container(made, "role")["env"]}
+    assert environment["CONNLAB_TARGETS"] == "http://backend-1:8080"
+
+
+def test_a_dollar_in_a_value_is_no_variable_of_the_cluster_s() -> None:
+    assert objects.environment({"A": "/a$(HOME)"}) == [{"name": "A", "value": "/a$$(HOME)"}]
+
+
+def test_images_are_loaded_into_nodes_or_pulled_from_a_registry(effective: Make) -> None:
+    assert container(pod(effective, "k6-1"), "role")["image"] == "connlab/k6:latest"
+    pulled = container(pod(effective, "k6-1", registry="registry.example/lab/"), "role")
+    assert (pulled["image"], pulled["imagePullPolicy"]) == ("registry.example/lab/k6:latest", "Always")
+
+
+def test_all_pods_of_a_run_are_on_one_node_unless_they_are_to_be_spread(effective: Make) -> None:
+    assert set(pod(effective, "k6-1")["spec"]["affinity"]) == {"podAffinity"}
+    assert set(pod(effective, "k6-1", spread=True)["spec"]["affinity"]) == {"podAntiAffinity"}
+
+
+def test_everything_goes_with_its_owner_which_the_cluster_removes_at_the_deadline() -> None:
+    made = objects.owner("20261123-041500", Images(), 100)
+    assert made["spec"]["ttlSecondsAfterFinished"] == 0
+    assert made["spec"]["template"]["spec"]["containers"][0]["args"] == ["hold", "--for", "100s"]
+    rules = objects.policy("run-1", OWNER)["spec"]
+    assert rules["ingress"][0]["from"] == rules["egress"][0]["to"] == [{"podSelector": rules["podSelector"]}]
+
+
+def test_a_role_that_was_stopped_is_added_to_its_pod_anew(effective: Make) -> None:
+    made = pod(effective, "backend-1")
+    again = objects.again(made, 2)
+    assert again["name"] == "role-2"
+    assert {name: again[name] for name in ("image", "env", "volumeMounts")} == {
+        name: container(made, "role")[name] for name in ("image", "env", "volumeMounts")
+    }
+    assert "resources" not in again
+
+
+# --- what the cluster says --------------------------------------------------------------------------------------
+
+
+def said(instance: str, *, kind: str = "MODIFIED", **containers: dict[str, Any]) -> dict[str, Any]:
+    statuses = [{"name": name, "image": "connlab/k6:latest", "state": state} for name, state in containers.items()]
+    metadata = {"name": f"connlab-run-1-{instance}", "labels": {"connlab.instance": instance}}
+    return {"type": kind, "object": {"metadata": metadata, "status": {"containerStatuses": statuses}}}
+
+
+def watch() -> Watch:
+    return Watch(Kubectl(client=InMemoryDocker()), "run-1")
+
+
+def test_a_container_that_has_ended_is_told_once() -> None:
+    seen = watch()
+    seen.take(said("k6-1", role={"running": {}}, collector={"running": {}}))
+    assert seen.ended("k6-1") is None
+    seen.take(said("k6-1", role={"terminated": {"exitCode": 137, "reason": "OOMKilled"}}, collector={"running": {}}))
+    assert seen.ended("k6-1") == "k6-1 ended with exit code 137, out of memory"
+    assert seen.ended("collector-k6-1") is None
+
+
+def test_an_end_that_was_asked_for_is_none_of_the_run_s() -> None:
+    seen = watch()
+    seen.expect("backend-1", end=True)
+    seen.take(said("backend-1", role={"terminated": {"exitCode": 143}}))
+    assert (seen.exit_code("backend-1"), seen.expected_exit_code("backend-1")) == (None, 143)
+    seen.expect("backend-1", end=False)
+    # The same word again, as each change of a pod brings it.
+    seen.take(said("backend-1", role={"terminated": {"exitCode": 143}}))
+    assert seen.ended("backend-1") is None
+
+
+def test_a_pod_that_is_removed_has_ended_with_all_its_parts() -> None:
+    seen = watch()
+    seen.take(said("backend-1", kind="DELETED", role={"running": {}}))
+    assert seen.ended("backend-1") == "the pod of backend-1 was removed from the cluster"
+    assert seen.ended("collector-backend-1") == "the pod of backend-1 was removed from the cluster"
+    assert seen.ended("k6-1") is None
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+def test_what_kubectl_prints_is_read_in_each_of_its_forms(indent: int | None) -> None:
+    client = InMemoryDocker()
+    told = [said("k6-1", role={"running": {}}), said("k6-1", role={"terminated": {"exitCode": 0}})]
+    client.stays("get pods --watch *", "".join(json.dumps(one, indent=indent) + "\n" for one in told))
+    with Watch(Kubectl(client=client), "run-1") as seen:
+        assert seen.await_end("k6-1", 60) == 0
+
+
+def test_a_forbidden_sysctl_is_refused_with_its_line_and_a_way_on(effective: Make) -> None:
+    status = {"reason": "SysctlForbidden", "message": 'forbidden sysctl: "net.ipv4.tcp_syn_retries" not allowlisted'}
+    asked = effective("kernel.k6.net.ipv4.tcp_syn_retries=3")
+    found = trouble.of_pod({"metadata": {"name": "p"}, "status": {"phase": "Failed", **status}}, asked)
+    assert isinstance(found, BadInput)
+    assert "tcp_syn_retries=3" in str(found.problems[0].where)
+    assert "allowedUnsafeSysctls" in str(found)
+
+
+@pytest.mark.parametrize("reason", ["ErrImageNeverPull", "ImagePullBackOff"])
+def test_an_image_that_cannot_be_had_is_said_in_the_cluster_s_words(reason: str) -> None:
+    pod = said("k6-1", role={"waiting": {"reason": reason, "message": "no such manifest"}})["object"]
+    found = trouble.of_pod(pod)
+    assert isinstance(found, LabError)
+    assert f"connlab/k6:latest: {reason}: no such manifest" in found.what
+
+
+def test_a_pod_that_is_being_made_has_no_trouble() -> None:
+    assert trouble.of_pod(said("k6-1", role={"waiting": {"reason": "ContainerCreating"}})["object"]) is None
+
+
+def test_a_sysctl_that_a_node_s_kernel_lacks_is_refused(effective: Make) -> None:
+    client = InMemoryDocker()
+    message = "open /proc/sys/net/ipv4/tcp_rto_max_ms: no such file or directory: unknown"
+    events = {"items": [{"reason": "FailedCreatePodSandBox", "message": message}]}
+    client.says("get events *", json.dumps(events))
+    found = next(trouble.warnings(Kubectl(client=client), "p", effective()))
+    assert str(found).startswith("a node's kernel refuses net.ipv4.tcp_rto_max_ms in a pod: no such file")
+
+
+def test_each_missing_right_is_named() -> None:
+    client = InMemoryDocker()
+    answers = [{"status": {"allowed": right[2] != "pods/exec"}} for right in access.RIGHTS]
+    client.says("* create *", "\n".join(json.dumps(one, indent=2) for one in answers))
+    with pytest.raises(LabError, match=r"in the namespace 'lab' the lab may not: create pods/exec\n"):
+        access.refuse_without_rights(Kubectl(namespace="lab", client=client))
+
+
+def test_the_guide_grants_the_rights_that_the_lab_asks_for() -> None:
+    guide = (paths.ROOT / "docs/kubernetes.md").read_text()
+    rules = re.findall(r"- \{apiGroups: \[\"?([a-z0-9.]*)\"?\], resources: \[(.*?)\], verbs: \[(.*?)\]\}", guide)
+    granted = {
+        (verb, group, resource)
+        for group, named, verbs in rules
+        for verb in verbs.split(", ")
+        for resource in named.split(", ")
+    }
+    assert granted == set(access.RIGHTS)
+
+
+def test_only_what_this_checkout_made_is_removed() -> None:
+    client = InMemoryDocker()
+    client.says("* get *", "pod/connlab-run-1-k6-1\n")
+    assert access.remove(Kubectl("mine", "lab", client)) == ["pod/connlab-run-1-k6-1"]
+    assert all(
+        call.startswith("--context mine --namespace lab ") and "connlab.checkout=" in call for call in client.calls
+    )
+    assert len(client.calls) == 2
+
+
+def test_a_cluster_that_does_not_answer_is_said_with_a_way_on() -> None:
+    client = InMemoryDocker()
+    client.says("*", stderr="The connection to the server 127.0.0.1:6443 was refused", exit_code=1)
+    with pytest.raises(KubectlFailed, match="--context names another one"):
+        Kubectl(client=client)("get", "pods")
+
+
+def test_what_kubernetes_cannot_is_refused_before_anything_starts(effective: Make) -> None:
+    asked = effective("nginx.addresses=2", text=THROUGH_NGINX)
+    problems = list(Kubernetes().cannot(asked, topology_of(asked)))
+    assert [str(one.where) for one in problems] == ["--set nginx.addresses=2"]
+    assert list(Kubernetes().cannot(effective(), topology_of(effective()))) == []
+
+
+def test_an_option_of_kubernetes_is_refused_for_compose() -> None:
+    with pytest.raises(BadInput, match="--context is of the engine Kubernetes; add --engine kubernetes"):
+        choice.choose("compose", context="mine")
+
+
+def test_each_role_ends_by_the_signal_of_its_image() -> None:
+    for name, role in ROLES.items():
+        stated = re.search(r"^STOPSIGNAL (\S+)$", (paths.ROOT / name / "Dockerfile").read_text(), re.MULTILINE)
+        assert role.stop_signal == (stated[1] if stated else "SIGTERM")
+
+
+def test_names_of_objects_are_as_the_cluster_wants_them() -> None:
+    assert re.fullmatch(r"[a-z0-9-]+", owner_of("20261123-041500-A"))
