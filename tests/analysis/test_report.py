@@ -18,6 +18,7 @@ from analysis.figures import Run
 from analysis.pages import report
 from analysis.pages.report import charts, conditions, labels, ladders, page, queues, record, summary, timelines
 from analysis.verdict import ledger_tables, readings
+from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.support import at_us, damage_pages, knob, make_manifest, make_samples, quiet_tick
 from tests.analysis.whole import make_run
 
@@ -55,6 +56,17 @@ def read(run: RunFolder) -> record.Record:
     folder = run.write()
     analyse(folder)
     return record.read(folder)
+
+
+@pytest.mark.parametrize("step_s", [-3600, 3600])
+def test_the_time_lines_of_a_run_whose_clock_was_set_are_as_long_as_it_was(run: RunFolder, step_s: int) -> None:
+    set_clock(run, Clock(((30, step_s),)))
+    found = read(run)
+    assert [(each["name"], each["from"], each["to"]) for each in timelines.phases(found)] == [
+        ("measure", 0, 50),
+        ("drain", 50, 52),
+    ]
+    assert report.write(found.folder).is_file()
 
 
 def read_tables(run: RunFolder) -> record.Record:

@@ -66,8 +66,10 @@ class Record:
 
     @property
     def phases(self) -> list[Row]:
-        """The phases that the run came to."""
-        return list(self.manifest.get("phases", []))
+        """The phases that the run came to, on the steady clock of what is derived."""
+        phases = list(self.manifest.get("phases", []))
+        began = next((each for each in phases if each["name"] == "measure" and each.get("start_mono_us")), None)
+        return phases if began is None else [_on_steady(each, began) for each in phases]
 
     def knob(self, name: str) -> Any:  # noqa: ANN401  whatever a knob may be
         """A knob's value, durations in ms; None if the path has no such knob."""
@@ -141,3 +143,10 @@ def _read(folder: Path, file: Path, model: type[BaseModel]) -> Row:
         return derived.read(folder, file, model).model_dump(mode="json", by_alias=True)
     except DerivedError as error:
         raise ReportError(error.what, folder) from None
+
+
+def _on_steady(phase: Row, began: Row) -> Row:
+    """Give a phase with the wall clock's times that there would be had nobody set it since the measurement began."""
+    mono_us = {edge: phase.get(f"{edge}_mono_us") for edge in ("start", "end")}
+    ahead_us = began["start_us"] - began["start_mono_us"]
+    return phase | {f"{edge}_us": each + ahead_us for edge, each in mono_us.items() if each is not None}
