@@ -10,6 +10,8 @@ from analysis.pages.report import queues, time_series
 from analysis.pages.report.reasons import Reason
 from analysis.pages.report.record import Record
 
+_WHOLE_SECONDS_FROM = 10
+
 
 def sentence(record: Record, main: Reason) -> str | None:
     """Say how many clients failed though the accept queue had a free place from some moment on.
@@ -47,16 +49,22 @@ def sentence(record: Record, main: Reason) -> str | None:
     found = rows[0]
     if not found["count"]:
         return None
-    since, first, last = (
-        round(time_series.seconds(record, found[name])) for name in ("since_us", "first_end_us", "last_end_us")
-    )
+    since, first, last = (_second(record, found[name]) for name in ("since_us", "first_end_us", "last_end_us"))
     ends = f"{first} s" if first == last else f"{first} to {last} s"
     each = "its" if found["count"] == 1 else "each one's"
+    last_ms = found["last_us"] / 1000
+    syns = f"last SYN had left {spoken(last_ms)} after its first" if last_ms else "only SYN had left"
     return (
         f"From {since} s on the queue had a free place, and {counted(found['count'], 'client')} failed all the same,"
-        f" at {ends}: {each} last SYN had left {spoken(found['last_us'] / 1000)} after its first, and the next was due"
-        f" at {spoken(next_ms)}, after the connect time-out of {spoken(record.knob('load.connect_timeout'))}."
+        f" at {ends}: {each} {syns}, and the next was due {spoken(next_ms)} after it, too late for the connect"
+        f" time-out of {spoken(record.knob('load.connect_timeout'))}."
     )
+
+
+def _second(record: Record, time_us: int) -> str:
+    """A moment since the measurement began: to a tenth while that tells moments apart."""
+    seconds = time_series.seconds(record, time_us)
+    return f"{seconds:.0f}" if seconds >= _WHOLE_SECONDS_FROM else f"{seconds:.1f}"
 
 
 def _next_syn_ms(record: Record) -> int | None:
