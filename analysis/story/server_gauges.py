@@ -54,10 +54,12 @@ def _depth(samples: Samples, tick: int) -> str | None:
     listeners = samples.traffic(tick)
     if not listeners:
         return None
-    depth, limit = sum(each.depth for each in listeners), sum(each.limit for each in listeners)
+    # Each listener has a queue of its own, and a client meets one of them.
+    fullest = max(listeners, key=lambda each: each.depth - each.limit)
     # The kernel refuses when the depth is above the limit.
-    full = ", full" if all(each.depth > each.limit for each in listeners) else ""
-    return f"{depth} (limit {limit}{full})"
+    full = ", full" if fullest.depth > fullest.limit else ""
+    of = f", the fullest of {len(listeners)} listeners" if len(listeners) > 1 else ""
+    return f"{fullest.depth} (limit {fullest.limit}{full}{of})"
 
 
 def _steps(samples: Samples, before: int, after: int) -> str:

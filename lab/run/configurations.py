@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 
 from lab.engine.protocol import Engine
@@ -53,10 +52,9 @@ def values(configurations: Configurations, roles: Mapping[str, Role]) -> dict[st
     }
 
 
-def digest(plan: str, configurations: Iterable[Configurations]) -> str:
-    """Give the digest of a plan with that of the configurations which its runs take, where there are any."""
-    texts = [found.text for one in configurations for found in one.values()]
-    return hashlib.sha256("\0".join((plan, *texts)).encode()).hexdigest() if texts else plan
+def texts(configurations: Iterable[Configurations]) -> list[str]:
+    """Give the text of each configuration."""
+    return [found.text for one in configurations for found in one.values()]
 
 
 def told(effective: Effective, configurations: Configurations) -> Iterator[str]:

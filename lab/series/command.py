@@ -64,9 +64,9 @@ def run_plan(
         console.print(Text(plan.remark, "yellow"), soft_wrap=True)
     with machine_lock(f"the series of {plan.name}", held=lock) as held, interruptible():
         clear_up_after(held, engine)
-        taken = fingerprint.now(
-            configurations.digest(plan.digest(), found.values()), plan.roles, engine, plan.with_services
-        )
+        texts = configurations.texts(found.values())
+        own = fingerprint.with_own(plan.digest(), texts, [planned.effective for planned in plan.cells.values()])
+        taken = fingerprint.now(own, plan.roles, engine, plan.with_services)
         series, folder, resumed = store.open_series(plan, taken, command, new=new)
         answers = answers or Answers()
         series.guesses = answers.chosen or series.guesses

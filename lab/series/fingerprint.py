@@ -11,7 +11,10 @@ from lab import paths
 from lab.engine.protocol import Engine
 from lab.roles import declaration
 from lab.run import facts
+from lab.scenario import own_script
 from lab.scenario.effective import Effective
+from lab.scenario.own_script import OwnScript
+from lab.scenario.topology import topology_of
 from lab.series.record import Fingerprint
 
 _FLOWS = paths.ROOT / ".cache" / "bin" / "flows"
@@ -44,6 +47,28 @@ def now(plan: str, roles: Iterable[str], engine: Engine, own: Iterable[Effective
     )
 
 
+def with_own(plan: str, configurations: Iterable[str], effectives: Iterable[Effective]) -> str:
+    """Give the digest of a plan with what the user's own files say, where there are any.
+
+    Args:
+        plan: the digest of what is to be run.
+        configurations: the text of each configuration of the user's own.
+        effectives: the scenarios; the folder of each one's script counts, for it may hold modules and data.
+    """
+    scripts = [script for one in effectives if (script := own_script.of(one, topology_of(one)))]
+    said = [*configurations, *(_digest(files, folder) for folder, files in _read_by(scripts).items())]
+    return hashlib.sha256("\0".join((plan, *said)).encode()).hexdigest() if said else plan
+
+
+def _read_by(scripts: Iterable[OwnScript]) -> dict[Path, list[Path]]:
+    """Give what scripts may read of each folder; its pages for people are not among it."""
+    folders = dict.fromkeys(script.folder for script in scripts)
+    return {
+        folder: sorted(file for file in folder.rglob("*") if file.is_file() and file.suffix != ".md")
+        for folder in folders
+    }
+
+
 def is_own(image: str) -> bool:
     """Tell the image of a scenario's own service, which stands under <scenario>/<service>, from the lab's."""
     return "/" in image
@@ -60,14 +85,14 @@ def _machine(engine: Engine) -> dict[str, Any]:
 
 
 def _sources(package: str) -> list[Path]:
-    return sorted((paths.ROOT / package).rglob("*.py"))
+    return sorted(file for kind in ("*.py", "*.sql") for file in (paths.ROOT / package).rglob(kind))
 
 
-def _digest(files: Iterable[Path]) -> str:
+def _digest(files: Iterable[Path], folder: Path = paths.ROOT) -> str:
     digest = hashlib.sha256()
     for file in files:
         content = file.read_bytes() if file.is_file() else b""
-        digest.update(f"{file.relative_to(paths.ROOT)}\0{len(content)}\0".encode())
+        digest.update(f"{file.relative_to(folder)}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()
 
@@ -75,7 +100,7 @@ def _digest(files: Iterable[Path]) -> str:
 def differences(before: Fingerprint, after: Fingerprint) -> Iterator[str]:
     """Say in words what changed between two fingerprints, so that their runs must not stand side by side."""
     if before.plan != after.plan:
-        yield "the scenario, or the cells and their order"
+        yield "the scenario, its own files, or the cells and their order"
     if before.code != after.code:
         yield "the lab's own program (lab/, compose.yaml or a role.yaml)"
     for name in sorted(before.images.keys() | after.images.keys()):

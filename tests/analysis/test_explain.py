@@ -155,6 +155,14 @@ def test_a_failed_dial_is_shown_with_each_of_its_syns_and_the_queue_at_that_mome
     assert "ends the request 30,000.0 ms after it began: k6's error 1211: dial: i/o timeout" in texts(account, "k6-1")
 
 
+def test_of_two_listeners_the_fullest_one_is_shown(story: Story) -> None:
+    for tick in story.run.samples["backend-1"].ticks:
+        (listener,) = tick["listen"]
+        tick["listen"] = [{**listener, "address": "::", "depth": 0}, listener]
+    queue = r"accept queue of backend-1 held 2 \(limit 1, full, the fullest of 2 listeners\)"
+    assert re.search(queue, story.failed(50).text("50"))
+
+
 def test_a_slow_request_is_shown_from_its_dial_over_the_accept_queue_to_its_answer(told: Told) -> None:
     found = told.text("2")
 

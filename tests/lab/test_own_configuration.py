@@ -28,6 +28,7 @@ from lab.scenario import places
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
 from lab.scenario.topology import topology_of
+from lab.series import fingerprint
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL
 
@@ -265,11 +266,13 @@ def test_connections_that_a_process_may_not_open_are_refused_by_the_value_found(
 def test_a_series_knows_a_configuration_by_its_text(make: Make) -> None:
     effective = make()
     one, other = (
-        configurations.digest("plan", [limits.check(effective, InMemoryEngine(configuration=text))])
+        fingerprint.with_own(
+            "plan", configurations.texts([limits.check(effective, InMemoryEngine(configuration=text))]), []
+        )
         for text in (dump(), dump(app=APP.replace("1500ms", "1501ms")))
     )
     assert len({"plan", one, other}) == 3
-    assert configurations.digest("plan", []) == "plan"
+    assert fingerprint.with_own("plan", [], [effective]) == "plan"
 
 
 def test_the_manifest_has_what_was_found_in_place_of_knobs(make: Make, elsewhere: Path) -> None:

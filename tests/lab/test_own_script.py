@@ -21,6 +21,7 @@ from lab.scenario import own_script, places
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
 from lab.scenario.topology import topology_of
+from lab.series import fingerprint
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL
 
@@ -196,3 +197,12 @@ def test_a_scenario_is_shown_with_its_script_in_place_of_a_time(make: Make) -> N
     shown = console.export_text()
     assert "load by ./checkout.js, warm-up 0 requests" in shown
     assert "load.users" not in shown
+
+
+@pytest.mark.parametrize(("file", "counts"), [("checkout.js", True), ("lib/pages.js", True), ("README.md", False)])
+def test_a_series_knows_a_script_by_all_that_it_may_read(make: Make, home: Path, file: str, *, counts: bool) -> None:
+    before = fingerprint.with_own("plan", [], [make()])
+    (home / file).write_text("// changed\n")
+    after = fingerprint.with_own("plan", [], [make()])
+    assert before != "plan"
+    assert (after != before) == counts

@@ -167,7 +167,7 @@ def test_a_series_is_not_mixed_with_what_changed_since(plan: Plan, changed: dict
 def test_an_edited_matrix_is_not_mixed_with_its_earlier_self(plan: Plan, elsewhere: Path) -> None:
     interrupted(plan)
     edited = matrices.plan("grid", folder=series_support.write(elsewhere, MATRIX.replace("seed: 1", "seed: 2")))
-    with pytest.raises(BadInput, match="the scenario, or the cells and their order"):
+    with pytest.raises(BadInput, match="the scenario, its own files, or the cells and their order"):
         executor(edited, FakeRunner())
 
 
