@@ -19,6 +19,7 @@ _EXAMPLE = "an example in a text for people"
 
 ALLOWED: dict[str, str] = {
     "analysis/account/identities.py": _FIGURES_OF_DIALS,
+    "analysis/causes/answering.py": "what one proxy's log writes of its own queue",
     "analysis/compare/build.py": _MODEL,
     "analysis/compare/comparison_file.py": _MODEL,
     "analysis/evidence/logs/__init__.py": "the adapters of logs, by their formats",
@@ -44,6 +45,8 @@ ALLOWED: dict[str, str] = {
     "lab/scenario/overrides.py": _EXAMPLE,
     "lab/series/arm_settings.py": _EXAMPLE,
     "lab/series/foresight.py": _MODEL,
+    "lab/teach/drill/evidence.py": "the page that tells of one server's threads",
+    "lab/teach/drill/faults.py": "what each fault turns, and in which of the lab's programs it lies",
     "lab/teach/wording.py": "questions in words of their own; any other figure is asked for by its meaning",
 }
 
