@@ -53,6 +53,9 @@ class Following(Protocol):
     def goes_on(self) -> bool:
         """Whether it still runs."""
 
+    def say(self, line: str) -> None:
+        """Write a line to it, if it was started to be talked to; one that has ended does not hear it."""
+
     def end(self) -> None:
         """End it at once; it has no more lines then."""
 
@@ -75,8 +78,8 @@ class Client(Protocol):
             LabError: there is no such program, or it did not answer in time.
         """
 
-    def follow(self, arguments: Sequence[str]) -> Following:
-        """Start the program; it ends with this process, however that ends.
+    def follow(self, arguments: Sequence[str], *, talks: bool = False) -> Following:
+        """Start the program; it ends with this process, however that ends; `talks` for one that reads its input.
 
         Raises:
             LabError: there is no such program.
@@ -123,9 +126,9 @@ class CommandLine:
                 raise
         return Ended(process.returncode, stdout or "", stderr or "")
 
-    def follow(self, arguments: Sequence[str]) -> Following:
+    def follow(self, arguments: Sequence[str], *, talks: bool = False) -> Following:
         """Start it as a process that the kernel kills with this one."""
-        return _Process(self._start([*_dying_with_us(), self.name, *arguments]))
+        return _Process(self._start([*_dying_with_us(), self.name, *arguments], stdin=talks))
 
     def _start(
         self, command: Sequence[str], *, stdin: bool = False, into: IO[bytes] | None = None
@@ -177,10 +180,17 @@ class _Process:
     def goes_on(self) -> bool:
         return self._process.poll() is None
 
+    def say(self, line: str) -> None:
+        if self._process.stdin:
+            with contextlib.suppress(BrokenPipeError):
+                print(line, file=self._process.stdin, flush=True)  # to the program
+
     def end(self) -> None:
         _kill(self._process)
-        if self._process.stderr:
-            self._process.stderr.close()
+        for stream in (self._process.stdin, self._process.stderr):
+            if stream:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
 
 
 def _dying_with_us() -> list[str]:

@@ -50,6 +50,7 @@ class Told:
         self._lines = lines
         self._stays = stays
         self._ended = threading.Event()
+        self.heard: list[str] = []
         self.taken = threading.Event()
 
     def __iter__(self) -> Iterator[str]:
@@ -61,6 +62,9 @@ class Told:
     @property
     def goes_on(self) -> bool:
         return self._stays and not self._ended.is_set()
+
+    def say(self, line: str) -> None:
+        self.heard.append(line)
 
     def end(self) -> None:
         self._ended.set()
@@ -132,7 +136,7 @@ class InMemoryDocker:
         into.write((rule.answer.stdout + rule.answer.stderr).encode())
         return Ended(rule.answer.exit_code)
 
-    def follow(self, arguments: Sequence[str]) -> Following:
+    def follow(self, arguments: Sequence[str], *, talks: bool = False) -> Following:  # noqa: ARG002
         """Tell what the rule says, line by line, as lab.engine.programs.Client does."""
         rule = self._rule_for(arguments)
         self._told.append(Told(rule.answer.stdout.splitlines(keepends=True), stays=rule.stays))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine import choice
 from lab.engine.kubernetes import access, objects, trouble
+from lab.engine.kubernetes.ending import Containers
 from lab.engine.kubernetes.engine import Kubernetes
 from lab.engine.kubernetes.kubectl import Kubectl, KubectlFailed
 from lab.engine.kubernetes.names import owner_of
@@ -151,6 +153,33 @@ def test_what_kubectl_prints_is_read_in_each_of_its_forms(indent: int | None) ->
         assert seen.await_end("k6-1", 60) == 0
 
 
+@pytest.mark.parametrize(
+    ("answers", "said"), [("done\ndone\n", ""), ("", "the cluster did not send the signal to k6-1")]
+)
+def test_one_command_holds_a_role_and_lets_it_go_on(effective: Make, answers: str, said: str) -> None:
+    client = InMemoryDocker()
+    client.stays("exec --stdin connlab-run-1-k6-1 --container hold *", answers) if answers else client.says("exec *")
+    kubectl, made = Kubectl(client=client), effective()
+    parts = Parts(made, topology_of(made), "run-1", Places(Path("/run-1")))
+    seen = Watch(kubectl, "run-1")
+    containers = Containers(kubectl, parts, seen)
+    with pytest.raises(LabError, match="k6-1 does not run"):
+        containers.pause("k6-1")
+    told = said_of_containers("k6-1")
+    seen.take(told)
+    with pytest.raises(LabError, match=said) if said else nullcontext():
+        containers.pause("k6-1")
+        containers.resume("k6-1")
+    assert len(client.calls) == 1
+    assert client.calls[0].endswith(" c0ffee")
+
+
+def said_of_containers(instance: str) -> dict[str, Any]:
+    told = said(instance, role={"running": {}})
+    told["object"]["status"]["containerStatuses"][0]["containerID"] = "containerd://c0ffee"
+    return told
+
+
 def test_a_forbidden_sysctl_is_refused_with_its_line_and_a_way_on(effective: Make) -> None:
     status = {"reason": "SysctlForbidden", "message": 'forbidden sysctl: "net.ipv4.tcp_syn_retries" not allowlisted'}
     asked = effective("kernel.k6.net.ipv4.tcp_syn_retries=3")
@@ -199,6 +228,35 @@ def test_the_guide_grants_the_rights_that_the_lab_asks_for() -> None:
         for resource in named.split(", ")
     }
     assert granted == set(access.RIGHTS)
+
+
+def of_trial(**status: object) -> InMemoryDocker:
+    """A cluster that grants everything, and says this of the pod that shows its images."""
+    client = InMemoryDocker()
+    client.says("create *", json.dumps({"metadata": {"name": "trial"}}), after="config view")
+    client.says(
+        "get pods --selector job-name=trial *", json.dumps({"items": [{"metadata": {"name": "p"}, "status": status}]})
+    )
+    return client
+
+
+def test_a_pod_that_ends_at_once_shows_which_images_the_cluster_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "refuse_without_rights", lambda kubectl: kubectl("config", "view"))
+    ids = [{"name": "k6", "imageID": "registry.example/lab/k6@sha256:1"}, {"name": "collector", "imageID": "sha256:2"}]
+    client = of_trial(phase="Succeeded", containerStatuses=ids)
+    assert Kubernetes(Kubectl(client=client)).images(["k6", "collector"]) == {"k6": "sha256:1", "collector": "sha256:2"}
+    assert client.calls[-1] == "delete job trial --ignore-not-found --wait=false"
+
+
+def test_an_image_that_the_cluster_lacks_ends_the_run_before_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "refuse_without_rights", lambda kubectl: kubectl("config", "view"))
+    waiting = {"waiting": {"reason": "ErrImageNeverPull", "message": "not present"}}
+    client = of_trial(
+        phase="Pending", containerStatuses=[{"name": "k6", "image": "connlab/k6:latest", "state": waiting}]
+    )
+    with pytest.raises(LabError, match="cannot have the image connlab/k6:latest"):
+        Kubernetes(Kubectl(client=client)).images(["k6"])
+    assert client.calls[-1] == "delete job trial --ignore-not-found --wait=false"
 
 
 def test_only_what_this_checkout_made_is_removed() -> None:

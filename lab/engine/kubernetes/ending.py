@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from lab import parallel
 from lab.engine.kubernetes.kubectl import Kubectl
 from lab.engine.kubernetes.names import COLLECTOR, HOLD, ROLE, pod_of, service_of
 from lab.engine.kubernetes.watch import Watch
+from lab.engine.programs import Following
 from lab.engine.protocol import Parts
 from lab.errors import LabError
 from lab.scenario.topology import Topology, collector_of
@@ -23,7 +24,8 @@ _LOGS_S = 60
 
 # Run where all processes of the pod are seen. $1: a container's id; its first process has the lowest number.
 _PIDS = 'pids() { grep -lsF "$1" /proc/[0-9]*/cgroup | cut -d/ -f3 | sort -n; }; '
-_SEND_ALL = _PIDS + 'kill -s "$2" $(pids "$1")'
+# It goes on when it is told to, or when nobody is there to tell it.
+_PAUSE = _PIDS + 'all=$(pids "$1"); kill -s STOP $all && echo done; read -r _; kill -s CONT $all && echo done'
 _SEND_FIRST = _PIDS + 'kill -s "$2" $(pids "$1" | head -n 1)'
 _AWAIT = (
     _PIDS
@@ -39,11 +41,52 @@ class Containers:
         self._kubectl = kubectl
         self._parts = parts
         self._watch = watch
+        self._paused: dict[str, tuple[Following, Iterator[str]]] = {}
 
-    def signal_all(self, instance: str, signal: str) -> None:
-        """Send a signal to each process of a role."""
-        if container := self._running(instance, ROLE):
-            self._shell(instance, HOLD, _SEND_ALL, container, signal)
+    def pause(self, instance: str) -> None:
+        """Stop each process of a role. One command does both ends: a second one would take a while to begin.
+
+        Raises:
+            LabError: the role does not run, or its processes cannot be stopped.
+        """
+        container = self._running(instance, ROLE)
+        if container is None:
+            raise LabError(f"{instance} does not run")
+        command = (
+            "exec",
+            "--stdin",
+            self._pod(instance),
+            "--container",
+            HOLD,
+            "--",
+            "sh",
+            "-c",
+            _PAUSE,
+            "sh",
+            container,
+        )
+        following = self._kubectl.follow(*command, talks=True)
+        answers = iter(following)
+        self._paused[instance] = following, answers
+        self._confirm(instance, answers)
+
+    def resume(self, instance: str) -> None:
+        """Let the processes of a paused role go on.
+
+        Raises:
+            LabError: the cluster does not say that they do.
+        """
+        following, answers = self._paused[instance]
+        following.say("")
+        try:
+            self._confirm(instance, answers)
+        finally:
+            following.end()
+
+    @staticmethod
+    def _confirm(instance: str, answers: Iterator[str]) -> None:
+        if next(answers, "") != "done\n":
+            raise LabError(f"the cluster did not send the signal to {instance}")
 
     def stop(self, instance: str, grace_s: int) -> None:
         """End a role by its program's own signal, and kill it if it has not ended after the grace."""

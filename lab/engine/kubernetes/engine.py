@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -102,19 +101,20 @@ class Kubernetes:
         name, begun = made["metadata"]["name"], time.monotonic()
         try:
             while True:
-                pod = json.loads(self.kubectl("get", "pod", name, "--output", "json"))
-                ids = {one["name"]: one["imageID"] for one in pod["status"].get("containerStatuses", [])}
-                if pod["status"].get("phase") == "Succeeded":
-                    return {one: _id(ids[one]) for one in wanted}
                 waited_s = time.monotonic() - begun
-                found = trouble.of_pod(pod) or (trouble.unschedulable(pod) if waited_s > _UNSCHEDULABLE_S else None)
-                if found:
-                    raise found
+                for pod in self.kubectl.objects("pods", f"job-name={name}"):
+                    if pod["status"].get("phase") == "Succeeded":
+                        ids = {one["name"]: one["imageID"] for one in pod["status"]["containerStatuses"]}
+                        return {one: _id(ids[one]) for one in wanted}
+                    found = trouble.of_pod(pod) or (trouble.unschedulable(pod) if waited_s > _UNSCHEDULABLE_S else None)
+                    if found:
+                        raise found
                 if waited_s > _TRIAL_S:
-                    raise LabError(f"the cluster did not run a pod with the lab's images within {_TRIAL_S} s")
+                    what = f"the cluster did not run a pod with the lab's images within {_TRIAL_S} s"
+                    raise LabError(what, way_on=f"see what holds it up: 'kubectl describe job {name}'")
                 time.sleep(_LOOK_S)
         finally:
-            self.kubectl("delete", "pod", name, "--grace-period", "0", "--force", "--ignore-not-found", "--wait=false")
+            self.kubectl("delete", "job", name, "--ignore-not-found", "--wait=false")
 
     def service_images(self, effective: Effective) -> dict[str, str]:
         """Give none: `cannot` refuses services of a scenario's own."""
@@ -141,11 +141,11 @@ class Kubernetes:
 
     def pause(self, instance: str) -> None:
         """Stop each process of a role by SIGSTOP."""
-        self._of_run.containers.signal_all(instance, "STOP")
+        self._of_run.containers.pause(instance)
 
     def resume(self, instance: str) -> None:
         """Let them go on."""
-        self._of_run.containers.signal_all(instance, "CONT")
+        self._of_run.containers.resume(instance)
 
     def stop(self, instances: Iterable[str]) -> None:
         """End roles beside each other."""

@@ -69,9 +69,9 @@ class Kubectl:
             raise KubectlFailed(["kubectl", *arguments], ended.exit_code, ended.stderr)
         return ended.stdout
 
-    def follow(self, *arguments: str) -> Following:
-        """Start a `kubectl …` that goes on telling; raises LabError where there is no kubectl."""
-        return self.client.follow(self._with_cluster(arguments))
+    def follow(self, *arguments: str, talks: bool = False) -> Following:
+        """Start a `kubectl …` that goes on telling, and may be talked to; raises LabError where there is no kubectl."""
+        return self.client.follow(self._with_cluster(arguments), talks=talks)
 
     def objects(self, kinds: str, selector: str) -> list[dict[str, Any]]:
         """Give the objects of these kinds that a label selects; raises as a call."""

@@ -42,54 +42,37 @@ def owner(run_id: str, images: Images, deadline_s: int) -> dict[str, Any]:
     Its pod sleeps until the deadline. Then the cluster removes the Job, and with it all that it owns, whatever has
     become of the lab.
     """
+    hold = {"name": HOLD, **images.of("collector"), "args": ["hold", "--for", f"{deadline_s}s"]}
+    return _job(owner_of(run_id), run_id, [hold], deadline_s + 60, kept_s=0)
+
+
+def trial(run_id: str, images: Images, names: Iterable[str]) -> dict[str, Any]:
+    """Give a Job that ends at once: its pod shows whether the cluster has the images, and which they are."""
+    containers = [{"name": name, **images.of(name), "command": ["true"]} for name in names]
+    return _job(f"{owner_of(run_id)}-images", run_id, containers, _READY_S, kept_s=60)
+
+
+def _job(
+    name: str, run_id: str, containers: Iterable[Mapping[str, Any]], deadline_s: int, *, kept_s: int
+) -> dict[str, Any]:
+    """Give a Job that is tried once; the cluster removes it `kept_s` after its end."""
+    small = {**_restricted(), **_resources(_HOLD_CPU, _HOLD_MB, 4 * _HOLD_MB)}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": owner_of(run_id), "labels": labels(run_id)},
+        "metadata": {"name": name, "labels": labels(run_id)},
         "spec": {
             "backoffLimit": 0,
-            "activeDeadlineSeconds": deadline_s + 60,
-            "ttlSecondsAfterFinished": 0,
+            "activeDeadlineSeconds": deadline_s,
+            "ttlSecondsAfterFinished": kept_s,
             "template": {
                 "metadata": {"labels": labels(run_id)},
                 "spec": {
                     "restartPolicy": "Never",
                     **_plain_pod(),
-                    "containers": [
-                        {
-                            "name": HOLD,
-                            **images.of("collector"),
-                            "args": ["hold", "--for", f"{deadline_s}s"],
-                            **_restricted(),
-                            **_resources(_HOLD_CPU, _HOLD_MB, 4 * _HOLD_MB),
-                        }
-                    ],
+                    "containers": [{**one, **small} for one in containers],
                 },
             },
-        },
-    }
-
-
-def trial(run_id: str, images: Images, names: Iterable[str]) -> dict[str, Any]:
-    """Give a pod that ends at once: it shows whether the cluster has the images, and which they are."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"{owner_of(run_id)}-images", "labels": labels(run_id)},
-        "spec": {
-            "restartPolicy": "Never",
-            "activeDeadlineSeconds": _READY_S,
-            **_plain_pod(),
-            "containers": [
-                {
-                    "name": name,
-                    **images.of(name),
-                    "command": ["true"],
-                    **_restricted(),
-                    **_resources(_HOLD_CPU, _HOLD_MB, 4 * _HOLD_MB),
-                }
-                for name in names
-            ],
         },
     }
 
