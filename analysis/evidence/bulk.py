@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.database import over_files
-from analysis.evidence.jsonl import Damage, parse, why_unreadable
+from analysis.evidence.jsonl import MOMENT_MAX_US, Damage, parse, why_unreadable
 from analysis.evidence.rawfiles import descriptor_path
 from analysis.plain import open_plain
 
@@ -29,13 +29,10 @@ _TAIL_BYTES = 1 << 16
 
 _NOTHING: Integers = np.empty(0, dtype=np.int64)
 
-# 2^53 µs are 285 years, and a thousand times as much still fits into 64 bits.
-_INTEGER_MAX = 1 << 53
-
 
 def whole(*fields: str) -> str:
     """SQL that says of a line whether all these fields are there, as integers that can be."""
-    within = f"lambda field: field BETWEEN 0 AND {_INTEGER_MAX}"
+    within = f"lambda field: field BETWEEN 0 AND {MOMENT_MAX_US}"
     return f"list_count(list_filter([{', '.join(fields)}], {within})) = {len(fields)}"
 
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.evidence.jsonl import Record, integer, parse
+from analysis.evidence.jsonl import Record, integer, moment, parse
 from analysis.plain import open_plain
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def read(folder: Path, clock: Clock) -> Capture:
     if report is not None and report.get("schema") != SCHEMA:
         report = None
     for name in ("started_us", "ended_us"):
-        time_us = integer(report or {}, name)
+        time_us = moment(report or {}, name)
         if report is not None and time_us is not None:
             report[name] = clock.steady(time_us)
     return Capture(packets=os.path.lexists(folder / "capture.pcap"), report=report)

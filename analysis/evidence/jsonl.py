@@ -14,6 +14,8 @@ Record: TypeAlias = dict[str, Any]
 
 # A line beyond this is no record of the lab's; the bound keeps a corrupt file from filling memory.
 LINE_BYTES_MAX = 1 << 20
+# 2^53 µs are 285 years, and a thousand times as much still fits into 64 bits.
+MOMENT_MAX_US = 1 << 53
 
 
 @dataclass(slots=True)
@@ -117,6 +119,12 @@ def integer(record: Record, key: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if 0 <= value < 1 << 63 else None
+
+
+def moment(record: Record, key: str) -> int | None:
+    """A field that is a time in µs with which one can reckon in 64 bits, else None."""
+    value = integer(record, key)
+    return None if value is None or value > MOMENT_MAX_US else value
 
 
 def records(record: Record, key: str) -> list[Record]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.evidence.jsonl import JsonLines, Record, integer, kind_of, records
+from analysis.evidence.jsonl import JsonLines, Record, integer, kind_of, moment, records
 from analysis.evidence.roles import TRAFFIC_PORT
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def read(path: Path, port: int = TRAFFIC_PORT) -> Samples:
     samples = Samples(JsonLines(path), port)
     whole, mono_us = True, 0
     for number, record in samples.lines:
-        kind = None if record is None or integer(record, "time_us") is None else kind_of(record)
+        kind = None if record is None or moment(record, "time_us") is None else kind_of(record)
         if record is None or kind is None or not _WHOLE.get(kind, _anything)(record):
             whole = False
             if record is not None:
@@ -160,7 +160,7 @@ def _add_header(samples: Samples, record: Record) -> None:
 def _is_tick(record: Record) -> bool:
     counters, listeners = record.get("counters"), record.get("listen")
     return (
-        integer(record, "mono_us") is not None
+        moment(record, "mono_us") is not None
         and isinstance(counters, dict)
         and all(map(_is_value, counters.values()))
         and isinstance(listeners, list)

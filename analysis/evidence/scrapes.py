@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from analysis.evidence.jsonl import Damage, JsonLines, integer
+from analysis.evidence.jsonl import Damage, JsonLines, integer, moment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ def read(path: Path, page: Page) -> Scrape:
     lines = JsonLines(path)
     scrape = Scrape(lines.damage, [], [], [])
     for number, record in lines:
-        time_us = None if record is None else integer(record, "time_us")
+        time_us = None if record is None else moment(record, "time_us")
         if record is None:
             continue
         if time_us is None:

@@ -143,6 +143,16 @@ def test_samplers_that_contradict_each_other_leave_it_open_when_anything_happene
     assert any("samplers contradict each other" in each.message for each in found.problems)
 
 
+@pytest.mark.parametrize("clock_of", ["time_us", "mono_us"])
+def test_a_tick_of_a_time_that_cannot_be_is_a_corrupt_line(tmp_path: Path, clock_of: str) -> None:
+    run = make_run(tmp_path)
+    run.samples["backend-1"].ticks[300][clock_of] = (1 << 63) - 1
+    run.predict(*BY_TICKS)
+    found = judge(run.write())
+    assert any("samples.jsonl" in each.message and "corrupt" in each.message for each in found.problems)
+    assert outcomes(found)[0] == "true"
+
+
 # No two steps between the same two ticks, and none before the first tick or after the last.
 SECONDS = st.floats(1, END_S - 1)
 STEPS = st.lists(st.tuples(SECONDS, st.floats(-3600, 3600).filter(lambda by: abs(by) > 0.2)), max_size=4).filter(
