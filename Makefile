@@ -9,7 +9,7 @@ connlab := .venv/bin/connlab
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET PRESET ARM RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES EXERCISE SEED LEVEL MORE CAUSE PLACE
+export SCENARIO SET PRESET ARM RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES ONLY EXERCISE SEED LEVEL MORE CAUSE PLACE
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
@@ -152,6 +152,10 @@ parts: python ## the parts of `make test`, `make check` and `make fmt`
 .PHONY: test-bare
 test-bare: ## [RELEASE=bookworm|trixie]: the README's two commands on a bare Debian 12 and 13, as root; not part of test
 	@setup/bare.sh $${RELEASE:+"$$RELEASE"}
+
+.PHONY: test-faults
+test-faults: ## [ONLY=<fault>]: real runs that are struck at every point, into docs/reliability.md; as root; not part of test
+	@setup/ready.sh; setup/python.sh dev; setup/faults.sh "$${ONLY:-}"
 
 .PHONY: fuzz
 fuzz: setup-test ## [DURATION=30s] [EXAMPLES=1000]: hostile input: each Go fuzz target for so long, then so many examples of each property

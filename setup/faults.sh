@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tries faults on real runs, and writes docs/reliability.md from what it saw.
-#   faults.sh [fault,…]    these faults of tests/faults/table.py; all of them, and the document, if none is named
+#   faults.sh [fault,…]    these faults of tests/faults/table.py; all of them if none is named
 # Nothing of the machine can be struck: the runs have processes, a network, /run, /tmp, results/ and a Docker Engine of
 # their own, by namespaces, and whatever a fault leaves behind ends with these. CONNLAB_FAULTS_MACHINES says how many of
 # them share the work, each with its own engine; 2 by default.
@@ -50,19 +50,24 @@ clean_up() {
   kill -KILL $(jobs -p) 2>/dev/null || true
   wait || true
   find /sys/fs/cgroup -depth -type d -path "*/$cgroup*" -exec rmdir {} + 2>/dev/null || true
-  [[ -z ${CONNLAB_FAULTS_KEEP:-} ]] || cat "$work"/records-*.jsonl >"$CONNLAB_FAULTS_KEEP" || true
-  rm -rf --one-file-system "$work"
+  # The last processes of a machine may end a moment after its first.
+  rm -rf --one-file-system "$work" 2>/dev/null || { sleep 2 && rm -rf --one-file-system "$work"; }
 }
 
 is_root || die "faults are tried in namespaces, which only root can make"
 command -v dockerd >/dev/null || die "faults are tried on an engine of their own, and there is no dockerd here"
-machines=${CONNLAB_FAULTS_MACHINES:-2}
 export CONNLAB_FAULTS_ONLY=${1:-}
+.venv/bin/python -m tests.faults.reliability --known "$CONNLAB_FAULTS_ONLY"
+machines=${CONNLAB_FAULTS_MACHINES:-2} logs=.cache/test-faults
+mkdir -p "$logs"
 work=$(mktemp -d /var/tmp/connlab-faults.XXXXXX)
 trap clean_up EXIT
 quietly "handing the images over" docker save --output "$work/images.tar" "${images[@]}"
 for number in $(seq "$machines"); do
   unshare --mount --pid --net --ipc --uts --fork --mount-proc --kill-child \
-    "$PWD/setup/faults.sh" machine "$work" "$number" "$machines" &
+    setup/faults.sh machine "$work" "$number" "$machines" 3>&2 >"$logs/$number.log" 2>&1 &
 done
 wait
+cat "$work"/records-*.jsonl >"$logs/records.jsonl"
+say "what pytest says: $logs/<number>.log"
+.venv/bin/python -m tests.faults.reliability "$logs/records.jsonl"

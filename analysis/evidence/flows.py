@@ -101,7 +101,7 @@ def require() -> None:
 @cache
 def _try(_program: Path, _changed_ns: int) -> None:
     """Raise FlowsError if the program does not read captures; one that was replaced is tried again."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(prefix="connlab-") as name:
         scratch = Path(name)
         (scratch / _CAPTURE).write_bytes(_EMPTY_CAPTURE)
         losses = reduce(scratch, scratch / "flows.parquet").losses

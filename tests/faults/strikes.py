@@ -24,10 +24,6 @@ _STILL_S = 3
 Strike = Callable[[Run, Engine], None]
 
 
-def nothing(_: Run, __: Engine) -> None:
-    """Let all be well."""
-
-
 def signals(*numbers: signal.Signals) -> Strike:
     """Send the first one, and each other one once the lab has had time to take the one before."""
 
@@ -163,7 +159,6 @@ def network_taken(_: Run, __: Engine) -> None:
 
 
 STRIKES: dict[str, Strike] = {
-    "nothing": nothing,
     "INT": signals(signal.SIGINT),
     "INT twice": signals(signal.SIGINT, signal.SIGINT),
     "TERM": signals(signal.SIGTERM),
@@ -192,7 +187,7 @@ STRIKES: dict[str, Strike] = {
     "network taken": network_taken,
 }
 # What must come before the lab goes on from its point; else it goes on first, and containers stand.
-HELD = {"disk full", "results read-only", "name taken", "network taken", "engine ends", "nothing"}
+HELD = {"disk full", "results read-only", "name taken", "network taken", "engine ends"}
 
 
 def mend(engine: Engine) -> None:

@@ -72,13 +72,13 @@ class End:
     Attributes:
         status: the manifest's word; None where there is no manifest.
         word: what the command says of it.
-        stays: whether parts still run, which the next run removes.
+        stays: whether parts still run, which the next run removes; None if that is a matter of moments.
     """
 
     status: str | None
     code: int
     word: str
-    stays: bool = False
+    stays: bool | None = False
 
 
 Cell = tuple[str, str]
@@ -191,8 +191,10 @@ REAL: dict[Cell, End] = {
     ("engine ends", "ending"): End("aborted", FAILED, "its containers could not be removed", stays=True),
     ("engine ends", "analysis"): End("complete", GOOD, ""),
     ("engine restarts", "before"): End("complete", GOOD, ""),
-    ("engine restarts", "start"): End("aborted", FAILED, ""),
-    ("engine restarts", "load"): End("aborted", FAILED, ""),
+    # The lab may ask for the removal while the engine is away, or when it is back.
+    ("engine restarts", "start"): End("aborted", FAILED, "the run was aborted", stays=None),
+    ("engine restarts", "load"): End("aborted", FAILED, "the run was aborted", stays=None),
+    # What was to be stopped has ended with the engine.
     ("engine restarts", "ending"): End("complete", GOOD, ""),
     ("engine restarts", "analysis"): End("complete", GOOD, ""),
 }

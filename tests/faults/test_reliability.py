@@ -10,6 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ import pytest
 from lab import paths
 from lab.errors import ConnlabError, ExitCode
 from lab.run import verdicts
+from tests.e2e.conftest import RUNS_MAX
 from tests.e2e.conftest import Run as Ended
 from tests.faults import world
+from tests.faults.reliability import names
 from tests.faults.strikes import HELD, STRIKES, foreign, mend
 from tests.faults.table import REAL, Cell, End
 from tests.faults.world import Engine, Run, docker, wait_until
@@ -27,13 +30,14 @@ from tests.faults.world import Engine, Run, docker, wait_until
 pytestmark = pytest.mark.faults
 
 RUN = Path("/tmp/connlab-faults")  # noqa: S108 # of the machine of its own
+OURS = [RUN, RUN.with_name("second")]
 # What the set-up of a machine leaves running, and what reads it.
 _OWN = ("dockerd", "containerd", "docker-proxy")
 
 
 def _share() -> list[Cell]:
     """The cells of the faults that are asked for, all if none is; of these this machine's share."""
-    asked = [name.strip() for name in os.environ.get("CONNLAB_FAULTS_ONLY", "").split(",") if name.strip()]
+    asked = names(os.environ.get("CONNLAB_FAULTS_ONLY", ""))
     number, machines = map(int, os.environ.get("CONNLAB_FAULTS_SHARE", "1/1").split("/"))
     return [cell for cell in REAL if not asked or cell[0] in asked][number - 1 :: machines]
 
@@ -54,13 +58,16 @@ class Seen:
         self.noted |= {"seconds": round(time.monotonic() - self._began), "wrong": self.wrong}
         with self._file.open("a") as stream:
             stream.write(json.dumps(self.noted) + "\n")
+        with suppress(OSError), Path("/dev/fd/3").open("a") as progress:
+            what = f"{self.noted['fault']}, {self.noted['phase']}"
+            progress.write(f"{what}: {'; '.join(self.wrong) or 'ok'} after {self.noted['seconds']} s\n")
 
 
 def left() -> list[str]:
     """Name what runs or lies about and is nobody else's: containers, networks, volumes, processes, files."""
     networks = docker("network", "ls", "--filter", "type=custom", "--format", "{{.Name}}").split()
     volumes = docker("volume", "ls", "--format", "{{.Name}}").split()
-    files = [file.name for file in Path("/tmp").iterdir() if file not in (RUN, RUN.with_name("second"))]  # noqa: S108
+    files = [file.name for file in Path("/tmp").iterdir() if file not in OURS]  # noqa: S108
     return [*world.containers(), *networks, *volumes, *litter(), *files]
 
 
@@ -82,7 +89,8 @@ BASELINE: set[int] = set()
 
 @pytest.fixture(autouse=True)
 def _mended(engine: Engine) -> Iterator[None]:
-    BASELINE.update(pid for pid in world.processes())
+    """Before a cell: what runs here. After it: a machine as it was, whatever became of the cell."""
+    BASELINE.update(world.processes())
     yield
     mend(engine)
     foreign()
@@ -99,18 +107,19 @@ def evidence(folder: Path) -> bool:
 def test_a_fault_leaves_evidence_a_word_and_nothing_else(fault: str, phase: str, engine: Engine, records: Path) -> None:
     due, seen = REAL[fault, phase], Seen(fault, phase, records)
     try:
-        struck(due, seen, engine)
+        for _ in range(RUNS_MAX):
+            if struck(due, seen, engine):
+                break
     except Exception as error:
         seen.wrong.append(f"{type(error).__name__}: {error}")
         raise
     finally:
-        mend(engine)
-        docker("ps", "--all", "--quiet")
         seen.write()
     assert seen.wrong == []
 
 
-def struck(due: End, seen: Seen, engine: Engine) -> None:
+def struck(due: End, seen: Seen, engine: Engine) -> bool:
+    """Strike a run and look at what is left; False if it was to be good, and the machine was too busy for that."""
     fault, phase = seen.noted["fault"], seen.noted["phase"]
     run = Run(RUN, phase)
     try:
@@ -118,9 +127,13 @@ def struck(due: End, seen: Seen, engine: Engine) -> None:
         code = run.end()
     finally:
         run.kill()
+    if (fault, phase) == ("KILL", "analysis"):
+        # Nobody is left to remove its scratch folder, which bears the lab's name.
+        OURS.extend(Path("/tmp").glob("connlab-*"))  # noqa: S108 # as above
     mend(engine)
-    folder = run.folder
-    theirs = foreign()
+    folder, theirs = run.folder, foreign()
+    if due.code == 0 and busy(run, code):
+        return False
     if fault.endswith("taken"):
         seen.check(theirs, "the other one's is gone")
 
@@ -141,19 +154,17 @@ def struck(due: End, seen: Seen, engine: Engine) -> None:
             run.second[0] == (4 if refused else 0), f"the second run ended with {run.second[0]}: {run.second[1]}"
         )
         seen.check(not refused or "is at work on this machine" in run.second[1], "nobody says who is at work")
-    if due.stays:
-        seen.noted["left"] = sorted(world.containers())
-        seen.check(seen.noted["left"], "nothing is left that the next run removes")
-    else:
-        wait_quietly()
-        seen.noted["left"] = left()
-        seen.check(not seen.noted["left"], f"left behind: {seen.noted['left']}")
+    wait_quietly(stays=due.stays is not False)
+    seen.noted |= {"left": left(), "stays": bool(world.containers())}
+    if due.stays is not None:
+        kept = world.containers() if due.stays else left()
+        seen.check(bool(kept) == due.stays, f"left behind: {kept}")
 
     after = Run(RUN)
     next_code = after.end()
     seen.noted["next"] = next_code
-    busy = next_code == ExitCode.INCONCLUSIVE and after.folder and Ended(next_code, after.said, after.folder).busy
-    seen.check(next_code == 0 or busy, f"the next run ended with {next_code}: {tail(after.said) or after.said[-800:]}")
+    good = next_code == 0 or busy(after, next_code)
+    seen.check(good, f"the next run ended with {next_code}: {tail(after.said) or after.said[-800:]}")
     if folder and status:
         seen.noted["status_after"] = world.status(folder)
         seen.check(seen.noted["status_after"] != "running", "the manifest says running after the next run, too")
@@ -161,8 +172,15 @@ def struck(due: End, seen: Seen, engine: Engine) -> None:
     wait_quietly()
     lies = [*left(), *unfinished()]
     seen.check(not lies, f"left behind after the next run: {lies}")
-    for folder in world.folders():
-        shutil.rmtree(folder)
+    for each in world.folders():
+        shutil.rmtree(each)
+    return True
+
+
+def busy(run: Run, code: int) -> bool:
+    """Whether a run has no verdict because the machine was too busy for one."""
+    inconclusive = code == ExitCode.INCONCLUSIVE and run.folder is not None
+    return inconclusive and Ended(code, run.said, run.folder or Path()).busy is not None
 
 
 def strike(run: Run, seen: Seen, engine: Engine) -> None:
@@ -183,10 +201,10 @@ def readable(folder: Path) -> bool:
     return True
 
 
-def wait_quietly() -> None:
-    """A process that was told to end needs a moment."""
+def wait_quietly(*, stays: bool = False) -> None:
+    """A process that was told to end needs a moment, unless its container stays."""
     end = time.monotonic() + 30
-    while litter() and time.monotonic() < end:
+    while litter() and not stays and time.monotonic() < end:
         time.sleep(0.1)
 
 
