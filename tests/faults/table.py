@@ -30,11 +30,11 @@ PHASES = {
 
 FAULTS = {
     "INT": "SIGINT to the lab, as by Ctrl-C",
-    "INT twice": "and once more while it clears up",
+    "INT twice": "SIGINT, and once more while the lab clears up",
     "TERM": "SIGTERM to the lab, as by `kill`",
-    "TERM twice": "and once more while it clears up",
+    "TERM twice": "SIGTERM, and once more while the lab clears up",
     "HUP": "SIGHUP to the lab, as by a terminal that is closed",
-    "HUP twice": "and once more while it clears up",
+    "HUP twice": "SIGHUP, and once more while the lab clears up",
     "engine ends": "the Docker Engine ends and does not come back during the run",
     "engine restarts": "the Docker Engine ends, all containers with it, and starts again",
     "server ends": "the backend's process is killed",
