@@ -12,6 +12,8 @@ from analysis.verdict.ledger_file import FILE as LEDGER
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, ExitCode
+from lab.experiments import outcome
+from lab.scenario.effective import Effective
 from lab.teach.drill import evidence, faults, incident
 from lab.teach.drill.evidence import Run
 from tests.lab import drills
@@ -191,3 +193,31 @@ def test_what_real_runs_showed_is_solved_by_the_same_rule(file: Path) -> None:
     cause, first = file.stem.split(".")
     fault = next(one for one in faults.FAULTS if (one.name, one.path[1]) == (cause, first))
     assert drills.solve(drills.read(file.read_text())) == (fault.name, fault.place)
+
+
+def test_a_drill_from_its_beginning_to_its_score(
+    results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command, with runs that leave what the fault leaves; the second has the remedy, and nobody fails."""
+    drill = faults.draw(5, 1)
+    ran: list[int] = []
+
+    def of_run(effective: Effective, *_: object, tries_out: bool) -> outcome.Outcome:
+        assert tries_out
+        ran.append(int(effective.values["backend.max_connections"]))
+        folder = drills.write(drill, results / drill.name / f"2026112300000{len(ran)}Z-default-r01")
+        ledger(folder, 20 if len(ran) == 1 else 0, 0)
+        return outcome.Outcome(folder, {})
+
+    monkeypatch.setattr(outcome, "of_run", of_run)
+    main_ends(["drill", "--seed", "5"])
+    assert "queue of a socket overflowed" in capsys.readouterr().out
+    main_ends(["drill", *_ANSWER, "--set", "backend.max_connections=100"])
+    told = capsys.readouterr().out
+    assert "remedy: healed: 20 failed → 0" in told
+    assert "score: 100 of 100" in told
+    assert "next drill: make drill LEVEL=2" in told
+    assert ran == [drill.knobs["backend.max_connections"], 100]
+    state = incident.load(drill)
+    assert state is not None
+    assert state.remedies == ["backend.max_connections=100"]

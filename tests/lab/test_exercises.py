@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,10 @@ from rich.console import Console
 
 from analysis.verdict.predictions import Judgement
 from lab import paths
+from lab.cli import main
 from lab.errors import BadInput, ExitCode
+from lab.experiments import outcome
+from lab.run import limits
 from lab.scenario import places
 from lab.teach import exercise_file, exercises, questions
 from lab.teach.exercises import Ready
@@ -129,3 +133,21 @@ def test_an_open_exercise_that_was_not_solved_keeps_its_answer() -> None:
     text = console.export_text()
     assert "not solved: another knob, or another value" in text
     assert "backend.max_connections=101" not in text
+
+
+def test_the_command_judges_what_it_ran(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command, with a run in which 100 of 103 users failed: the open exercise is not solved."""
+    folder = tmp_path / "results" / "accept-queue-overflow" / "20261123T000000Z-default-r01"
+    shutil.copytree(EXAMPLE, folder)
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(limits, "check", lambda *_: None)
+    monkeypatch.setattr(outcome, "of_run", lambda *_, tries_out: outcome.Outcome(folder, {"tries_out": tries_out}))
+    with pytest.raises(SystemExit) as end:
+        main(["exercise", "--set", "backend.max_connections=50", "accept-queue-overflow/7"])
+    assert end.value.code == ExitCode.NOT_REPRODUCED
+    told = capsys.readouterr()
+    assert "Open: nobody is to fail" in told.err
+    assert "not solved: another knob, or another value" in told.out
+    assert told.out.rstrip().splitlines()[-1].startswith("next, its worst request, told: make explain RUN=")
