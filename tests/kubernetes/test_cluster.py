@@ -17,16 +17,16 @@ from .conftest import names, objects
 pytestmark = pytest.mark.e2e
 
 HANG_S = 1800
+# A few users, who stay until somebody ends the run.
+LONG = ("--set=load.users=20", "--set=load.ramp_hold=30m", "--set=load.max_duration=1h")
 # Longer than any start takes on a busy machine. The lab itself gives half an hour more than a run may take.
 DEADLINE_S = int(os.environ.get("CONNLAB_TEST_DEADLINE_S", "180"))
 SHORTENED = f"""
 from lab.cli import main
 from lab.engine import bounds
 bounds.deadline_s = lambda effective: {DEADLINE_S}
-main(["run", "long-polling-smoke", "--engine=kubernetes", "--set=load.users=10", "--set=load.arrival_gap=60s",
-      "--set=load.max_duration=2h"])
+main(["run", "long-polling-smoke", "--engine=kubernetes", *{LONG}])
 """
-LONG = ("--set=load.users=20", "--set=load.arrival_gap=60s", "--set=load.max_duration=1h")
 
 
 def run(scenario: str, *arguments: str) -> Run:
@@ -137,9 +137,10 @@ def test_an_interrupted_run_leaves_nothing() -> None:
 def test_after_a_kill_of_the_lab_the_cluster_removes_everything_by_itself() -> None:
     process = subprocess.Popen([sys.executable, "-c", SHORTENED], cwd=ROOT, start_new_session=True)
     try:
-        wait_until(lambda: any(name.endswith("-k6-1") for name in names()), "the start")
+        wait_until(lambda: process.poll() is not None or any(name.endswith("-k6-1") for name in names()), "the start")
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+    assert process.returncode == -signal.SIGKILL, "it ended before it was killed"
     assert names()
     wait_until(lambda: not names(), "the end of all objects")

@@ -26,7 +26,7 @@ def _way_on(stderr: str) -> str | None:
         return f"label the namespace so that a collector may run there: {GUIDE}"
     if any(one in stderr for one in ("was refused", "Unable to connect", "no such host", "i/o timeout")):
         return "see whether the cluster runs: 'kubectl cluster-info'; --context names another one"
-    if "does not exist" in stderr and "context" in stderr:
+    if "context" in stderr and ("does not exist" in stderr or "was not found" in stderr):
         return "'kubectl config get-contexts' lists them"
     return None
 
