@@ -21,11 +21,7 @@ from lab.teach import exercise_file, exercises, questions
 from lab.teach.exercises import Ready
 
 EXAMPLE = paths.ROOT / "docs" / "example"
-LESSONS = [slug for slug in places.slugs() if (paths.SCENARIOS / slug / exercise_file.FILE).is_file()]
-# README's own list is tests/lab/test_documents.py's.
-TO_START_WITH = re.findall(
-    r"^\| \d \| \[([a-z-]+)\]", (paths.ROOT / "README.md").read_text(), re.MULTILINE
-)  # fmt: skip
+LESSONS = places.slugs()
 
 
 def prepared(slug: str) -> list[Ready]:
@@ -50,11 +46,6 @@ def test_a_lesson_has_three_exercises_and_one_is_open(slug: str) -> None:
         assert one.exercise.found is None or one.exercise.found in answer
         turned = {setting for sets in re.findall(r'SET="([^"]+)"', text) for setting in sets.split()}
         assert one.exercise.is_open or not turned or turned == set(one.exercise.set)
-
-
-def test_the_lessons_to_start_with_check_themselves() -> None:
-    assert len(TO_START_WITH) == 5
-    assert set(TO_START_WITH) <= set(LESSONS)
 
 
 def test_what_no_run_judges_is_refused_with_the_way_to_its_answer() -> None:
