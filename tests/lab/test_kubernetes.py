@@ -142,6 +142,22 @@ def test_a_pod_that_is_removed_has_ended_with_all_its_parts() -> None:
     assert seen.ended("backend-1") == "the pod of backend-1 was removed from the cluster"
     assert seen.ended("collector-backend-1") == "the pod of backend-1 was removed from the cluster"
     assert seen.ended("k6-1") is None
+    # Nothing more is asked of it: the others still have to be ended, and to hand out their files.
+    assert seen.pod("backend-1") is None
+
+
+def test_a_pod_that_is_gone_keeps_no_other_from_its_end(effective: Make) -> None:
+    client = InMemoryDocker()
+    client.says("exec connlab-run-1-backend-1 *", stderr="pods not found", exit_code=1)
+    client.says("exec *", "ended\n")
+    parts = Parts(effective(), topology_of(effective()), "run-1", Places(Path("/run-1")))
+    seen = Watch(Kubectl(client=client), "run-1")
+    for instance in ("k6-1", "backend-1"):
+        seen.take(said_of_containers(instance))
+    containers = Containers(Kubectl(client=client), parts, seen)
+    for instance in ("backend-1", "k6-1"):
+        containers.stop(instance, 1)
+    assert client.calls[-1].startswith("exec connlab-run-1-k6-1 ")
 
 
 @pytest.mark.parametrize("indent", [None, 4])

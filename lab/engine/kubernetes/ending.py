@@ -106,7 +106,10 @@ class Containers:
             # What ends the container may end the command that asked for it.
             with contextlib.suppress(LabError):
                 self._shell(instance, sender, _SEND_FIRST, container, sent)
-            waited = self._shell(instance, HOLD, _AWAIT, container, str(10 * wait_s), timeout_s=wait_s + 30)
+            try:
+                waited = self._shell(instance, HOLD, _AWAIT, container, str(10 * wait_s), timeout_s=wait_s + 30)
+            except LabError:
+                return  # its pod is gone or does not answer, and the others are still to be ended
             if "ended" in waited:
                 return
 

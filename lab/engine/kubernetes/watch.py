@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lab.engine.kubernetes.kubectl import Kubectl
-from lab.engine.kubernetes.names import INSTANCE_LABEL, RUN_LABEL, service_of
+from lab.engine.kubernetes.names import COLLECTOR, INSTANCE_LABEL, RUN_LABEL, service_of
 from lab.engine.programs import Following
 from lab.errors import LabError
 
@@ -34,7 +34,7 @@ class Watch:
         self._reasons: dict[str, str] = {}
         self._expected: dict[str, int | None] = {}
         self._seen: set[str] = set()
-        self._removed: set[str] = set()
+        self._removed: dict[str, str] = {}
         self._events: Following | None = None
         self._lost_since: float | None = None
         self._closed = threading.Event()
@@ -81,7 +81,10 @@ class Watch:
                     self._seen.add(once)
                     self._end(service, int(ended["exitCode"]), str(ended.get("reason", "")))
             if event["type"] == "DELETED" or pod["metadata"].get("deletionTimestamp"):
-                self._removed.add(instance)
+                status = pod.get("status", {})
+                self._removed[instance] = str(status.get("message") or status.get("reason") or "")
+            if event["type"] == "DELETED":
+                del self._pods[instance]
             self._news.notify_all()
 
     def _end(self, service: str, code: int, reason: str) -> None:
@@ -100,7 +103,7 @@ class Watch:
             )
 
     def pod(self, instance: str) -> Mapping[str, Any] | None:
-        """Give what the cluster last said of an instance's pod; None if it has said nothing."""
+        """Give what the cluster last said of an instance's pod; None if it has said nothing, or the pod is gone."""
         with self._news:
             return self._pods.get(instance)
 
@@ -142,10 +145,11 @@ class Watch:
             memory = ", out of memory" if self._reasons.get(service) == "OOMKilled" else ""
             return f"{service} ended with exit code {code}{memory}"
         with self._news:
-            gone = next((one for one in self._removed if service in (one, service_of(one, "collector"))), None)
-            pod = self._pods.get(gone, {}) if gone else {}
-        why = pod.get("status", {}).get("message") or pod.get("status", {}).get("reason")
-        return f"the pod of {gone} was removed from the cluster{f': {why}' if why else ''}" if gone else None
+            gone = next((one for one in self._removed if service in (one, service_of(one, COLLECTOR))), None)
+            if gone is None:
+                return None
+            why = f": {self._removed[gone]}" if self._removed[gone] else ""
+        return f"the pod of {gone} was removed from the cluster{why}"
 
 
 def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
