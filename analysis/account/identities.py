@@ -29,6 +29,8 @@ SET_ASIDE = frozenset({Evidence.LOAD})
 _ANSWERS = ("2xx", "3xx", "4xx", "5xx")
 # A proxy's own status for a client that closed its connection first: no client ever reads it.
 _CLIENT_CLOSED = 499
+# Its status for a client that sends no whole request in time: HAProxy sends it, and nginx closes without a word.
+_CLIENT_TOO_SLOW = 408
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,14 +266,20 @@ def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
 
 
 def _of_answers(proxy: str) -> Iterator[Identity]:
+    says = f"{proxy} logged as many {{}} answers as the client read"
     for status in _ANSWERS:
-        less = f" - access.{proxy}.status.{_CLIENT_CLOSED}" if status == "4xx" else ""
+        read, logged = f"client.requests.status.{status}", f"access.{proxy}.status.{status}"
+        if status != "4xx":
+            yield Identity(f"answers-{status}", f"{says.format(status)}.", read, logged)
+            continue
+        sent = f"{logged} - access.{proxy}.status.{_CLIENT_CLOSED}"
         yield Identity(
             f"answers-{status}",
-            f"{proxy} logged as many {status} answers as the client read"
-            + (f", without {_CLIENT_CLOSED}, its status for a client that closed first." if less else "."),
-            f"client.requests.status.{status}",
-            f"access.{proxy}.status.{status}{less}",
+            f"{says.format(status)}, without {_CLIENT_CLOSED}, its status for a client that closed first. A"
+            f" {_CLIENT_TOO_SLOW}, for one that was too slow, may have been sent or not.",
+            read,
+            f"{sent} - access.{proxy}.status.{_CLIENT_TOO_SLOW}",
+            sent,
         )
 
 

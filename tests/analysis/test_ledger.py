@@ -689,8 +689,9 @@ def test_the_answers_of_a_proxy_are_those_that_the_client_read(proxied_run: RunF
     assert answers["answers-5xx"] == (0, 1, "false")
 
 
-def test_a_client_that_went_is_no_answer(proxied_run: RunFolder) -> None:
-    proxied_run.lines["nginx/access.jsonl"].append(make_access(30.0, 499))
+@pytest.mark.parametrize("status", [408, 499])
+def test_a_client_that_went_or_was_too_slow_is_no_answer(proxied_run: RunFolder, status: int) -> None:
+    proxied_run.lines["nginx/access.jsonl"].append(make_access(30.0, status))
     found, _ = account(proxied_run)
 
     assert holds(found)["answers-4xx"] == "true"
