@@ -406,11 +406,12 @@ def matrix(
 
 
 def _end_checked(effectives: Iterable[Any]) -> NoReturn:
+    from lab.engine.choice import chosen  # noqa: PLC0415
     from lab.run import limits, session  # noqa: PLC0415
 
     # What holds for every cell of a series is said once.
     checked = list(effectives)
-    problems = list(dict.fromkeys(problem for one in checked for problem in limits.of_kernel(one)))
+    problems = list(dict.fromkeys(problem for one in checked for problem in limits.of_engine(one, chosen())))
     if problems:
         raise BadInput(problems)
     for place in dict.fromkeys(one.place for one in checked):

@@ -31,12 +31,10 @@ def check(effective: Effective, engine: Engine) -> Configurations:
         BadInput: with the numbers, and the way on.
     """
     topology = topology_of(effective)
-    if problems := list(engine.cannot(effective, topology)):
-        raise BadInput(problems)
     of_machine = (_memory, _heap, _disk) if engine.on_this_machine else (_heap, _disk)
     options, of_script = script.examine(effective, topology, engine)
     found, of_configurations = configurations.examine(effective, topology, engine)
-    problems = [*(of_kernel(effective) if engine.on_this_machine else ()), *of_script, *of_configurations]
+    problems = [*of_engine(effective, engine), *of_script, *of_configurations]
     if problems:
         raise BadInput(problems)
     users = (options.users_max, "load.workload") if options else footprint.users(effective)
@@ -48,6 +46,13 @@ def check(effective: Effective, engine: Engine) -> Configurations:
     if problems:
         raise BadInput(problems)
     return found
+
+
+def of_engine(effective: Effective, engine: Engine) -> Iterator[Problem]:
+    """Give what a scenario asks for that the engine cannot do, or this machine's kernel does not have if it counts."""
+    yield from engine.cannot(effective, topology_of(effective))
+    if engine.on_this_machine:
+        yield from of_kernel(effective)
 
 
 def of_kernel(effective: Effective) -> Iterator[Problem]:
