@@ -9,7 +9,7 @@ connlab := .venv/bin/connlab
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET PRESET ARM RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES ONLY EXERCISE SEED LEVEL MORE CAUSE PLACE
+export SCENARIO SET PRESET ARM RUN REQUEST WORST A B MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES ONLY EXERCISE SEED LEVEL MORE CAUSE PLACE VERBOSE
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
@@ -88,9 +88,9 @@ notebook: python ## [RUN=<folder>]: a notebook over the newest run's files, or t
 explain: python ## RUN=<folder> with REQUEST=<id> or WORST=<n>: a request's story across all observers
 	@$(connlab) explain $${REQUEST:+--request="$$REQUEST"} $${WORST:+--worst="$$WORST"} -- "$$RUN"
 
-compare: python ## A=<run> B=<run> or A="<run> …" B="<run> …" or MATRIX=<name>: settings, counters, packets, users
+compare: python ## A=<run> B=<run> or A="<run> …" B="<run> …" or MATRIX=<name> [VERBOSE=1]: what differs, and how sure that is
 	@$(call parted,a,A); $(call parted,b,B); $(connlab) compare "$${a[@]/#/--a=}" "$${b[@]/#/--b=}" \
-		$${MATRIX:+--matrix="$$MATRIX"}
+		$${MATRIX:+--matrix="$$MATRIX"} $${VERBOSE:+--verbose}
 
 estimate: python ## OVERFLOWS=<n> CONNECT_TIMEOUT=5s [SYSCTLS="…"] or RUN=<folder>: failed connections behind a counter
 	@$(call parted,sysctls,SYSCTLS); $(connlab) estimate $${OVERFLOWS:+--overflows="$$OVERFLOWS"} \
@@ -156,6 +156,10 @@ test-bare: ## [RELEASE=bookworm|trixie]: the README's two commands on a bare Deb
 .PHONY: test-faults
 test-faults: ## [ONLY=<fault>]: real runs that are struck at every point, into docs/reliability.md; as root; not part of test
 	@setup/ready.sh; setup/python.sh dev; setup/faults.sh "$${ONLY:-}"
+
+.PHONY: test-kubernetes
+test-kubernetes: setup-test ## real runs on a cluster of two nodes, made for them from Kubernetes' own sources; not part of test
+	@setup/kubernetes.sh test
 
 .PHONY: fuzz
 fuzz: setup-test ## [DURATION=30s] [EXAMPLES=1000]: hostile input: each Go fuzz target for so long, then so many examples of each property

@@ -624,11 +624,12 @@ def compare(
     matrix: Annotated[
         str | None, typer.Option(help="Instead: a matrix, or a scenario with arms, whose newest series is compared.")
     ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Every figure, and the runs.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare two runs, two groups of runs, or the cells of a series: settings, counters, packets, users."""
     from lab.results import comparisons, next_step  # noqa: PLC0415
-    from lab.results.comparison_printing import print_comparison  # noqa: PLC0415
+    from lab.results.comparison_printing import print_answer, print_comparison  # noqa: PLC0415
 
     if matrix is not None and (a or b):
         raise BadInput(Problem("a comparison takes runs as A and B, or a MATRIX, not both"))
@@ -636,7 +637,7 @@ def compare(
     if as_json:
         terminal.result_json({**json.loads(compared.comparison.to_json()), "folder": str(compared.folder)})
     else:
-        print_comparison(terminal.stdout(), compared)
+        (print_comparison if verbose else print_answer)(terminal.stdout(), compared)
         _next(next_step.after_comparison(compared.folder, b or []))
 
 

@@ -199,12 +199,13 @@ def _matrix(series: Series, means: Mapping[Values, Interval], figure: str | None
         name: {group.name: groups_of_runs.values(group.used, name) for group in found}
         for name in groups_of_runs.names(found)
     }
-    first = list(dict.fromkeys([*([figure] if figure else []), *series.plan.figures, *_HEADLINES]))
+    about = [*([figure] if figure else []), *series.plan.figures]
     varying = {
         name: by_cell
         for name, by_cell in values.items()
-        if name in first or len({each for cell in by_cell.values() for each in cell}) > 1
+        if name in about or len({each for cell in by_cell.values() for each in cell}) > 1
     }
+    first = dict.fromkeys([*about, *_HEADLINES])
     stages = list(Stage)
     names = [name for name in first if name in varying]
     names += sorted(varying.keys() - set(names), key=lambda name: (-stages.index(stage_of(name)), name))

@@ -148,7 +148,7 @@ class MatrixEntry(_Part):
     baseline: str | None
     about: Annotated[list[str], Field(description="The figures that the matrix is about; empty if it does not say")]
     figures: Annotated[
-        list[str], Field(description="Those, the headlines, and all other figures that differ between cells")
+        list[str], Field(description="Those; then all others that differ between cells, the headlines first")
     ]
     cells: list[CellEntry]
 

@@ -15,8 +15,9 @@ from analysis.figures.names import find
 
 
 class Stage(StrEnum):
-    """Where a figure stands on the way from the cause to the user."""
+    """Where a figure stands on the way from the cause to the user; the lab's own figures stand beside it."""
 
+    LAB = "lab"
     MODEL = "model"
     COUNTERS = "counters"
     PACKETS = "packets"
@@ -34,10 +35,14 @@ class Status(StrEnum):
 
 
 _STAGES = {"model": Stage.MODEL, "flows": Stage.PACKETS, "ledger": Stage.USERS, "client": Stage.USERS}
+# How well the account adds up, which nobody on the way feels.
+_OF_THE_LAB = ("ledger.identities.", "ledger.unexplained")
 
 
 def stage_of(figure: str) -> Stage:
     """Where a figure stands on that way."""
+    if figure.startswith(_OF_THE_LAB):
+        return Stage.LAB
     return _STAGES.get(figure.partition(".")[0], Stage.COUNTERS)
 
 

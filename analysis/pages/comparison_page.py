@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis import output, pages
-from analysis.compare import comparison_file, texts
+from analysis.compare import comparison_file, moved, texts
 from analysis.compare.comparison_file import Comparison, MatrixEntry, PairEntry
 from analysis.compare.verdict import SeriesVerdict
 from analysis.formatting import counted
@@ -17,9 +17,13 @@ _STAGES = {
     "counters": "Counters that moved",
     "packets": "Packets",
     "users": "What users felt",
+    "lab": "The lab's own account",
 }
 # The model has no interval to draw.
 _DRAWN_STAGES = ("counters", "packets", "users")
+# What a chart shows of an effect.
+_EFFECT = {"figure", "status", "a", "b", "difference", "low", "high", "noise"}
+_VALUES = {"a": {"values"}, "b": {"values"}}
 # What a page holds at most, over all cells and pairs: it must stay below 2 MB, and comparison.json has the rest.
 _SAMPLES = 3_500
 _ROWS = 1_200
@@ -53,11 +57,17 @@ def html(comparison: Comparison, results: str = "../../..", verdict: SeriesVerdi
     matrix = _cells(comparison.matrix) if comparison.matrix else None
     return pages.render(
         "comparison",
-        {"matrix": matrix, "pairs": [_drawn(pair, drawn) for pair in comparison.pairs]},
+        {
+            "matrix": matrix,
+            "pairs": [_drawn(pair, drawn) for pair in comparison.pairs],
+            "about": _about(comparison),
+        },
         {
             "comparison": comparison,
             "results": results,
             "verdict": verdict,
+            "about": _about(comparison),
+            "moved": [moved.of_pair(pair) for pair in comparison.pairs],
             "stages": _STAGES,
             "rows": rows,
             # Those of the charts: their tables stand beside them.
@@ -69,6 +79,7 @@ def html(comparison: Comparison, results: str = "../../..", verdict: SeriesVerdi
             "sample": texts.sample,
             "difference": texts.difference,
             "remark": texts.remark,
+            "small": moved.small,
         },
     )
 
@@ -96,6 +107,18 @@ def _cells(matrix: MatrixEntry) -> dict[str, Any]:
     return content
 
 
+def _about(comparison: Comparison) -> list[dict[str, Any]]:
+    """The differences of the figure that the comparison is about, of each pair."""
+    found = [
+        (pair, effect) for pair in comparison.pairs for effect in pair.effects if effect.figure == comparison.figure
+    ]
+    return [
+        {"pair": [pair.a, pair.b]} | effect.model_dump(mode="json", include=_EFFECT | {"unit"}, exclude=_VALUES)
+        for pair, effect in found
+        if effect.difference is not None
+    ]
+
+
 def _drawn(pair: PairEntry, count: int) -> dict[str, Any]:
     """The part of a pair that its chart shows."""
     known = [effect for effect in pair.effects if effect.difference is not None]
@@ -104,8 +127,5 @@ def _drawn(pair: PairEntry, count: int) -> dict[str, Any]:
         for stage in _DRAWN_STAGES
         for effect in [each for each in known if each.stage == stage][: count // len(_DRAWN_STAGES)]
     ]
-    fields = {"figure", "status", "a", "b", "difference", "low", "high", "noise"}
-    effects = [
-        effect.model_dump(mode="json", include=fields, exclude={"a": {"values"}, "b": {"values"}}) for effect in shown
-    ]
+    effects = [effect.model_dump(mode="json", include=_EFFECT, exclude=_VALUES) for effect in shown]
     return {"a": pair.a, "b": pair.b, "effects": effects}

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from analysis.compare import texts
+from analysis.compare import moved, texts
 from analysis.formatting import counted
 from lab import paths
 from lab.results.matrix_printing import print_matrix
-from lab.run.verdicts import show
+from lab.run.verdicts import STYLES, show
 from lab.scenario.catalogue import CATALOGUE, show_value
 
 if TYPE_CHECKING:
@@ -27,23 +27,68 @@ _NOISE_ROWS_MAX = 4
 # Digits of an id that tell images apart.
 _ID_SHOWN = 19
 
+# What an answer may fill of a terminal: claims, and lines of what moved over all pairs.
+_CLAIMS_MAX, _PAIRS_MAX, _MOVED_MAX = 6, 3, 12
+
 _STAGES = {
     "model": "what the model makes of it",
     "counters": "counters that moved",
     "packets": "packets",
     "users": "what users felt",
+    "lab": "the lab's own account",
 }
 # Differences that are no mere noise.
 _TOLD = ("changed", "unclear")
 _STYLES = {"changed": "bold", "unclear": "yellow", "noise": "dim", "unknown": "yellow"}
 
 
-def print_comparison(console: Console, compared: Compared) -> None:
-    """Print a comparison, and where it lies."""
-    comparison = compared.comparison
-    console.print(Text(comparison.title, "bold"), soft_wrap=True)
-    for sentence in comparison.answer:
+def print_answer(console: Console, compared: Compared) -> None:
+    """Print what a comparison found in at most 30 lines, and where the rest lies."""
+    comparison, verdict = compared.comparison, compared.verdict
+    _print_head(console, compared)
+    if verdict is not None:
+        console.print(Text.assemble("verdict: ", (verdict.verdict, STYLES[verdict.verdict])))
+        for one in verdict.predictions[:_CLAIMS_MAX]:
+            console.print(Text.assemble((f"  {one.status:<8}", STYLES[one.status]), one.says), soft_wrap=True)
+        if len(verdict.predictions) > _CLAIMS_MAX:
+            console.print(f"  {counted(len(verdict.predictions) - _CLAIMS_MAX, 'more claim')}")
+    pairs = comparison.pairs[:_PAIRS_MAX]
+    for pair in pairs:
+        console.print(Text(f"{pair.b} beside {pair.a}", "bold"), soft_wrap=True)
+        _print_settings(console, pair)
+        told = moved.lines(moved.of_pair(pair))
+        for line in told[: _MOVED_MAX // len(pairs)] or ["nothing that matters moved beyond noise"]:
+            console.print(Text(f"    {line}"), soft_wrap=True)
+    left_out = sum(not run.used for group in comparison.groups for run in group.runs)
+    if left_out:
+        console.print(Text(f"{counted(left_out, 'run')} not counted; VERBOSE=1 (--verbose) says why", "yellow"))
+    _print_end(console, compared)
+
+
+def _print_settings(console: Console, pair: PairEntry) -> None:
+    changed = [
+        f"{one.name}: {_setting(one.name, one.a)} → {_setting(one.name, one.b)}" for one in pair.settings if one.asked
+    ]
+    unasked = [one.name for one in pair.settings if not one.asked]
+    console.print(Text(f"    set: {'; '.join(changed) or 'nothing differently'}"), soft_wrap=True)
+    if unasked:
+        console.print(Text(f"    differs though nobody asked for it: {', '.join(unasked)}", "yellow"), soft_wrap=True)
+
+
+def _print_head(console: Console, compared: Compared) -> None:
+    console.print(Text(compared.comparison.title, "bold"), soft_wrap=True)
+    for sentence in compared.comparison.answer:
         console.print(Text(sentence), soft_wrap=True)
+
+
+def _print_end(console: Console, compared: Compared) -> None:
+    console.print(f"result: {paths.shown(compared.folder)}/comparison.html, comparison.json", soft_wrap=True)
+
+
+def print_comparison(console: Console, compared: Compared) -> None:
+    """Print all of a comparison, and where it lies."""
+    comparison = compared.comparison
+    _print_head(console, compared)
     console.print()
     for group in comparison.groups:
         used = [run for run in group.runs if run.used]
@@ -63,7 +108,7 @@ def print_comparison(console: Console, compared: Compared) -> None:
     else:
         for pair in comparison.pairs:
             _print_pair(console, pair, comparison.confidence)
-    console.print(f"result: {paths.shown(compared.folder)}/comparison.html, comparison.json", soft_wrap=True)
+    _print_end(console, compared)
 
 
 def _print_pair(console: Console, pair: PairEntry, confidence: float) -> None:
@@ -149,6 +194,6 @@ def _pairs(pairs: Iterable[PairEntry]) -> Table:
         most = f"{felt.figure}: {texts.number(felt.a.mean)} → {texts.number(felt.b.mean)}" if felt else ""
         asked = ", ".join(f"{one.name} = {_setting(one.name, one.b)}" for one in pair.settings if one.asked)
         unasked = str(sum(not one.asked for one in pair.settings) or "")
-        told = [_count(counts) for stage, counts in pair.counts.items() if stage != "model"]
+        told = [_count(counts) for stage, counts in pair.counts.items() if stage not in ("model", "lab")]
         table.add_row(pair.b, asked, unasked, *told, most)
     return table

@@ -26,10 +26,11 @@ _OTHERS_MAX = 200
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison, and the folder of comparison.json and comparison.html."""
+    """A comparison, the folder of comparison.json and comparison.html, and the verdict on its series, if it is one."""
 
     comparison: Comparison
     folder: Path
+    verdict: SeriesVerdict | None = None
 
 
 def of_runs(a: Sequence[str], b: Sequence[str]) -> Compared:
@@ -80,7 +81,7 @@ def _written(comparison: Comparison, folder: Path, results: Path, verdict: Serie
 
     folder.mkdir(parents=True, exist_ok=True)
     comparison_page.write(comparison, folder, results, verdict)
-    return Compared(comparison, folder)
+    return Compared(comparison, folder, verdict)
 
 
 class _refusals:  # noqa: N801  a context manager reads as a verb

@@ -173,12 +173,6 @@ PARTS = (
         alone=True,
     ),
     Part(
-        "kubernetes",
-        "real runs on a cluster of two nodes, made for them from Kubernetes' own sources",
-        test="setup/kubernetes.sh test",
-        alone=True,
-    ),
-    Part(
         "e2e",
         "real runs through the commands that a user types",
         test=".venv/bin/pytest tests/e2e",

@@ -201,7 +201,7 @@ def test_with_repetitions_the_page_says_what_chance_makes(results: Results) -> N
 def test_one_figure_is_no_plural(results: Results) -> None:
     text = matrix(results, {"9": [10, 11, 10, 12], "20": [90, 91, 90, 92], "30": [500, 501, 500, 499]})
 
-    assert len(re.findall(r"<summary>\d+ beside 9: 1 figure changed</summary>", text)) == 2
+    assert len(re.findall(r"<summary>All figures: 1 figure changed\. </summary>", text)) == 2
 
 
 def test_what_differs_unasked_stands_above_what_was_set(results: Results) -> None:

@@ -27,7 +27,7 @@ def runs(results: Results, *means: float, **knobs: object) -> list[str]:
 
 def test_two_groups_are_compared_from_settings_to_users(connlab: Run, results: Results) -> None:  # noqa: F811  as above
     a, b = runs(results, 10.0, 11.0, 12.0, 13.0), runs(results, 20.0, 21.0, 22.0, 23.0, load__users=7)
-    code, out, _ = connlab("compare", *(f"--a={run}" for run in a), *(f"--b={run}" for run in b))
+    code, out, _ = connlab("compare", "--verbose", *(f"--a={run}" for run in a), *(f"--b={run}" for run in b))
 
     assert code == 0
     assert "load.users: 103 → 7" in out
@@ -40,13 +40,33 @@ def test_two_groups_are_compared_from_settings_to_users(connlab: Run, results: R
 
 
 def test_too_few_runs_say_how_many_it_takes(connlab: Run, results: Results) -> None:  # noqa: F811  as above
-    code, out, _ = connlab("compare", f"--a={runs(results, 10.0)[0]}", f"--b={runs(results, 20.0)[0]}")
+    code, out, _ = connlab("compare", "--verbose", f"--a={runs(results, 10.0)[0]}", f"--b={runs(results, 20.0)[0]}")
 
     assert code == 0
     # What is true of every line is said once.
     assert out.count("it takes 4 of each") == 1
     assert "of all that is unclear: no repetition tells how far runs of one cell lie apart; it takes 4 of each" in out
     assert "nothing tells the noise" in out
+
+
+def test_the_answer_is_told_in_thirty_lines(connlab: Run, results: Results) -> None:  # noqa: F811  as above
+    many = {f"client.requests.error.{code}": 5 for code in range(1000, 1040)} | {"kernel.backend.Tcp.ActiveOpens": 500}
+    arms: dict[str, list[dict[str, object]]] = {
+        arm: [
+            {"figures": {MEAN: mean + number, **(many if arm == "off" else dict.fromkeys(many, 1))}}
+            for number in range(5)
+        ]
+        for arm, mean in (("on", 1), ("off", 90), ("other", 50))
+    }
+    results.series(arms)
+    code, out, _ = connlab("compare", "--matrix=queue")
+
+    assert code == 0
+    assert len(out.splitlines()) <= 30
+    assert "off beside on" in out
+    assert "more connections opened: 1 → 500 (kernel.backend.Tcp.ActiveOpens)" in out
+    assert "more failures: 1 → 5 (client.requests.error.1000, 39 more alike)" in out
+    assert "derived/comparison.html" in out
 
 
 def test_what_a_run_says_is_printed_as_it_is(connlab: Run, results: Results) -> None:  # noqa: F811  as above
@@ -59,7 +79,7 @@ def test_what_a_run_says_is_printed_as_it_is(connlab: Run, results: Results) -> 
 
 def test_what_differs_unasked_is_said_first(connlab: Run, results: Results) -> None:  # noqa: F811  as above
     other = results.run({MEAN: 3.0}, {"load.users": 7}, images={"backend": "sha256:" + "1" * 64})
-    out = connlab("compare", f"--a={runs(results, 10.0)[0]}", f"--b={other}")[1]
+    out = connlab("compare", "--verbose", f"--a={runs(results, 10.0)[0]}", f"--b={other}")[1]
 
     assert out.index("image.backend: sha256:000000000000 → sha256:111111111111") < out.index("load.users: 103 → 7")
 
@@ -155,7 +175,7 @@ def test_a_matrix_is_shown_cell_by_cell_with_the_model_beside_it(connlab: Run, r
             for users, places in failed
         ],
     )
-    code, out, _ = connlab("compare", "--matrix=queue")
+    code, out, _ = connlab("compare", "--verbose", "--matrix=queue")
 
     assert code == 0
     assert "clean, model 0" in out
@@ -170,7 +190,7 @@ def test_a_matrix_shows_first_what_it_is_about(connlab: Run, results: Results) -
     }
     axes = [{"name": "arm", "levels": [{"name": name} for name in cells]}]
     folder = results.series(cells, kind="matrix", axes=axes, figures=["client.dials.total"])
-    code, out, _ = connlab("compare", f"--matrix={folder}")
+    code, out, _ = connlab("compare", "--verbose", f"--matrix={folder}")
 
     assert code == 0
     assert "\nclient.dials.total\n" in out

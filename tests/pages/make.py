@@ -176,7 +176,35 @@ def hostile_arms(results: Results) -> Path:
     )
 
 
-COMPARISONS: dict[str, Callable[[Results], Path]] = {"matrix": matrix, "hostile": hostile_arms}
+def arms(results: Results) -> Path:
+    """Three ways to a server, of which each is faster than the one before; most of what else moved is one story."""
+    ways = {"closed": (1.2, 500), "kept": (0.6, 1), "straight": (0.4, 1)}
+    runs: dict[str, list[Record]] = {
+        way: [
+            {
+                "figures": {
+                    "client.latency_ms.mean": mean + 0.02 * number,
+                    "client.requests.failed": 0,
+                    "flows.backend.total": opened,
+                    "kernel.nginx.Tcp.ActiveOpens": opened + 2,
+                    "sockets.nginx.time_wait.max": opened - 1,
+                    "ledger.identities.holding": 30 + opened,
+                }
+            }
+            for number in range(5)
+        ]
+        for way, (mean, opened) in ways.items()
+    }
+    return results.series(
+        runs,
+        title="Keep-alive on three ways",
+        question="Which way is faster, and by how much?",
+        figures=["client.latency_ms.mean"],
+        predictions={"kept": "arms.kept.client.latency_ms.mean <= 0.67 * arms.closed.client.latency_ms.mean"},
+    )
+
+
+COMPARISONS: dict[str, Callable[[Results], Path]] = {"matrix": matrix, "hostile": hostile_arms, "arms": arms}
 
 
 def make(results: Path) -> None:

@@ -199,12 +199,14 @@ function drawMatrix(matrix) {
   draw();
 }
 
-/** Differences in parts of the greater mean, with their intervals: of what one group lacks, all of it. */
-function drawDifferences(element, pair) {
-  const shown = [...pair.effects].reverse();
-  const greater = (effect) => Math.max(Math.abs(effect.a.mean), Math.abs(effect.b.mean)) || 1;
-  const percent = (effect, value) => (value === null ? null : (100 * value) / greater(effect));
-  const colour = (effect) => ({ changed: "#14466b", unclear: "#b26a00" })[effect.status] ?? "#a5acb5";
+const colourOf = (effect) => ({ changed: "#14466b", unclear: "#b26a00" })[effect.status] ?? "#a5acb5";
+
+/**
+ * Differences with their intervals, one above the other.
+ * `rows` have what stands beside each, the difference with its interval, and what the pointer is told.
+ */
+function drawIntervals(element, rows, name) {
+  const shown = [...rows].reverse();
   element.style.height = `${80 + 22 * shown.length}px`;
   openChart(element, "differences").setOption({
     animation: false,
@@ -212,48 +214,28 @@ function drawDifferences(element, pair) {
       ...tooltip,
       trigger: "axis",
       axisPointer: { type: "shadow" },
-      formatter: (items) => {
-        const effect = shown[items[0].dataIndex];
-        return [
-          effect.figure,
-          `${pair.a}: ${sampleText(effect.a)}`,
-          `${pair.b}: ${sampleText(effect.b)}`,
-          `difference: ${sampleText({ mean: effect.difference, low: effect.low, high: effect.high })}`,
-          `noise: ${numberText(effect.noise)}`,
-          effect.status,
-        ].join("\n");
-      },
+      formatter: (items) => shown[items[0].dataIndex].told,
     },
     grid: { left: 330, right: 30, top: 10, bottom: 40 },
-    xAxis: {
-      type: "value",
-      name: `difference of ${pair.b} from ${pair.a}, % of the greater`,
-      nameLocation: "middle",
-      nameGap: 26,
-    },
+    xAxis: { type: "value", name, nameLocation: "middle", nameGap: 26 },
     yAxis: {
       type: "category",
-      data: shown.map((effect) => effect.figure),
+      data: shown.map((row) => row.label),
       axisLabel: { width: 310, overflow: "truncate" },
     },
     series: [
       {
         type: "scatter",
         symbolSize: 9,
-        data: shown.map((effect) => ({
-          value: percent(effect, effect.difference),
-          itemStyle: { color: colour(effect) },
-        })),
+        data: shown.map((row) => ({ value: row.difference, itemStyle: { color: row.colour } })),
       },
       {
         type: "custom",
-        data: shown
-          .map((effect, index) => [index, percent(effect, effect.low), percent(effect, effect.high)])
-          .filter(([, low]) => low !== null),
+        data: shown.map((row, index) => [index, row.low, row.high]).filter(([, low]) => low !== null),
         renderItem: (_, api) => {
           const [low, y] = api.coord([api.value(1), api.value(0)]);
           const high = api.coord([api.value(2), api.value(0)])[0];
-          const style = { stroke: colour(shown[api.value(0)]), lineWidth: 2 };
+          const style = { stroke: shown[api.value(0)].colour, lineWidth: 2 };
           return { type: "line", shape: { x1: low, y1: y, x2: high, y2: y }, style };
         },
       },
@@ -261,7 +243,50 @@ function drawDifferences(element, pair) {
   });
 }
 
+function toldOf(effect, [a, b]) {
+  return [
+    effect.figure,
+    `${a}: ${sampleText(effect.a)}`,
+    `${b}: ${sampleText(effect.b)}`,
+    `difference: ${sampleText({ mean: effect.difference, low: effect.low, high: effect.high })}`,
+    `noise: ${numberText(effect.noise)}`,
+    effect.status,
+  ].join("\n");
+}
+
+/** All figures of a pair in parts of the greater mean: of what one group lacks, all of it. */
+function drawDifferences(element, pair) {
+  const rows = pair.effects.map((effect) => {
+    const greater = Math.max(Math.abs(effect.a.mean), Math.abs(effect.b.mean)) || 1;
+    const percent = (value) => (value === null ? null : (100 * value) / greater);
+    return {
+      label: effect.figure,
+      difference: percent(effect.difference),
+      low: percent(effect.low),
+      high: percent(effect.high),
+      colour: colourOf(effect),
+      told: toldOf(effect, [pair.a, pair.b]),
+    };
+  });
+  drawIntervals(element, rows, `difference of ${pair.b} from ${pair.a}, % of the greater`);
+}
+
+/** The figure that the comparison is about, pair by pair. */
+function drawAbout(element, effects) {
+  const rows = effects.map((effect) => ({
+    label: `${effect.pair[1]} beside ${effect.pair[0]}`,
+    difference: effect.difference,
+    low: effect.low,
+    high: effect.high,
+    colour: colourOf(effect),
+    told: toldOf(effect, effect.pair),
+  }));
+  const [{ figure, unit }] = effects;
+  drawIntervals(element, rows, `difference of ${figure}${unit ? `, ${unit}` : ""}`);
+}
+
 if (data.matrix?.figures.length) drawMatrix(data.matrix);
+if (data.about.length) drawAbout(part("about"), data.about);
 for (const element of parts("[data-pair]")) {
   const details = element.closest("details");
   const draw = () => {

@@ -1,0 +1,109 @@
+"""What moved between two groups of runs, as a story: figures that say one thing are told together, by a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.compare import texts
+from analysis.compare.effects import Stage
+from analysis.formatting import counted
+
+if TYPE_CHECKING:
+    from analysis.compare.comparison_file import EffectEntry, PairEntry
+
+# A difference below this part of the greater mean may be certain, and matters to nobody.
+_MATTERS = 0.05
+
+_COUNT, _TIME, _USE = ("fewer", "more"), ("shorter", "longer"), ("less", "more")
+# From the settings to the users. A figure belongs to the first of its stage whose pattern it matches.
+_GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
+    (
+        Stage.COUNTERS,
+        "connections in the accept queue, or turned away by it",
+        _COUNT,
+        r"listen\.|kernel\..*\.(Listen|TCPReqQ|Syncookies)",
+    ),
+    (Stage.COUNTERS, "sockets in TIME_WAIT", _COUNT, r"sockets\..*\.time_wait|kernel\..*\.(TW|TCPTimeWait)"),
+    (
+        Stage.COUNTERS,
+        "connections opened",
+        _COUNT,
+        r"kernel\..*\.Tcp\.(Active|Passive|Attempt|Estab|Curr)|gateway\.|access\..*\.(tries|connection)",
+    ),
+    (Stage.COUNTERS, "packets lost and sent again", _COUNT, r"kernel\..*(Retrans|Timeouts|Loss|TCPSyn)"),
+    (Stage.COUNTERS, "other sockets", _COUNT, r"sockets\."),
+    (Stage.COUNTERS, "use of processors, memory and files", _USE, r"process\."),
+    (Stage.COUNTERS, "counted by other counters of the kernel", _USE, r"kernel\."),
+    (Stage.COUNTERS, "counted by the programs themselves", _USE, r""),
+    (Stage.PACKETS, "handshakes without an answer", _COUNT, r".*\.(syns?_?|refused|unanswered|half_open|healed|ack_)"),
+    (Stage.PACKETS, "resets and packets sent again", _COUNT, r".*(reset_|retransmissions)"),
+    (Stage.PACKETS, "handshakes", _TIME, r".*_ms\."),
+    (Stage.PACKETS, "sockets in TIME_WAIT, by packets", _COUNT, r".*time_wait"),
+    (Stage.PACKETS, "connections", _COUNT, r""),
+    (Stage.USERS, "failures", _COUNT, r".*(failed|\.error\.|dropped)"),
+    (Stage.USERS, "waits to connect", _TIME, r"client\.dial_ms\."),
+    (Stage.USERS, "answers", _TIME, r".*_ms\."),
+    (Stage.USERS, "requests with a cause", _COUNT, r"ledger\."),
+    (Stage.USERS, "answers", _COUNT, r""),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Figures that moved together.
+
+    Attributes:
+        stage: where they stand on the way from the cause to the user.
+        says: what became of them, with the figure that moved most: `fewer connections: 500 → 1`.
+        figure: that one.
+        others: how many more moved.
+    """
+
+    stage: Stage
+    says: str
+    figure: str
+    others: int
+
+
+def of_pair(pair: PairEntry) -> list[Moved]:
+    """Tell what moved beyond noise and matters; what the lab says of itself moves no user."""
+    found: dict[int, list[EffectEntry]] = {}
+    for effect in pair.effects:
+        if effect.status == "changed" and _relative(effect) >= _MATTERS:
+            at = next((at for at, group in enumerate(_GROUPS) if _is_of(effect, group)), None)
+            if at is not None:
+                found.setdefault(at, []).append(effect)
+    return [_told(at, found[at]) for at in sorted(found)]
+
+
+def small(pair: PairEntry) -> str:
+    """Say how many figures moved beyond noise by too little to matter; empty if none did."""
+    few = [each for each in pair.effects if each.status == "changed" and _relative(each) < _MATTERS]
+    return f"{counted(len(few), 'figure')} more moved by less than {_MATTERS:.0%}." if few else ""
+
+
+def _is_of(effect: EffectEntry, group: tuple[Stage, str, tuple[str, str], str]) -> bool:
+    stage, _, _, pattern = group
+    return effect.stage == stage and re.match(pattern, effect.figure) is not None
+
+
+def _told(at: int, effects: list[EffectEntry]) -> Moved:
+    stage, name, (less, more), _ = _GROUPS[at]
+    most = max(effects, key=_relative)
+    word = less if (most.difference or 0) < 0 else more
+    unit = f" {most.unit}" if most.unit else ""
+    says = f"{word} {name}: {texts.number(most.a.mean)} → {texts.number(most.b.mean)}{unit}"
+    return Moved(stage, says, most.figure, len(effects) - 1)
+
+
+def _relative(effect: EffectEntry) -> float:
+    greater = max(abs(effect.a.mean or 0), abs(effect.b.mean or 0))
+    return abs(effect.difference or 0) / greater if greater else 0.0
+
+
+def lines(moved: Iterable[Moved]) -> list[str]:
+    """Write each group in one line."""
+    return [f"{each.says} ({each.figure}{f', {each.others} more alike' if each.others else ''})" for each in moved]

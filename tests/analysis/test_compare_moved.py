@@ -1,0 +1,63 @@
+"""What moved is told by groups with a name: only what is beyond noise, matters, and is not the lab's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.compare import moved
+from analysis.compare.comparison_file import Counts, EffectEntry, PairEntry, SampleEntry
+from analysis.compare.effects import Stage, stage_of
+from analysis.figures.names import FIGURES
+
+
+def effect(figure: str, a: float, b: float, status: str = "changed") -> EffectEntry:
+    def sample(mean: float) -> SampleEntry:
+        return SampleEntry(values=[mean, mean], mean=mean, low=mean, high=mean)
+
+    content = {"figure": figure, "stage": stage_of(figure), "unit": "", "status": status, "difference": b - a}
+    unknown = dict.fromkeys(("low", "high", "standardised", "noise", "repetitions_needed", "why"))
+    return EffectEntry.model_validate({**unknown, **content, "a": sample(a), "b": sample(b)})
+
+
+def told(*effects: EffectEntry) -> list[str]:
+    counts = dict.fromkeys(Stage, Counts(changed=0, unclear=0, noise=0, equal=0, unknown=0))
+    pair = PairEntry(a="a", b="b", settings=[], counts=counts, by_chance=0, references=0, effects=list(effects))
+    return [each.says for each in moved.of_pair(pair)]
+
+
+def test_figures_of_one_kind_are_told_by_the_one_that_moved_most() -> None:
+    opened = [
+        effect(f"kernel.{role}.Tcp.{name}", 500, b)
+        for role, name, b in (("k6", "ActiveOpens", 1), ("backend", "PassiveOpens", 2))
+    ]
+    assert told(*opened) == ["fewer connections opened: 500 → 1"]
+
+
+def test_the_story_goes_from_the_counters_to_the_users() -> None:
+    found = told(
+        effect("client.latency_ms.mean", 1.2, 0.6),
+        effect("flows.backend.total", 500, 1),
+        effect("sockets.k6.time_wait.max", 0, 499),
+    )
+    assert found == ["more sockets in TIME_WAIT: 0 → 499", "fewer connections: 500 → 1", "shorter answers: 1.2 → 0.6"]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        effect("client.requests.failed", 0, 3, "noise"),
+        effect("client.requests.failed", 0, 3, "unclear"),
+        effect("client.latency_ms.mean", 1000, 1001),
+        effect("ledger.identities.holding", 30, 40),
+        effect("model.users_failed", 0, 100),
+    ],
+)
+def test_what_does_not_matter_is_left_out(one: EffectEntry) -> None:
+    assert told(one) == []
+
+
+def test_every_figure_of_the_way_has_a_group() -> None:
+    names = [figure.pattern.replace("<", "x").replace(">", "x") for figure in FIGURES]
+    assert [
+        name for name in names if stage_of(name) not in (Stage.MODEL, Stage.LAB) and not told(effect(name, 1, 2))
+    ] == []
