@@ -31,7 +31,7 @@ _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
         Stage.COUNTERS,
         "connections opened",
         _COUNT,
-        r"kernel\..*\.Tcp\.(Active|Passive|Attempt|Estab|Curr)|gateway\.|access\..*\.(tries|connection)",
+        r"kernel\..*\.Tcp\.(Active|Passive|Attempt|Estab|Curr)|[a-z0-9_]+\.(connections|dials)\.|access\..*\.(tries|connection)",
     ),
     (Stage.COUNTERS, "packets lost and sent again", _COUNT, r"kernel\..*(Retrans|Timeouts|Loss|TCPSyn)"),
     (Stage.COUNTERS, "other sockets", _COUNT, r"sockets\."),

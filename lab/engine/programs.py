@@ -183,7 +183,8 @@ class _Process:
     def say(self, line: str) -> None:
         if self._process.stdin:
             with contextlib.suppress(BrokenPipeError):
-                print(line, file=self._process.stdin, flush=True)  # to the program
+                self._process.stdin.write(f"{line}\n")
+                self._process.stdin.flush()
 
     def end(self) -> None:
         _kill(self._process)
