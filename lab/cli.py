@@ -638,7 +638,7 @@ def compare(
         terminal.result_json({**json.loads(compared.comparison.to_json()), "folder": str(compared.folder)})
     else:
         (print_comparison if verbose else print_answer)(terminal.stdout(), compared)
-        _next(next_step.after_comparison(compared.folder, b or []))
+        _next(next_step.after_comparison(compared, b or []))
 
 
 @app.command()

@@ -48,6 +48,8 @@ def of_series(
         yield from _border(matrix)
     elif figure is not None:
         yield from (_told(pair, figure, matrix) for pair in pairs[:_PAIRS])
+        if len(pairs) > _PAIRS:
+            yield f"{counted(len(pairs) - _PAIRS, 'pair')} more below."
     yield from _claims(verdict)
 
 

@@ -70,19 +70,38 @@ class Moved:
 
 def of_pair(pair: PairEntry) -> list[Moved]:
     """Tell what moved beyond noise and matters; what the lab says of itself moves no user."""
-    found: dict[int, list[EffectEntry]] = {}
+    found: dict[tuple[int, bool], list[EffectEntry]] = {}
     for effect in pair.effects:
         if effect.status == "changed" and _relative(effect) >= _MATTERS:
-            at = next((at for at, group in enumerate(_GROUPS) if _is_of(effect, group)), None)
+            at = _group_of(effect)
             if at is not None:
-                found.setdefault(at, []).append(effect)
-    return [_told(at, found[at]) for at in sorted(found)]
+                found.setdefault((at, (effect.difference or 0) < 0), []).append(effect)
+    return [_told(at, found[at, fell]) for at, fell in sorted(found)]
+
+
+def nothing(pair: PairEntry) -> str:
+    """Say what it means that nothing is told of a pair."""
+    unclear = sum(effect.status == "unclear" for effect in pair.effects)
+    if not pair.effects:
+        return "nothing is known of both"
+    if unclear:
+        differ = f"{counted(unclear, 'figure')} {'differs' if unclear == 1 else 'differ'}"
+        return f"not known: too few runs tell whether {differ} by more than chance"
+    return "nothing that matters moved beyond noise"
 
 
 def small(pair: PairEntry) -> str:
     """Say how many figures moved beyond noise by too little to matter; empty if none did."""
-    few = [each for each in pair.effects if each.status == "changed" and _relative(each) < _MATTERS]
+    few = [
+        each
+        for each in pair.effects
+        if each.status == "changed" and _relative(each) < _MATTERS and _group_of(each) is not None
+    ]
     return f"{counted(len(few), 'figure')} more moved by less than {_MATTERS:.0%}." if few else ""
+
+
+def _group_of(effect: EffectEntry) -> int | None:
+    return next((at for at, group in enumerate(_GROUPS) if _is_of(effect, group)), None)
 
 
 def _is_of(effect: EffectEntry, group: tuple[Stage, str, tuple[str, str], str]) -> bool:

@@ -80,6 +80,7 @@ def html(comparison: Comparison, results: str = "../../..", verdict: SeriesVerdi
             "difference": texts.difference,
             "remark": texts.remark,
             "small": moved.small,
+            "nothing": moved.nothing,
         },
     )
 

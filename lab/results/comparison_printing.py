@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -18,7 +18,7 @@ from lab.run.verdicts import STYLES, show
 from lab.scenario.catalogue import CATALOGUE, show_value
 
 if TYPE_CHECKING:
-    from analysis.compare.comparison_file import Counts, PairEntry
+    from analysis.compare.comparison_file import Counts, PairEntry, SettingEntry
     from lab.results.comparisons import Compared
 
 # So many rows tell the story; comparison.json and the page have all.
@@ -27,8 +27,8 @@ _NOISE_ROWS_MAX = 4
 # Digits of an id that tell images apart.
 _ID_SHOWN = 19
 
-# What an answer may fill of a terminal: claims, and lines of what moved over all pairs.
-_CLAIMS_MAX, _PAIRS_MAX, _MOVED_MAX = 6, 3, 12
+# What an answer may fill of a terminal, and of that claims and pairs.
+_LINES_MAX, _CLAIMS_MAX, _PAIRS_MAX = 30, 5, 3
 
 _STAGES = {
     "model": "what the model makes of it",
@@ -44,35 +44,60 @@ _STYLES = {"changed": "bold", "unclear": "yellow", "noise": "dim", "unknown": "y
 
 def print_answer(console: Console, compared: Compared) -> None:
     """Print what a comparison found in at most 30 lines, and where the rest lies."""
-    comparison, verdict = compared.comparison, compared.verdict
-    _print_head(console, compared)
-    if verdict is not None:
-        console.print(Text.assemble("verdict: ", (verdict.verdict, STYLES[verdict.verdict])))
-        for one in verdict.predictions[:_CLAIMS_MAX]:
-            console.print(Text.assemble((f"  {one.status:<8}", STYLES[one.status]), one.says), soft_wrap=True)
-        if len(verdict.predictions) > _CLAIMS_MAX:
-            console.print(f"  {counted(len(verdict.predictions) - _CLAIMS_MAX, 'more claim')}")
-    pairs = comparison.pairs[:_PAIRS_MAX]
-    for pair in pairs:
-        console.print(Text(f"{pair.b} beside {pair.a}", "bold"), soft_wrap=True)
-        _print_settings(console, pair)
-        told = moved.lines(moved.of_pair(pair))
-        for line in told[: _MOVED_MAX // len(pairs)] or ["nothing that matters moved beyond noise"]:
-            console.print(Text(f"    {line}"), soft_wrap=True)
+    comparison = compared.comparison
+    claims = list(_claims(compared))
+    pairs, hidden = comparison.pairs[:_PAIRS_MAX], len(comparison.pairs) - _PAIRS_MAX
     left_out = sum(not run.used for group in comparison.groups for run in group.runs)
+    # Title, remark on pairs and on runs, result, next step.
+    free = _LINES_MAX - 5 - len(comparison.answer) - len(claims)
+    shares = [free // len(pairs)] * len(pairs) if pairs else []
+
+    _print_head(console, compared)
+    for claim in claims:
+        console.print(claim, soft_wrap=True)
+    for pair, share in zip(pairs, shares, strict=True):
+        for line in _of_pair(pair, share):
+            console.print(line, soft_wrap=True)
+    if hidden > 0:
+        console.print(Text(f"{counted(hidden, 'pair')} more on the page", "dim"))
     if left_out:
         console.print(Text(f"{counted(left_out, 'run')} not counted; VERBOSE=1 (--verbose) says why", "yellow"))
     _print_end(console, compared)
 
 
-def _print_settings(console: Console, pair: PairEntry) -> None:
-    changed = [
-        f"{one.name}: {_setting(one.name, one.a)} → {_setting(one.name, one.b)}" for one in pair.settings if one.asked
+def _claims(compared: Compared) -> Iterator[Text]:
+    """Give the verdict and the claims of a series; those that do not hold come first."""
+    verdict = compared.verdict
+    if verdict is None:
+        return
+    yield Text.assemble("verdict: ", (verdict.verdict, STYLES[verdict.verdict]))
+    ordered = sorted(verdict.predictions, key=lambda one: one.status == "true")
+    for one in ordered[:_CLAIMS_MAX]:
+        yield Text.assemble((f"  {one.status:<8}", STYLES[one.status]), one.says)
+    if len(ordered) > _CLAIMS_MAX:
+        yield Text(f"  {counted(len(ordered) - _CLAIMS_MAX, 'claim')} more on the page", "dim")
+
+
+def _of_pair(pair: PairEntry, share: int) -> Iterator[Text]:
+    """Tell of a pair in so many lines; where they do not suffice, what users felt is told first of all."""
+    yield Text(f"{pair.b} beside {pair.a}", "bold")
+    asked = [
+        f"{one.name}: {_setting(one.name, one.a)} → {_setting(one.name, one.b)}" for one in _asked(pair, asked=True)
     ]
-    unasked = [one.name for one in pair.settings if not one.asked]
-    console.print(Text(f"    set: {'; '.join(changed) or 'nothing differently'}"), soft_wrap=True)
+    yield Text(f"    set: {'; '.join(asked) or 'nothing differently'}")
+    unasked = [one.name for one in _asked(pair, asked=False)]
     if unasked:
-        console.print(Text(f"    differs though nobody asked for it: {', '.join(unasked)}", "yellow"), soft_wrap=True)
+        yield Text(f"    differs though nobody asked for it: {', '.join(unasked)}", "yellow")
+    told = moved.lines(moved.of_pair(pair)) or [moved.nothing(pair)]
+    room = max(share - (3 if unasked else 2), 1)
+    if len(told) > room:
+        kept = told[len(told) - max(room - 1, 1) :]
+        told = [f"… {counted(len(told) - len(kept), 'group')} of figures more moved before that", *kept]
+    yield from (Text(f"    {line}") for line in told)
+
+
+def _asked(pair: PairEntry, *, asked: bool) -> list[SettingEntry]:
+    return [setting for setting in pair.settings if setting.asked == asked]
 
 
 def _print_head(console: Console, compared: Compared) -> None:
@@ -114,8 +139,7 @@ def print_comparison(console: Console, compared: Compared) -> None:
 def _print_pair(console: Console, pair: PairEntry, confidence: float) -> None:
     console.print()
     console.print(Text.assemble((f"{pair.b} beside {pair.a}", "bold underline")))
-    unasked = [setting for setting in pair.settings if not setting.asked]
-    asked = [setting for setting in pair.settings if setting.asked]
+    unasked, asked = _asked(pair, asked=False), _asked(pair, asked=True)
     if unasked:
         console.print(Text("differs though nobody asked for it:", "bold yellow"))
         for setting in unasked:

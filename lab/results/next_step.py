@@ -7,6 +7,8 @@ from pathlib import Path
 
 from analysis import suggested
 from lab import paths
+from lab.results.comparisons import Compared
+from lab.run import manifest
 from lab.scenario.catalogue import show_value
 from lab.scenario.places import Place
 from lab.series.plan import Plan
@@ -41,11 +43,20 @@ def after_explanation(folder: Path) -> str:
     return f"next, which knob would help: {suggested.make('advise', {'RUN': paths.shown(folder)})}"
 
 
-def after_comparison(folder: Path, runs: Sequence[str]) -> str:
-    """After a comparison: the worst request of the run that was compared; for a series, the page."""
+def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
+    """After a comparison: what repeats a run that stands alone, else the worst request; for a series, the page."""
+    alone = next((group for group in compared.comparison.groups if sum(run.used for run in group.runs) == 1), None)
+    if runs and alone is not None:
+        # It brings what draws a report.
+        from analysis.pages.report.again import again  # noqa: PLC0415
+
+        run = next(paths.RESULTS / run.run for run in alone.runs if run.used)
+        command = again(manifest.load(run).model_dump(mode="json")).command if run.is_dir() else None
+        if command:
+            return f"next, {alone.name} once more, so that groups can be compared: {command}"
     if runs:
         return f"next, its worst request, told: {suggested.make('explain', {'RUN': runs[-1], 'WORST': _WORST})}"
-    return f"next, in the browser: {paths.shown(folder / 'comparison.html')}"
+    return f"next, in the browser: {paths.shown(compared.folder / 'comparison.html')}"
 
 
 def opened(folder: Path) -> str:

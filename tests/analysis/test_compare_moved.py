@@ -33,6 +33,11 @@ def test_figures_of_one_kind_are_told_by_the_one_that_moved_most() -> None:
     assert told(*opened) == ["fewer connections opened: 500 → 1"]
 
 
+def test_what_rose_and_what_fell_are_told_apart() -> None:
+    both = [effect("kernel.k6.Tcp.ActiveOpens", 500, 1), effect("kernel.backend.Tcp.PassiveOpens", 1, 300)]
+    assert told(*both) == ["more connections opened: 1 → 300", "fewer connections opened: 500 → 1"]
+
+
 def test_the_story_goes_from_the_counters_to_the_users() -> None:
     found = told(
         effect("client.latency_ms.mean", 1.2, 0.6),

@@ -50,23 +50,37 @@ def test_too_few_runs_say_how_many_it_takes(connlab: Run, results: Results) -> N
 
 
 def test_the_answer_is_told_in_thirty_lines(connlab: Run, results: Results) -> None:  # noqa: F811  as above
-    many = {f"client.requests.error.{code}": 5 for code in range(1000, 1040)} | {"kernel.backend.Tcp.ActiveOpens": 500}
+    names = [f"client.requests.error.{code}" for code in range(1000, 1040)]
+    names += [
+        f"kernel.backend.{counter}"
+        for counter in ("Tcp.ActiveOpens", "TcpExt.ListenDrops", "TcpExt.TW", "Ip.InReceives")
+    ]
+    names += ["flows.backend.total", "flows.backend.syns", "client.dial_ms.p95", "sockets.k6.time_wait.max"]
     arms: dict[str, list[dict[str, object]]] = {
-        arm: [
-            {"figures": {MEAN: mean + number, **(many if arm == "off" else dict.fromkeys(many, 1))}}
-            for number in range(5)
-        ]
-        for arm, mean in (("on", 1), ("off", 90), ("other", 50))
+        arm: [{"figures": {MEAN: mean + number, **dict.fromkeys(names, mean)}} for number in range(5)]
+        for mean, arm in ((1, "on"), (90, "off"), (50, "other"), (20, "fourth"), (70, "fifth"))
     }
-    results.series(arms)
+    results.series(arms, {f"claim{number}": f"arms.on.{MEAN} < arms.off.{MEAN}" for number in range(8)})
     code, out, _ = connlab("compare", "--matrix=queue")
 
     assert code == 0
     assert len(out.splitlines()) <= 30
     assert "off beside on" in out
-    assert "more connections opened: 1 → 500 (kernel.backend.Tcp.ActiveOpens)" in out
-    assert "more failures: 1 → 5 (client.requests.error.1000, 39 more alike)" in out
+    # Where lines do not suffice, what users felt is kept.
+    assert "longer answers: 3 → 92 ms (client.latency_ms.mean)" in out
+    assert "groups of figures more moved before that" in out
+    assert "3 claims more on the page" in out
+    assert "1 pair more on the page" in out
     assert "derived/comparison.html" in out
+
+
+def test_two_single_runs_know_nothing_and_name_the_run_that_helps(connlab: Run, results: Results) -> None:  # noqa: F811
+    a, b = runs(results, 10.0)[0], runs(results, 20.0, load__users=7)[0]
+    out = connlab("compare", f"--a={a}", f"--b={b}")[1]
+
+    assert "One run of A or B does not tell a difference from chance" in out
+    assert "not known: too few runs tell whether 1 figure differs by more" in out
+    assert "next, A once more, so that groups can be compared: make run SCENARIO=queue" in out
 
 
 def test_what_a_run_says_is_printed_as_it_is(connlab: Run, results: Results) -> None:  # noqa: F811  as above

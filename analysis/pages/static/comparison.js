@@ -207,6 +207,7 @@ const colourOf = (effect) => ({ changed: "#14466b", unclear: "#b26a00" })[effect
  */
 function drawIntervals(element, rows, name) {
   const shown = [...rows].reverse();
+  const left = Math.min(330, element.clientWidth * 0.4);
   element.style.height = `${80 + 22 * shown.length}px`;
   openChart(element, "differences").setOption({
     animation: false,
@@ -216,12 +217,12 @@ function drawIntervals(element, rows, name) {
       axisPointer: { type: "shadow" },
       formatter: (items) => shown[items[0].dataIndex].told,
     },
-    grid: { left: 330, right: 30, top: 10, bottom: 40 },
+    grid: { left, right: 30, top: 10, bottom: 40 },
     xAxis: { type: "value", name, nameLocation: "middle", nameGap: 26 },
     yAxis: {
       type: "category",
       data: shown.map((row) => row.label),
-      axisLabel: { width: 310, overflow: "truncate" },
+      axisLabel: { width: left - 20, overflow: "truncate" },
     },
     series: [
       {
