@@ -82,8 +82,7 @@ test("a series begins with its figure, how far its arms are apart, and what move
   assert.doesNotMatch(first, /identities/);
   await page.setViewportSize({ width: 420, height: 900 });
   await page.waitForFunction(() => document.documentElement.scrollWidth <= window.innerWidth);
-  await page.emulateMedia({ colorScheme: "dark" });
-  if (SCREENSHOTS) await picture(page, "comparison-arms-narrow-dark");
+  if (SCREENSHOTS) await picture(page, "comparison-arms-narrow");
   assert.deepEqual(seen.errors.concat(seen.messages), []);
   await close();
 });
