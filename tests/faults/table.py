@@ -157,7 +157,7 @@ CANNOT = {(fault, phase): why for fault, phase, why in _cannot()}
 
 
 # Cells that are wrong now and then; docs/reliability.md says why.
-KNOWN = {("INT twice", "before")}
+KNOWN = {("INT twice", "before"), ("TERM twice", "before")}
 
 REAL: dict[Cell, End] = {
     **{cell: end for cell, end in _of_signals().items() if cell[1] in REAL_PHASES},
