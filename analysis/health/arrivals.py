@@ -1,9 +1,10 @@
-"""Examines whether users who were to come one after another did so where the last place of an accept queue was taken.
+"""Examines whether users who were to come one after another did so where an accept queue was full.
 
 The kernel looks for room in the queue when a SYN comes, and again when the handshake ends. If two handshakes are in
 progress at once, the second may find room that the first is about to take, on another processor: the queue then holds
-one more than its limit says. Or its last ACK is dropped. Either way the count is not that of users who come one after
-another.
+one more than its limit says. Or its last ACK is dropped. And if the users come faster than the program accepts, which
+on a busy machine may stand still for longer than load.arrival_gap, the queue is full while the program has places left.
+Each way the count is not that of users who come one after another.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from analysis.database import over_files, sql
 from analysis.expressions.values import is_number
 from analysis.formatting import counted
 from analysis.health.problems import Evidence, Report
+from analysis.model import outcomes
+from analysis.model.settings import Settings, UndefinedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +41,8 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
         addresses = raw.manifest.addresses.get(instance, [])
         pair = _first(reduction.rows, "taken_together", window.start_us, addresses)
         alone = _first(reduction.rows, "acks_refused", window.start_us, addresses)
+        capacity = _capacity(raw, instance)
+        early = _first(reduction.rows, "refused_early", window.start_us, addresses, capacity) if capacity else None
         if pair:
             report.add(
                 f"{pair[0]}:{pair[1]} and {pair[2]}:{pair[3]} connected at the same moment as the last place of"
@@ -50,10 +55,31 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
                 f" ({counted(alone[2], 'such connection')}): users who were to come one after another came together",
                 Evidence.LOAD,
             )
+        elif early:
+            report.add(
+                f"{early[0]}:{early[1]} found {instance}'s accept queue full while only {early[2]} of"
+                f" {capacity} connections were open: the program had not accepted those who came before",
+                Evidence.LOAD,
+            )
     return report
 
 
-def _first(path: Path, found_by: str, start_us: int, addresses: list[str]) -> tuple[Any, ...] | None:
+def _capacity(raw: RawRun, instance: str) -> int | None:
+    """How many connections a server holds; None where nothing says so, or the lab stopped or paused it on purpose."""
+    manifest = raw.manifest
+    if instance not in manifest.of_role(manifest.path[-1]) or any(
+        each.instance == instance for each in manifest.actions
+    ):
+        return None
+    try:
+        return outcomes.accept_capacity(Settings(manifest)) // len(manifest.of_role(manifest.path[-1]))
+    except UndefinedError:
+        return None
+
+
+def _first(
+    path: Path, found_by: str, start_us: int, addresses: list[str], capacity: int | None = None
+) -> tuple[Any, ...] | None:
     """Give the first row that a query over the connections of a capture finds.
 
     Args:
@@ -61,7 +87,10 @@ def _first(path: Path, found_by: str, start_us: int, addresses: list[str]) -> tu
         found_by: the query's file.
         start_us: from when on, Unix epoch.
         addresses: those of the server, as far as it is one.
+        capacity: the connections that it holds, for a query that asks for it.
     """
     with over_files() as database:
-        parameters = {"path": str(path), "start_us": start_us, "addresses": addresses}
+        parameters: dict[str, Any] = {"path": str(path), "start_us": start_us, "addresses": addresses}
+        if capacity is not None:
+            parameters["capacity"] = capacity
         return database.execute(sql(__name__, found_by), parameters).fetchone()

@@ -14,7 +14,7 @@ from analysis.health import arrivals
 from analysis.health.problems import Evidence
 from analysis.verdict.predictions import judge
 from tests.analysis.packets import Capture, Connection
-from tests.analysis.support import MEASURE_S, SYNS_S, RunFolder
+from tests.analysis.support import MEASURE_S, SYNS_S, RunFolder, at_us
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,15 +65,17 @@ def together_with_nobody_turned_away(capture: Capture) -> None:
 
 
 def together_after_it(capture: Capture) -> None:
-    connected(capture, 0.01, 41_001)
+    for port in range(3):
+        connected(capture, 0.01 + port / 1000, 41_001 + port)
     turned_away(capture, 0.02)
-    connected(capture, 20, 41_002)
-    connected(capture, 20.00005, 41_003)
+    connected(capture, 20, 41_004)
+    connected(capture, 20.00005, 41_005)
 
 
 def together_before_the_load(capture: Capture) -> None:
     connected(capture, -0.5, 41_001)
     connected(capture, -0.49995, 41_002)
+    connected(capture, -0.4, 41_003)
     turned_away(capture, 0.02)
 
 
@@ -93,6 +95,30 @@ def a_syn_that_was_answered_twice(capture: Capture) -> None:
     """The client had not seen the first answer: its SYN came twice."""
     waiting = Connection(capture, f"{CLIENT}:41002", SERVER).syns(MEASURE_S + 0.02)
     waiting.answered_again(MEASURE_S + 0.0201).handshake(MEASURE_S + 1.02)
+
+
+def before_the_program_accepted(capture: Capture) -> None:
+    connected(capture, 0.01, 41_001)
+    connected(capture, 0.02, 41_002)
+    turned_away(capture, 0.03)
+
+
+def before_the_program_accepted_and_one_waits(capture: Capture) -> None:
+    connected(capture, 0.01, 41_001)
+    connected(capture, 0.02, 41_002)
+    let_in_later(capture, 0.03)
+
+
+def after_one_left(capture: Capture) -> None:
+    connected(capture, 0.01, 41_001).close_by_server(MEASURE_S + 0.025)
+    connected(capture, 0.02, 41_002)
+    connected(capture, 0.021, 41_003)
+    turned_away(capture, 0.03)
+
+
+def at_a_port_where_nobody_listens(capture: Capture) -> None:
+    connected(capture, 0.01, 41_001)
+    Connection(capture, f"{CLIENT}:49000", SERVER).syns(MEASURE_S + 0.02).refused(MEASURE_S + 0.0201)
 
 
 def raw_of(run: RunFolder) -> RawRun:
@@ -143,6 +169,29 @@ def test_an_ack_that_met_a_full_queue_leaves_the_load_in_doubt(
 ) -> None:
     for message in loads_in_doubt(run, packets, found):
         assert f"{CLIENT}:41002 had room in backend-1's accept queue with its SYN" in message
+
+
+@pytest.mark.parametrize(
+    ("packets", "found"),
+    [
+        (before_the_program_accepted, ["49000", "only 2 of 3"]),
+        (before_the_program_accepted_and_one_waits, ["49001", "only 2 of 3"]),
+        (after_one_left, ["49000", "only 2 of 3"]),
+        (at_a_port_where_nobody_listens, []),
+        (one_after_another, []),
+    ],
+)
+def test_a_full_queue_before_a_late_program_leaves_the_load_in_doubt(
+    run: RunFolder, packets: Callable[[Capture], None], found: list[str]
+) -> None:
+    for message in loads_in_doubt(run, packets, 1 if found else 0):
+        assert all(text in message for text in [*found, "the program had not accepted those who came before"])
+
+
+def test_a_program_that_the_lab_stops_may_be_late(run: RunFolder) -> None:
+    paused = {"do": "pause", "instance": "backend-1", "at_ms": 0, "for_ms": 900, "exit_code": None, "down_us": None}
+    run.manifest["actions"] = [paused | {"start_us": at_us(0), "end_us": at_us(0.9)}]
+    loads_in_doubt(run, before_the_program_accepted, 0)
 
 
 def test_users_who_are_to_come_together_may(run: RunFolder) -> None:

@@ -511,3 +511,26 @@ def test_acks_refused_finds_a_handshake_that_the_server_answered_again(tables: T
     ]
     path = written(tables.database, tmp_path, columns, rows)
     assert tables.made("acks_refused", "", path=path, start_us=0, addresses=["s"]) == [("c", 2, 2)]
+
+
+def test_refused_early_finds_the_first_syn_that_met_a_full_queue_of_a_server_with_places(
+    tables: Tables, tmp_path: Path
+) -> None:
+    columns = "client_address VARCHAR, client_port INT, server_address VARCHAR, first_time_us BIGINT,"
+    columns += " handshake_ack_time_us BIGINT, synack_count INT, syn_times_us BIGINT[], server_fin_time_us BIGINT,"
+    columns += " first_rst_time_us BIGINT"
+    rows: list[tuple[object, ...]] = [
+        ("c", 1, "s", 0, 5, 1, [0], None, None),
+        ("c", 2, "s", 10, 15, 1, [10], 18, None),
+        ("c", 3, "s", 12, 16, 1, [12], None, 19),
+        ("c", 4, "s", 20, 35, 1, [20, 30], None, None),
+        ("c", 5, "s", 25, None, 0, [25], None, None),
+        ("c", 6, "s", 2, None, 0, [2], None, 3),
+        ("c", 7, "other", 1, None, 0, [1], None, None),
+        ("c", 8, "s", -5, None, 0, [-5], None, None),
+        ("c", 9, "s", -5, -4, 1, [-5], None, None),
+    ]
+    path = written(tables.database, tmp_path, columns, rows)
+    for capacity, found in ((3, [("c", 4, 2)]), (2, [])):
+        asked = {"path": path, "start_us": 0, "addresses": ["s"], "capacity": capacity}
+        assert tables.made("refused_early", "", **asked) == found

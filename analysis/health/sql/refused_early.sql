@@ -1,0 +1,23 @@
+-- A server's first SYN that met a full accept queue, if fewer connections were open then than the server holds: the
+-- program had not accepted yet what stood in its queue. The server's FIN closes a connection, and a RST of either side.
+WITH connections AS (
+  SELECT * FROM read_parquet($path) WHERE list_contains($addresses, server_address)
+), taken AS (
+  SELECT handshake_ack_time_us AS end_us, least(server_fin_time_us, first_rst_time_us) AS closed_us
+    FROM connections WHERE handshake_ack_time_us IS NOT NULL
+), refused AS (
+  SELECT client_address, client_port, list_min(syn_times_us) AS at_us FROM connections
+   -- A RST answers the SYN where nobody listens.
+   WHERE first_time_us >= $start_us
+         AND (synack_count = 0 AND first_rst_time_us IS NULL
+              OR synack_count = 1 AND list_min(syn_times_us)
+                 < list_max(list_filter(syn_times_us, lambda at_us: at_us <= handshake_ack_time_us)))
+), first AS (
+  SELECT * FROM refused ORDER BY at_us, client_address, client_port LIMIT 1
+), held AS (
+  SELECT client_address, client_port,
+         (SELECT count(*) FROM taken
+           WHERE taken.end_us <= first.at_us AND (taken.closed_us IS NULL OR taken.closed_us > first.at_us)) AS open
+    FROM first
+)
+SELECT * FROM held WHERE open < $capacity;
