@@ -22,12 +22,13 @@ HANG_S = 1800
 WAIT_S = 900
 # A run that a busy machine spoiled is made again, this often in all.
 RUNS_MAX = 3
-# The instruments that a busy machine spoils: processors that k6 waits for, users who come late and then together, ticks
-# and scrapes that come late, packets that tcpdump has no time for.
+# The instruments that a busy machine spoils: processors that k6 waits for, users who come late and then together,
+# connections that k6 gives up, ticks and scrapes that come late, packets that tcpdump has no time for.
 SPOILED_BY_A_BUSY_MACHINE = (
     "host",
     "arrivals",
     "users",
+    "connections",
     "k6/",
     "sampler/",
     "tomcat/",

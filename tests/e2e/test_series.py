@@ -36,7 +36,7 @@ scenarios: [accept-queue-healthy]
 knobs:
   backend.max_keep_alive_requests: 1
   load.handler_delay: 1s
-  load.arrival_gap: 20ms
+  load.arrival_gap: 50ms
   load.connect_timeout: 900ms
 axes:
   backend.accept_count: [1, 4]
