@@ -167,9 +167,9 @@ fuzz: setup-test ## [DURATION=30s] [EXAMPLES=1000]: hostile input: each Go fuzz 
 
 # --- the lab's own speed --------------------------------------------------------------------------------------
 
-.PHONY: bench bench-k6 bench-collector bench-flows bench-backend bench-cell
+.PHONY: bench bench-k6 bench-collector bench-flows bench-backend bench-cell bench-analysis
 bench: setup-test ## what the lab itself costs and how fast it is; wants a quiet machine
-	@$(MAKE) bench-k6 bench-collector bench-flows bench-backend bench-cell
+	@$(MAKE) bench-k6 bench-collector bench-flows bench-backend bench-cell bench-analysis
 
 bench-k6: ## what the dial and request records cost k6
 	@setup/check.sh go k6 ./bench
@@ -185,3 +185,6 @@ bench-backend: ## the backend's start-up with its AOT cache and without
 
 bench-cell: ## what a run costs around its load, from preparation to clean-up
 	@.venv/bin/python tests/bench/cell.py 5
+
+bench-analysis: python ## [REQUESTS=1000000] [CALLS=10]: what the analysis of a large run takes of time and memory
+	@.venv/bin/python -m tests.bench.analysis $${REQUESTS:-1000000} $${CALLS:-10}

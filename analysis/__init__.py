@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.evidence import flows, manifest
+from analysis.evidence import flows, manifest, size
 from analysis.evidence.flows import FlowsError
 from analysis.evidence.manifest import ManifestError
 from analysis.evidence.rawrun import RawRun
+from analysis.evidence.size import TooLargeError
 from analysis.figures import Run
 from analysis.output import make_folder, write
 from analysis.story import ladders
@@ -22,7 +23,7 @@ from analysis.verdict.verdict_file import JudgedRun, Verdict
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["FlowsError", "JudgedRun", "ManifestError", "Verdict", "analyse", "judge"]
+__all__ = ["FlowsError", "JudgedRun", "ManifestError", "TooLargeError", "Verdict", "analyse", "judge"]
 
 
 def judge(run_dir: Path) -> JudgedRun:
@@ -37,8 +38,10 @@ def judge(run_dir: Path) -> JudgedRun:
     Raises:
         ManifestError: the folder is not a run's, or its manifest cannot be read.
         FlowsError: there are captures and nothing that reads them.
+        TooLargeError: the machine has not the memory or the disk for it.
     """
     raw = RawRun(run_dir, manifest.read(run_dir))
+    size.require(raw)
     if any(capture.packets for capture in raw.captures.values()):
         flows.require()
     return JudgedRun(Run(raw))
@@ -56,6 +59,7 @@ def analyse(run_dir: Path) -> Verdict:
     Raises:
         ManifestError: the folder is not a run's, or its manifest cannot be read.
         FlowsError: there are captures and nothing that reads them; a poorer verdict would go over the one before.
+        TooLargeError: the machine has not the memory or the disk for it.
         OSError: derived/ cannot be written.
     """
     found = judge(run_dir)

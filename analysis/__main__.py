@@ -11,7 +11,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from analysis import FlowsError, ManifestError, analyse
+from analysis import FlowsError, ManifestError, TooLargeError, analyse
 from analysis.visible import visible_lines
 
 _EXIT = {"reproduced": 0, "not-reproduced": 1, "inconclusive": 3}
@@ -29,7 +29,7 @@ def main() -> int:
     except ManifestError as error:
         _say(str(error))
         return _BAD_INPUT
-    except FlowsError as error:
+    except (FlowsError, TooLargeError) as error:
         _say(str(error))
         return _FAILED
     except OSError as error:

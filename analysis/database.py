@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 # A file that was written again is read again.
 _ANEW: dict[str, Any] = {"enable_external_file_cache": False}
 
+# What a run's tables may hold of memory, until `may_use` allows more.
+MEMORY_MB = 1000
+
 _numbers = count(1)
 
 
@@ -39,6 +42,11 @@ def in_memory() -> duckdb.DuckDBPyConnection:
     connection.execute(f"ATTACH ':memory:' AS {name}; USE {name}; SET TimeZone = 'UTC'")
     weakref.finalize(connection, _detach, name).atexit = False
     return connection
+
+
+def may_use(database: duckdb.DuckDBPyConnection, megabytes: int) -> None:
+    """Let the tables of this process hold so much memory; what is more goes to the disk."""
+    database.execute(f"SET memory_limit = '{megabytes}MB'")
 
 
 def create(database: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str]) -> None:
@@ -105,8 +113,8 @@ def _over_files() -> duckdb.DuckDBPyConnection:
 
 @cache
 def _in_memory() -> duckdb.DuckDBPyConnection:
-    # What does not fit into memory goes to the machine's place for that, not into the user's folder, and is bounded.
+    # What does not fit into memory goes to the machine's place for that, not into the user's folder.
     spill = Path(tempfile.gettempdir()) / f"connlab-duckdb-{uuid4()}"
     return duckdb.connect(
-        config={**_ANEW, "threads": 1, "temp_directory": str(spill), "max_temp_directory_size": "4GB"}
+        config={**_ANEW, "threads": 1, "memory_limit": f"{MEMORY_MB}MB", "temp_directory": str(spill)}
     )

@@ -39,7 +39,7 @@ def derive(folder: Path) -> dict[str, Any]:
 
     Raises:
         BadInput: the folder is no run's.
-        LabError: the program that reads captures does not work.
+        LabError: the program that reads captures does not work, or the run is too large for this machine.
     """
     # The analysis brings numpy and duckdb, which a run needs only at its end.
     import analysis  # noqa: PLC0415
@@ -48,7 +48,7 @@ def derive(folder: Path) -> dict[str, Any]:
         return analysis.analyse(folder).model_dump(mode="json", by_alias=True)
     except analysis.ManifestError as error:
         raise BadInput(Problem(str(error))) from None
-    except analysis.FlowsError as error:
+    except (analysis.FlowsError, analysis.TooLargeError) as error:
         raise LabError(f"nothing was derived, and all files are as they were: {error}") from None
 
 

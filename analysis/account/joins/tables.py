@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
-from analysis.database import create, in_memory
-from analysis.evidence import logs
+from analysis.database import create, in_memory, may_use
+from analysis.evidence import logs, size
 from analysis.evidence.client_files import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.jsonl import integer
 from analysis.evidence.logs.access import COLUMNS, WHOLE_LINE
@@ -87,6 +87,7 @@ _MACROS = f"""
 def load(raw: RawRun) -> duckdb.DuckDBPyConnection:
     """Return a database with the tables of a run; it never raises for what the run's files hold or lack."""
     database = in_memory()
+    may_use(database, size.of_run(raw).tables_mb)
     database.execute(_MACROS)
     _load_instances(database, raw)
     _load_clients(database, raw)

@@ -1,0 +1,109 @@
+"""What the analysis of a run needs: said, and refused, before it begins."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analysis import TooLargeError, judge
+from analysis.database import MEMORY_MB
+from analysis.evidence import manifest, size
+from analysis.evidence.rawrun import RawRun
+from tests.bench import synthetic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.analysis.support import RunFolder
+
+    Machine = Callable[[int, int], Path]
+
+GB = 1_000_000_000
+
+
+def raw_of(run: RunFolder, records_bytes: int | None = None) -> RawRun:
+    """A run whose requests take so many bytes; a sparse file has the size and none of the blocks."""
+    folder = run.write()
+    if records_bytes is not None:
+        os.truncate(folder / "raw/k6-1/role/requests.jsonl", records_bytes)
+    return RawRun(folder, manifest.read(folder))
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    """Give what makes a machine of so many free megabytes of memory and disk; it gives the kernel's file."""
+
+    def of(free_mb: int, disk_mb: int) -> Path:
+        meminfo = tmp_path / "meminfo"
+        meminfo.write_text(f"MemTotal: 99 kB\nMemAvailable: {free_mb * 1_000_000 // 1024 + 1} kB\n")
+        monkeypatch.setattr(size, "_MEMORY", meminfo)
+        monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=disk_mb * 1_000_000))
+        return meminfo
+
+    return of
+
+
+def test_a_small_run_needs_no_disk_and_no_more_than_its_share(run: RunFolder) -> None:
+    needs = size.of_run(raw_of(run))
+    assert (needs.tables_mb, needs.disk_mb) == (MEMORY_MB, 0)
+
+
+def test_what_a_large_run_needs_grows_with_its_records(run: RunFolder) -> None:
+    once, twice = (size.of_run(raw_of(run, each * GB)) for each in (2, 4))
+    assert MEMORY_MB < once.tables_mb < twice.tables_mb
+    assert once.memory_mb < twice.memory_mb < 2 * once.memory_mb
+    assert twice.disk_mb == pytest.approx(2 * once.disk_mb, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("free_mb", "disk_mb", "said"),
+    [(1_000, 100_000, "of memory, and 1,000 MB are free"), (100_000, 500, "500 MB are free there: name a folder")],
+)
+def test_a_run_that_does_not_fit_is_refused_before_anything_is_derived(
+    run: RunFolder, machine: Machine, free_mb: int, disk_mb: int, said: str
+) -> None:
+    machine(free_mb, disk_mb)
+    raw = raw_of(run, 2 * GB)
+    with pytest.raises(TooLargeError, match=said):
+        judge(raw.folder)
+    assert not (raw.folder / "derived").exists()
+
+
+def test_a_run_that_fits_is_not_refused(run: RunFolder, machine: Machine) -> None:
+    machine(10_000, 10_000)
+    size.require(raw_of(run, 2 * GB))
+
+
+@pytest.mark.parametrize("content", [None, "MemTotal: 1 kB\n", "MemAvailable: many\n"])
+def test_a_machine_that_does_not_say_what_is_free_refuses_nothing(
+    run: RunFolder, machine: Machine, content: str | None
+) -> None:
+    meminfo = machine(0, 100_000)
+    meminfo.unlink() if content is None else meminfo.write_text(content)
+    size.require(raw_of(run, 2 * GB))
+
+
+def test_a_small_run_is_never_refused(run: RunFolder, machine: Machine) -> None:
+    machine(1, 1)
+    size.require(raw_of(run))
+
+
+def test_a_run_that_was_made_is_found_again(tmp_path: Path) -> None:
+    """The load of `make bench-analysis`, in small: several instances, and groups of unequal length."""
+    synthetic.write(tmp_path / "run", synthetic.Load(requests=303, calls=3, instances=2))
+    found = judge(tmp_path / "run")
+    assert found.verdict.problems == []
+    assert [(each.id, each.status) for each in found.verdict.predictions] == [
+        ("ok", "true"),
+        ("unexplained", "true"),
+        ("failed", "true"),
+    ]
+
+
+def test_an_instance_has_only_so_many_ports(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="give more instances"):
+        synthetic.write(tmp_path / "run", synthetic.Load(requests=100_000, calls=1, instances=1))
