@@ -923,7 +923,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = os.environ.get("CONNLAB_DEBUG") == "1"
     os.umask(os.umask(0) | _OTHERS_WRITE)  # nothing below results/ may be changed by another user
     try:
-        with interruptible():
+        with interruptible(to_the_end=True):
             code = _command().main(args=arguments, prog_name="connlab", standalone_mode=False)
     except typer.Exit as end:
         code = end.exit_code

@@ -3,6 +3,21 @@
 from __future__ import annotations
 
 import gc
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+_HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def _signals_stay() -> Iterator[None]:
+    """A command ignores signals from its end on, which is its process's end but here."""
+    before = {number: signal.getsignal(number) for number in _HEEDED}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def pytest_collection_finish() -> None:

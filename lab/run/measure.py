@@ -103,12 +103,21 @@ def await_samples(session: Session) -> None:
         time.sleep(_SAMPLE_POLL_S)
 
 
+def _refuse_without_engine(session: Session) -> None:
+    """Say that the engine ended, where what ended did so with it: an engine that ends in order stops all first."""
+    try:
+        session.engine.versions()
+    except LabError as error:
+        raise LabError(f"the engine ended: {error.what.splitlines()[-1].strip()}", way_on=error.way_on) from None
+
+
 def _check(session: Session, watch: Watch) -> None:
     watch.check()
     collectors = [collector_of(instance) for instance in session.topology.all]
     for service in (*session.topology.servers, *session.topology.needed, *collectors):
         ended = watch.ended(service)
         if ended:
+            _refuse_without_engine(session)
             raise LabError(f"{ended} during the run:{session.engine.last_words(service)}")
     if machine.disk_free_bytes(session.raw) < _DISK_FREE_MIN_BYTES:
         raise LabError(f"the disk is full: less than {_DISK_FREE_MIN_BYTES >> 20} MiB are left at {session.raw}")

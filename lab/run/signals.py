@@ -43,10 +43,13 @@ _levels: list[_Level] = []
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible(*, to_the_end: bool = False) -> Iterator[None]:
     """Raise Interrupted at the first signal; later ones are answered, but do not disturb the clearing up.
 
     A signal that this process was started to ignore, as `nohup` has it, is ignored still.
+
+    Args:
+        to_the_end: whether only the command's last word and its exit code come after this; no signal takes their place.
 
     Raises:
         Interruption: in the place of an Interrupted that nothing inside has answered, or of what a library made of it.
@@ -81,7 +84,8 @@ def interruptible() -> Iterator[None]:
         raise Interruption(str(level.raised)) from error
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # Python itself gives signals back to the kernel as it ends, but for those that are ignored.
+            signal.signal(number, signal.SIG_IGN if to_the_end else handler)
         _levels.remove(level)
 
 

@@ -192,7 +192,7 @@ REAL: dict[Cell, End] = {
     ("network taken", "start"): End("aborted", FAILED, "connlab_lab"),
     ("engine ends", "before"): End(None, FAILED, "Cannot connect"),
     ("engine ends", "start"): End("aborted", FAILED, "its containers could not be removed"),
-    ("engine ends", "load"): End("aborted", FAILED, "its containers could not be removed", stays=True),
+    ("engine ends", "load"): End("aborted", FAILED, "the run was aborted: the engine ended", stays=True),
     ("engine ends", "ending"): End("aborted", FAILED, "its containers could not be removed", stays=True),
     ("engine ends", "analysis"): End("complete", GOOD, ""),
     ("engine restarts", "before"): End("complete", GOOD, ""),

@@ -38,6 +38,7 @@ class Rule:
     after: str = ""
     once_told: bool = False
     stays: bool = False
+    once: bool = False
 
 
 _NOTHING = Rule("*", Ended(0))
@@ -91,6 +92,7 @@ class InMemoryDocker:
         exit_code: int = 0,
         after: str = "",
         once_told: bool = False,
+        once: bool = False,
     ) -> None:
         """Answer commands that match a pattern.
 
@@ -101,8 +103,9 @@ class InMemoryDocker:
             exit_code: how it ends.
             after: only once there was a call with this text in it; before, nothing is said.
             once_told: not before all that is followed has been taken in.
+            once: the rule is forgotten with its first answer.
         """
-        self._rules.append(Rule(pattern, Ended(exit_code, stdout, stderr), after, once_told))
+        self._rules.append(Rule(pattern, Ended(exit_code, stdout, stderr), after, once_told, once=once))
 
     def stays(self, pattern: str, stdout: str = "") -> None:
         """Say this and go on until ended, as the command does that tells of events."""
@@ -146,7 +149,11 @@ class InMemoryDocker:
         command = " ".join(arguments)
         self.calls.append(command)
         rule = next((one for one in self._rules if fnmatchcase(command, one.pattern)), _NOTHING)
-        return rule if any(rule.after in call for call in self.calls) else _NOTHING
+        if not any(rule.after in call for call in self.calls):
+            return _NOTHING
+        if rule.once:
+            self._rules.remove(rule)
+        return rule
 
 
 class InMemoryWatch:

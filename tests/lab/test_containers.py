@@ -1,6 +1,9 @@
 """What is read off the containers of a run when it is over."""
 
+import pytest
+
 from lab.engine.compose import containers
+from lab.errors import EngineFailed
 from lab.scenario.topology import topology_of
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make
@@ -25,3 +28,27 @@ def test_roles_end_along_the_path_and_then_their_collectors(effective: Make, fak
         "stop --time 15 connlab-backend-1 connlab-backend-2",
         "stop --time 15 " + " ".join(f"connlab-collector-{instance}" for instance in topology.all),
     ]
+
+
+def test_what_the_engine_was_still_making_is_removed_too(fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("ps *", "connlab-late\n", after="network rm", once=True)
+    fake_docker.says("network ls *", "connlab_lab\n", once=True)
+    assert containers.remove_all() == ["connlab_lab", "connlab-late"]
+    assert [call for call in fake_docker.calls if call.split()[0] == "rm" or call.startswith("network rm")] == [
+        "network rm connlab_lab",
+        "rm --force --volumes connlab-late",
+    ]
+
+
+def test_a_network_that_a_late_container_has_joined_is_tried_again(fake_docker: InMemoryDocker) -> None:
+    for _ in range(2):
+        fake_docker.says("network ls *", "connlab_lab\n", once=True)
+    fake_docker.says("network rm *", stderr="has active endpoints", exit_code=1, once=True)
+    assert containers.remove_all() == ["connlab_lab"]
+
+
+def test_what_cannot_be_removed_is_said(fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("network ls *", "connlab_lab\n")
+    fake_docker.says("network rm *", stderr="has active endpoints", exit_code=1)
+    with pytest.raises(EngineFailed, match="has active endpoints"):
+        containers.remove_all()

@@ -6,6 +6,7 @@ import pytest
 from lab.engine.compose.docker import DockerFailed, docker, follow, save
 from lab.errors import LabError
 from tests.lab.support import FakeDocker
+from tests.lab.waiting import is_at_work, wait_until
 
 
 def test_it_gives_what_docker_printed(docker_program: FakeDocker) -> None:
@@ -44,6 +45,15 @@ def test_one_that_nobody_need_wait_for_is_ended(docker_program: FakeDocker) -> N
     with pytest.raises(DockerFailed):
         docker("compose", "up", timeout_s=300, unless=lambda: True)
     assert time.monotonic() - began < 300
+
+
+def test_what_it_runs_as_a_program_of_its_own_ends_with_it(docker_program: FakeDocker, tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin"
+    docker_program.rules.append(f"*) sleep 300 & echo $! >{plugin}.new; mv {plugin}.new {plugin}; wait ;;")
+    docker_program.otherwise()
+    with pytest.raises(DockerFailed):
+        docker("compose", "up", timeout_s=300, unless=plugin.is_file)
+    wait_until(lambda: not is_at_work(int(plugin.read_text())))
 
 
 def test_all_that_a_command_says_reaches_a_file_in_order(docker_program: FakeDocker, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ GOES = json.dumps({"data": {"attributes": {"paused": False}}})
 @pytest.fixture
 def opened(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Callable[..., Session]:
     assert elsewhere.is_dir()
-    fake_docker.says("version *", "26.1.5")
+    fake_docker.says("version *", "26.1.5", once=True)
     fake_docker.says("compose version *", "2.26.1")
 
     def make(*overrides: str, text: str = MINIMAL) -> Session:
@@ -104,6 +104,13 @@ def test_a_server_or_a_collector_that_ends_ends_the_run(underway: Underway, phas
     told = rf"^{service} ended with exit code 137 during the run:\n  last words$"
     with pytest.raises(LabError, match=told):
         underway(phase, ends={service: 137})
+
+
+def test_a_server_that_ends_with_the_engine_is_not_to_blame(underway: Underway, fake_docker: InMemoryDocker) -> None:
+    gone = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
+    fake_docker.says("version *", stderr=gone, exit_code=1)
+    with pytest.raises(LabError, match=r"^the engine ended: Cannot connect .*\nway on: start the Docker Engine"):
+        underway(measure.load, ends={"backend-1": 137})
 
 
 @pytest.mark.parametrize("phase", [measure.load, measure.drain])

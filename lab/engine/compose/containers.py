@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lab import parallel
-from lab.engine.compose.docker import docker, save
+from lab.engine.compose.docker import DockerFailed, docker, save
 from lab.engine.compose.names import PROJECT, container_of
 from lab.errors import LabError
 from lab.scenario.topology import Topology, collector_of
@@ -17,6 +17,8 @@ _PROJECT_LABEL = "com.docker.compose.project"
 _LOG_TIMEOUT_S = 60
 # What the engine gives for the start of a container that was made and never ran; its exit code is 0 then.
 _NEVER = "0001-"
+# The engine may still be making a container that an interrupted start asked for, as the others are removed.
+_ROUNDS = 5
 
 
 def stop(names: Iterable[str], grace_s: int) -> None:
@@ -81,6 +83,22 @@ def last_words(service: str, lines: int = 10) -> str:
 
 def remove_all() -> list[str]:
     """Remove every container and network of the lab's runs, at once and by force; give the names of what is gone."""
+    gone: list[str] = []
+    for last in (False,) * (_ROUNDS - 1) + (True,):
+        try:
+            found = _remove_listed()
+        except DockerFailed:
+            # A network that a container has joined since it was listed.
+            if last:
+                raise
+            continue
+        if not found:
+            break
+        gone += found
+    return list(dict.fromkeys(gone))
+
+
+def _remove_listed() -> list[str]:
     label = f"label={_PROJECT_LABEL}={PROJECT}"
     containers = docker("ps", "--all", "--filter", label, "--format", "{{.Names}}").split()
     if containers:
