@@ -30,7 +30,7 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run lesson exercise drill new record experiments mutate matrix search advise list show analyse report open notebook explain compare estimate observe doctor clean
+.PHONY: run lesson exercise drill new record experiments mutate matrix search advise list show analyse report open notebook explain compare gate estimate observe doctor clean
 run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one; ENGINE=kubernetes [CONTEXT= NAMESPACE= REGISTRY= SPREAD=1]: on a cluster
 	@$(series); $(preset); $(arm); $(engine); $(call checked,run,SCENARIO,$(not_dry))
 
@@ -91,6 +91,10 @@ explain: python ## RUN=<folder> with REQUEST=<id> or WORST=<n>: a request's stor
 compare: python ## A=<run> B=<run> or A="<run> …" B="<run> …" or MATRIX=<name> [VERBOSE=1]: what differs, and how sure that is
 	@$(call parted,a,A); $(call parted,b,B); $(connlab) compare "$${a[@]/#/--a=}" "$${b[@]/#/--b=}" \
 		$${MATRIX:+--matrix="$$MATRIX"} $${VERBOSE:+--verbose}
+
+gate: python ## A="<runs>" B="<runs>" FIGURE=client.latency_ms.p99 WORSE_THAN=5% [BETTER=more|less] [JUNIT=<file>]: whether B is worse; exit code 0 no, 1 yes, 3 it cannot be told
+	@$(call parted,a,A); $(call parted,b,B); $(connlab) gate "$${a[@]/#/--a=}" "$${b[@]/#/--b=}" --figure="$$FIGURE" \
+		--worse-than="$$WORSE_THAN" $${BETTER:+--better="$$BETTER"} $${JUNIT:+--junit="$$JUNIT"}
 
 estimate: python ## OVERFLOWS=<n> CONNECT_TIMEOUT=5s [SYSCTLS="…"] or RUN=<folder>: failed connections behind a counter
 	@$(call parted,sysctls,SYSCTLS); $(connlab) estimate $${OVERFLOWS:+--overflows="$$OVERFLOWS"} \

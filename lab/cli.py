@@ -642,6 +642,38 @@ def compare(
 
 
 @app.command()
+def gate(
+    *,
+    a: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN", help="The baseline: a run, a folder of runs, or <series>:<cell>; repeatable."),
+    ] = None,
+    b: Annotated[list[str] | None, typer.Option(metavar="RUN", help="What is judged; repeatable.")] = None,
+    figure: Annotated[str, typer.Option(help="A figure, such as client.latency_ms.p99.")],
+    worse_than: Annotated[str, typer.Option(help="How much worse it may be: 5% of the baseline, or 2.5 of its unit.")],
+    better: Annotated[
+        str | None, typer.Option(metavar="more|less", help="Which way is better; most figures of clients tell it.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="A file for JUnit XML.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge whether a figure became worse: exit code 0 no, 1 yes, 3 it cannot be told."""
+    from lab.results import gates  # noqa: PLC0415
+
+    judged = gates.judge(a or [], b or [], figure, worse_than, better)
+    if junit is not None:
+        gates.write_junit(judged, junit)
+    if as_json:
+        terminal.result_json(gates.as_json(judged))
+    else:
+        terminal.result([gates.line(judged)])
+        for remark in gates.remarks(judged):
+            terminal.problem(remark)
+        _next(gates.next_step(judged))
+    raise typer.Exit(judged.exit_code)
+
+
+@app.command()
 def advise(
     run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
     *,

@@ -49,10 +49,10 @@ def of_runs(a: Sequence[str], b: Sequence[str]) -> Compared:
         raise BadInput(
             Problem("a comparison takes two groups of runs", way_on="give A=<run> B=<run>, or MATRIX=<name>")
         )
-    runs_a, runs_b = list(_runs(a)), list(_runs(b))
+    runs_a, runs_b = runs_of(a), runs_of(b)
     scenarios = {folder.parent for folder in (*runs_a, *runs_b)}
     others = sorted((run.parent for each in scenarios for run in each.glob(f"*/{MANIFEST_FILE}")), reverse=True)
-    with _refusals():
+    with refusals():
         comparison = compare.compare(runs_a, runs_b, [run for run in others[:_OTHERS_MAX] if not run.is_symlink()])
     name = f"{runs_a[0].parent.name}-{runs_a[0].name}-and-{runs_b[0].name}"
     return _written(comparison, paths.RESULTS / "comparisons" / name, paths.RESULTS)
@@ -70,7 +70,7 @@ def of_series(name: str) -> Compared:
     from analysis import compare  # noqa: PLC0415  as above
 
     folder = find_series(name)
-    with _refusals():
+    with refusals():
         # The folder of all runs is that beside which the series lies, wherever it was copied to.
         verdict, results = compare.series_verdict(folder), folder.parent.parent
         return _written(compare.compare_series(folder), folder / "derived", results, verdict)
@@ -84,7 +84,7 @@ def _written(comparison: Comparison, folder: Path, results: Path, verdict: Serie
     return Compared(comparison, folder, verdict)
 
 
-class _refusals:  # noqa: N801  a context manager reads as a verb
+class refusals:  # noqa: N801  a context manager reads as a verb
     """Turns what the analysis refuses into bad input."""
 
     def __enter__(self) -> None:
@@ -95,6 +95,29 @@ class _refusals:  # noqa: N801  a context manager reads as a verb
 
         if isinstance(error, CompareError):
             raise BadInput(Problem(str(error))) from None
+
+
+def runs_of(names: Iterable[str]) -> list[Path]:
+    """Find runs, each as `find_run` takes it, or all of a cell as `<series>:<cell>`.
+
+    Raises:
+        BadInput: a name that is none.
+    """
+    return list(_runs(names))
+
+
+def is_series(folder: Path) -> bool:
+    """Whether a folder is a series'."""
+    return (folder / record.FILE).is_file()
+
+
+def cells(folder: Path) -> list[str]:
+    """Give the cells of a series.
+
+    Raises:
+        BadInput: it cannot be read.
+    """
+    return [each.cell for each in _plan(folder).cells]
 
 
 def _runs(names: Iterable[str]) -> Iterator[Path]:
@@ -127,7 +150,7 @@ def find_series(name: str) -> Path:
     """
     root = record.root()
     for folder in (Path(name), root / name):
-        if name and (folder / record.FILE).is_file():
+        if name and is_series(folder):
             return folder.resolve()
     ids = sorted((file.parent.name for file in root.glob(f"*Z-*/{record.FILE}")), reverse=True)
     named = {series_id.split("-", 2)[2]: series_id for series_id in reversed(ids)}
@@ -150,5 +173,5 @@ def _not_run(name: str) -> str | None:
 def _plan(folder: Path) -> Plan:
     from analysis.compare import series  # noqa: PLC0415  as above
 
-    with _refusals():
+    with refusals():
         return series.read_plan(folder)

@@ -1,0 +1,164 @@
+"""What `connlab gate` is given, found in the results, judged, and said: a line for people, JUnit XML for a CI."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+from analysis import suggested
+from analysis.formatting import counted
+from analysis.visible import visible
+from lab import paths
+from lab.errors import BadInput, ExitCode, Problem
+from lab.results import comparisons, find
+from lab.run.manifest import FILE as MANIFEST_FILE
+from lab.run.verdicts import show
+
+if TYPE_CHECKING:
+    from analysis.compare.gate import Gate
+    from analysis.compare.intervals import Interval
+
+EXIT_CODES = {"passed": ExitCode.REPRODUCED, "worse": ExitCode.NOT_REPRODUCED, "unknown": ExitCode.INCONCLUSIVE}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A gate's finding, and what it is about.
+
+    Attributes:
+        gate: what was found.
+        a, b: the folders of the runs.
+        scenario: whose runs were judged.
+        left_out: runs that are no evidence, each with the reason.
+    """
+
+    gate: Gate
+    a: tuple[Path, ...]
+    b: tuple[Path, ...]
+    scenario: str
+    left_out: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 passed, 1 worse, 3 it cannot be told."""
+        return EXIT_CODES[self.gate.outcome.value]
+
+
+def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, better: str | None) -> Judged:
+    """Judge whether a figure of b is worse than that of a by more than a limit.
+
+    Args:
+        a: the baseline: runs as `find_run` takes them, a folder of runs, `<series>:<cell>`, or a series of one cell.
+        b: what is judged, in the same way.
+        figure: a figure's name.
+        worse_than: the limit, as `5%` or `2.5`.
+        better: `more` or `less`; None where the figure's name tells it.
+
+    Raises:
+        BadInput: a name that is none, runs that cannot be compared, a figure or a limit that is none.
+    """
+    from analysis.compare import gate, groups  # noqa: PLC0415  it brings scipy, which only this command needs
+
+    for side, given in (("A", a), ("B", b)):
+        if not given:
+            raise BadInput(Problem(f"{side} names no run", way_on="give A=<runs> B=<runs>, as for make compare"))
+    if better not in {None, "more", "less"}:
+        raise BadInput(Problem(f"--better is 'more' or 'less', and not '{better}'"))
+    with comparisons.refusals():
+        limit = gate.Limit.parse(worse_than)
+        group_a, group_b = groups.group("A", _runs(a)), groups.group("B", _runs(b))
+        greater = None if better is None else better == "more"
+        found = gate.judge(group_a, group_b, figure, limit, greater_is_better=greater)
+    left_out = tuple(
+        f"{run.name}: {run.unusable}" for group in (group_a, group_b) for run in group.runs if run.unusable
+    )
+    folders_a, folders_b = (tuple(run.folder for run in group.runs) for group in (group_a, group_b))
+    return Judged(found, folders_a, folders_b, group_b.example.scenario, left_out)
+
+
+def _runs(names: Sequence[str]) -> list[Path]:
+    found: list[Path] = []
+    for name in names:
+        folder = Path(name)
+        series = next((each for each in (folder, paths.RESULTS / "series" / name) if comparisons.is_series(each)), None)
+        if series is not None:
+            found += _of_only_cell(series)
+        elif folder.is_dir() and not (folder / MANIFEST_FILE).is_file() and any(folder.glob(f"*/{MANIFEST_FILE}")):
+            found += sorted(file.parent for file in folder.glob(f"*/{MANIFEST_FILE}") if not file.parent.is_symlink())
+        else:
+            found += comparisons.runs_of([name]) if ":" in name else [find.find_run(name)]
+    return found
+
+
+def _of_only_cell(folder: Path) -> list[Path]:
+    cells = comparisons.cells(folder)
+    if len(cells) > 1:
+        way_on = f"name one of them: {', '.join(f'{folder.name}:{cell}' for cell in cells)}"
+        raise BadInput(Problem(f"the series {folder.name} has {len(cells)} cells", way_on=way_on))
+    return comparisons.runs_of([f"{folder}:{cells[0]}"])
+
+
+def line(judged: Judged) -> str:
+    """Say what a gate found, in a line."""
+    found = judged.gate
+    unit = f" {found.unit}" if found.unit else ""
+    said = f"{found.outcome.value}: {found.figure} "
+    if found.a is None or found.b is None:
+        return f"{said}is unknown: {found.why}"
+    said += f"{show(found.a)} → {show(found.b)}{unit}"
+    if found.worse_by is not None:
+        said += f"; worse by {_interval(found.worse_by, found.a)}, and {found.limit} is allowed"
+    said += f" ({counted(found.runs_a, 'run')} and {found.runs_b})"
+    return f"{said}; {found.why}" if found.why else said
+
+
+def _interval(interval: Interval, mean: float) -> str:
+    """A difference with its interval, as shares of the baseline where it has any."""
+    if not mean:
+        return f"{show(interval.low)} to {show(interval.high)}"
+    low, high = (100 * end / abs(mean) for end in (interval.low, interval.high))
+    return f"{low:+.1f} % to {high:+.1f} %"
+
+
+def remarks(judged: Judged) -> list[str]:
+    """What a reader must know beside the line: runs left out, settings that differ unasked."""
+    unasked = [f"differs though nobody set it: {each.name}: {each.a} → {each.b}" for each in judged.gate.unasked]
+    return [*(f"not counted: {each}" for each in judged.left_out), *unasked]
+
+
+def as_json(judged: Judged) -> dict[str, Any]:
+    """Give everything as JSON has it."""
+    found = asdict(judged.gate)
+    found["limit"] = {"value": judged.gate.limit.value, "relative": judged.gate.limit.relative}
+    return {"scenario": judged.scenario, **found, "left_out": judged.left_out, "exit_code": int(judged.exit_code)}
+
+
+def write_junit(judged: Judged, file: Path) -> None:
+    """Write JUnit XML: one test, which passed, failed, or was skipped where it cannot be told.
+
+    Raises:
+        BadInput: the file cannot be written.
+    """
+    found, outcome = judged.gate, judged.gate.outcome.value
+    count = {"tests": "1", "failures": str(int(outcome == "worse")), "skipped": str(int(outcome == "unknown"))}
+    suite = ET.Element("testsuite", {"name": "connlab gate", **count})
+    name = visible(f"{found.figure} is no more than {found.limit} worse")
+    test = ET.SubElement(suite, "testcase", {"classname": visible(judged.scenario), "name": name})
+    if outcome != "passed":
+        kind = "failure" if outcome == "worse" else "skipped"
+        ET.SubElement(test, kind, {"message": visible(line(judged))})
+    ET.SubElement(test, "system-out").text = "\n".join(visible(each) for each in (line(judged), *remarks(judged)))
+    ET.indent(suite)
+    try:
+        file.write_bytes(ET.tostring(suite, encoding="utf-8", xml_declaration=True) + b"\n")
+    except OSError as error:
+        raise BadInput(Problem(f"{file}: {error.strerror}", way_on="give --junit a file that can be written")) from None
+
+
+def next_step(judged: Judged) -> str:
+    """What to do next: the page that says what else moved."""
+    a, b = (" ".join(paths.shown(run) for run in side) for side in (judged.a, judged.b))
+    return f"next, what else moved: {suggested.make('compare', {'A': a, 'B': b})}"
