@@ -17,7 +17,15 @@ from analysis.evidence.size import TooLargeError
 from analysis.figures import Run
 from analysis.output import make_folder, write
 from analysis.story import ladders
-from analysis.verdict import connections_file, figures_file, ledger_file, ledger_tables, readings, verdict_file
+from analysis.verdict import (
+    clocks_file,
+    connections_file,
+    figures_file,
+    ledger_file,
+    ledger_tables,
+    readings,
+    verdict_file,
+)
 from analysis.verdict.verdict_file import JudgedRun, Verdict
 
 if TYPE_CHECKING:
@@ -68,6 +76,7 @@ def analyse(run_dir: Path) -> Verdict:
     write(run_dir / ledger_file.FILE, account.to_json())
     ledger_tables.write(found.run, run_dir / ledger_file.FILE.parent)
     readings.write(found.run, run_dir)
+    clocks_file.write(found.run, run_dir)
     ladders.write(found.run, run_dir)
     if found.run.raw.manifest.observed is not None:
         connections_file.write(found.run)

@@ -15,12 +15,14 @@ from pydantic.json_schema import GenerateJsonSchema
 from analysis.compare.comparison_file import Comparison
 from analysis.compare.verdict import SeriesVerdict
 from analysis.story.ladders.ladders_file import Ladders
+from analysis.verdict.clocks_file import ClocksFile
 from analysis.verdict.connections_file import Connections
 from analysis.verdict.figures_file import FiguresFile
 from analysis.verdict.ledger_file import Ledger
 from analysis.verdict.verdict_file import Verdict
 
 MODELS: dict[str, type[BaseModel]] = {
+    "clocks": ClocksFile,
     "comparison": Comparison,
     "connections": Connections,
     "figures": FiguresFile,

@@ -27,6 +27,7 @@ def build(
     *,
     captured: bool,
     whole_until_us: int | None,
+    apart_us: int | None,
 ) -> None:
     """Make the tables `waits`, `known`, `decided` and `attributed`.
 
@@ -37,12 +38,14 @@ def build(
         captured: whether there is a sound capture of the client's connections, so that what is not in it was not there.
         whole_until_us: until when the captures hold all packets; None: to their end. What came of a request after that
             may be missing.
+        apart_us: how far the times of two instances may be off against each other; None if nobody knows.
     """
     joined.need("cases")
     database = joined.database
     proxied = len(manifest.path) > 2  # noqa: PLR2004  client and server
     database.execute(_MACROS.format(start_us=int(start_us)))
-    waits.build(database, proxied=proxied)
+    known_us = apart_us or 0
+    waits.build(database, proxied=proxied, apart_us=known_us)
     constants = {
         "bound_us": None if manifest.slow_ms is None else 1000 * manifest.slow_ms,
         "idle_percent_min": limits.HOST_IDLE_PERCENT_MIN,
@@ -50,15 +53,19 @@ def build(
         "whole_until_us": whole_until_us,
         "proxied": proxied,
         "keep_alive_us": _keep_alive_us(manifest),
+        "apart_us": _UNBOUNDED_US if apart_us is None else apart_us,
     }
     make(
         database,
         BESIDE,
         ["errors", "port_shortages", "acted"],
-        lambda: database.execute(sql(__name__, "beside"), {"turn_us": NGINX_TURN_US}),
+        # An error log of seconds is by the second of its own machine.
+        lambda: database.execute(
+            sql(__name__, "beside"), {"turn_us": NGINX_TURN_US, "apart_us": known_us and known_us + 1_000_000}
+        ),
     )
     database.execute(sql(__name__, "known"), constants)
-    database.execute(_DECIDED)
+    database.execute(_decided(in_doubt=apart_us != 0))
     found = {cause for (cause,) in database.execute("SELECT DISTINCT cause FROM decided").fetchall()}
     database.execute(_attributed([cause for cause in _ANY if cause.name in found]))
 
@@ -96,11 +103,23 @@ def _when(cause: Cause) -> str:
     return cause.when if cause.seen else f"NOT torn AND ({cause.when})"
 
 
-_DECIDED = f"""
-    CREATE TABLE decided AS
-    SELECT instance, id, CASE {" ".join(f"WHEN {_when(cause)} THEN '{cause.name}'" for cause in _ANY)} END AS cause
-      FROM known
-"""  # noqa: S608  names of our own
+# More than a run lasts.
+_UNBOUNDED_US = 1 << 50
+
+_CAUSE = f"""CASE {" ".join(f"WHEN {_when(cause)} THEN '{cause.name}'" for cause in _ANY)} END"""
+_APART = "CASE cause {} END".format(
+    " ".join(f"WHEN '{cause.name}' THEN {cause.apart}" for cause in _ANY if cause.apart is not None)
+)
+
+
+def _decided(*, in_doubt: bool) -> str:
+    """Decide; where clocks are apart by more than a cause's proof bears, `doubted` has it, and nothing is proven."""
+    doubted = f"if(apart_us > {_APART}, cause, NULL)" if in_doubt else "NULL::VARCHAR"
+    return f"""
+        CREATE TABLE decided AS
+        SELECT instance, id, if(doubted IS NULL, cause, '{UNEXPLAINED.name}') AS cause, doubted
+          FROM (SELECT instance, id, cause, {doubted} AS doubted FROM (SELECT *, {_CAUSE} AS cause FROM known))
+    """  # noqa: S608  names of our own
 
 
 def _attributed(causes: list[Cause]) -> str:

@@ -1,4 +1,7 @@
-"""How far two observers' times of one event may lie apart; all of them read the same clock."""
+"""How far two observers' times of one event may lie apart when both read the same clock.
+
+Where they do not, `Clocks.apart_us` (analysis.evidence.clocks) comes on top.
+"""
 
 # A program reads the clock, then the kernel sends a packet, or the other way round.
 CLOCK_SLACK_US = 5_000

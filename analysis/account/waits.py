@@ -14,17 +14,21 @@ if TYPE_CHECKING:
     import duckdb
 
 
-def build(database: duckdb.DuckDBPyConnection, *, proxied: bool) -> None:
+def build(database: duckdb.DuckDBPyConnection, *, proxied: bool, apart_us: int) -> None:
     """Make the table.
 
     Args:
         database: with the tables of analysis.account.joins.
         proxied: whether a proxy stands between the client and the backend.
+        apart_us: how far the times of two instances may be off against each other.
     """
     database.execute(sql(__name__, "scraped"), {"gap_us": 1000 * limits.SECONDLY_GAP_MS})
     database.execute(sql(__name__, "queued_ticks"))
     database.execute(sql(__name__, "idle_spans"))
-    database.execute(sql(__name__, "served_over_a_proxy" if proxied else "served_directly"))
+    if proxied:
+        database.execute(sql(__name__, "served_over_a_proxy"))
+    else:
+        database.execute(sql(__name__, "served_directly"), {"apart_us": apart_us})
     make(database, ACTED, ["actions"], lambda: database.execute(sql(__name__, "acted")))
     database.execute(sql(__name__, "waits"))
 

@@ -23,6 +23,8 @@ _ON_CONNECTION = "On the connection between {client} and {server}."
 
 # The server's data that the client had before it asked does not count.
 _UNANSWERED = """(NOT opaque AND coalesce(flow_server_last_data_time_us, 0) < time_us + blocked_us)"""
+# By how much another clock may be off and still tell on which side of the request's beginning they came.
+_UNANSWERED_APART = "abs(coalesce(flow_server_last_data_time_us, 0) - time_us - blocked_us)"
 _BROKEN = "(outcome = 'failed' AND status = 0 AND remote IS NOT NULL AND flow_id IS NOT NULL)"
 # Between a server's look at an idle connection and its FIN; a request that comes meanwhile is not read.
 _CLOSING_US = 50_000
@@ -130,12 +132,14 @@ CAUSES = (
             " its connection, and the proxy answered 502."
         ),
         when=(
-            f"({_BROKEN} AND reused AND {_UNANSWERED} AND flow_client_last_data_time_us BETWEEN time_us AND end_us"
+            f"({_BROKEN} AND reused AND {_UNANSWERED}"
+            " AND flow_client_last_data_time_us BETWEEN time_us - apart_us AND end_us + apart_us"
             f" AND (flow_close_us <= flow_client_last_data_time_us OR (NOT proxied AND {_idle_too_long('flow')})))"
             " OR (outcome = 'failed' AND status = 502 AND try_status = 502"
             " AND up_server_last_data_time_us < up_client_last_data_time_us"
             f" AND (up_close_us <= up_client_last_data_time_us OR {_idle_too_long('up')}))"
         ),
+        apart=f"if(status = 0, {_UNANSWERED_APART}, NULL)",
         says=f"""if(status = 0, {_stale_says("flow")}, {LINE} || '; ' || {_stale_says("up")} || {ERROR})""",
         label="kept connection was closed",
         symptom="now and then 502, or reset, on a kept connection",
@@ -168,6 +172,7 @@ CAUSES = (
             f"{_BROKEN} AND flow_established AND NOT flow_perhaps_unknown AND flow_first_rst_by = 'server'"
             " AND flow_first_rst_time_us BETWEEN time_us AND end_us + 1000000"
         ),
+        apart="abs(flow_first_rst_time_us - time_us)",
         says=f"""{FLOW} || format(': RST from {{}} at {{}}', flow_to_instance, moment(flow_first_rst_time_us))
             || coalesce('; k6: ' || error, '')""",
         seen=True,
@@ -195,6 +200,7 @@ CAUSES = (
             f"{_BROKEN} AND flow_established AND {_UNANSWERED} AND flow_closed_by = 'server'"
             " AND flow_close_kind = 'fin' AND flow_server_fin_time_us BETWEEN time_us AND end_us + 1000000"
         ),
+        apart=f"least(abs(flow_server_fin_time_us - time_us), {_UNANSWERED_APART})",
         says=f"""{FLOW} || format(': FIN from {{}} at {{}} without an answer', flow_to_instance,
             moment(flow_server_fin_time_us)) || coalesce('; k6: ' || error, '')""",
         label="closed without an answer",

@@ -30,6 +30,8 @@ class Cause:
         proof: what must be on record, in sentences.
         when: the same as SQL, over the table `known` (analysis.account.attribution).
         says: SQL over the same table: the text that leads a reader to the records of one request.
+        apart: SQL over the same table, where the proof compares times of two instances: how far these may be off
+            against each other, in µs, and leave it a proof; NULL: by whatever.
         seen: whether what the proof names was seen. Else packets that did not come are a part of it, and a capture
             that lost some proves nothing.
         label: two or three words for people.
@@ -53,6 +55,7 @@ class Cause:
     proof: str
     when: str
     says: str
+    apart: str | None = None
     seen: bool = False
     label: str
     symptom: str

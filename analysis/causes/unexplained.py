@@ -10,7 +10,11 @@ UNEXPLAINED = Cause(
     proof="Nothing on record proves a cause.",
     when="true",
     # What is missing, as far as that can be told.
-    says="""CASE WHEN remote IS NULL AND dial IS NULL THEN 'no dial is recorded for it'
+    says="""CASE WHEN doubted IS NOT NULL
+              THEN format('{} is in doubt: its proof compares times of two machines, and {}', doubted,
+                          if(apart_us < 1000000000000, 'their clocks are known within ' || took(apart_us) || ' only',
+                             'nothing says how far their clocks differ'))
+         WHEN remote IS NULL AND dial IS NULL THEN 'no dial is recorded for it'
          WHEN NOT captured OR torn THEN 'there is no sound capture of its connection'
          WHEN flow_id IS NULL THEN 'its connection is not in the capture'
          WHEN remote IS NULL AND flow_syns_unsampled > 0 THEN 'no samples of its server around its SYNs'

@@ -23,6 +23,12 @@ def _main(part: str) -> str:
                 AND (2 * parts_us >= total_us OR (total_us > bound_us AND total_us - parts_us <= bound_us)))"""
 
 
+# The ends of a wait may be on two clocks. Its proof holds if it would with the wait shorter by twice what these may be
+# off by, and all others longer.
+_APART = """greatest(least(greatest((2 * parts_us - total_us) // 4, (bound_us - total_us + parts_us) // 2),
+                           (part_max_us - part_next_us) // 4), 0)"""
+
+
 def _healed_says(prefix: str, part: str) -> str:
     return f"""format('flow {{}}/{{}}: ', {prefix}_observer, {prefix}_id) || {syns(prefix)}
         || format(', answered at {{}} ({{}} of {{}})', moment({prefix}_answered_us), took({part}), took(total_us))"""
@@ -73,6 +79,7 @@ CAUSES = (
         meaning="The request waited until a connection in the client's or the proxy's pool was free.",
         proof="It used a connection that existed already, and was blocked before it got that connection.",
         when=f"{_main('pool_us')} OR {_main('up_pool_us')}",
+        apart=_APART,
         says="""if(coalesce(pool_us, 0) >= coalesce(up_pool_us, 0),
                format('blocked for {} of {} before it got dial {}/{}', took(pool_us), took(total_us), instance, dial),
                format('{} line {}: waited for {} of {} before it got dial {}/{}', line_instance, line_line,
@@ -94,6 +101,7 @@ CAUSES = (
         meaning="Earlier SYNs of its connection were lost, and a later one was answered. No error shows this.",
         proof="In the capture the connection has more than one SYN, and the answer is to a later one.",
         when=f"{_main('syn_us')} OR {_main('up_syn_us')}",
+        apart=_APART,
         says=f"""if(coalesce(syn_us, 0) >= coalesce(up_syn_us, 0), {_healed_says("flow", "syn_us")},
                {UP} || '; ' || {_healed_says("up", "up_syn_us")})""",
         label="served after a lost SYN",
@@ -126,6 +134,7 @@ CAUSES = (
             " data, or had acknowledged no data when it sent its own. The server's kernel counted overflows."
         ),
         when=f"{_main('ack_us')} OR {_main('up_ack_us')}",
+        apart=_APART,
         says=f"""if(coalesce(ack_us, 0) >= coalesce(up_ack_us, 0), {_made_late_says("flow", "ack_us")},
                {UP} || '; ' || {_made_late_says("up", "up_ack_us")})""",
         label="served after a lost ACK",
@@ -159,6 +168,7 @@ CAUSES = (
             " tick, show that it was still in the queue at the last tick that counts."
         ),
         when=f"{_main('queue_us')} OR {_main('up_queue_us')}",
+        apart=_APART,
         says=f"""if(coalesce(queue_us, 0) >= coalesce(up_queue_us, 0), {_queued_says("flow", "queue_us")},
                {UP} || '; ' || {_queued_says("up", "up_queue_us")})""",
         label="waited in the accept queue",
@@ -187,6 +197,7 @@ CAUSES = (
         ),
         proof="The access line has more than one try.",
         when=_main("retry_us"),
+        apart=_APART,
         says="""format('the proxy turned to {} at {}, in vain (status {}), and after {} of {} to {}', first_server,
             moment(first_start_us), first_status, took(retry_us), took(total_us), try_server)""",
         label="tried in vain before",
@@ -216,6 +227,7 @@ CAUSES = (
             " the pause: none of its SYNs was lost, and it was not in an accept queue."
         ),
         when=_main("pause_us"),
+        apart=_APART,
         says="""format('{} was paused for {} of the {} that it took', paused, took(pause_us), took(total_us))""",
         seen=True,
         label="server paused",
@@ -242,6 +254,7 @@ CAUSES = (
             " in the readings before and after. The handler's average time does not count as waiting."
         ),
         when=_main("thread_us"),
+        apart=_APART,
         says="""format('all {} threads were busy in {} while {} had it ({} of {})', threads_max,
             if(scrapes > 0, format('{} of {} readings', saturated, scrapes), 'the readings before and after'),
             server, took(thread_us), took(total_us))""",
@@ -273,6 +286,7 @@ CAUSES = (
             " of an average request counts. Through a proxy, the proxy timed the server's part."
         ),
         when=_main("handler_us"),
+        apart=_APART,
         says="""format('{} had it for {} of {}, with free threads in all {} readings from before it to after it',
             server, took(handler_us), took(total_us), scrapes + 2)""",
         label="the server's own work",
@@ -294,6 +308,7 @@ CAUSES = (
             " the client, and the machine's processors were not idle in between."
         ),
         when=f"{_main('lag_us')} AND idle_percent < idle_percent_min",
+        apart=_APART,
         says="""format(
             'the answer left at {}, the client had it {} later ({} of {}); the processors were idle for {:.1f} %',
             moment(left_us), took(lag_us), took(lag_us), took(total_us), idle_percent)""",

@@ -77,14 +77,17 @@ def whole_until_us(capture: Capture, reduction: Reduction) -> int | None:
     return reduction.last_us or 0 if capture.truncated or capture.reason is not None else None
 
 
-def expected(path: list[str], mode: object, client_mode: object) -> list[str]:
+def expected(path: list[str], mode: object, client_mode: object, *, apart: bool) -> list[str]:
     """The roles whose instances capture: each hop once, at its server's end, and at the client's if asked.
+
+    On several machines all servers do: what one clock timed must be seen by another.
 
     Args:
         path: the run's path. The role behind the client is the server of the first hop and, if it is a proxy, sees
             the second too.
         mode: the knob capture.mode.
         client_mode: the knob capture.client.
+        apart: whether the instances are on several machines.
     """
     on = ("headers", "handshakes")
-    return [*(path[1:2] if mode in on else ()), *(path[:1] if client_mode in on else ())]
+    return [*(path[1 : None if apart else 2] if mode in on else ()), *(path[:1] if client_mode in on else ())]

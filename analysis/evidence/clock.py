@@ -4,6 +4,9 @@ Every observer's times are by the wall clock, and each tick of a sampler has the
 two move apart, the wall clock was set. Times on the *steady* clock are those of the wall clock less its steps; at the
 start of the measurement both are the same. A clock that is set back shows some times twice. Which of the two is meant,
 only a time that has the monotonic clock's beside it can tell.
+
+Where a run has several machines, the steady clock is that of one of them: analysis.evidence.clocks says how each of the
+others stands to it.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from analysis.evidence.clock_fit import SAME, Rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,19 +57,28 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The wall clock of one run: what lies between its steps, in order; None if they are too many to be followed."""
+    """The wall clock of one machine.
+
+    Attributes:
+        stretches: what lies between its steps, in order; None if they are too many to be followed.
+        rate: how it stands, without its steps, to the steady clock.
+    """
 
     stretches: tuple[Stretch, ...] | None = ()
+    rate: Rate = SAME
 
     @property
-    def was_set(self) -> bool:
+    def differs(self) -> bool:
         """Whether times on it and on the steady clock differ."""
-        return bool(self.stretches)
+        return bool(self.stretches) or self.rate != SAME
 
     @property
     def steps(self) -> list[tuple[int, int]]:
         """Each time it was set, when on the steady clock, in µs, and by how much."""
-        return [(after.from_us + after.shift_us, before.shift_us - after.shift_us) for before, after in self._pairs()]
+        return [
+            (self._rated(after.from_us + after.shift_us), before.shift_us - after.shift_us)
+            for before, after in pairwise(self.stretches or ())
+        ]
 
     def twice(self) -> list[tuple[int, int, int, int]]:
         """What it showed twice: from when to when on the steady clock the first time, and the second time."""
@@ -74,7 +88,8 @@ class Clock:
             for other in stretches[at + 1 :]:
                 low, high = max(one.from_us, other.from_us), min(one.until_us, other.until_us)
                 if low <= high:
-                    found.append((low + one.shift_us, high + one.shift_us, low + other.shift_us, high + other.shift_us))
+                    first, until, again, over = (us + each.shift_us for each in (one, other) for us in (low, high))
+                    found.append((self._rated(first), self._rated(until), self._rated(again), self._rated(over)))
         return found
 
     def is_ambiguous(self, time_us: int, mono_us: int | None) -> bool:
@@ -88,31 +103,36 @@ class Clock:
             time_us: the wall clock's, Unix epoch.
             mono_us: the monotonic clock's at the same moment.
         """
-        if not self.stretches:
-            return time_us
-        return time_us + self._meant(time_us, mono_us)[0].shift_us
+        if self.stretches:
+            time_us += self._meant(time_us, mono_us)[0].shift_us
+        return self._rated(time_us)
 
     def steady_all(self, times_us: Integers) -> Integers:
         """Give the same of many."""
-        if not self.stretches:
-            return times_us
-        outside = [np.maximum(np.maximum(s.from_us - times_us, times_us - s.until_us), 0) for s in self.stretches]
-        shifts: Integers = np.array([each.shift_us for each in self.stretches], dtype=np.int64)
-        found: Integers = times_us + shifts[np.argmin(outside, axis=0)]
-        return found
+        if self.stretches:
+            outside = [np.maximum(np.maximum(s.from_us - times_us, times_us - s.until_us), 0) for s in self.stretches]
+            shifts: Integers = np.array([each.shift_us for each in self.stretches], dtype=np.int64)
+            times_us = times_us + shifts[np.argmin(outside, axis=0)]
+        return times_us if self.rate == SAME else times_us + self.rate.more_of_all(times_us)
 
     def in_order(self, times_us: list[int]) -> list[int]:
         """Give the same of times that came one after another: of two that are meant, the first that is no earlier."""
-        if not self.stretches:
+        if not self.differs:
             return times_us
         found: list[int] = []
         for time_us in times_us:
-            meant = [time_us + each.shift_us for each in self._meant(time_us, None)]
+            meant = [self._rated(each) for each in self._possible(time_us)]
             found.append(next((each for each in meant if not found or each >= found[-1]), meant[-1]))
         return found
 
     def shown(self, first_us: int, last_us: int) -> tuple[int, int]:
-        """Give the first and the last that the wall clock showed from one time to another on the steady clock."""
+        """Give the first and the last that the wall clock showed from one time to another on the steady clock.
+
+        Where clocks differ in rate, what is given may be a little wider.
+        """
+        if self.rate != SAME:
+            back = self.rate.inverse()
+            first_us, last_us = (us + back.more_us(us) + wider for us, wider in ((first_us, -2), (last_us, 2)))
         spans = [
             (max(first_us, each.from_us + each.shift_us) - each.shift_us, min(last_us, until_us) - each.shift_us)
             for each in self.stretches or ()
@@ -122,6 +142,8 @@ class Clock:
 
     def sql(self, time_us: str) -> str:
         """Give the same as SQL: an expression over one that is the wall clock's time."""
+        if self.rate != SAME:
+            return self.rate.sql(f"({replace(self, rate=SAME).sql(time_us)})")
         if not self.stretches:
             return time_us
         far = [
@@ -133,22 +155,30 @@ class Clock:
 
     def retimed(self, samples: Samples) -> Samples:
         """Give a sampler's records with all times on the steady clock, by the monotonic one."""
-        if not self.was_set:
+        if not self.differs:
             return samples
         return replace(
             samples,
-            ticks=[replace(each, time_us=each.time_us + self._shift_at(each.mono_us)) for each in samples.ticks],
+            ticks=[replace(each, time_us=self._by_mono(each.time_us, each.mono_us)) for each in samples.ticks],
             sockets=self._retimed(samples.sockets),
             processes=self._retimed(samples.processes),
             selves=self._retimed(samples.selves),
         )
 
     def _retimed(self, records: Iterable[Record]) -> list[Record]:
-        return [each | {"time_us": each["time_us"] + self._shift_at(each["mono_us"])} for each in records]
+        return [each | {"time_us": self._by_mono(each["time_us"], each["mono_us"])} for each in records]
 
-    def _shift_at(self, mono_us: int) -> int:
-        stretches = self.stretches or ()
-        return next((s.shift_us for s in reversed(stretches) if s.begin_mono_us <= mono_us), stretches[0].shift_us)
+    def _by_mono(self, time_us: int, mono_us: int) -> int:
+        if stretches := self.stretches:
+            shifts = (each.shift_us for each in reversed(stretches) if each.begin_mono_us <= mono_us)
+            time_us += next(shifts, stretches[0].shift_us)
+        return self._rated(time_us)
+
+    def _rated(self, time_us: int) -> int:
+        return time_us if self.rate == SAME else time_us + self.rate.more_us(time_us)
+
+    def _possible(self, time_us: int) -> list[int]:
+        return [time_us + each.shift_us for each in self._meant(time_us, None)] if self.stretches else [time_us]
 
     def _meant(self, time_us: int, mono_us: int | None) -> list[Stretch]:
         """The stretches in which it may have shown a time; the nearest one if none showed it."""
@@ -158,9 +188,6 @@ class Clock:
             apart_us, at = min((abs(time_us - each.ahead_us - mono_us), at) for at, each in enumerate(found))
             found = [found[at]] if apart_us < _SAME_CLOCK_US else found
         return found or [min(stretches, key=lambda each: max(each.from_us - time_us, time_us - each.until_us))]
-
-    def _pairs(self) -> Iterable[tuple[Stretch, Stretch]]:
-        return pairwise(self.stretches or ())
 
 
 NEVER_SET = Clock()
@@ -199,7 +226,7 @@ def _stretches(ticks: list[Tick], steps: list[tuple[Tick, Tick]]) -> Iterable[St
 
 def on_steady(manifest: Manifest, clock: Clock) -> Manifest:
     """Give a manifest with its phases and actions on the steady clock."""
-    if not clock.was_set:
+    if not clock.differs:
         return manifest
 
     def steady(time_us: int | None, mono_us: int | None = None) -> int | None:

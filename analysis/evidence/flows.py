@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import duckdb
 
 from analysis.database import over_files
-from analysis.evidence.clock import NEVER_SET
 from analysis.evidence.jsonl import why_unreadable
 from analysis.evidence.rawfiles import descriptor_path
 from analysis.plain import open_plain
@@ -114,13 +113,12 @@ def _try(_program: Path, _changed_ns: int) -> None:
             raise FlowsError(f"{done}; {_WAY_ON}")
 
 
-def reduce(folder: Path, out: Path, clock: Clock = NEVER_SET) -> Reduction:
-    """Reduce capture.pcap of a collector's folder; it never raises.
+def reduce(folder: Path, out: Path) -> Reduction:
+    """Reduce capture.pcap of a collector's folder, with times as captured; it never raises.
 
     Args:
         folder: the collector's raw files.
         out: the Parquet file to write.
-        clock: the wall clock that its times are by; they are put on the steady one.
     """
     try:
         capture = open_plain(folder / _CAPTURE)
@@ -134,12 +132,12 @@ def reduce(folder: Path, out: Path, clock: Clock = NEVER_SET) -> Reduction:
         return Reduction(None, None, (done,))
     if not out.is_file():
         return Reduction(None, None, (f"flows ended with exit code {done.returncode}",))
-    return _on_steady(_read(out), clock)
+    return _read(out)
 
 
-def _on_steady(found: Reduction, clock: Clock) -> Reduction:
+def on_steady(found: Reduction, clock: Clock) -> Reduction:
     """Write the rows once more, with their times on the steady clock, beside the file that has them as captured."""
-    if found.rows is None or not clock.was_set:
+    if found.rows is None or not clock.differs:
         return found
     path, out = {"path": str(found.rows)}, found.rows.with_suffix(".steady.parquet")
     with over_files() as database:

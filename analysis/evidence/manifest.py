@@ -140,6 +140,15 @@ class Observed(_Part):
     connect_timeout_ms: Annotated[Ms, Field(gt=0)] | None = None
 
 
+class Look(_Part):
+    """A look of the lab at an instance's clock; Unix epoch in µs: asked and told by the lab's clock, shown by its."""
+
+    instance: Instance
+    asked_us: Us
+    shown_us: Us
+    told_us: Us
+
+
 class Manifest(_Part):
     """The part of manifest.json that the analysis reads; docs/data-format.md describes all of it."""
 
@@ -156,6 +165,8 @@ class Manifest(_Part):
     roles: dict[Named, Role] = {}
     instances: dict[Named, list[Instance]] = {}
     addresses: dict[Instance, list[str]] = {}
+    nodes: dict[Instance, Named] = {}
+    clocks: list[Look] = []
     knobs: dict[KnobName, Knob] = {}
     sysctls: dict[str, dict[str, str | None]] = {}
     listeners: dict[str, list[Listener]] = {}

@@ -113,7 +113,7 @@ def extract(path: Path, connections: Sequence[Connection], clock: Clock = NEVER_
     found: list[list[Packet]] = [[] for _ in connections]
     times_us = clock.in_order([row["time_us"] for row in rows])
     for row, time_us in zip(rows, times_us, strict=True):
-        if not clock.was_set or connections[row["connection"]].covers(time_us):
+        if not clock.differs or connections[row["connection"]].covers(time_us):
             found[row["connection"]].append(_packet(row, time_us))
     return Extract(tuple(map(tuple, found)), "; ".join(map(flows.unnamed, flows.unreadable(end))) or None)
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.evidence import captures, client_files, clock, flows, logs, processes, samples, scrapes, window
+from analysis.evidence import captures, client_files, clock, clocks, flows, logs, processes, samples, scrapes, window
 from analysis.evidence.logs import access
 from analysis.evidence.rawfiles import Places, places
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from analysis.evidence.bulk import Log
     from analysis.evidence.captures import Capture
     from analysis.evidence.client_files import Client
-    from analysis.evidence.clock import Clock
+    from analysis.evidence.clocks import Clocks
     from analysis.evidence.flows import Reduction
     from analysis.evidence.jsonl import Record
     from analysis.evidence.manifest import Manifest
@@ -63,22 +63,22 @@ class RawRun:
     @cached_property
     def manifest(self) -> Manifest:
         """The manifest as written, with its phases and actions on the steady clock."""
-        return clock.on_steady(self.written, self.clock)
+        return clock.on_steady(self.written, self.clocks.lab)
 
     @cached_property
-    def clock(self) -> Clock:
-        """The wall clock of its machine; whatever is read is put on the steady one."""
-        return clock.of_run(self._sampled, self.written.phases)
+    def clocks(self) -> Clocks:
+        """The wall clocks of its machines; whatever is read is put on the steady one."""
+        return clocks.of_run(self.written, self.places, self._sampled, lambda: self._reduced)
 
     @cached_property
     def window(self) -> Window | Unknown:
         """The time the run is about."""
-        return window.of_run(self.manifest)
+        return window.of_run(self.manifest, self.clocks.lab_apart_us or 0)
 
     @cached_property
     def samples(self) -> dict[str, Samples]:
         """What the collector of each instance sampled."""
-        return {instance: self.clock.retimed(samples) for instance, samples in self._sampled.items()}
+        return {instance: self.clocks.of(instance).retimed(samples) for instance, samples in self._sampled.items()}
 
     @cached_property
     def _sampled(self) -> dict[str, Samples]:
@@ -108,15 +108,15 @@ class RawRun:
     def scraped(self) -> tuple[Scraped, ...]:
         """What was scraped: each page of each instance."""
         return tuple(
-            Scraped(instance, role, name, page, self._scrape(self.places.collector(instance, f"{name}.jsonl"), page))
+            Scraped(instance, role, name, page, self._scrape(instance, f"{name}.jsonl", page))
             for role, declared in self.manifest.roles.items()
             for name, page in declared.scrape.items()
             for instance in self.manifest.of_role(role)
         )
 
-    def _scrape(self, file: Path, page: Page) -> Scrape:
-        found = scrapes.read(file, page)
-        found.times_us, found.errors_us = map(self.clock.in_order, (found.times_us, found.errors_us))
+    def _scrape(self, instance: str, file: str, page: Page) -> Scrape:
+        found = scrapes.read(self.places.collector(instance, file), page)
+        found.times_us, found.errors_us = map(self.clocks.of(instance).in_order, (found.times_us, found.errors_us))
         return found
 
     @cached_property
@@ -129,7 +129,7 @@ class RawRun:
     def access(self) -> dict[str, Log]:
         """The access log of the proxy."""
         return {
-            instance: access.read(self.places.role(instance, file), logs.ACCESS[of], self.clock)
+            instance: access.read(self.places.role(instance, file), logs.ACCESS[of], self.clocks.of(instance))
             for instance, file, of in self.manifest.logged(logs.ACCESS)
         }
 
@@ -138,8 +138,10 @@ class RawRun:
         """The captures that there are or should be."""
         knobs = self.manifest.knobs
         modes = [knobs[name].value if name in knobs else None for name in ("capture.mode", "capture.client")]
-        due = [each for role in captures.expected(self.manifest.path, *modes) for each in self.manifest.of_role(role)]
-        found = {instance: captures.read(self.places.collector(instance), self.clock) for instance in self.instances}
+        apart = len(set(self.written.nodes.values())) > 1
+        roles = captures.expected(self.manifest.path, *modes, apart=apart)
+        due = [each for role in roles for each in self.manifest.of_role(role)]
+        found = {each: captures.read(self.places.collector(each), self.clocks.of(each)) for each in self.instances}
         return {
             instance: capture
             for instance, capture in found.items()
@@ -149,12 +151,14 @@ class RawRun:
     @cached_property
     def reductions(self) -> dict[str, Reduction]:
         """What `flows` made of each capture; its files last as long as this object."""
+        return {each: flows.on_steady(self._reduced[each], self.clocks.of(each)) for each in self.captures}
+
+    @cached_property
+    def _reduced(self) -> dict[str, Reduction]:
+        """The same, with times as captured."""
         folder = Path(tempfile.mkdtemp(prefix="connlab-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        return {
-            instance: flows.reduce(self.places.collector(instance), folder / f"{instance}.parquet", self.clock)
-            for instance in self.captures
-        }
+        return {each: flows.reduce(self.places.collector(each), folder / f"{each}.parquet") for each in self.instances}
 
     @property
     def instances(self) -> list[str]:

@@ -11,7 +11,7 @@ samples is longer than that at an edge, the difference is unknown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from analysis.expressions.values import Unknown, unknown
@@ -29,12 +29,18 @@ class Window:
     end_us: int
 
 
-def of_run(manifest: Manifest) -> Window | Unknown:
-    """The window of a run; unknown if the run did not complete or its phases are missing."""
+def of_run(manifest: Manifest, apart_us: int = 0) -> Window | Unknown:
+    """The window of a run; unknown if the run did not complete or its phases are missing.
+
+    Args:
+        manifest: the run's.
+        apart_us: how far the lab's clock may be off; the window begins as much earlier, before the load surely did.
+    """
     if manifest.status != "complete":
         reason = f": {manifest.reason}" if manifest.reason else ""
         return unknown(f"the run is {manifest.status}, not complete{reason}")
-    return of_phases(manifest)
+    found = of_phases(manifest)
+    return found if isinstance(found, Unknown) else replace(found, start_us=found.start_us - apart_us)
 
 
 def of_phases(manifest: Manifest) -> Window | Unknown:

@@ -71,7 +71,7 @@ class Run:
         )
         attribute = partial(
             attribution.build, joined, self.raw.manifest, found.start_us, captured=captured,
-            whole_until_us=self._whole_until_us(),
+            whole_until_us=self._whole_until_us(), apart_us=self.raw.clocks.apart_us,
         )  # fmt: skip
         joined.make_later(attribute, *attribution.TABLES)
         return joined

@@ -85,21 +85,26 @@ def examine_clock(raw: RawRun, window: Window | None) -> Report:
     ]
     # What is left where no step is known: the two clocks are not read at quite the same moment.
     apart_ms = [timeline.longest_step_ms(each, span) for each, span in spans if not isinstance(span, Unknown)]
-    steps_ms = [abs(by_us) / 1000 for at_us, by_us in raw.clock.steps if window.start_us <= at_us <= window.end_us]
+    steps = [step for each in raw.clocks.all for step in each.steps]
+    steps_ms = [abs(by_us) / 1000 for at_us, by_us in steps if window.start_us <= at_us <= window.end_us]
     if apart_ms:
         report.figures["longest_step_ms"] = round(max(*apart_ms, *steps_ms, 0.0), 3)
     else:
         report.add("no sampler compared the clocks over the whole window", Evidence.CLOCK, Evidence.TIMES)
-    if raw.clock.stretches is None:
+    if any(each.stretches is None for each in raw.clocks.all):
         report.add("was set too often to be followed, or the samplers contradict each other", *_OF_TIME)
-    elif clock.edges_in_doubt(raw.written, raw.clock):
+    elif clock.edges_in_doubt(raw.written, raw.clocks.lab):
         report.add("was set back: which ticks enclose the window is in doubt", *_OF_TIME)
-    elif twice_ms := _twice_ms(raw.clock, window):
+    elif twice_ms := max(_twice_ms(each, window) for each in raw.clocks.all):
         report.add(
             f"was set back, and showed {twice_ms:.0f} ms of the window twice: when something happened that has no"
             " other clock's time is in doubt",
             Evidence.TIMES,
         )
+    if raw.clocks.apart_us is None:
+        report.add("nothing bounds the difference of the machines' clocks from both sides", *_OF_TIME)
+    elif raw.clocks.lab_apart_us is None:
+        report.add("nothing bounds the difference of the lab's clock and those of the instances", *_OF_TIME)
     return report
 
 

@@ -69,7 +69,7 @@ def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> E
     stories = [story for key in keys if (story := joins.story(joined, *key)) is not None]
     nexts = [carried.next_us(joined, story.case) for story in stories]
     carriers = [carried.of_story(story, next_us) for story, next_us in zip(stories, nexts, strict=True)]
-    unread = list(carried.read(raw.places, [each for of_story in carriers for each in of_story], raw.clock))
+    unread = list(carried.read(raw.places, [each for of_story in carriers for each in of_story], raw.clocks))
     known = derived_causes.read(raw.folder)
     accounts = [
         narrator.tell(

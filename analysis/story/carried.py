@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from analysis.account.joins import Joined, Row, Story
-    from analysis.evidence.clock import Clock
+    from analysis.evidence.clocks import Clocks
     from analysis.evidence.packets import Connection, Packet
     from analysis.evidence.rawfiles import Places
 
@@ -93,20 +93,20 @@ def next_us(joined: Joined, case: Row) -> int | None:
     return None if time_us is None else int(time_us)
 
 
-def read(places: Places, carriers: Iterable[Carrier], clock: Clock) -> Iterator[str]:
+def read(places: Places, carriers: Iterable[Carrier], clocks: Clocks) -> Iterator[str]:
     """Read the packets of all carriers, each capture once; yield what is wrong with a capture.
 
     Args:
         places: of the run's raw files.
         carriers: of any number of requests.
-        clock: the wall clock of the run's machine.
+        clocks: those of the run's machines.
     """
     of_observer: dict[str, list[Carrier]] = defaultdict(list)
     for carrier in carriers:
         of_observer[carrier.observer].append(carrier)
     for observer, found in of_observer.items():
         wanted = [carrier.connection for carrier in found]
-        extract = packets.extract(places.collector(observer, "capture.pcap"), wanted, clock)
+        extract = packets.extract(places.collector(observer, "capture.pcap"), wanted, clocks.of(observer))
         for carrier, of_carrier in zip(found, extract.packets, strict=True):
             carrier.packets = of_carrier if carrier.is_first_hop else _first_exchange(of_carrier)
         if extract.problem is not None:

@@ -190,6 +190,21 @@ class Observed(_Part):
     connect_timeout_ms: int | None = None
 
 
+class Look(_Part):
+    """A look at the clock of an instance's machine, where that is not the lab's; Unix epoch in microseconds.
+
+    Attributes:
+        asked_us: just before, by the lab's clock.
+        shown_us: what the instance's clock showed.
+        told_us: just after, by the lab's clock.
+    """
+
+    instance: str
+    asked_us: int
+    shown_us: int
+    told_us: int
+
+
 class Manifest(_Part):
     """The whole file."""
 
@@ -226,6 +241,10 @@ class Manifest(_Part):
     ] = {}
     instances: dict[str, list[str]]
     addresses: dict[str, list[str]] = {}
+    nodes: Annotated[
+        dict[str, str], Field(description="The machine of each instance; empty where the lab's own has all")
+    ] = {}
+    clocks: list[Look] = []
     knobs: dict[str, KnobRecord]
     sysctls: dict[str, dict[str, str | None]] = {}
     listeners: dict[str, list[Listener]] = {}

@@ -382,7 +382,7 @@ def test_the_server_has_a_request_from_its_sending_to_its_answer(tables: Tables)
     tables.given("cases", {**SLOW, **sent, "flow_accepted_after_us": 120, "flow_server_last_data_time_us": 180})
     tables.given("cases", {**SLOW, "id": 2, "blocked_us": 5, "sending_us": 5})
     columns = "id, server, from_us, to_us, left_us, acceptance_known"
-    assert tables.made("served_directly", columns) == [
+    assert tables.made("served_directly", columns, apart_us=0) == [
         (1, "backend-1", 120, 180, 180, True),
         (2, None, None, None, None, False),
     ]
@@ -411,7 +411,7 @@ def test_the_last_error_of_a_connection_within_the_request_s_time_stands_beside_
             "errors", {"instance": "nginx", "line": line, "connection": 3, "time_us": time_us, "text": f"{line}"}
         )
     tables.given("port_shortages", {"instance": "k6-1", "dial": 5, "held": 2, "ports": 2})
-    found = tables.made("beside", "id, error_line, error_text, shortage_held", turn_us=10)
+    found = tables.made("beside", "id, error_line, error_text, shortage_held", turn_us=10, apart_us=0)
     assert found == [(1, 2, "2", 2)]
 
 
@@ -441,7 +441,14 @@ def test_known_has_the_greatest_part_and_their_sum_for_what_failed_or_was_slow(t
     )
     zero = {f"{part}_us": 0 for part in (*parts, "pause")}
     tables.given("waits", {"instance": "k6-1", "id": 1, **zero, "syn_us": 40, "lag_us": 10})
-    constants = {"bound_us": 50, "idle_percent_min": 5, "captured": True, "proxied": False, "keep_alive_us": None}
+    constants = {
+        "bound_us": 50,
+        "idle_percent_min": 5,
+        "captured": True,
+        "proxied": False,
+        "keep_alive_us": None,
+        "apart_us": 0,
+    }
     found = tables.made("known", "id, part_max_us, parts_us, bound_us, torn", **constants, whole_until_us=150)
     assert found == [(1, 40, 50, 50, True)]
 

@@ -83,7 +83,7 @@ def join(raw: RawRun, health: Health, window: Window) -> Joined:
     found = hops.of_run(raw, health)
     database = tables.load(raw)
     connections.build(database, raw, found, window)
-    links.build(database)
+    links.build(database, raw.clocks.apart_us or 0)
     ports.build(database, raw.manifest)
     joined = Joined(found, database)
     joined.make_later(partial(cases.build, database, raw.manifest.slow_ms), "cases")

@@ -58,7 +58,7 @@ def build(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     for (observer,) in database.execute("SELECT DISTINCT observer FROM candidates ORDER BY observer").fetchall():
         rows = database.execute("SELECT * EXCLUDE (observer) FROM candidates WHERE observer = ?", [observer]).fetchall()
         connections = [Connection((row[1], row[2]), (row[3], row[4]), row[5], row[6]) for row in rows]
-        found = extract(raw.places.collector(observer, "capture.pcap"), connections).packets
+        found = extract(raw.places.collector(observer, "capture.pcap"), connections, raw.clocks.of(observer)).packets
         # A listener of an observed instance is named instance:port.
         aborting = [raw.manifest.sysctl(row[7].partition(":")[0], _ABORT_ON_OVERFLOW) == "1" for row in rows]
         admissions = [

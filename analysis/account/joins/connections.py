@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.account.joins import admissions
-from analysis.database import make, sql
+from analysis.database import has_rows, make, sql
 from analysis.evidence.samples import TICK_SLACK_US
 
 if TYPE_CHECKING:
@@ -50,11 +50,14 @@ def follow(database: duckdb.DuckDBPyConnection, raw: RawRun, window: Window) -> 
     database.execute(sql(__name__, "connections"), {"start_us": window.start_us, "end_us": window.end_us})
     database.execute(sql(__name__, "connections_raced"))
     database.execute(sql(__name__, "accepted"))
-    make(database, OF_LOST_SYNS, ["connections WHERE syns_lost > 0"], lambda: _find_lost_syns(database))
+    apart_us = raw.clocks.apart_us or 0
+    make(database, OF_LOST_SYNS, ["connections WHERE syns_lost > 0"], lambda: _find_lost_syns(database, apart_us))
 
 
-def _find_lost_syns(database: duckdb.DuckDBPyConnection) -> None:
-    database.execute(sql(__name__, "lost_syns"), {"slack_us": TICK_SLACK_US})
+def _find_lost_syns(database: duckdb.DuckDBPyConnection, apart_us: int) -> None:
+    # Where connections were captured at their server, their SYNs and the server's ticks are by one clock.
+    elsewhere = has_rows(database, "connections WHERE syns_lost > 0 AND observer <> split_part(to_instance, ':', 1)")
+    database.execute(sql(__name__, "lost_syns"), {"slack_us": TICK_SLACK_US + (apart_us if elsewhere else 0)})
     database.execute(sql(__name__, "queue_proof"))
 
 

@@ -21,25 +21,32 @@ _NGINX_LATE_US = 1_000_000
 _ALONE_US = 5_000
 
 
-def build(database: duckdb.DuckDBPyConnection) -> None:
-    """Make the tables `dial_links`, `sessions`, `request_links`, `tries` and `try_links`."""
+def build(database: duckdb.DuckDBPyConnection, apart_us: int) -> None:
+    """Make the tables `dial_links`, `sessions`, `request_links`, `tries` and `try_links`.
+
+    Args:
+        database: with the tables of the other modules of this package.
+        apart_us: how far the times of two instances may be off against each other.
+    """
+    slack_us = CLOCK_SLACK_US + apart_us
     database.execute(sql(__name__, "addressed_dials"))
     database.execute(sql(__name__, "dials_of_unknown_port"))
-    database.execute(sql(__name__, "dial_links_by_address"), {"slack_us": CLOCK_SLACK_US})
+    database.execute(sql(__name__, "dial_links_by_address"), {"slack_us": slack_us})
     if has_rows(database, "dials_of_unknown_port"):
-        database.execute(sql(__name__, "dial_links_by_time"), {"slack_us": CLOCK_SLACK_US})
-    make(database, AT_THE_PROXY, ["access"], lambda: _link_proxy(database))
+        database.execute(sql(__name__, "dial_links_by_time"), {"slack_us": slack_us})
+    make(database, AT_THE_PROXY, ["access"], lambda: _link_proxy(database, apart_us))
 
 
-def _link_proxy(database: duckdb.DuckDBPyConnection) -> None:
-    database.execute(sql(__name__, "sessions"), {"slack_us": CLOCK_SLACK_US})
-    database.execute(sql(__name__, "request_links"), {"slack_us": _NGINX_SLACK_US, "late_us": _NGINX_LATE_US})
+def _link_proxy(database: duckdb.DuckDBPyConnection, apart_us: int) -> None:
+    nginx_us, turn_us, late_us = (each + apart_us for each in (_NGINX_SLACK_US, NGINX_TURN_US, _NGINX_LATE_US))
+    database.execute(sql(__name__, "sessions"), {"slack_us": CLOCK_SLACK_US + apart_us})
+    database.execute(sql(__name__, "request_links"), {"slack_us": nginx_us, "late_us": late_us})
     database.execute(sql(__name__, "tries"))
     database.execute(sql(__name__, "try_links_by_dial"))
-    database.execute(sql(__name__, "try_links_by_port"), {"slack_us": _NGINX_SLACK_US, "turn_us": NGINX_TURN_US})
-    database.execute(sql(__name__, "try_links_by_order"), {"slack_us": _NGINX_SLACK_US, "turn_us": NGINX_TURN_US})
-    database.execute(sql(__name__, "try_links_by_time"), {"slack_us": _NGINX_SLACK_US, "alone_us": _ALONE_US})
-    database.execute(sql(__name__, "try_links_by_breach"), {"slack_us": _NGINX_SLACK_US, "late_us": _NGINX_LATE_US})
+    database.execute(sql(__name__, "try_links_by_port"), {"slack_us": nginx_us, "turn_us": turn_us})
+    database.execute(sql(__name__, "try_links_by_order"), {"slack_us": nginx_us, "turn_us": turn_us})
+    database.execute(sql(__name__, "try_links_by_time"), {"slack_us": nginx_us, "alone_us": _ALONE_US + apart_us})
+    database.execute(sql(__name__, "try_links_by_breach"), {"slack_us": nginx_us, "late_us": late_us})
 
 
 # What a run has none of without lines of a proxy.

@@ -129,13 +129,13 @@ def _load_clients(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "closes", {"instance": "VARCHAR", **_CLOSES})
     for instance in raw.manifest.of_role("k6"):
         folder = raw.places.role(instance)
-        _read_json(database, "requests", instance, folder / "requests.jsonl", raw.clock)
-        _read_json(database, "dials", instance, folder / "dials.jsonl", raw.clock)
-        _read_json(database, "closes", instance, folder / "dials.jsonl", raw.clock)
+        _read_json(database, "requests", instance, folder / "requests.jsonl", raw.clocks.of(instance))
+        _read_json(database, "dials", instance, folder / "dials.jsonl", raw.clocks.of(instance))
+        _read_json(database, "closes", instance, folder / "dials.jsonl", raw.clocks.of(instance))
     # A proxy may write the same record of its connections to the servers.
     for instance, file, _ in raw.manifest.logged(logs.DIALS):
         for table in ("dials", "closes"):
-            _read_json(database, table, instance, raw.places.role(instance, file), raw.clock)
+            _read_json(database, table, instance, raw.places.role(instance, file), raw.clocks.of(instance))
 
 
 def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
@@ -144,7 +144,7 @@ def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
         query = f"""INSERT INTO access BY NAME SELECT $instance AS instance, * FROM {logs.ACCESS[of].records()}
                      WHERE {WHOLE_LINE}"""  # noqa: S608  names of our own
         _read(database, query, instance, raw.places.role(instance, file))
-        _on_steady(database, "access", instance, raw.clock, "time_ms", unit_us=1000)
+        _on_steady(database, "access", instance, raw.clocks.of(instance), "time_ms", unit_us=1000)
     _tell_processes_apart(database, raw, "access", "1000 * time_ms", resolution_us=1)
 
 
@@ -196,7 +196,7 @@ def _on_steady(
     database: duckdb.DuckDBPyConnection, table: str, instance: str, clock: Clock, *times: str, unit_us: int = 1
 ) -> None:
     """Put an instance's times on the steady clock."""
-    if clock.was_set:
+    if clock.differs:
         scaled = {name: name if unit_us == 1 else f"{unit_us} * {name}" for name in times}
         changes = ", ".join(f"{name} = ({clock.sql(sql)}) // {unit_us}" for name, sql in scaled.items())
         database.execute(f"UPDATE {table} SET {changes} WHERE instance = $instance", {"instance": instance})  # noqa: S608  as above
@@ -226,7 +226,7 @@ def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
                 name: np.array(values, dtype=_dtype(values)) for name, values in zip(names, columns_, strict=True)
             }
             insert(database, "errors", arrays, "instance, line, time_us, nullif(serial, 0) AS connection, text")
-            _on_steady(database, "errors", instance, raw.clock, "time_us")
+            _on_steady(database, "errors", instance, raw.clocks.of(instance), "time_us")
     _tell_processes_apart(database, raw, "errors", "time_us", resolution_us=1_000_000)
 
 

@@ -12,15 +12,15 @@ WITH broken AS (
            max_by(errors.text, errors.line) AS error_text
       FROM broken
            JOIN errors ON errors.instance = broken.line_instance AND errors.connection = broken.line_connection
-                      AND errors.time_us BETWEEN (broken.time_us - $turn_us) // 1000000 * 1000000
-                                             AND broken.end_us
+                      AND errors.time_us BETWEEN (broken.time_us - $turn_us) // 1000000 * 1000000 - $apart_us
+                                             AND broken.end_us + $apart_us
      GROUP BY ALL
 ), exhausted AS (
     SELECT instance, time_us AS second_us, min(line) AS line
       FROM errors WHERE connection IS NULL AND text LIKE '%worker_connections are not enough%' GROUP BY ALL
 )
 SELECT broken.instance, broken.id, complaints.error_line, complaints.error_text, acted.says AS acted_says,
-       if(flow_close_us - exhausted.second_us < 1000000 + $turn_us, exhausted.line, NULL) AS exhausted_line,
+       if(flow_close_us - exhausted.second_us < 1000000 + $turn_us + $apart_us, exhausted.line, NULL) AS exhausted_line,
        coalesce(port_shortages.held, up_shortages.held, line_shortages.held) AS shortage_held,
        coalesce(port_shortages.waiting, up_shortages.waiting, line_shortages.waiting) AS shortage_waiting,
        coalesce(port_shortages.ports, up_shortages.ports, line_shortages.ports) AS shortage_ports

@@ -9,12 +9,15 @@ SELECT broken.*, waits.* EXCLUDE (instance, id),
        greatest(pool_us, up_pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, thread_us,
                 handler_us, lag_us, retry_us, pause_us)
            AS part_max_us,
+       list_sort([pool_us, up_pool_us, syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, thread_us,
+                  handler_us, lag_us, retry_us, pause_us], 'DESC')[2]
+           AS part_next_us,
        pool_us + up_pool_us + syn_us + up_syn_us + ack_us + up_ack_us + queue_us + up_queue_us + thread_us
            + handler_us + lag_us + retry_us + pause_us
            AS parts_us,
        beside.* EXCLUDE (instance, id),
        $bound_us::BIGINT AS bound_us, $idle_percent_min AS idle_percent_min, $captured AS captured,
-       $proxied AS proxied, $keep_alive_us::BIGINT AS keep_alive_us,
+       $proxied AS proxied, $apart_us::BIGINT AS apart_us, $keep_alive_us::BIGINT AS keep_alive_us,
        coalesce(end_us > $whole_until_us, false) AS torn
   FROM broken
        LEFT JOIN waits USING (instance, id)

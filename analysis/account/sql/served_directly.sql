@@ -6,7 +6,7 @@ WITH asked AS (
     SELECT *, time_us + blocked_us + sending_us AS asked_us FROM cases
      WHERE outcome = 'slow' OR (outcome = 'failed' AND status = 0)
 ), answered AS (
-    SELECT *, CASE WHEN flow_server_last_data_time_us BETWEEN asked_us AND end_us
+    SELECT *, CASE WHEN flow_server_last_data_time_us BETWEEN asked_us - $apart_us AND end_us + $apart_us
                    THEN flow_server_last_data_time_us END AS left_us
       FROM asked
 )

@@ -48,7 +48,7 @@ def of_run(run: Run) -> Ladders:
             chosen.append((choice, story, carried.of_story(story, carried.next_us(joined, story.case))))
     found = [each for _, _, carriers in chosen for each in carriers]
     problems = [
-        *carried.read(run.raw.places, found, run.raw.clock),
+        *carried.read(run.raw.places, found, run.raw.clocks),
         *_untold(run.raw, {each.observer for each in found}),
     ]
     teller = tell.Teller(joined, manifest, run.raw.places)

@@ -1,0 +1,389 @@
+"""The clocks of a run's machines, and what puts each of them on that of one.
+
+Each packet that was seen at both ends of a hop, each dial and first request beside the connection's packets, and each
+look of the lab at an instance's clock says that one thing came before another: that bounds the difference of the two
+clocks. Each pair of machines that have such bounds both ways is fitted (analysis.evidence.clock_fit). From the machine
+of the first server on the path, the narrowest fits lead to all others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import duckdb
+import numpy as np
+
+from analysis.database import create, in_memory
+from analysis.evidence import clock, logs
+from analysis.evidence.client_files import WHOLE_DIAL, WHOLE_REQUEST
+from analysis.evidence.clock_fit import SAME, Bounds, Fit, fit
+from analysis.evidence.rawfiles import descriptor_path
+from analysis.plain import open_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from analysis.evidence.bulk import Integers
+    from analysis.evidence.clock import Clock
+    from analysis.evidence.flows import Reduction
+    from analysis.evidence.manifest import Manifest
+    from analysis.evidence.rawfiles import Places
+    from analysis.evidence.samples import Samples
+
+# The machine on which the lab ran, where the instances ran elsewhere.
+LAB = ""
+
+# A log in ms that is put on another clock loses a part of one more.
+_ROUNDED_US = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One machine, and how its clock stands to the one that all times are put on.
+
+    Attributes:
+        name: as the engine has it; LAB for the lab's own.
+        clock: its wall clock; None if nothing bounds the difference from both sides.
+        along: the machines on the way to the one of the reference, that one last; empty for itself.
+        fit: of its clock to that of the first of these; None as for `clock`, and for the reference.
+        bounds: how many bounds that fit rests on.
+    """
+
+    name: str
+    clock: Clock | None
+    along: tuple[str, ...] = ()
+    fit: Fit | None = None
+    bounds: int = 0
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """The clocks of a run.
+
+    Attributes:
+        machines: by name, the reference first; none where all of a run is on one machine, with one clock.
+        nodes: the machine of each instance, if there are several.
+        one: the clock of a run that is on one machine.
+    """
+
+    machines: Mapping[str, Machine] = field(default_factory=dict)
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    one: Clock = clock.NEVER_SET
+
+    def of(self, instance: str) -> Clock:
+        """Give the clock that an instance's times are by."""
+        return self._on(self.nodes.get(instance, LAB))
+
+    @property
+    def lab(self) -> Clock:
+        """The clock of the phases and actions."""
+        return self._on(LAB)
+
+    def _on(self, machine: str) -> Clock:
+        found = self.machines.get(machine)
+        return (found and found.clock) or self.one
+
+    @property
+    def all(self) -> list[Clock]:
+        """Each clock of an instance, once."""
+        names = dict.fromkeys(self.nodes.values())
+        return [self._on(name) for name in names] if self.machines else [self.one]
+
+    @property
+    def reference(self) -> str:
+        """The machine on whose clock all times are put."""
+        return next(iter(self.machines), LAB)
+
+    @cached_property
+    def apart_us(self) -> int | None:
+        """How far the times of two instances may be off against each other; 0 by one clock, None if nobody knows."""
+        names = list(dict.fromkeys(self.nodes.values()))
+        pairs = [self._between_us(one, other) for at, one in enumerate(names) for other in names[at + 1 :]]
+        known = [each for each in pairs if each is not None]
+        if len(known) < len(pairs):
+            return None
+        return max(known) + _ROUNDED_US if known else 0
+
+    @property
+    def lab_apart_us(self) -> int | None:
+        """The same of an instance's time against one of the lab."""
+        if not self.machines or LAB in self.nodes.values():
+            return 0
+        found = [self._between_us(LAB, name) for name in dict.fromkeys(self.nodes.values())]
+        known = [each for each in found if each is not None]
+        return max(known) if len(known) == len(found) else None
+
+    def residual_us(self, machine: str) -> int | None:
+        """How far the times of a machine may be off against those of the reference; None if nobody knows."""
+        return self._between_us(machine, self.reference)
+
+    def _between_us(self, one: str, other: str) -> int | None:
+        """What the fits on the way from one machine to another leave open, together."""
+        legs = []
+        for name in (one, other):
+            found = self.machines[name]
+            if found.clock is None:
+                return None
+            legs.append({name, *found.along})
+        # Where both ways lead to the reference together, they say nothing of the two.
+        return sum(of.residual_us for each in legs[0] ^ legs[1] if (of := self.machines[each].fit))
+
+
+def of_run(
+    manifest: Manifest,
+    places: Places,
+    sampled: Mapping[str, Samples],
+    reductions: Callable[[], Mapping[str, Reduction]],
+) -> Clocks:
+    """Find out how the clocks of a run's machines stood to each other.
+
+    Args:
+        manifest: as written.
+        places: where the raw files lie.
+        sampled: what each instance's collector sampled, as read.
+        reductions: gives what `flows` made of each capture, with times as captured.
+    """
+    nodes = {instance: manifest.nodes[instance] for instance in sampled if instance in manifest.nodes}
+    if not nodes:
+        return Clocks(one=clock.of_run(sampled, manifest.phases))
+    alone = {
+        name: clock.of_run({each: sampled[each] for each in nodes if nodes[each] == name}, manifest.phases)
+        for name in dict.fromkeys(nodes.values())
+    }
+    alone.setdefault(LAB, clock.NEVER_SET)
+    bounds = _bounds(manifest, places, nodes, reductions(), alone)
+    return Clocks(_reached(manifest, nodes, alone, bounds), nodes)
+
+
+# Of each pair of machines, events that were seen at one before those seen at the other: their times, by each's clock.
+_Seen = dict[tuple[str, str], tuple["Integers", "Integers"]]
+
+
+def _reached(
+    manifest: Manifest, nodes: Mapping[str, str], alone: Mapping[str, Clock], seen: _Seen
+) -> dict[str, Machine]:
+    """Go from the machine of the first server to all others, to the nearest one first."""
+    servers = manifest.of_role(manifest.path[1]) if len(manifest.path) > 1 else []
+    reference = next((nodes[each] for each in servers if each in nodes), next(iter(alone)))
+    found = {reference: Machine(reference, alone[reference])}
+    fits = {(one, other): _fit(seen, one, other) for one in alone for other in alone if one != other}
+    while True:
+        open_us = {name: _open_us(found, name) for name in found}
+        steps = [
+            (open_us[near] + fitted.residual_us, far, near, fitted)
+            for (far, near), fitted in fits.items()
+            if far not in found and near in found and fitted is not None
+        ]
+        if not steps:
+            break
+        _, far, near, fitted = min(steps, key=lambda each: each[:3])
+        nearer = found[near]
+        rate = fitted.rate.then(nearer.clock.rate if nearer.clock else SAME)
+        count = sum(len(seen[pair][0]) for pair in ((far, near), (near, far)))
+        found[far] = Machine(far, replace(alone[far], rate=rate), (near, *nearer.along), fitted, count)
+    return found | {name: Machine(name, None) for name in alone if name not in found}
+
+
+def _open_us(machines: Mapping[str, Machine], name: str) -> int:
+    """What the fits from a machine to the reference leave open, together."""
+    return sum(of.residual_us for each in (name, *machines[name].along) if (of := machines[each].fit))
+
+
+def _fit(seen: _Seen, far: str, near: str) -> Fit | None:
+    """Fit one machine's clock to that of another."""
+    if (far, near) not in seen or (near, far) not in seen:
+        return None
+    # What came at the near one after it had come at the far one was shown no earlier, on one clock.
+    far_first, near_later = seen[far, near]
+    near_first, far_later = seen[near, far]
+    most, least = Bounds(far_first, near_later - far_first), Bounds(far_later, near_first - far_later)
+    times_us = np.concatenate([far_first, far_later])
+    return fit(least, most, int(times_us.min()), int(times_us.max()))
+
+
+def _bounds(
+    manifest: Manifest,
+    places: Places,
+    nodes: Mapping[str, str],
+    reductions: Mapping[str, Reduction],
+    alone: Mapping[str, Clock],
+) -> _Seen:
+    seen: dict[tuple[str, str], list[tuple[Integers, Integers]]] = defaultdict(list)
+    with in_memory() as database:
+        create(database, "instances", {"instance": "VARCHAR", "machine": "VARCHAR", "address": "VARCHAR"})
+        rows = [(one, nodes[one], address) for one in nodes for address in manifest.addresses.get(one, [])]
+        if rows:
+            database.executemany("INSERT INTO instances VALUES (?, ?, ?)", rows)
+        create(database, "events", _EVENTS)
+        _add_events(database, manifest, places, reductions)
+        for name, of_machine in alone.items():
+            if of_machine.differs:
+                changed = f"UPDATE events SET time_us = {of_machine.sql('time_us')} WHERE machine = ?"  # noqa: S608  numbers
+                database.execute(changed, [name])
+        found = database.execute(_PAIRS).fetchnumpy()
+    for pair in {*zip(found["first"].tolist(), found["later"].tolist(), strict=True)}:
+        of_pair = (found["first"] == pair[0]) & (found["later"] == pair[1])
+        seen[pair].append((np.asarray(found["first_us"][of_pair]), np.asarray(found["later_us"][of_pair])))
+    for look in manifest.clocks:
+        machine = nodes.get(look.instance, LAB)
+        if machine != LAB:
+            shown_us = alone[machine].steady(look.shown_us)
+            seen[LAB, machine].append(_pair(look.asked_us, shown_us))
+            seen[machine, LAB].append(_pair(shown_us, look.told_us))
+    return {pair: _joined(events) for pair, events in seen.items()}
+
+
+def _add_events(
+    database: duckdb.DuckDBPyConnection, manifest: Manifest, places: Places, reductions: Mapping[str, Reduction]
+) -> None:
+    """Add what captures, dials and requests have of connections; what has no machine is no event."""
+    for instance, reduction in reductions.items():
+        if reduction.rows is not None:
+            _add_captured(database, instance, reduction.rows)
+    for instance, file, _ in manifest.logged(logs.DIALS):
+        _add_dials(database, instance, places.role(instance, file))
+    for instance in manifest.of_role("k6"):
+        dials = places.role(instance, "dials.jsonl")
+        _add_dials(database, instance, dials)
+        _add_requests(database, instance, dials, places.role(instance, "requests.jsonl"))
+    database.execute("DELETE FROM events WHERE machine IS NULL")
+
+
+def _pair(first_us: int, later_us: int) -> tuple[Integers, Integers]:
+    return np.array([first_us], dtype=np.int64), np.array([later_us], dtype=np.int64)
+
+
+def _joined(events: Iterable[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
+    first, later = zip(*events, strict=True)
+    return np.concatenate(first).astype(np.int64), np.concatenate(later).astype(np.int64)
+
+
+# An event of a connection at one of its ends. `side`: whose end; `sender`: whose packet it is, or was.
+_EVENTS = {
+    "machine": "VARCHAR", "side": "VARCHAR", "client": "VARCHAR", "server": "VARCHAR", "isn": "BIGINT",
+    "place": "BIGINT", "places": "BIGINT", "what": "VARCHAR", "sender": "VARCHAR", "time_us": "BIGINT",
+}  # fmt: skip
+
+# A sender's last packet may have been lost, but what a client sent with its last request had come when it was answered.
+_LAST = "last client data"
+
+_PACKETS = {
+    "answer": ("synack_times_us[1]", "server"),
+    "ack": ("handshake_ack_time_us", "client"),
+    "client data": ("client_first_data_time_us", "client"),
+    "server data": ("server_first_data_time_us", "server"),
+    _LAST: ("client_last_data_time_us", "client"),
+    "client fin": ("client_fin_time_us", "client"),
+    "server fin": ("server_fin_time_us", "server"),
+    "client rst": ("if(first_rst_by = 'client', first_rst_time_us, NULL)", "client"),
+    "server rst": ("if(first_rst_by = 'server', first_rst_time_us, NULL)", "server"),
+}
+
+
+def _add_captured(database: duckdb.DuckDBPyConnection, instance: str, rows: Path) -> None:
+    """Add what a capture at one end of a connection has of it, of those that it has from their first SYN on."""
+    events = [f"{{'what': '{what}', 'sender': '{sender}', 'us': {us}}}" for what, (us, sender) in _PACKETS.items()]
+    database.execute(
+        f"""INSERT INTO events BY NAME
+            WITH known AS (
+                SELECT *, client_address || ' ' || client_port AS client, server_address || ' ' || server_port AS server
+                  FROM read_parquet($path) WHERE NOT truncated_start AND syn_count > 0
+            ), placed AS (
+                SELECT *, row_number() OVER (PARTITION BY client, server ORDER BY first_packet) AS place,
+                       count(*) OVER (PARTITION BY client, server) AS places
+                  FROM known
+            ), ends AS (
+                SELECT placed.*, machine, if(address = client_address, 'client', 'server') AS side,
+                  FROM placed JOIN instances
+                       ON instance = $instance AND address IN (client_address, server_address)
+                 WHERE client_address <> server_address
+            ), told AS (
+                SELECT ends.*, unnest([{", ".join(events)}]) AS event FROM ends
+                UNION ALL
+                SELECT ends.*, unnest(list_transform(syn_times_us, lambda us, n:
+                           {{'what': if(n = 1, 'syn', 'syn ' || n || ' of ' || syn_count), 'sender': 'client', 'us': us}}))
+                  FROM ends
+            )
+            SELECT machine, side, client, server, client_isn AS isn, place, places, event.what AS what,
+                   event.sender AS sender, event.us AS time_us
+              FROM told WHERE event.us IS NOT NULL AND (event.what <> '{_LAST}' OR side = 'server')""",  # noqa: S608, E501  names of our own
+        {"instance": instance, "path": str(rows)},
+    )
+
+
+_DIALS = f"""
+    SELECT *, row_number() OVER (PARTITION BY client, server ORDER BY time_us, id) AS place,
+           count(*) OVER (PARTITION BY client, server) AS places
+      FROM (SELECT *, regexp_replace(replace(replace(local, '[', ''), ']', ''), ':(\\d+)$', ' \\1') AS client,
+                   regexp_replace(replace(replace(remote, '[', ''), ']', ''), ':(\\d+)$', ' \\1') AS server
+              FROM read_json($dials, format = 'newline_delimited', ignore_errors = true, columns = {{
+                   kind: 'VARCHAR', id: 'BIGINT', time_us: 'BIGINT', duration_us: 'BIGINT', local: 'VARCHAR',
+                   remote: 'VARCHAR', error: 'VARCHAR', error_kind: 'VARCHAR'}})
+             WHERE {WHOLE_DIAL} AND local IS NOT NULL AND remote IS NOT NULL
+               AND error_kind IS DISTINCT FROM 'address-not-available')
+"""  # noqa: S608  names of our own
+
+
+def _add_dials(database: duckdb.DuckDBPyConnection, instance: str, path: Path) -> None:
+    """Add the begin of each dial, before its first SYN, and the end of each that was connected, after the answer."""
+    query = f"""INSERT INTO events BY NAME
+        WITH told AS (
+            SELECT *, unnest([{{'what': 'syn', 'sender': 'client', 'us': time_us}},
+                              {{'what': 'answer', 'sender': 'server',
+                               'us': if(error IS NULL AND error_kind IS NULL, time_us + duration_us, NULL)}}]) AS event
+              FROM ({_DIALS})
+        )
+        SELECT (SELECT any_value(machine) FROM instances WHERE instance = $instance) AS machine, 'client' AS side,
+               client, server, place, places, event.what AS what, event.sender AS sender, event.us AS time_us
+          FROM told WHERE event.us IS NOT NULL"""  # noqa: S608  names of our own
+    _read(database, query, {"instance": instance}, dials=path)
+
+
+def _add_requests(database: duckdb.DuckDBPyConnection, instance: str, dials: Path, requests: Path) -> None:
+    """Add the begin of the first and of the last request over a connection, and the end of the first."""
+    query = f"""INSERT INTO events BY NAME
+        WITH dials AS ({_DIALS}), answered AS (
+            SELECT dial, min(time_us + blocked_us) AS first_us, max(time_us + blocked_us) AS last_us,
+                   min(end_us) AS end_us
+              FROM read_json($requests, format = 'newline_delimited', ignore_errors = true, columns = {{
+                   kind: 'VARCHAR', id: 'BIGINT', vu: 'BIGINT', url: 'VARCHAR', time_us: 'BIGINT', end_us: 'BIGINT',
+                   blocked_us: 'BIGINT', connecting_us: 'BIGINT', tls_us: 'BIGINT', sending_us: 'BIGINT',
+                   waiting_us: 'BIGINT', receiving_us: 'BIGINT', duration_us: 'BIGINT', status: 'BIGINT',
+                   error_code: 'BIGINT', dial: 'BIGINT'}})
+             WHERE {WHOLE_REQUEST} AND dial IS NOT NULL
+             GROUP BY dial HAVING bool_and(status > 0 AND tls_us = 0 AND url LIKE 'http://%')
+        ), told AS (
+            SELECT dials.*, unnest([{{'what': 'client data', 'sender': 'client', 'us': first_us}},
+                                    {{'what': '{_LAST}', 'sender': 'client', 'us': last_us}},
+                                    {{'what': 'server data', 'sender': 'server', 'us': end_us}}]) AS event
+              FROM dials JOIN answered ON answered.dial = dials.id
+        )
+        SELECT (SELECT any_value(machine) FROM instances WHERE instance = $instance) AS machine, 'client' AS side,
+               client, server, place, places, event.what AS what, event.sender AS sender, event.us AS time_us
+          FROM told"""  # noqa: S608  names of our own
+    _read(database, query, {"instance": instance}, dials=dials, requests=requests)
+
+
+def _read(database: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, str], **paths: Path) -> None:
+    """Run a query over files; what is missing bounds nothing."""
+    with ExitStack() as stack, suppress(OSError, duckdb.Error):
+        opened = {name: descriptor_path(stack.enter_context(open_plain(path))) for name, path in paths.items()}
+        database.execute(query, {**parameters, **opened})
+
+
+# An event at its sender's end came before the same one at the other end. Both ends have as many connections of these
+# addresses and ports, so the n-th of the one is the n-th of the other; captures tell them by their ISN, too.
+_PAIRS = """
+    SELECT sent.machine AS first, come.machine AS later, sent.time_us AS first_us, come.time_us AS later_us
+      FROM events AS sent
+           JOIN events AS come
+                ON come.client = sent.client AND come.server = sent.server AND come.what = sent.what
+               AND come.place = sent.place AND come.places = sent.places
+               AND (come.isn IS NULL OR sent.isn IS NULL OR come.isn = sent.isn)
+     WHERE sent.side = sent.sender AND come.side <> sent.sender AND sent.machine <> come.machine
+"""
