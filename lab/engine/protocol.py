@@ -149,6 +149,9 @@ class Engine(Protocol):
             BadInput: the kernel refuses a sysctl.
         """
 
+    def machines(self, topology: Topology) -> Mapping[str, str]:
+        """Give the machine on which each instance runs; none if all run on this one."""
+
     def watch(self, run_id: str) -> Watch:
         """Watch the exits of a run's parts."""
 

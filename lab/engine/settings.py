@@ -14,15 +14,28 @@ from lab.scenario.topology import Topology, segments
 
 
 def of_collector(
-    effective: Effective, topology: Topology, instance: str, second: IPv4Interface | None = None
+    effective: Effective,
+    topology: Topology,
+    instance: str,
+    second: IPv4Interface | None = None,
+    *,
+    apart: bool = False,
 ) -> dict[str, str]:
-    """Give the environment of an instance's collector; `second` is the instance's second address, if it has one."""
+    """Give the environment of an instance's collector.
+
+    Args:
+        effective: what is run.
+        topology: its instances.
+        instance: which.
+        second: the instance's second address, if it has one.
+        apart: whether instances may be on several machines.
+    """
     knobs, role = effective.scenario.knobs, topology.roles[topology.role_of(instance)]
     scrapes = " ".join(f"{name}={page.url}" for name, page in role.scrape.items())
     return {
         "CONNLAB_ROLE": instance,
         "CONNLAB_RATE_HZ": str(knobs.sampler.rate_hz),
-        "CONNLAB_CAPTURE": capture_mode(effective, topology.role_of(instance)),
+        "CONNLAB_CAPTURE": capture_mode(effective, topology.role_of(instance), apart=apart),
         "CONNLAB_CAPTURE_MAX_MB": str(knobs.capture.max_mb),
         "CONNLAB_DEADLINE_S": str(bounds.deadline_s(effective)),
         **({"CONNLAB_READY_URL": role.ready} if role.ready else {}),

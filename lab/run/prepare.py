@@ -21,5 +21,6 @@ def start(session: Session, watch: Watch) -> None:
         **engine.service_images(effective),
     }
     engine.start(Parts(effective, topology, session.manifest.run, session.places), watch)
+    session.manifest.nodes = dict(engine.machines(topology))
     readback.read_back(engine, effective, topology, session.manifest, session.places)
     session.save()

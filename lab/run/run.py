@@ -13,7 +13,7 @@ from analysis.evidence import rawfiles
 from lab import paths, terminal
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
-from lab.run import configurations, limits, manifest, measure, prepare, rawfolders, reports, verdicts
+from lab.run import clocks, configurations, limits, manifest, measure, prepare, rawfolders, reports, verdicts
 from lab.run.gauges import Gauges
 from lab.run.live import Display
 from lab.run.lock import Lock, is_ours, machine_lock
@@ -198,6 +198,7 @@ def _phases(session: Session, console: Console, title: str) -> None:
         if scenario.warmup.requests:
             _begin(session, display, "warmup")
             measure.warm_up(session)
+        clocks.look(session)
         _end(session)
 
         # Files that come after the run tell nothing during it.
@@ -207,6 +208,7 @@ def _phases(session: Session, console: Console, title: str) -> None:
         _begin(session, display, "drain", scenario.drain / 1000)
         measure.drain(session, watch, display)
         _end(session)
+        clocks.look(session)
 
         display.watch(None)
         display.phase("stopping")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -279,6 +280,7 @@ class InMemoryEngine:
         configuration: str | None = None,
         configuration_refused: str = "",
         sidecars: InMemorySidecars | None = None,
+        machines: Mapping[str, str] | None = None,
         at: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Make an engine.
@@ -293,9 +295,11 @@ class InMemoryEngine:
             configuration: a scenario's own one, as its role's program read it.
             configuration_refused: why that does not take it.
             sidecars: what puts collectors beside containers that run already.
+            machines: where instances run, if not here.
             at: called as each verb begins that a run asks for once, with the verb.
         """
         self._begun = at
+        self._machines = machines or {}
         self._sidecars = sidecars or InMemorySidecars()
         self._script_options = script_options
         self._script_refused = script_refused
@@ -358,6 +362,10 @@ class InMemoryEngine:
             parts.places.role(role, str(left and left.file)).write_text(self._configuration or "")
         self.running = {service for one in parts.topology.all for service in (one, collector_of(one))}
 
+    def machines(self, topology: Topology) -> Mapping[str, str]:
+        assert set(self._machines) <= set(topology.all)
+        return self._machines
+
     def watch(self, run_id: str) -> InMemoryWatch:
         assert run_id
         self._watch = InMemoryWatch()
@@ -376,6 +384,8 @@ class InMemoryEngine:
             case ("collector", "ready", *_):
                 assert instance in self.running
                 return ""
+            case ("date", "+%s%6N"):
+                return f"{time.time_ns() // 1000}\n"
             case ("xargs", *_):
                 assert stdin
                 return ""

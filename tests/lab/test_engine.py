@@ -57,6 +57,18 @@ def test_a_run_goes_from_what_is_left_over_to_nothing_left_over(go: Go, elsewher
     assert log.read_text() == "backend-2 was here\n"
 
 
+def test_the_lab_looks_at_the_clocks_of_other_machines_before_the_load_and_after_it(go: Go) -> None:
+    told = go(InMemoryEngine(machines={"k6-1": "node-1", "k6-2": "node-2", "backend-1": "node-1"}), "load.instances=2")
+    assert told.nodes == {"k6-1": "node-1", "k6-2": "node-2", "backend-1": "node-1"}
+    (load,) = [each for each in told.phases if each.name == "measure"]
+    for instance in ("k6-1", "k6-2"):
+        looks = [each for each in told.clocks if each.instance == instance]
+        assert all(each.asked_us <= each.shown_us <= each.told_us for each in looks)
+        assert looks[0].told_us <= load.start_us <= (load.end_us or 0) <= looks[-1].asked_us
+    assert len(told.clocks) == 12
+    assert not go(InMemoryEngine()).clocks
+
+
 def test_a_client_that_ends_badly_spoils_the_run(go: Go) -> None:
     told = go(InMemoryEngine(exits={"k6-2": 107}), "load.instances=2")
     assert (told.status, told.reason) == ("failed", "k6-2 ended with exit code 107:\n  last words of k6-2")

@@ -85,6 +85,17 @@ def test_all_pods_of_a_run_are_on_one_node_unless_they_are_to_be_spread(effectiv
     assert set(pod(effective, "k6-1", spread=True)["spec"]["affinity"]) == {"podAntiAffinity"}
 
 
+def test_where_pods_are_spread_every_server_captures(effective: Make) -> None:
+    def mode(instance: str, *, spread: bool) -> str:
+        made = pod(effective, instance, spread=spread, text=THROUGH_NGINX)
+        return next(
+            str(one["value"]) for one in container(made, "collector")["env"] if one["name"] == "CONNLAB_CAPTURE"
+        )
+
+    assert [mode("backend-1", spread=spread) for spread in (False, True)] == ["off", "headers"]
+    assert [mode("nginx", spread=spread) for spread in (False, True)] == ["headers", "headers"]
+
+
 def test_everything_goes_with_its_owner_which_the_cluster_removes_at_the_deadline() -> None:
     made = objects.owner("20261123-041500", Images(), 100)
     assert made["spec"]["ttlSecondsAfterFinished"] == 0

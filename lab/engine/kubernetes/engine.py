@@ -131,6 +131,11 @@ class Kubernetes:
         self._run = _Run(parts, watch, Containers(self.kubectl, parts, watch))
         Start(self.kubectl, parts, watch, self.registry, self.last_words, self.spread).start()
 
+    def machines(self, topology: Topology) -> Mapping[str, str]:
+        """Give the node of each pod."""
+        pods = {one: self._of_run.watch.pod(one) for one in topology.all}
+        return {one: pod["spec"]["nodeName"] for one, pod in pods.items() if pod}
+
     def ask(self, instance: str, *arguments: str, stdin: str | None = None, timeout_s: float = 20) -> str:
         """Carry out a command in the container of an instance's collector."""
         interactive = ("--stdin",) if stdin is not None else ()

@@ -148,7 +148,7 @@ def pod(
                 {
                     "name": COLLECTOR,
                     **images.of("collector"),
-                    "env": environment(settings.of_collector(effective, topology, instance)),
+                    "env": environment(settings.of_collector(effective, topology, instance, apart=spread)),
                     "securityContext": {
                         "allowPrivilegeEscalation": False,
                         "readOnlyRootFilesystem": True,
