@@ -82,6 +82,7 @@ def html(comparison: Comparison, results: str = "../../..", verdict: SeriesVerdi
             "small": moved.small,
             "nothing": moved.nothing,
         },
+        styles=("theme",),
     )
 
 

@@ -87,6 +87,40 @@ test("a series begins with its figure, how far its arms are apart, and what move
   await close();
 });
 
+for (const name of Object.keys(COMPARISONS)) {
+  test(`the comparison that is ${name} is dark where its reader wants it dark`, async () => {
+    const { page, seen, close } = await open(browser, comparison(name));
+    await page.locator("details").evaluateAll((all) => all.forEach((one) => (one.open = true)));
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const charts = () =>
+      page.evaluate(() => [...document.querySelectorAll("canvas")].map((canvas) => canvas.toDataURL()));
+    const [light, drawn] = [await ground(), await charts()];
+    await page.locator("#theme").click();
+    assert.notEqual(await ground(), light);
+    // Every chart is drawn again in other colours, those of the pairs too.
+    await page.waitForFunction(
+      (earlier) => [...document.querySelectorAll(".chart canvas")].some((one, at) => one.toDataURL() !== earlier[at]),
+      drawn,
+    );
+    if (SCREENSHOTS) await picture(page, `comparison-${name}-dark`);
+    assert.deepEqual(seen.errors.concat(seen.messages), []);
+    await close();
+  });
+}
+
+test("a cell says whether it came out as the model has it", async () => {
+  const { page, close } = await open(browser, comparison("matrix"));
+  const option = await page.evaluate(() =>
+    echarts.getInstanceByDom(document.querySelector("#maps .chart")).getOption(),
+  );
+  const cells = option.series[0].data.map((item) => item.cell);
+  assert.ok(cells.length > 0);
+  const texts = await page.evaluate(() => data.matrix.cells.map((cell) => [cell.agrees, agreement(cell)]));
+  for (const [agrees, text] of texts) assert.equal(text, { true: " ✓", false: " ✗" }[agrees] ?? "");
+  assert.ok(texts.some(([agrees]) => agrees !== null));
+  await close();
+});
+
 test("hostile strings in a comparison are shown as text and do nothing", async () => {
   const { page, seen, close } = await open(browser, comparison("hostile"));
   await page.locator("details").evaluateAll((all) => all.forEach((one) => (one.open = true)));

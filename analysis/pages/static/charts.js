@@ -28,5 +28,25 @@ function openChart(element, group) {
   return chart;
 }
 
+/** A colour of the page's theme, by its name there; any other is itself. */
+function colour(name) {
+  const style = getComputedStyle(document.documentElement);
+  return name.startsWith("--") ? style.getPropertyValue(name).trim() : name;
+}
+
+/** Whether the page is dark: as its reader chose by the button, or else as the system prefers. */
+function listenForTheme(redraw) {
+  const preferred = window.matchMedia("(prefers-color-scheme: dark)");
+  const button = part("theme");
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : preferred.matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    redraw();
+  });
+  preferred.addEventListener("change", redraw);
+}
+
 /** What all charts have: tool tips that are drawn on the canvas, which the page's policy asks for. */
 const tooltip = { renderMode: "richText", confine: true };

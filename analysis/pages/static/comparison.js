@@ -69,18 +69,39 @@ function cellText(cell, figure) {
   ].join("\n");
 }
 
+/** Whether a cell came out as the model says, at the end of its number; nothing where either is not known. */
+const agreement = (cell) => ({ true: " ✓", false: " ✗" })[cell.agrees] ?? "";
+
+/** The colours of a chart's text and axes, by the page's theme. */
+function drawnIn() {
+  return { textStyle: { color: colour("--ink") } };
+}
+
+/** An axis in the page's colours. */
+function axis(more) {
+  const [ink, rule] = [colour("--ink"), colour("--rule")];
+  const lines = { axisLine: { lineStyle: { color: rule } }, splitLine: { lineStyle: { color: rule } } };
+  return { ...lines, nameTextStyle: { color: ink }, ...more, axisLabel: { color: ink, ...more.axisLabel } };
+}
+
 function heatMap(matrix, cells, title, figure, range) {
   const [rows, columns] = matrix.axes;
   const known = cells.filter((cell) => cell.figures[figure]?.mean !== undefined);
   const unknown = cells.filter((cell) => !known.includes(cell));
   return {
     animation: false,
-    title: { text: title, textStyle: { fontSize: 13, fontWeight: "normal" } },
+    ...drawnIn(),
+    title: { text: title, textStyle: { fontSize: 13, fontWeight: "normal", color: colour("--ink") } },
     tooltip: { ...tooltip, formatter: (item) => (item.data?.cell ? cellText(item.data.cell, figure) : "") },
-    legend: { right: 0, top: 0, data: ["measured border", "predicted border"] },
+    legend: {
+      right: 0,
+      top: 0,
+      data: ["measured border", "predicted border"],
+      textStyle: { color: colour("--ink") },
+    },
     grid: { left: 110, right: 90, top: 60, bottom: 50 },
-    xAxis: { type: "category", data: columns.levels, name: columns.name, nameLocation: "middle", nameGap: 30 },
-    yAxis: { type: "category", data: rows.levels, name: rows.name },
+    xAxis: axis({ type: "category", data: columns.levels, name: columns.name, nameLocation: "middle", nameGap: 30 }),
+    yAxis: axis({ type: "category", data: rows.levels, name: rows.name }),
     visualMap: {
       type: "continuous",
       seriesIndex: 0,
@@ -88,6 +109,7 @@ function heatMap(matrix, cells, title, figure, range) {
       right: 0,
       top: "middle",
       formatter: numberText,
+      textStyle: { color: colour("--ink") },
       inRange: { color: ["#f2f7fc", "#74add1", "#14466b"] },
     },
     series: [
@@ -99,7 +121,7 @@ function heatMap(matrix, cells, title, figure, range) {
           color: "#111",
           textBorderColor: "#fff",
           textBorderWidth: 3,
-          formatter: (item) => numberText(item.data.value[2]),
+          formatter: (item) => `${numberText(item.data.value[2])}${agreement(item.data.cell)}`,
         },
       },
       {
@@ -109,14 +131,14 @@ function heatMap(matrix, cells, title, figure, range) {
         label: {
           show: true,
           position: "inside",
-          color: "#6b7280",
+          color: colour("--faint"),
           formatter: (item) =>
             item.data.cell.state === "missing" ? "missing" : item.data.cell.used ? "unknown" : "inconclusive",
         },
       },
-      borderSeries("measured border", border(cells, failsMeasured), { stroke: "#c62828", lineWidth: 4 }),
+      borderSeries("measured border", border(cells, failsMeasured), { stroke: colour("--line-fail"), lineWidth: 4 }),
       borderSeries("predicted border", border(cells, failsAsPredicted), {
-        stroke: "#111",
+        stroke: colour("--line-limit"),
         lineWidth: 2,
         lineDash: [6, 4],
       }),
@@ -131,24 +153,25 @@ function points(matrix, figure) {
   const samples = cells.map((cell) => cell.figures[figure] ?? { values: [], mean: null, low: null, high: null });
   return {
     animation: false,
+    ...drawnIn(),
     tooltip: { ...tooltip, trigger: "axis", formatter: (items) => cellText(cells[items[0].dataIndex], figure) },
     grid: { left: 90, right: 30, top: 30, bottom: 40 },
-    xAxis: { type: "category", data: names },
-    yAxis: { type: "value", scale: true, name: figure, nameTextStyle: { align: "left" } },
+    xAxis: axis({ type: "category", data: names }),
+    yAxis: axis({ type: "value", scale: true, name: figure, nameTextStyle: { align: "left", color: colour("--ink") } }),
     series: [
       {
         type: "scatter",
         name: "mean",
         symbol: "rect",
         symbolSize: [26, 3],
-        itemStyle: { color: "#14466b" },
+        itemStyle: { color: colour("--line-limit") },
         data: samples.map((sample) => sample.mean),
       },
       {
         type: "scatter",
         name: "runs",
         symbolSize: 8,
-        itemStyle: { color: "#74add1" },
+        itemStyle: { color: colour("--line-ok") },
         data: samples.flatMap((sample, index) => sample.values.map((value) => [index, value])),
       },
       {
@@ -158,7 +181,7 @@ function points(matrix, figure) {
         renderItem: (_, api) => {
           const [x, low] = api.coord([api.value(0), api.value(1)]);
           const high = api.coord([api.value(0), api.value(2)])[1];
-          const style = { stroke: "#14466b", lineWidth: 2 };
+          const style = { stroke: colour("--line-limit"), lineWidth: 2 };
           const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style });
           return {
             type: "group",
@@ -197,9 +220,10 @@ function drawMatrix(matrix) {
   };
   select.addEventListener("change", draw);
   draw();
+  return draw;
 }
 
-const colourOf = (effect) => ({ changed: "#14466b", unclear: "#b26a00" })[effect.status] ?? "#a5acb5";
+const colourOf = (effect) => colour({ changed: "--line-ok", unclear: "--line-slow" }[effect.status] ?? "--faint");
 
 /**
  * Differences with their intervals, one above the other.
@@ -209,8 +233,10 @@ function drawIntervals(element, rows, name) {
   const shown = [...rows].reverse();
   const left = Math.min(330, element.clientWidth * 0.4);
   element.style.height = `${80 + 22 * shown.length}px`;
-  openChart(element, "differences").setOption({
+  const chart = echarts.getInstanceByDom(element) ?? openChart(element, "differences");
+  const option = {
     animation: false,
+    ...drawnIn(),
     tooltip: {
       ...tooltip,
       trigger: "axis",
@@ -218,12 +244,12 @@ function drawIntervals(element, rows, name) {
       formatter: (items) => shown[items[0].dataIndex].told,
     },
     grid: { left, right: 30, top: 10, bottom: 40 },
-    xAxis: { type: "value", name, nameLocation: "middle", nameGap: 26 },
-    yAxis: {
+    xAxis: axis({ type: "value", name, nameLocation: "middle", nameGap: 26 }),
+    yAxis: axis({
       type: "category",
       data: shown.map((row) => row.label),
       axisLabel: { width: left - 20, overflow: "truncate" },
-    },
+    }),
     series: [
       {
         type: "scatter",
@@ -241,7 +267,8 @@ function drawIntervals(element, rows, name) {
         },
       },
     ],
-  });
+  };
+  chart.setOption(option, true);
 }
 
 function toldOf(effect, [a, b]) {
@@ -286,13 +313,25 @@ function drawAbout(element, effects) {
   drawIntervals(element, rows, `difference of ${figure}${unit ? `, ${unit}` : ""}`);
 }
 
-if (data.matrix?.figures.length) drawMatrix(data.matrix);
-if (data.about.length) drawAbout(part("about"), data.about);
+/** What draws each chart that is drawn, again, in other colours. */
+const drawn = [];
+if (data.matrix?.figures.length) drawn.push(drawMatrix(data.matrix));
+if (data.about.length) {
+  const draw = () => drawAbout(part("about"), data.about);
+  draw();
+  drawn.push(draw);
+}
 for (const element of parts("[data-pair]")) {
   const details = element.closest("details");
   const draw = () => {
-    if (!element.hasChildNodes()) drawDifferences(element, data.pairs[Number(element.dataset.pair)]);
+    if (element.hasChildNodes()) return;
+    const again = () => drawDifferences(element, data.pairs[Number(element.dataset.pair)]);
+    again();
+    drawn.push(again);
   };
   if (!details || details.open) draw();
   else details.addEventListener("toggle", draw);
 }
+listenForTheme(() => {
+  for (const draw of drawn) draw();
+});

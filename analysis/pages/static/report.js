@@ -20,9 +20,6 @@ const MARGIN_PX = 4;
 // A row that is lower has no room for a line within.
 const ROOM_PX = 5;
 
-const style = () => getComputedStyle(document.documentElement);
-const colour = (name) => (name.startsWith("--") ? style().getPropertyValue(name).trim() : name);
-
 /**
  * @typedef {object} Drawn
  * @property {any} chart
@@ -395,18 +392,5 @@ function redraw() {
   if (shared.charts.length) setRange(shared.from, shared.to);
 }
 
-function listenForTheme() {
-  const preferred = window.matchMedia("(prefers-color-scheme: dark)");
-  const button = part("theme");
-  button.hidden = false;
-  button.addEventListener("click", () => {
-    const root = document.documentElement;
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : preferred.matches;
-    root.dataset.theme = dark ? "light" : "dark";
-    redraw();
-  });
-  preferred.addEventListener("change", redraw);
-}
-
 drawTimelines();
-listenForTheme();
+listenForTheme(redraw);

@@ -15,5 +15,6 @@ interface Chart {
 
 declare const echarts: {
   init(element: Element, theme: null, options: object): Chart;
+  getInstanceByDom(element: Element): Chart | undefined;
   connect(group: string): void;
 };
