@@ -105,7 +105,7 @@ def _kind(name: str, column: int, scopes: Mapping[str, Scope]) -> Kind:
         kind = scopes[arm].kind_of(figure)
     except UnknownFigure as error:
         raise ExpressionError(str(error), column) from error
-    if kind is Kind.TRUTH:
+    if kind in (Kind.TRUTH, Kind.TEXT):
         raise ExpressionError(f"{figure} is {kind}; of an arm take a number", column)
     return kind
 
@@ -185,8 +185,11 @@ class _Leaves:
         if isinstance(node, Not):
             value = self.truth(node.operand)
             return value if isinstance(value, Unknown) else not value
-        if isinstance(node, Comparison) and node.operands[0].kind(_number) is Kind.TRUTH:
+        kind = node.operands[0].kind(_number) if isinstance(node, Comparison) else None
+        if isinstance(node, Comparison) and kind is Kind.TRUTH:
             return self._agree(node)
+        if kind is Kind.TEXT:
+            return node.value(_no_value)
         if isinstance(node, Comparison | Call):
             return conjunction([self._compare(*each) for each in _comparisons(node)])
         return node.value(_no_value)

@@ -1,7 +1,8 @@
 """The language of predictions: arithmetic and comparisons over named figures, in three-valued logic.
 
 In: a text of numbers, names with dots, `+ - * / // %`, comparisons (chained as in `0 < a <= b`), `and`, `or`, `not`,
-`true`, `false`, parentheses and the functions of analysis.expressions.functions. Out: a value, unknown with a reason.
+`true`, `false`, texts in quotes for `==` and `!=`, parentheses and the functions of analysis.expressions.functions.
+Out: a value, unknown with a reason.
 It must not know what a name stands for, and can do nothing but compute.
 """
 

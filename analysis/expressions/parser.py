@@ -7,7 +7,7 @@ comparison := sum (("==" | "!=" | "<" | "<=" | ">" | ">=") sum)*
 sum := product (("+" | "-") product)*
 product := signed (("*" | "/" | "//" | "%") signed)*
 signed := "-" signed | operand
-operand := number | "true" | "false" | name | function "(" expression ("," expression)* ")" | "(" expression ")"
+operand := number | text | "true" | "false" | name | function "(" expression ("," expression)* ")" | "(" expression ")"
 """
 
 from __future__ import annotations
@@ -119,6 +119,8 @@ class _Parser:
         if token.type is Type.NUMBER:
             self._advance()
             return Literal(token.column, _number(token))
+        if token.type is Type.TEXT:
+            return Literal(self._advance().column, token.text[1:-1])
         if token.type is Type.NAME and token.text not in _WORDS:
             return self._named()
         if self._at("("):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from analysis.expressions.tree import Junction, Name
+from analysis.expressions.tree import Junction, Literal, Name
 from analysis.expressions.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -56,14 +56,17 @@ def _names(part: Node) -> Iterator[Name]:
 def _fails(part: Node, names: Mapping[str, Kind]) -> bool:
     """Whether some values of its names make a part false."""
     chance = random.Random(1)  # noqa: S311 # no secret: the same trials each time
-    return any(part.value(_drawn(chance, names).__getitem__) is False for _ in range(_TRIALS))
+    # A text that the part names, or another.
+    texts = [each.content for each in part.walk() if isinstance(each, Literal) and isinstance(each.content, str)]
+    drawn = (
+        {name: _value(chance, kind, [*texts, "", "another"]) for name, kind in names.items()} for _ in range(_TRIALS)
+    )
+    return any(part.value(each.__getitem__) is False for each in drawn)
 
 
-def _drawn(chance: random.Random, names: Mapping[str, Kind]) -> dict[str, Value]:
-    return {name: _value(chance, kind) for name, kind in names.items()}
-
-
-def _value(chance: random.Random, kind: Kind) -> Value:
+def _value(chance: random.Random, kind: Kind, texts: Sequence[str]) -> Value:
+    if kind is Kind.TEXT:
+        return chance.choice(texts)
     if kind is Kind.TRUTH:
         return chance.random() < 0.5  # noqa: PLR2004 # one of two
     if kind is Kind.LIST:

@@ -33,6 +33,7 @@ class Type(Enum):
 
     NUMBER = auto()
     NAME = auto()
+    TEXT = auto()
     OPERATOR = auto()
     END = auto()
 
@@ -52,6 +53,7 @@ _TOKEN = re.compile(
     (?P<space>\s+)
   | (?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)
   | (?P<name>[A-Za-z_]\w*(?:\.\w+)*)
+  | (?P<text>"[^"]*"|'[^']*')
   | (?P<operator>\*\*|&&|\|\||==|!=|<=|>=|//|[-+*/%<>(),=!&|^])
     """,
     re.VERBOSE | re.ASCII,
@@ -67,8 +69,8 @@ _INSTEAD = {
     "^": "there is no power operator",
     "**": "there is no power operator",
     "[": "write nth(list, k) for the k-th smallest value of a list",
-    '"': "texts cannot be compared, only numbers and truth values",
-    "'": "texts cannot be compared, only numbers and truth values",
+    '"': "a text ends with the quote that it begins with",
+    "'": "a text ends with the quote that it begins with",
 }
 
 
@@ -94,6 +96,8 @@ def _scan(text: str) -> Iterator[Token]:
             yield Token(Type.NUMBER, found, column)
         elif match.lastgroup == "name":
             yield Token(Type.NAME, found, column)
+        elif match.lastgroup == "text":
+            yield Token(Type.TEXT, found, column)
         elif match.lastgroup == "operator":
             if found in _INSTEAD:
                 raise ExpressionError(_explain(found), column)

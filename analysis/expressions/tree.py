@@ -59,12 +59,14 @@ def _expect(node: Node, kind_of: KindOf, expected: Kind, where: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Literal(Node):
-    """A number, `true` or `false`."""
+    """A number, a text, `true` or `false`."""
 
-    content: Number | bool
+    content: Number | bool | str
 
     def kind(self, kind_of: KindOf) -> Kind:  # noqa: ARG002  a literal looks nothing up
         """See Node."""
+        if isinstance(self.content, str):
+            return Kind.TEXT
         return Kind.TRUTH if isinstance(self.content, bool) else Kind.NUMBER
 
     def value(self, value_of: ValueOf) -> Value:  # noqa: ARG002  a literal looks nothing up
@@ -155,8 +157,8 @@ class Comparison(Node):
                 _expect(listed, kind_of, Kind.NUMBER, sign)
             if left is not right:
                 raise ExpressionError(f"{sign} cannot compare {left} with {right}", node.column)
-            if left is Kind.TRUTH and sign not in ("==", "!="):
-                raise ExpressionError(f"{sign} compares numbers, not truth values", node.column)
+            if left in (Kind.TRUTH, Kind.TEXT) and sign not in ("==", "!="):
+                raise ExpressionError(f"{sign} compares numbers, not {left.removeprefix('a ')}s", node.column)
         return Kind.TRUTH
 
     def value(self, value_of: ValueOf) -> Value:

@@ -1,4 +1,4 @@
-"""The values that figures and expressions have: numbers, truth values, lists, or unknown with its reasons."""
+"""The values that figures and expressions have: numbers, truth values, lists, texts, or unknown with its reasons."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Kind(StrEnum):
     NUMBER = "a number"
     TRUTH = "a truth value"
     LIST = "a list"
+    TEXT = "a text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Unknown:
         return "; ".join(self.reasons)
 
 
-Value: TypeAlias = bool | int | float | Numbers | Unknown
+Value: TypeAlias = bool | int | float | str | Numbers | Unknown
 
 
 def unknown(reason: str) -> Unknown:

@@ -91,11 +91,11 @@ def find(figures: Iterable[Figure], name: str) -> tuple[Figure, dict[str, str]] 
     return None
 
 
-def of_knob(name: str, value: object) -> bool | int | float | None:
-    """The value of a knob as expressions compare it: a sysctl that is one whole number is a number; None for text."""
+def of_knob(name: str, value: object) -> bool | int | float | str | None:
+    """The value of a knob as expressions compare it: a sysctl that is one whole number is a number; None if not set."""
     if name.startswith("kernel.") and isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value)
-    return value if isinstance(value, bool | int | float) else None
+    return value if isinstance(value, bool | int | float | str) else None
 
 
 def value(find: Find, run: Run, name: str) -> Value:

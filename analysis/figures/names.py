@@ -221,7 +221,9 @@ def kernel_counters(folder: Path = Path("/proc/net")) -> frozenset[str]:
 def _kind_of_knob(name: str, value: object) -> Kind:
     comparable = of_knob(name, value)
     if comparable is None:
-        raise UnknownFigure(name, f"{name} is text, which an expression cannot compare")
+        raise UnknownFigure(name, f"{name} has no value that an expression can compare")
+    if isinstance(comparable, str):
+        return Kind.TEXT
     return Kind.TRUTH if isinstance(comparable, bool) else Kind.NUMBER
 
 

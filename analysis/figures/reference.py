@@ -69,7 +69,8 @@ _LANGUAGE = """\
 ## Expressions
 
 A prediction is a comparison, or several combined with `and`, `or` and `not`. It may use `+ - * / // %`,
-`== != < <= > >=` (chained as in `0 < x <= 5`), `true`, `false`, parentheses, and these functions:
+`== != < <= > >=` (chained as in `0 < x <= 5`), `true`, `false`, parentheses, and the functions below. A knob that is
+text is compared by `==` and `!=` with a text in quotes: `haproxy.http_reuse != "always"`.
 
 | function | gives |
 |---|---|

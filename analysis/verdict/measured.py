@@ -22,7 +22,7 @@ class ListSummary(BaseModel):
     max: float | int
 
 
-MeasuredValue = bool | int | float | list[int | float] | ListSummary | None
+MeasuredValue = bool | int | float | str | list[int | float] | ListSummary | None
 
 
 def measured(value: Value) -> MeasuredValue:

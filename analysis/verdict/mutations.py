@@ -64,7 +64,7 @@ def changes(values: Mapping[str, Value]) -> Iterator[dict[str, Value]]:
 
 
 def _others(value: Value) -> Iterator[Value]:
-    if isinstance(value, Unknown):
+    if isinstance(value, Unknown | str):
         return
     if isinstance(value, bool):
         yield not value

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from analysis.figures import Run
 
 _DIGITS = 6
-Recorded = bool | int | float | list[int | float] | None
+Recorded = bool | int | float | str | list[int | float] | None
 
 
 class Specimen(BaseModel):
@@ -136,7 +136,7 @@ def _between(runs: Iterable[tuple[str, Run]], name: str) -> Recorded:
 def _written(value: Value) -> Recorded:
     if isinstance(value, tuple):
         return [_rounded(each) for each in value]
-    if isinstance(value, bool | int):
+    if isinstance(value, bool | int | str):
         return value
     return _rounded(value) if isinstance(value, float) else None
 

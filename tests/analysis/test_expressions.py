@@ -19,6 +19,7 @@ VALUES: Mapping[str, Value] = {
     "b": 4,
     "yes": True,
     "no": False,
+    "mode": "never",
     "missing": unknown("the file is missing"),
     "lost": unknown("the line is cut"),
     "some.list": (3, 1.5, 2),
@@ -67,6 +68,8 @@ def why(text: str) -> str:
         ("nth(some.list, 3)", 3),
         ("count(some.list)", 3),
         ("client.requests.error.1211 == 5", True),
+        ('mode == "never" and mode != "always"', True),
+        ("mode == 'not (at) all'", False),
     ],
 )
 def test_an_expression_has_the_value_it_spells(text: str, value: Value) -> None:
@@ -121,7 +124,7 @@ def test_what_cannot_be_known_is_unknown_with_its_reasons(text: str, reason: str
         ("a == 1 && b == 2", 8, "&& is no part of an expression; write and"),
         ("a == b == ", 11, "a number, a name or a parenthesis is expected, not the end"),
         ("a ** 2", 3, "** is no part of an expression; there is no power operator"),
-        ("a == 'x'", 6, "' is no part of an expression; texts cannot be compared, only numbers and truth values"),
+        ("a == 'x", 6, "' is no part of an expression; a text ends with the quote that it begins with"),
         ("a[0]", 2, "[ is no part of an expression; write nth(list, k) for the k-th smallest value of a list"),
         ("a == €", 6, "€ is no part of an expression"),
         ("a == 20s", 6, "20s is no number; durations are plain milliseconds, so 20 s is 20000"),
@@ -157,6 +160,9 @@ def test_a_wrong_expression_is_refused_where_it_is_wrong(text: str, column: int,
         ("3 < some.list", 5, "< takes a number, not a list; use nth(list, k), count(list), …"),
         ("a == yes", 6, "== cannot compare a number with a truth value"),
         ("yes < no", 7, "< compares numbers, not truth values"),
+        ("mode < 'never'", 8, "< compares numbers, not texts"),
+        ("mode == a", 9, "== cannot compare a text with a number"),
+        ("mode", 1, "a prediction must compare something; this is a text"),
         ("a and yes", 1, "and takes a truth value, not a number"),
         ("not a", 5, "not takes a truth value, not a number"),
         ("nth(a, 1) == 1", 5, "nth() takes a list, not a number"),
@@ -170,7 +176,8 @@ def test_a_wrong_expression_is_refused_where_it_is_wrong(text: str, column: int,
 def test_kinds_that_do_not_fit_are_refused_before_a_run(text: str, column: int, message: str) -> None:
     def kind_of(name: str) -> Kind:
         value = VALUES[name]
-        return Kind.TRUTH if isinstance(value, bool) else Kind.LIST if isinstance(value, tuple) else Kind.NUMBER
+        kinds = {bool: Kind.TRUTH, tuple: Kind.LIST, str: Kind.TEXT}
+        return kinds.get(type(value), Kind.NUMBER)
 
     with pytest.raises(ExpressionError) as refused:
         parse(text).check(kind_of)

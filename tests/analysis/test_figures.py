@@ -414,6 +414,7 @@ SCOPE = Scope(
         ("kernel.k6.IcmpMsg.InType3", Kind.NUMBER),
         ("load.users", Kind.NUMBER),
         ("load.keep_alive", Kind.TRUTH),
+        ("nginx.worker_processes", Kind.TEXT),
     ],
 )
 def test_a_name_has_its_kind(name: str, kind: Kind) -> None:
@@ -457,7 +458,6 @@ def test_a_name_has_its_kind(name: str, kind: Kind) -> None:
             "sockets.k6.established.max",
         ),
         ("tomcat.k6.connections.max", "tomcat.k6.connections.max: k6 is none of backend, backend_1, backend_2", None),
-        ("nginx.worker_processes", "nginx.worker_processes is text, which an expression cannot compare", None),
         (
             "kernel.k6.net.ipv4.tcp_syn_retries",
             (

@@ -59,8 +59,8 @@ def test_how_its_load_ended_says_how_it_ended(
     assert all(phase.end_us for phase in left.phases)
     assert left.exits == {"k6-1": client, "backend-1": None}
     stop, remove = "stop --time 15 connlab-k6-1", "rm --force --volumes connlab-k6-1"
-    ended = [call for call in fake_docker.calls if call in (stop, remove)]
-    assert set(ended[ended.index(stop) + 1 :]) == {remove}
+    calls = [call for call in fake_docker.calls if call in (stop, remove)]
+    assert set(calls[calls.index(stop) + 1 :]) == {remove}
 
 
 def test_latest_points_at_the_newest_that_came_to_its_end(ended: Callable[..., Path], elsewhere: Path) -> None:
