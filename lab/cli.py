@@ -206,7 +206,7 @@ def drill(
         return
     remedied = incident.remedied(drawn, state, sets or [])
     after = outcome.of_run(remedied, _command_line(), terminal.stderr(), tries_out=True).folder
-    found = incident.judge(drawn, state, cause or "", place or "", after)
+    found = incident.judge(drawn, state, incident.answer(drawn, state, cause or "", place or "", after))
     if as_json:
         terminal.result_json(
             {**found.model_dump(), "points": found.points, "healed": found.healed, "folder": str(after)}
@@ -864,6 +864,24 @@ def _end_observed(folder: Path, *, as_json: bool) -> NoReturn:
     else:
         terminal.result([*printing.lines(account, folder), f"next, in the browser: {next_step.opened(folder)}"])
     raise typer.Exit(ExitCode.INCONCLUSIVE if printing.ended_early(folder) else ExitCode.REPRODUCED)
+
+
+@app.command()
+def serve(
+    *,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="On 127.0.0.1; 0 takes any that is free.")] = 8321,
+    as_json: JsonOption = False,
+) -> None:
+    """Show lessons, the run at work, reports and the drill in a browser of this machine, until Ctrl-C."""
+    from lab.serve import server  # noqa: PLC0415
+
+    with server.listening(port) as served:
+        if as_json:
+            terminal.result_json({"address": served.address})
+        else:
+            terminal.result([f"open {served.address}", "it is for this machine's browsers alone; Ctrl-C ends it"])
+        sys.stdout.flush()
+        served.serve()
 
 
 @app.command()

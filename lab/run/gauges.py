@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.evidence.rawfiles import Places
 from lab.run.history import History
 from lab.run.tail import Tail
-from lab.scenario.topology import Topology
 
 
 @dataclass
@@ -62,13 +62,20 @@ class ServerGauge:
 class Gauges:
     """Reads what has come since the last look."""
 
-    def __init__(self, topology: Topology, places: Places) -> None:
-        self._live = {one: Tail(places.role(one, "live.jsonl")) for one in topology.clients}
-        self._samples = {one: Tail(places.collector(one, "samples.jsonl")) for one in topology.all}
+    def __init__(self, clients: Iterable[str], ports: Mapping[str, int], places: Places) -> None:
+        """Begin with nothing read.
+
+        Args:
+            clients: the instances that make the load.
+            ports: of every instance, the port on which it takes the traffic.
+            places: where each of them writes.
+        """
+        self._live = {one: Tail(places.role(one, "live.jsonl")) for one in clients}
+        self._samples = {one: Tail(places.collector(one, "samples.jsonl")) for one in ports}
         self._last: dict[str, dict[str, Any]] = {}
         self.client = ClientGauge()
-        self.kernels = {one: ServerGauge() for one in topology.all}
-        self._ports = {one: topology.port_of(one) for one in topology.all}
+        self.kernels = {one: ServerGauge() for one in ports}
+        self._ports = ports
 
     def refresh(self) -> None:
         """Bring the gauges up to date."""

@@ -139,11 +139,11 @@ def _client(gauge: ClientGauge) -> str:
     users, requests = counted(gauge.users, "user"), counted(gauge.requests, "request")
     text = f"{users}, {requests} ({gauge.asking.per_second:,.0f}/s), {gauge.failed:,} failed"
     if gauge.errors:
-        text += f": {', '.join(_kinds(gauge))}"
+        text += f": {', '.join(kinds(gauge))}"
     return text + (f", {counted(gauge.dropped, 'iteration')} dropped" if gauge.dropped else "")
 
 
-def _kinds(gauge: ClientGauge) -> list[str]:
+def kinds(gauge: ClientGauge) -> list[str]:
     """The most frequent failures, each with k6's code; those of a status are that and 1000."""
     named = []
     for code, count in gauge.errors.most_common(_ERRORS_SHOWN):
@@ -185,9 +185,9 @@ def _table(gauges: Gauges, width: int) -> Table:
         _scaled(client.asking.last(seconds, until), "blue"),
     )
     failed = Text(_known(client, client.failed), "bold red" if client.failed else "")
-    kinds = _kinds(client)
-    table.add_row("failed", failed, next(iter(kinds), ""), _scaled(client.failing.last(seconds, until), "red"))
-    for kind in kinds[1:]:
+    named = kinds(client)
+    table.add_row("failed", failed, next(iter(named), ""), _scaled(client.failing.last(seconds, until), "red"))
+    for kind in named[1:]:
         table.add_row("", "", kind)
     if client.dropped:
         table.add_row("dropped", Text(f"{client.dropped:,}", "bold red"), "iterations never begun")

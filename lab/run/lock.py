@@ -155,6 +155,16 @@ def _make(file: Path) -> int:
     return os.open(file, _NO_TRAP)
 
 
+def holder() -> Holder | None:
+    """Give who of this checkout holds the machine's lock, by its own note; None if nobody does."""
+    noted = _noted()
+    try:
+        pids = _lockers(lock_file().stat().st_ino) if noted else set()
+    except OSError:
+        return None
+    return noted if noted and noted.pid in pids else None
+
+
 def _noted() -> Holder | None:
     """What a holder of this checkout noted; None where there is no note, or another user may have written it."""
     try:

@@ -202,7 +202,9 @@ def _phases(session: Session, console: Console, title: str) -> None:
         _end(session)
 
         # Files that come after the run tell nothing during it.
-        display.watch(Gauges(topology, session.places) if session.engine.on_this_machine else None)
+        ports = {one: topology.port_of(one) for one in topology.all}
+        gauges = Gauges(topology.clients, ports, session.places) if session.engine.on_this_machine else None
+        display.watch(gauges)
         _begin(session, display, "measure", foreseen.expected_s(session.effective))
         fault = measure.load(session, watch, display)
         _begin(session, display, "drain", scenario.drain / 1000)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from analysis.verdict.ledger_file import FILE as LEDGER
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, ExitCode
@@ -109,14 +108,6 @@ def test_evidence_of_a_run_that_left_nothing_is_empty_and_no_error(tmp_path: Pat
     assert "0 requests" in "\n".join(evidence.text(run, {**evidence.GIVEN, **evidence.MORE}))
 
 
-def ledger(folder: Path, failed: int, slow: int) -> None:
-    file = folder / LEDGER
-    file.parent.mkdir(parents=True, exist_ok=True)
-    content = json.loads((paths.ROOT / "docs" / "example" / LEDGER).read_text())
-    content["requests"] |= {"failed": failed, "slow": slow}
-    file.write_text(json.dumps(content))
-
-
 @pytest.mark.parametrize(
     ("answer", "left", "points", "code"),
     [
@@ -131,9 +122,9 @@ def test_an_answer_is_scored_by_cause_place_and_the_run_of_its_remedy(
 ) -> None:
     drill, state = begun(results, 5, 1)
     after = results / drill.name / "20261123T000100Z-default-r01"
-    ledger(results / state.run, 20, 3)
-    ledger(after, left, 0)
-    found = incident.judge(drill, state, *answer, after)
+    drills.ledger(results / state.run, 20, 3)
+    drills.ledger(after, left, 0)
+    found = incident.judge(drill, state, incident.answer(drill, state, *answer, after))
     assert (found.points, found.code) == (points, code)
     told = "\n".join(incident.result(drill, state, found, after))
     assert f"20 failed → {left}, 3 slow → 0" in told
@@ -206,7 +197,7 @@ def test_a_drill_from_its_beginning_to_its_score(
         assert tries_out
         ran.append(int(effective.values["backend.max_connections"]))
         folder = drills.write(drill, results / drill.name / f"2026112300000{len(ran)}Z-default-r01")
-        ledger(folder, 20 if len(ran) == 1 else 0, 0)
+        drills.ledger(folder, 20 if len(ran) == 1 else 0, 0)
         return outcome.Outcome(folder, {})
 
     monkeypatch.setattr(outcome, "of_run", of_run)

@@ -10,6 +10,7 @@ from analysis.evidence.rawfiles import Places
 from lab.run.gauges import Gauges
 from lab.run.history import History, bars
 from lab.run.live import Display
+from lab.scenario.effective import Effective
 from lab.scenario.topology import topology_of
 from tests.lab.support import Make
 
@@ -21,6 +22,11 @@ def places(tmp_path: Path) -> Places:
         for folder in (found.collector(instance), found.role(instance)):
             folder.mkdir(parents=True)
     return found
+
+
+def gauges_of(effective: Effective, places: Places) -> Gauges:
+    topology = topology_of(effective)
+    return Gauges(topology.clients, {one: topology.port_of(one) for one in topology.all}, places)
 
 
 def write(file: Path, *lines: object) -> None:
@@ -43,7 +49,7 @@ def tick(counters: dict[str, int], depth: int | None = None) -> dict[str, object
 
 
 def test_the_last_second_of_each_client_is_summed(effective: Make, places: Places) -> None:
-    gauges = Gauges(topology_of(effective("load.instances=2")), places)
+    gauges = gauges_of(effective("load.instances=2"), places)
     write(places.role("k6-1", "live.jsonl"), second(1, 0), second(5, 1))
     write(places.role("k6-2", "live.jsonl"), second(7, 2))
     gauges.refresh()
@@ -52,7 +58,7 @@ def test_the_last_second_of_each_client_is_summed(effective: Make, places: Place
 
 
 def test_a_counter_keeps_its_value_until_it_changes(effective: Make, places: Places) -> None:
-    gauges = Gauges(topology_of(effective()), places)
+    gauges = gauges_of(effective(), places)
     samples = places.collector("backend-1", "samples.jsonl")
     write(
         samples,
@@ -66,7 +72,7 @@ def test_a_counter_keeps_its_value_until_it_changes(effective: Make, places: Pla
 
 
 def test_of_several_queues_one_may_be_full(effective: Make, places: Places) -> None:
-    gauges = Gauges(topology_of(effective()), places)
+    gauges = gauges_of(effective(), places)
     listeners = [{"port": 8080, "depth": depth, "limit": 1} for depth in (0, 2)]
     write(places.collector("backend-1", "samples.jsonl"), {"kind": "tick", "counters": {}, "listen": listeners})
     gauges.refresh()
@@ -80,7 +86,7 @@ def test_without_a_terminal_there_is_one_plain_line(
     write(places.role("k6-1", "live.jsonl"), second(103, 100))
     write(places.collector("backend-1", "samples.jsonl"), tick({"TcpExt.ListenOverflows": 500}, depth=2))
     with Display(Console(highlight=False), "one") as display:
-        display.watch(Gauges(topology_of(effective()), places))
+        display.watch(gauges_of(effective(), places))
         display.phase("measure", 45)
         display.refresh()
     assert capsys.readouterr().out == (
@@ -94,14 +100,14 @@ def test_what_k6_has_not_said_yet_is_a_dash_and_no_zero(
 ) -> None:
     write(places.collector("backend-1", "samples.jsonl"), tick({"TcpExt.ListenOverflows": 91}, depth=1))
     with Display(Console(highlight=False), "one") as display:
-        display.watch(Gauges(topology_of(effective()), places))
+        display.watch(gauges_of(effective(), places))
         display.phase("measure")
     told = capsys.readouterr().out
     assert " · - users, - requests · " in told
     assert "backend-1: queue 1 of 2 places, 91 overflows" in told
     console = Console(force_terminal=True, width=110, record=True, file=io.StringIO())
     with Display(console, "one") as display:
-        display.watch(Gauges(topology_of(effective()), places))
+        display.watch(gauges_of(effective(), places))
         display.phase("measure")
     rows = [line.split() for line in console.export_text().splitlines()]
     assert ["users", "-"] in rows
@@ -114,7 +120,7 @@ def test_a_plain_line_is_printed_on_a_change_and_after_ten_seconds(
     now = 100.0
     monkeypatch.setattr("lab.run.live.time.monotonic", lambda: now)
     with Display(Console(highlight=False), "one") as display:
-        display.watch(Gauges(topology_of(effective()), places))
+        display.watch(gauges_of(effective(), places))
         display.phase("measure")
         for second in range(1, 26):
             now = 100.0 + second
@@ -130,7 +136,7 @@ def test_one_user_with_one_request_is_shown_as_one(
 ) -> None:
     write(places.role("k6-1", "live.jsonl"), second(1, 1) | {"vus": 1, "dropped_iterations": 1})
     with Display(Console(highlight=False), "one") as display:
-        display.watch(Gauges(topology_of(effective()), places))
+        display.watch(gauges_of(effective(), places))
         display.phase("measure")
         display.refresh()
     told = capsys.readouterr().out
@@ -146,7 +152,7 @@ def test_in_a_terminal_the_queue_is_seen_to_fill_and_to_overflow(effective: Make
     )
     console = Console(force_terminal=True, width=110, record=True, file=io.StringIO())
     with Display(console, "one") as display:
-        display.watch(Gauges(topology_of(effective()), places))
+        display.watch(gauges_of(effective(), places))
         display.phase("measure", 45)
     rows = [line.rstrip() for line in console.export_text().splitlines()]
     assert any("one  measure" in row and "about 45 s left" in row for row in rows)
@@ -159,7 +165,7 @@ def test_a_full_queue_says_so(effective: Make, places: Places) -> None:
     write(places.collector("backend-1", "samples.jsonl"), at(0, tick({}, depth=2)))
     console = Console(force_terminal=True, width=110, record=True, file=io.StringIO())
     with Display(console, "one") as display:
-        display.watch(Gauges(topology_of(effective()), places))
+        display.watch(gauges_of(effective(), places))
         display.phase("measure")
     assert "full: drops new SYNs" in console.export_text()
 
@@ -168,7 +174,7 @@ def test_a_narrow_terminal_keeps_the_figures_and_shortens_the_history(effective:
     write(places.collector("backend-1", "samples.jsonl"), *(at(when, tick({}, depth=1)) for when in range(100)))
     console = Console(force_terminal=True, width=60, record=True, file=io.StringIO())
     with Display(console, "one") as display:
-        display.watch(Gauges(topology_of(effective()), places))
+        display.watch(gauges_of(effective(), places))
         display.phase("measure", 45)
     drawn = console.export_text()
     assert re.search(r"queue +1 +of 2 \(limit 1 \+ 1\) +▅{6}(?!▅)", drawn), drawn
@@ -191,7 +197,7 @@ def test_failures_are_shown_by_kind_a_row_for_each(effective: Make, places: Plac
     write(places.role("k6-1", "live.jsonl"), at(0, line))
     console = Console(force_terminal=True, width=100, record=True, file=io.StringIO())
     with Display(console, "one") as display:
-        display.watch(Gauges(topology_of(effective()), places))
+        display.watch(gauges_of(effective(), places))
         display.phase("measure")
     rows = [line.rstrip() for line in console.export_text().splitlines()]
     kinds = [re.sub(r"[ █]+", " ", row).strip() for row in rows if re.search(r"answered|\((1211|1220)\)|never", row)]

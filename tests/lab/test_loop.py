@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -231,7 +232,8 @@ def test_each_check_reads_its_room_and_runs_in_its_image() -> None:
             image, room, *_ = rest.split()
             assert part.image == image
             assert room in part.reads
-        folders = part.check.partition("CONNLAB_READS=")[2].split()[:1]
+        reads = re.search(r"CONNLAB_READS=(?:'([^']*)'|(\S+))", part.check)
+        folders = (reads[1] or reads[2]).split() if reads else []
         assert set(folders) <= set(part.reads), part.name
 
 

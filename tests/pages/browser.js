@@ -19,8 +19,11 @@ export const comparison = (name) => join(PAGES, "comparisons", name, "comparison
 // Chromium's own sandbox needs privileges that the container does not have.
 export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"], timeout: PATIENCE_MS });
 
-/** Open a page; `seen` has what it said, did wrong, and asked for. */
-export async function open(browser, file, { width = 1280, height = 900, scheme = "light" } = {}) {
+/** Open a page of a file. */
+export const open = (browser, file, how = {}) => visit(browser, `file://${file}`, how);
+
+/** Open an address; `seen` has what its page said, did wrong, and asked for. */
+export async function visit(browser, address, { width = 1280, height = 900, scheme = "light" } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
   context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
@@ -28,7 +31,7 @@ export async function open(browser, file, { width = 1280, height = 900, scheme =
   page.on("console", (message) => seen.messages.push(`${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => seen.errors.push(error.message));
   page.on("request", (request) => seen.requests.push(request.url()));
-  await page.goto(`file://${file}`, { waitUntil: "load" });
+  await page.goto(address, { waitUntil: "load" });
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
   return { page, seen, close: () => context.close() };
 }

@@ -33,6 +33,7 @@ from tests.analysis.whole import make_run
 
 SCENARIO = "accept-queue-overflow"
 HOSTILE = "</script><script>window.hurt=1</script><img src=x onerror=window.hurt=1>\u202e\u2028'\"&{{7*7}}"
+AT_WORK = "at-work/20251121T080000Z-default-r01"
 HEALTHY_USERS = 3
 _OVERFLOWS = "kernel.backend.TcpExt.ListenOverflows"
 
@@ -207,6 +208,17 @@ def arms(results: Results) -> Path:
 COMPARISONS: dict[str, Callable[[Results], Path]] = {"matrix": matrix, "hostile": hostile_arms, "arms": arms}
 
 
+def at_work(results: Path) -> None:
+    """A run that has not ended; it stands in no index."""
+    folder = results / AT_WORK
+    folder.mkdir(parents=True)
+    run = make_run(folder)
+    run.manifest |= {"run": folder.name, "scenario": folder.parent.name, "status": "running", "exits": {}}
+    run.manifest["phases"] = run.manifest["phases"][:2]
+    run.manifest["phases"][1]["end_us"] = None
+    run.write()
+
+
 def make(results: Path) -> None:
     """Make all pages below a folder that is made anew."""
     shutil.rmtree(results, ignore_errors=True)
@@ -220,6 +232,7 @@ def make(results: Path) -> None:
         analyse(folder)
         report.write(folder)
     report.write_index(results)
+    at_work(results)
     for name, series in COMPARISONS.items():
         compared = Results(results / "comparisons" / name)
         folder = series(compared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -69,14 +69,29 @@ def write(results: Path) -> Path:
         OSError: it cannot be written.
     """
     path = results / FILE
-    folders = [found.parent for found in results.glob("*/*/manifest.json") if not found.parent.is_symlink()]
-    manifests = {folder: _manifest(folder) for folder in folders}
-    runs = sorted(
-        (_entry(results, folder, manifest) for folder, manifest in manifests.items() if manifest is not None),
-        key=lambda entry: (entry.started, entry.folder),
-        reverse=True,
-    )
-    comparisons = [
+    manifests = {folder: _manifest(folder) for folder in _folders(results)}
+    runs = _entries(results, manifests)
+    context = {
+        "runs": runs,
+        "unread": sorted(_link(results, folder) for folder, manifest in manifests.items() if manifest is None),
+        "comparisons": comparisons(results),
+        "scenarios": sorted({entry.scenario for entry in runs}),
+        "states": sorted({entry.state for entry in runs}),
+    }
+    filters: dict[str, Callable[..., str]] = {"number": labels.number, "counted": counted}
+    write_file(path, pages.render("index", None, context, filters, styles=("theme", "index"), charts=False))
+    return path
+
+
+def newest(results: Path, count: int) -> list[Entry]:
+    """Give the runs that began last, the newest first; one whose manifest cannot be read is passed over."""
+    folders = sorted(_folders(results), key=lambda folder: folder.name, reverse=True)[:count]
+    return _entries(results, {folder: _manifest(folder) for folder in folders})
+
+
+def comparisons(results: Path) -> list[Comparison]:
+    """Give the pages that compare runs, the newest first."""
+    return [
         Comparison(
             found.parent.parent.name if found.parent.name == "derived" else found.parent.name, _link(results, found)
         )
@@ -84,16 +99,18 @@ def write(results: Path) -> Path:
         for found in sorted(results.glob(pattern), reverse=True)
         if "latest" not in found.parts
     ]
-    context = {
-        "runs": runs,
-        "unread": sorted(_link(results, folder) for folder, manifest in manifests.items() if manifest is None),
-        "comparisons": comparisons,
-        "scenarios": sorted({entry.scenario for entry in runs}),
-        "states": sorted({entry.state for entry in runs}),
-    }
-    filters: dict[str, Callable[..., str]] = {"number": labels.number, "counted": counted}
-    write_file(path, pages.render("index", None, context, filters, styles=("theme", "index"), charts=False))
-    return path
+
+
+def _folders(results: Path) -> list[Path]:
+    return [found.parent for found in results.glob("*/*/manifest.json") if not found.parent.is_symlink()]
+
+
+def _entries(results: Path, manifests: Mapping[Path, Row | None]) -> list[Entry]:
+    return sorted(
+        (_entry(results, folder, manifest) for folder, manifest in manifests.items() if manifest is not None),
+        key=lambda entry: (entry.started, entry.folder),
+        reverse=True,
+    )
 
 
 def _link(results: Path, path: Path) -> str:

@@ -32,6 +32,16 @@ _CAUSE, _PLACE, _HEALED, _SPEED = 40, 15, 30, 15
 _BEGIN_MINUTES = 5
 
 
+class Answer(BaseModel):
+    """An answer, and the run that tested its remedy, below results/."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    cause: str
+    place: str
+    run: str
+
+
 class State(BaseModel):
     """drill.json: how far a drill is."""
 
@@ -43,6 +53,7 @@ class State(BaseModel):
     run: str
     asked: list[str] = Field(default_factory=list)
     remedies: list[str] = Field(default_factory=list)
+    answers: list[Answer] = Field(default_factory=list)
 
     @property
     def minutes(self) -> int:
@@ -159,9 +170,14 @@ def load(drill: Drill) -> State | None:
         state = State.model_validate_json(read_plain(file))
     except (OSError, ValidationError):
         raise BadInput(Problem(f"{paths.shown(file)} is no drill's", way_on=again)) from None
-    if Path(state.run).is_absolute() or ".." in Path(state.run).parts or not (paths.RESULTS / state.run).is_dir():
+    if not all(map(_is_there, (state.run, *(each.run for each in state.answers)))):
         raise BadInput(Problem(f"the run of {drill.name} is gone", way_on=again))
     return state
+
+
+def _is_there(run: str) -> bool:
+    path = Path(run)
+    return not path.is_absolute() and ".." not in path.parts and (paths.RESULTS / path).is_dir()
 
 
 def save(drill: Drill, state: State) -> None:
@@ -261,22 +277,38 @@ def answered(cause: str | None, place: str | None, sets: Sequence[str], more: st
     return answer
 
 
-def judge(drill: Drill, state: State, cause: str, place: str, after: Path) -> Outcome:
+def answer(drill: Drill, state: State, cause: str, place: str, after: Path) -> Answer:
+    """Write down an answer, with the run that tested its remedy."""
+    state.answers.append(Answer(cause=cause, place=place, run=str(after.relative_to(paths.RESULTS))))
+    save(drill, state)
+    return state.answers[-1]
+
+
+def judge(drill: Drill, state: State, answer: Answer) -> Outcome:
     """Judge an answer by the run that tested its remedy.
 
     Raises:
         BadInput: one of the two runs has no ledger of requests.
     """
-    was, now = (_counts(each) for each in (paths.RESULTS / state.run, after))
+    was, now = (_counts(paths.RESULTS / each) for each in (state.run, answer.run))
     return Outcome(
-        cause_right=cause == drill.fault.name,
-        place_right=place == drill.fault.place,
+        cause_right=answer.cause == drill.fault.name,
+        place_right=answer.place == drill.fault.place,
         failed_before=was[0],
         slow_before=was[1],
         failed_after=now[0],
         slow_after=now[1],
         minutes=state.minutes,
     )
+
+
+def solved(drill: Drill, state: State) -> bool:
+    """Whether one of the answers named the cause and healed.
+
+    Raises:
+        BadInput: as `judge`.
+    """
+    return any(judge(drill, state, each).code is ExitCode.REPRODUCED for each in state.answers)
 
 
 def _counts(run: Path) -> tuple[int, int]:

@@ -5,6 +5,7 @@ interface Chart {
   setOption(option: object, notMerge?: boolean): void;
   getOption(): any;
   resize(): void;
+  dispose(): void;
   dispatchAction(action: object, how?: object): void;
   convertFromPixel(finder: object, x: number): number;
   convertToPixel(finder: object, value: number): number;

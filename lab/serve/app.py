@@ -1,0 +1,328 @@
+"""The pages: who may see them, and what each shows.
+
+Whoever opens a page needs the key that the terminal shows, for other users of the machine reach 127.0.0.1 too. What
+starts something needs a token of the form besides, and comes from these pages. Reports are foreign content: they are
+shown in a sandbox, as of no origin, and may run their scripts but reach nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from hmac import compare_digest
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from flask import Flask, Response, abort, jsonify, redirect, request, send_from_directory
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from werkzeug.exceptions import HTTPException, NotFound
+from werkzeug.wrappers import Response as AnyResponse
+from werkzeug.wsgi import wrap_file
+
+from analysis import pages
+from analysis.pages.report import index, labels
+from lab import paths, terminal
+from lab.errors import BadInput, LabError
+from lab.scenario import places
+from lab.serve import forms, markdown
+from lab.serve.at_work import AtWork
+from lab.serve.files import names_below, open_below
+from lab.serve.started import Started
+from lab.teach import exercise_file
+from lab.teach.drill import evidence, incident
+from lab.teach.drill.faults import CAUSES, LEVELS, PLACES, Drill
+
+_HERE = Path(__file__).parent
+_PAGES = Path(pages.__file__).parent
+_DOCUMENTS = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "NOTICE"}
+_FOLDERS = {"docs", "scenarios", "examples"}
+_TEXTS = {"", ".csv", ".json", ".jsonl", ".log", ".md", ".txt", ".yaml", ".yml"}
+_IMAGES = {".png": "image/png", ".svg": "image/svg+xml"}
+_OWN = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
+    " base-uri 'none'; frame-ancestors 'none'"
+)
+_FOREIGN = (
+    "sandbox allow-scripts allow-popups; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline';"
+    " img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_RUNS_SHOWN = 30
+_FORM_BYTES_MAX = 64 << 10
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What this server asks for.
+
+    Attributes:
+        entry: of a browser, once in the address and then as a cookie.
+        form: of whatever starts something.
+    """
+
+    entry: str
+    form: str
+
+    @classmethod
+    def made(cls) -> Keys:
+        """Draw them."""
+        return cls(secrets.token_urlsafe(), secrets.token_urlsafe())
+
+
+def make(keys: Keys, started: Started) -> Flask:
+    """Make the application."""
+    app = Flask("connlab", static_folder=None)
+    # Any other name that leads here is of somebody who wants to read with the user's browser.
+    app.config |= {"TRUSTED_HOSTS": ["127.0.0.1", "localhost"], "MAX_CONTENT_LENGTH": _FORM_BYTES_MAX}
+    shown = _Shown(keys, started)
+    app.before_request(lambda: _admit(keys))
+    app.after_request(_guarded)
+    app.register_error_handler(HTTPException, shown.failed)
+    app.register_error_handler(Exception, shown.broken)
+    app.register_error_handler(BadInput, shown.refused)
+    app.register_error_handler(LabError, shown.refused)
+    routes: dict[str, Callable[..., Any]] = {
+        "/": shown.home,
+        "/live": shown.live,
+        "/live.json": shown.live_figures,
+        "/drill": shown.drills,
+        "/drill/<level>/<seed>": shown.drill,
+        "/pages/<path:path>": shown.document,
+        "/results/<path:path>": result,
+        "/favicon.ico": lambda: Response(status=204),
+        "/static/<name>": static,
+    }
+    for rule, view in routes.items():
+        app.add_url_rule(rule, view_func=view, endpoint=rule, methods=["GET"])
+    app.add_url_rule("/start", view_func=shown.start, methods=["POST"])
+    return app
+
+
+def _cookie() -> str:
+    return f"connlab-{request.host.rpartition(':')[2]}"
+
+
+def _admit(keys: Keys) -> AnyResponse | None:
+    """Let in who has the key; the address loses it, so that no projector shows it."""
+    if request.path.startswith("/static/") or request.path == "/favicon.ico":
+        return None
+    given = request.args.get("key")
+    if given is not None and request.method == "GET" and compare_digest(given.encode(), keys.entry.encode()):
+        answer = redirect(request.path, 303)
+        answer.set_cookie(_cookie(), keys.entry, httponly=True, samesite="Lax")
+        return answer
+    if not compare_digest(request.cookies.get(_cookie(), "").encode(), keys.entry.encode()):
+        abort(403, "Open the address that 'connlab serve' printed in its terminal: it has the key.")
+    if request.method == "POST":
+        origin = request.headers.get("Origin")
+        if origin is not None and origin != request.host_url.rstrip("/"):
+            abort(403, "This form comes from another page.")
+        if not compare_digest(request.form.get("token", "").encode(), keys.form.encode()):
+            abort(403, "This form is of an earlier server. Load its page again.")
+    return None
+
+
+def _guarded(answer: Response) -> Response:
+    headers = {
+        "Content-Security-Policy": _OWN,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cache-Control": "no-store",
+    }
+    for name, value in headers.items():
+        answer.headers.setdefault(name, value)
+    return answer
+
+
+def static(name: str) -> Response:
+    """Give a file of the lab's own."""
+    return send_from_directory(
+        *{
+            "echarts.js": (_PAGES / "vendor", "echarts.min.js"),
+            "page.css": (_PAGES / "static", "page.css"),
+            "theme.css": (_PAGES / "static", "theme.css"),
+            "page.js": (_PAGES / "static", "page.js"),
+        }.get(name, (_HERE / "static", name))
+    )
+
+
+def result(path: str) -> Response:
+    """Give a file below results/, as foreign content."""
+    return _file(paths.RESULTS, path)
+
+
+def _file(root: Path, path: str) -> Response:
+    suffix = Path(path).suffix
+    file = _opened(root, path)
+    answer = Response(wrap_file(request.environ, file), direct_passthrough=True)
+    answer.call_on_close(file.close)
+    answer.headers["Content-Security-Policy"] = _FOREIGN
+    if suffix == ".html":
+        answer.mimetype = "text/html"
+    elif suffix in _IMAGES:
+        answer.mimetype = _IMAGES[suffix]
+    elif suffix in _TEXTS:
+        answer.mimetype = "text/plain"
+    else:
+        answer.mimetype = "application/octet-stream"
+        answer.headers["Content-Disposition"] = "attachment"
+    return answer
+
+
+def _opened(root: Path, path: str) -> BinaryIO:
+    try:
+        return open_below(root, path)
+    except OSError:
+        raise NotFound("There is no such file here. Links are not followed.") from None
+
+
+class _Shown:
+    """The pages of the lab's own."""
+
+    def __init__(self, keys: Keys, started: Started) -> None:
+        self._keys = keys
+        self._started = started
+        self._at_work = AtWork()
+        self._templates = Environment(
+            loader=FileSystemLoader(_HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=lambda value: pages.visible(value) if isinstance(value, str) else value,
+        )
+        self._templates.filters["number"] = labels.number
+
+    def home(self) -> str:
+        """Lessons, the newest runs, comparisons."""
+        runs = [one for one in index.newest(paths.RESULTS, _RUNS_SHOWN) if not one.scenario.startswith("drill-")]
+        lessons = {slug: _title(slug) for slug in places.slugs()}
+        return self._page("home", runs=runs, lessons=lessons, comparisons=index.comparisons(paths.RESULTS))
+
+    def live(self) -> str:
+        """The run at work, and the command that was started last."""
+        return self._page("live")
+
+    def live_figures(self) -> Response:
+        """The same, as the page's script asks for it."""
+        command = {
+            "shown": self._started.shown,
+            "at_work": self._started.at_work,
+            "code": self._started.code,
+            "lines": list(self._started.lines),
+        }
+        return jsonify({"run": self._at_work.look(), "command": command if self._started.shown else None})
+
+    def drills(self) -> AnyResponse | str:
+        """Where a drill is chosen, or drawn."""
+        if "level" not in request.args:
+            return self._page("drills", levels=LEVELS)
+        seed = request.args.get("seed") or str(secrets.randbelow(10_000))
+        number, level = forms.seed_and_level(seed, request.args["level"])
+        return redirect(f"/drill/{level}/{number}", 303)
+
+    def drill(self, level: str, seed: str) -> str:
+        """A drill: its evidence, what more costs, the answer, and what came of it."""
+        drill = incident.drawn(*forms.seed_and_level(seed, level))
+        state = incident.load(drill)
+        if state is None:
+            return self._page("drill", drill=drill, state=None)
+        run = evidence.Run(paths.RESULTS / state.run, drill.path)
+        asked = {name: piece for name, piece in evidence.MORE.items() if name in state.asked}
+        results = [
+            "\n".join(incident.result(drill, state, incident.judge(drill, state, each), paths.RESULTS / each.run))
+            for each in state.answers
+        ]
+        return self._page(
+            "drill",
+            drill=drill,
+            state=state,
+            evidence="\n".join(evidence.text(run, {**evidence.GIVEN, **asked})),
+            more={name: piece for name, piece in evidence.MORE.items() if name not in state.asked},
+            causes=CAUSES,
+            places=PLACES,
+            results=results if incident.solved(drill, state) else results and [_unsolved(drill, state)],
+            reports=[f"/results/{each}/report.html" for each in (state.run, *(one.run for one in state.answers))]
+            if incident.solved(drill, state)
+            else [],
+        )
+
+    def document(self, path: str) -> Response | str:
+        """A document, a picture of it, or the list of a folder."""
+        first = path.partition("/")[0]
+        if first not in _FOLDERS and path not in _DOCUMENTS:
+            abort(404, f"Only documents are shown here; {path} lies in the lab's folder.")
+        if not path.endswith(".md"):
+            try:
+                names = names_below(paths.ROOT, path.rstrip("/"))
+            except OSError:
+                return _file(paths.ROOT, path)
+            return self._page("folder", path=path.rstrip("/"), names=names)
+        with _opened(paths.ROOT, path) as file:
+            text = file.read().decode(errors="replace")
+        slug = Path(path).parent.name if path.startswith("scenarios/") and path.endswith("/README.md") else None
+        lesson = slug if slug in places.slugs() else None
+        return self._page(
+            "document",
+            title=markdown.title(text),
+            text=markdown.html(text),
+            lesson=lesson,
+            exercises=_exercises(lesson) if lesson else [],
+        )
+
+    def start(self) -> AnyResponse:
+        """Start the command that a form asks for."""
+        arguments = forms.command(request.form)
+        self._started.start(arguments)
+        return redirect("/live", 303)
+
+    def refused(self, error: BadInput | LabError) -> tuple[str, int]:
+        """Say why something cannot be done."""
+        return self._page("failed", what="Not done", why=str(error)), 400
+
+    def failed(self, error: HTTPException) -> tuple[str, int]:
+        """Say why there is no page."""
+        return self._page("failed", what=error.name, why=error.description or ""), error.code or 500
+
+    def broken(self, error: Exception) -> tuple[str, int]:
+        """Say that the lab itself is wrong; the terminal has where, if it is asked for."""
+        why = f"internal error: {type(error).__name__}: {error}"
+        debug = os.environ.get("CONNLAB_DEBUG") == "1"
+        terminal.problem("".join(traceback.format_exception(error)) if debug else f"connlab: {why}")
+        return self._page("failed", what="Internal error", why=f"{why}\nway on: CONNLAB_DEBUG=1 shows where"), 500
+
+    def _page(self, name: str, **context: Any) -> str:  # noqa: ANN401 # whatever a template names
+        token = Markup(f'<input type="hidden" name="token" value="{self._keys.form}">')  # noqa: S704 # drawn here
+        return self._templates.get_template(f"{name}.html").render(context, token=token)
+
+
+def _unsolved(drill: Drill, state: incident.State) -> str:
+    """What came of the last answer, without what the drill was: who has not found it goes on."""
+    found = incident.judge(drill, state, state.answers[-1])
+    healed = "healed" if found.healed else "not healed"
+    counts = f"{found.failed_before} failed → {found.failed_after}, {found.slow_before} slow → {found.slow_after}"
+    right = {True: "right", False: "no"}
+    lines = (f"cause: {right[found.cause_right]}", f"place: {right[found.place_right]}", f"remedy: {healed}: {counts}")
+    return "\n".join(lines)
+
+
+def _title(slug: str) -> str:
+    try:
+        with open_below(paths.SCENARIOS, f"{slug}/README.md") as file:
+            return markdown.title(file.read().decode(errors="replace")) or slug
+    except OSError:
+        return slug
+
+
+def _exercises(slug: str) -> list[dict[str, Any]]:
+    """Give those that a run can judge: their numbers, and whether the learner finds the knob."""
+    try:
+        found = exercise_file.read(places.find(slug))
+    except BadInput:
+        return []
+    return [{"name": f"{slug}/{number}", "open": one.is_open} for number, one in enumerate(found, 1) if not one.by_hand]

@@ -1,0 +1,265 @@
+"""What `connlab serve` lets in and out; the browser's side is in tests/pages/serve.test.js."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from lab import paths
+from lab.cli import main
+from lab.errors import BadInput
+from lab.serve import app, forms, markdown, server
+from lab.serve.started import Started
+from lab.teach.drill import incident
+from lab.teach.drill.faults import CAUSES
+from tests.lab import drills
+
+KEYS = app.Keys("entry", "form")
+
+
+class Asked(Started):
+    """Writes down what would be started."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[list[str]] = []
+
+    def start(self, arguments: list[str]) -> None:  # type: ignore[override]
+        self.all.append(arguments)
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    (tmp_path / "results").mkdir()
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def started() -> Asked:
+    return Asked()
+
+
+@pytest.fixture
+def client(results: Path, started: Asked) -> Iterator[FlaskClient]:
+    assert results.is_dir()
+    with app.make(KEYS, started).test_client() as made:
+        made.get("/?key=entry")
+        yield made
+
+
+def post(client: FlaskClient, form: Mapping[str, str], origin: str | None = None) -> int:
+    headers = {} if origin is None else {"Origin": origin}
+    return client.post("/start", data={"token": "form", **form}, headers=headers).status_code
+
+
+@pytest.mark.parametrize("path", ["/", "/live.json", "/results/index.html", "/pages/README.md", "/?key=other", "/x"])
+def test_who_has_no_key_sees_nothing(results: Path, path: str) -> None:
+    answer = app.make(KEYS, Started()).test_client().get(path)
+    assert results.is_dir()
+    assert answer.status_code == 403
+    assert b"the address that" in answer.data
+    assert b"form" not in answer.data
+
+
+def test_the_key_becomes_a_cookie_that_no_script_reads(results: Path) -> None:
+    answer = app.make(KEYS, Started()).test_client().get("/live?key=entry")
+    assert results.is_dir()
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/live")
+    assert {"HttpOnly", "SameSite=Lax"} <= set(answer.headers["Set-Cookie"].split("; "))
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8321", "127.0.0.1.evil.example", "10.0.0.1"])
+def test_another_name_that_leads_here_is_refused(client: FlaskClient, host: str) -> None:
+    assert client.get("/", headers={"Host": host}).status_code == 400
+    assert client.get("/", headers={"Host": "localhost"}).status_code != 400
+
+
+def test_only_a_form_of_these_pages_starts_something(client: FlaskClient, started: Asked) -> None:
+    asked = {"command": "run", "scenario": "accept-queue-overflow"}
+    assert client.post("/start", data=asked).status_code == 403
+    assert client.post("/start", data={**asked, "token": "other"}).status_code == 403
+    assert post(client, asked, "http://localhost:1") == 403
+    assert post(client, asked, "null") == 403
+    assert client.get("/start").status_code == 405
+    assert started.all == []
+    assert post(client, asked, "http://localhost") == 303
+    assert started.all == [["run", "accept-queue-overflow"]]
+
+
+def test_nobody_else_may_read_or_frame_a_page(client: FlaskClient) -> None:
+    for path in ("/", "/nothing", "/live.json"):
+        headers = client.get(path).headers
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert "unsafe-inline" not in headers["Content-Security-Policy"]
+        assert not [name for name, _ in headers if name.startswith("Access-Control")]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        (
+            {"command": "run", "scenario": "slow-clients", "sets": "load.users=3 a=b"},
+            "run slow-clients --set=load.users=3 --set=a=b",
+        ),
+        ({"command": "exercise", "exercise": "slow-clients/2"}, "exercise slow-clients/2"),
+        ({"command": "drill", "seed": "5", "level": "1"}, "drill --seed=5 --level=1"),
+        ({"command": "drill", "seed": "5", "level": "3", "more": "threads"}, "drill --seed=5 --level=3 --more=threads"),
+    ],
+)
+def test_a_form_becomes_a_command(form: dict[str, str], words: str) -> None:
+    assert forms.command(form) == words.split()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"command": "clean"},
+        {"command": "run", "scenario": "--help"},
+        {"command": "run", "scenario": "../examples/hello"},
+        {"command": "run", "scenario": "all"},
+        {"command": "exercise", "exercise": "slow-clients/--json"},
+        {"command": "drill", "seed": "-1", "level": "1"},
+        {"command": "drill", "seed": "9" * 5000, "level": "1"},
+        {"command": "drill", "seed": "1", "level": "4"},
+        {"command": "drill", "seed": "1", "level": "1", "more": "--json"},
+        {"command": "drill", "seed": "1", "level": "1", "cause": "no such"},
+    ],
+)
+def test_what_is_no_word_of_the_lab_becomes_no_command(
+    client: FlaskClient, started: Asked, form: dict[str, str]
+) -> None:
+    with pytest.raises(BadInput):
+        forms.command(form)
+    assert post(client, form) == 400
+    assert started.all == []
+
+
+def test_a_knob_can_be_no_option() -> None:
+    assert forms.command({"command": "run", "scenario": "slow-clients", "sets": "--json"})[2:] == ["--set=--json"]
+
+
+def test_a_report_is_foreign_content(client: FlaskClient, results: Path) -> None:
+    (results / "a" / "r").mkdir(parents=True)
+    (results / "a" / "r" / "report.html").write_text("<script>1</script>")
+    (results / "a" / "r" / "x.js").write_text("1")
+    page = client.get("/results/a/r/report.html", buffered=True)
+    assert (page.data, page.mimetype) == (b"<script>1</script>", "text/html")
+    policy = page.headers["Content-Security-Policy"]
+    assert policy.startswith("sandbox allow-scripts")
+    assert "allow-same-origin" not in policy
+    assert client.get("/results/a/r/x.js", buffered=True).mimetype == "application/octet-stream"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["out", "folder/secret", "a/../../secret", "../secret", "a//r", ".hidden", "a/.hidden", "pipe", "a", "", "a/r/%00"],
+)
+def test_nothing_outside_results_is_shown(client: FlaskClient, results: Path, path: str) -> None:
+    (results.parent / "secret").write_text("secret")
+    (results / "a" / "r").mkdir(parents=True)
+    for hidden in (results / ".hidden", results / "a" / ".hidden"):
+        hidden.write_text("secret")
+    (results / "out").symlink_to(results.parent / "secret")
+    (results / "folder").symlink_to(results.parent)
+    os.mkfifo(results / "pipe")
+    answer = client.get(f"/results/{path}")
+    assert answer.status_code in (404, 308)
+    assert b"secret" not in answer.data.replace(b"folder/secret", b"")
+
+
+@pytest.mark.parametrize(
+    "path", ["Makefile", "lab/cli.py", ".git/config", "results/x", "docs/../Makefile", "docs/none.md"]
+)
+def test_only_documents_are_shown(client: FlaskClient, path: str) -> None:
+    assert client.get(f"/pages/{path}", buffered=True).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["README.md", "docs", "docs/path.svg", "docs/map.md", "scenarios/slow-clients/ANSWERS.md", "LICENSE"]
+)
+def test_documents_are_shown(client: FlaskClient, path: str) -> None:
+    assert client.get(f"/pages/{path}", buffered=True).status_code == 200
+
+
+def test_every_link_between_documents_leads_to_a_page(client: FlaskClient) -> None:
+    text = client.get("/pages/docs/workshops/90-minutes.md").get_data(as_text=True)
+    assert 'href="../../README.md#five-lessons-to-start-with"' in text
+    assert 'id="five-lessons-to-start-with"' in client.get("/pages/README.md").get_data(as_text=True)
+
+
+def test_markup_in_a_document_stays_text_but_for_what_folds() -> None:
+    shown = markdown.html("<details>\n<summary>open</summary>\n\n<script>x</script> <b onclick=1>\n\n</details>\n")
+    assert "<details>\n<summary>open</summary>" in shown
+    assert "<script" not in shown
+    assert "<b" not in shown
+    assert "javascript:" not in markdown.html("[x](javascript:alert(1))").replace("(javascript:alert(1))", "")
+
+
+def test_a_drill_is_played_without_telling_what_it_is(client: FlaskClient, results: Path, started: Asked) -> None:
+    begin = client.get("/drill/1/5").get_data(as_text=True)
+    assert "It has not begun" in begin
+    drill = incident.drawn(5, 1)
+    incident.folder(drill).mkdir(parents=True)
+    state = incident.begun(drill, drills.write(drill, results / drill.name / "20261123T000000Z-default-r01"))
+    given = client.get("/drill/1/5").get_data(as_text=True)
+    assert "the listening sockets" in given
+    assert "sockets by state: 3 minutes" in given
+    assert "report.html" not in given
+    after = results / drill.name / "20261123T000001Z-default-r01"
+    drills.ledger(results / state.run, 20, 3)
+    drills.ledger(after, 0, 0)
+    wrong = next(name for name in CAUSES if name != drill.fault.name)
+    incident.answer(drill, state, wrong, drill.fault.place, after)
+    failed = client.get("/drill/1/5").get_data(as_text=True)
+    assert "cause: no\nplace: right" in failed
+    assert "report.html" not in failed
+    assert started.all == []
+
+
+def test_runs_with_a_report_and_without_are_listed(client: FlaskClient, results: Path) -> None:
+    folders = [results / "accept-queue-overflow" / f"2026112{day}T000000Z-default-r01" for day in (2, 3)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        manifest = json.loads((paths.ROOT / "docs" / "example" / "manifest.json").read_text()) | {"run": folder.name}
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folders[0] / "report.html").write_text("x")
+    page = client.get("/").get_data(as_text=True)
+    assert f'href="/results/accept-queue-overflow/{folders[0].name}/report.html"' in page
+    assert page.count("not analysed") == 2
+
+
+def test_a_defect_of_the_lab_is_one_line(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(paths, "RESULTS", None)
+    answer = client.get("/")
+    assert (answer.status_code, b"internal error" in answer.data) == (500, True)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with server.listening(0) as served:
+        port = served.address.split(":")[2].partition("/")[0]
+        with pytest.raises(SystemExit) as end:
+            main(["serve", "--port", port])
+    assert end.value.code == 4
+    assert f"port {port} cannot be had: something listens there already" in capsys.readouterr().err
+
+
+def test_one_command_at_a_time_and_its_words_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    one = Started()
+    one.start(["run", "no-such-scenario"])
+    with pytest.raises(BadInput, match="is at work"):
+        one.start(["list"])
+    one.wait()
+    assert one.code == 2
+    assert any("no-such-scenario" in line for line in one.lines)
+    assert "$ connlab run no-such-scenario" in capsys.readouterr().err
