@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from analysis.compare import answer, groups, groups_of_runs, intervals, runs
+from analysis.compare import answer, groups, groups_of_runs, intervals, runs, trust
 from analysis.compare.comparison_file import (
     SCHEMA,
     AxisEntry,
@@ -76,6 +76,7 @@ def of_groups(a: Group, b: Group, others: Iterable[Path] = ()) -> Comparison:
         groups=[_group(a), _group(b)],
         pairs=[pair],
         matrix=None,
+        trust=None,
     )
 
 
@@ -125,6 +126,7 @@ def of_series(series: Series, judged: SeriesVerdict) -> Comparison:
         groups=[_group(series.groups[cell]) for cell in cells],
         pairs=entries,
         matrix=matrix,
+        trust=trust.of_series(series, figure, entries),
     )
 
 

@@ -153,6 +153,15 @@ class MatrixEntry(_Part):
     cells: list[CellEntry]
 
 
+class TrustEntry(_Part):
+    """What speaks for a series, and what against it."""
+
+    order: Annotated[list[str], Field(description="The runs in the order in which they were made")]
+    says: Annotated[list[str], Field(description="In sentences: runs that count, drift over the order, noise, machine")]
+    again: Annotated[str | None, Field(description="The command that makes it again; null if the series has none")]
+    repetitions: Annotated[int, Field(description="Of each cell, as planned")]
+
+
 class Comparison(_Part):
     """What became different between groups of runs."""
 
@@ -166,6 +175,7 @@ class Comparison(_Part):
     groups: list[GroupEntry]
     pairs: list[PairEntry]
     matrix: MatrixEntry | None
+    trust: Annotated[TrustEntry | None, Field(description="null where runs are compared that are no series")]
 
     def to_json(self) -> str:
         """The content of comparison.json."""

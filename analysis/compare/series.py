@@ -84,6 +84,7 @@ class Plan(_Part):
     title: str = ""
     question: str = ""
     status: str
+    command: list[str] = []
     repetitions: int
     axes: list[Axis] = []
     baseline: str | None = None

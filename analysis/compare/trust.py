@@ -1,0 +1,116 @@
+"""May a series be trusted: the order of its runs, whether what they measured drifts over it, and the machine.
+
+A drift is looked for in what is left of the main figure when each cell's mean is taken away: if later runs lie above
+their cell's mean and earlier ones below, the machine changed while the series ran. Cells are run in blocks, so that a
+drift meets them all alike; it widens their intervals all the same.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.compare import groups_of_runs
+from analysis.compare.comparison_file import TrustEntry
+from analysis.compare.intervals import RESAMPLES, SEED
+from analysis.formatting import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from analysis.compare.comparison_file import PairEntry
+    from analysis.compare.intervals import Floats
+    from analysis.compare.runs import Record
+    from analysis.compare.series import Series
+
+# With fewer, any order is one of a few dozen: chance gives each too often.
+_RUNS_MIN = 6
+_CHANCE_MAX = 0.05
+_AGAIN = ("--new",)
+
+
+def of_series(series: Series, figure: str | None, pairs: list[PairEntry]) -> TrustEntry:
+    """Say what speaks for a series, and what against it."""
+    begun = [place for place in series.plan.runs if place.run is not None]
+    return TrustEntry(
+        order=[str(place.run) for place in begun],
+        says=[*_counted(series), *_drift(series, figure), *_noise(pairs, figure), *_machine(series)],
+        again=shlex.join([*series.plan.command, *(() if _AGAIN[0] in series.plan.command else _AGAIN)])
+        if series.plan.command
+        else None,
+        repetitions=series.plan.repetitions,
+    )
+
+
+def _counted(series: Series) -> Iterator[str]:
+    """How many runs count; the table of runs says why another does not."""
+    used = sum(len(group.used) for group in series.groups.values())
+    planned = len(series.plan.runs)
+    if used == planned:
+        yield f"All {counted(planned, 'run')} that were planned are evidence."
+        return
+    lost = counted(planned - used, "run")
+    yield f"{used} of {counted(planned, 'planned run')} are evidence; {lost} failed, did not run, or do not count."
+
+
+def _drift(series: Series, figure: str | None) -> Iterator[str]:
+    if figure is None:
+        return
+    place = {str(each.run): number for number, each in enumerate(series.plan.runs) if each.run is not None}
+    found: list[tuple[int, float]] = []
+    for group in series.groups.values():
+        known = [(run, value) for run in group.used for value in groups_of_runs.values([run], figure)]
+        if len(known) > 1:
+            mean = sum(value for _, value in known) / len(known)
+            found += [(place.get(run.name, 0), value - mean) for run, value in known]
+    if len(found) < _RUNS_MIN or not any(beyond for _, beyond in found):
+        yield f"Too few runs of {figure} vary to tell a drift."
+        return
+    beyond = np.array([value for _, value in sorted(found)])
+    strength, chance = correlation(beyond)
+    if chance > _CHANCE_MAX:
+        yield f"No drift: over the order of the runs {figure} neither rises nor falls by more than chance gives."
+        return
+    way = "rises" if strength > 0 else "falls"
+    yield (
+        f"A drift: over the order of the runs {figure} {way}, beside its cells' means (rank correlation {strength:.2f};"
+        f" chance gives as much in {100 * chance:.2g} % of cases). Something of the machine changed meanwhile."
+    )
+
+
+def correlation(values: Floats) -> tuple[float, float]:
+    """The rank correlation of values with their order, and how often a random order has as strong a one."""
+    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(np.float64)
+    ranks -= ranks.mean()
+    order = np.arange(len(values), dtype=np.float64)
+    order -= order.mean()
+    scale = float(np.sqrt((ranks**2).sum() * (order**2).sum()))
+    strength = float((ranks * order).sum()) / scale
+    rng = np.random.default_rng(SEED)
+    drawn = np.abs(rng.permuted(np.tile(ranks, (RESAMPLES, 1)), axis=1) @ order) / scale
+    return strength, float((1 + np.count_nonzero(drawn >= abs(strength) - 1e-12)) / (1 + RESAMPLES))
+
+
+def _noise(pairs: list[PairEntry], figure: str | None) -> Iterator[str]:
+    noise = [
+        (effect.noise, effect.unit)
+        for pair in pairs
+        for effect in pair.effects
+        if effect.figure == figure and effect.noise is not None
+    ]
+    if noise:
+        most, unit = max(noise)
+        yield f"Noise: groups of one cell differ in {figure} by up to {most:.3g}{f' {unit}' if unit else ''}."
+
+
+def _machine(series: Series) -> Iterator[str]:
+    hosts = [group.example.manifest.get("host") for group in series.groups.values()]
+    host: Record = next(filter(None, hosts), {})
+    if host:
+        memory = round(int(host.get("memory_kb", 0)) / (1 << 20))
+        yield (
+            f"Machine: {counted(int(host.get('cpus', 0)), 'processor')}, {memory} GiB, kernel {host.get('kernel')},"
+            f" {host.get('distribution')}."
+        )

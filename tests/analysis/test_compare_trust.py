@@ -1,0 +1,75 @@
+"""What speaks for a series, and what against it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from analysis.compare import compare_series, trust
+from tests.analysis.results import Results
+from tests.analysis.support import make_manifest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analysis.compare.comparison_file import TrustEntry
+
+MEAN = "client.latency_ms.mean"
+CLAIM = {"kept": f"arms.kept.{MEAN} <= arms.closed.{MEAN}"}
+
+
+def trusted(tmp_path: Path, kept: list[float], closed: list[float], **more: object) -> TrustEntry:
+    arms = {
+        arm: [{"figures": {MEAN: value}} for value in values] for arm, values in (("closed", closed), ("kept", kept))
+    }
+    folder = Results(tmp_path / "results").series(arms, CLAIM, **more)
+    # In blocks, as a series is run: each repetition of all cells, then the next.
+    content = json.loads((folder / "series.json").read_text())
+    content["runs"].sort(key=lambda place: place["repetition"])
+    (folder / "series.json").write_text(json.dumps(content))
+    found = compare_series(folder).trust
+    assert found is not None
+    return found
+
+
+def said(found: TrustEntry, word: str) -> str:
+    (sentence,) = [each for each in found.says if word in each]
+    return sentence
+
+
+def test_runs_that_lie_about_their_mean_have_no_drift(tmp_path: Path) -> None:
+    found = trusted(tmp_path, [1.0, 1.2, 1.1, 0.9], [2.1, 1.9, 2.2, 2.0])
+    assert said(found, "drift").startswith("No drift")
+    assert said(found, "evidence") == "All 8 runs that were planned are evidence."
+    assert said(found, "Noise").startswith(f"Noise: groups of one cell differ in {MEAN} by up to ")
+    assert len(found.order) == 8
+
+
+@pytest.mark.parametrize(("step", "way"), [(0.1, "rises"), (-0.1, "falls")])
+def test_a_machine_that_changes_meanwhile_is_a_drift_in_every_cell(tmp_path: Path, step: float, way: str) -> None:
+    kept, closed = ([mean + step * number for number in range(6)] for mean in (3.0, 9.0))
+    found = trusted(tmp_path, kept, closed)
+    assert f"{MEAN} {way}, beside its cells' means" in said(found, "A drift")
+
+
+@pytest.mark.parametrize("values", [[1.0, 1.1], [1.0, 1.0, 1.0, 1.0]])
+def test_of_few_runs_or_of_equal_ones_no_drift_is_told(tmp_path: Path, values: list[float]) -> None:
+    assert said(trusted(tmp_path, values, values), "drift").startswith("Too few runs")
+
+
+def test_the_machine_and_the_command_are_named(tmp_path: Path) -> None:
+    found = trusted(tmp_path, [1.0], [2.0], command=["connlab", "run", "a b"])
+    assert make_manifest()["host"]["kernel"] in said(found, "Machine")
+    assert found.again == "connlab run 'a b' --new"
+
+
+def test_a_random_order_is_a_drift_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(1)
+    drifts = sum(trust.correlation(rng.normal(size=8))[1] <= 0.05 for _ in range(200))
+    assert drifts <= 24
+    strength, chance = trust.correlation(np.arange(8.0))
+    assert strength == pytest.approx(1.0)
+    assert chance < 0.01
