@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from lab.errors import Problem
-from lab.scenario import twins
+from lab.scenario import messages, twins
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Published
+from lab.scenario.part import Group
 
 if TYPE_CHECKING:
     from analysis.expressions import Expression
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 def prediction_problems(effective: Effective) -> Iterator[Problem]:
     """Give every prediction that could not be judged, whatever the run brought."""
     # analysis is loaded only by the commands that read predictions.
-    from analysis.expressions import ExpressionError  # noqa: PLC0415
+    from analysis.expressions import ExpressionError, parse  # noqa: PLC0415
     from analysis.expressions.values import Kind  # noqa: PLC0415
     from analysis.verdict import predictions  # noqa: PLC0415
 
@@ -43,8 +47,35 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
                 predictions.check_known(stated.prediction.when, effective.roles, knobs)
         except ExpressionError as error:
             yield Problem(f"prediction '{stated.prediction.id}': {error}", stated.where)
+            continue
+        for text in filter(None, (stated.prediction.expression, stated.prediction.when)):
+            for what, way_on in _never(effective, parse(text)):
+                yield Problem(f"prediction '{stated.prediction.id}': {what}", stated.where, way_on)
     check = partial(predictions.check, path=effective.roles, knobs=knobs, wanted=Kind.NUMBER)
     yield from published_problems(effective, effective.published, check)
+
+
+def _never(effective: Effective, expression: Expression) -> Iterator[tuple[str, str | None]]:
+    """Give the fault and the way on for each text that an expression compares a knob with, and that it never has."""
+    from analysis.expressions.tree import Comparison, Literal, Name  # noqa: PLC0415
+
+    pairs = (
+        pair for node in expression.tree.walk() if isinstance(node, Comparison) for pair in pairwise(node.operands)
+    )
+    for one, other in pairs:
+        for name, text in ((one, other), (other, one)):
+            if not (isinstance(name, Name) and isinstance(text, Literal) and isinstance(text.content, str)):
+                continue
+            group, _, field = name.text.partition(".")
+            knobs = getattr(effective.scenario.knobs, group)
+            if isinstance(knobs, Group):  # a sysctl may be any text
+                try:
+                    type(knobs).model_validate({field: text.content})
+                except ValidationError as error:
+                    found = error.errors()[0]
+                    found["loc"] = ("knobs", group, field)
+                    what, way_on = messages.sentence(found, [], effective.world.catalogue)
+                    yield f"column {text.column}: {what}", way_on
 
 
 def _claim_problems(effective: Effective, predictions: Collection[str]) -> Iterator[Problem]:

@@ -200,6 +200,7 @@ def test_a_prediction_that_nothing_can_judge_is_refused(effective: Make, express
         ("client.requests.ok > 1", "client.requests.ok is measured; only knobs and model are known before a run"),
         ("load.users", "a prediction must compare something"),
         ("load.user > 1", "load.users"),
+        ('load.method == "PUT"', "column 16: load.method cannot be 'PUT'; valid: "),
     ],
 )
 def test_a_condition_that_is_not_known_before_a_run_is_refused(effective: Make, when: str, message: str) -> None:
