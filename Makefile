@@ -30,7 +30,7 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run lesson exercise drill serve new record experiments mutate matrix search advise list show analyse report open notebook explain compare gate estimate observe doctor clean
+.PHONY: run lesson exercise drill serve new record experiments mutate matrix search advise list show plan analyse report open notebook explain compare gate estimate observe doctor clean
 run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one; ENGINE=kubernetes [CONTEXT= NAMESPACE= REGISTRY= SPREAD=1]: on a cluster
 	@$(series); $(preset); $(arm); $(engine); $(call checked,run,SCENARIO,$(not_dry))
 
@@ -75,6 +75,9 @@ list: python ## the scenarios
 
 show: python ## SCENARIO=<slug> [SET=…] [PRESET=…]: a scenario with its effective knobs and its predictions
 	@$(sets); $(preset); $(connlab) show "$${options[@]}" -- "$$SCENARIO"
+
+plan: python ## SCENARIO=<slug> [SET=…] [PRESET=…] [ARM=…] [ENGINE=kubernetes SPREAD=1]: what a run takes, of ports, files, memory and disk
+	@$(sets); $(preset); $(arm); $(connlab) plan "$${options[@]}" $${ENGINE:+--engine="$$ENGINE"} $${SPREAD:+--spread} -- "$$SCENARIO"
 
 analyse: python ## RUN=<folder>: everything derived again from the raw files
 	@$(connlab) analyse -- "$$RUN"

@@ -788,6 +788,36 @@ def show(
 
 
 @app.command()
+def plan(
+    scenario: ScenarioArgument,
+    sets: SetOption = None,
+    *,
+    preset: PresetOption = None,
+    arm: ArmOption = None,
+    engine: EngineOption = "compose",
+    spread: SpreadOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Work out what a run takes: instances, connections, ports, open files, memory and disk; nothing is started."""
+    from lab.engine.choice import chosen  # noqa: PLC0415
+    from lab.results import demand_printing  # noqa: PLC0415
+    from lab.run import demand, limits  # noqa: PLC0415
+
+    _choose(engine, spread=spread)
+    resolved, series = _resolve(scenario, sets or [], preset, arm)
+    if series:
+        raise BadInput(Problem(f"{resolved.slug} has arms, and each is a run", way_on="name one by --arm"))
+    found, problems = demand.of_run(resolved, apart=spread)
+    problems += limits.of_engine(resolved, chosen())
+    if problems:
+        raise BadInput(problems)
+    if as_json:
+        terminal.result_json(found.as_json())
+    else:
+        demand_printing.print_demand(terminal.stdout(), found)
+
+
+@app.command()
 def new(
     scenario: Annotated[str, typer.Argument(help="A name for scenarios/<name>, or a folder, such as ./shop.")],
     *,

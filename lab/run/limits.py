@@ -31,7 +31,7 @@ def check(effective: Effective, engine: Engine) -> Configurations:
         BadInput: with the numbers, and the way on.
     """
     topology = topology_of(effective)
-    of_machine = (_memory, _heap, _disk) if engine.on_this_machine else (_heap, _disk)
+    of_machine = (_memory, heap, _disk) if engine.on_this_machine else (heap, _disk)
     options, of_script = script.examine(effective, topology, engine)
     found, of_configurations = configurations.examine(effective, topology, engine)
     problems = [*of_engine(effective, engine), *of_script, *of_configurations]
@@ -74,22 +74,22 @@ def _memory(effective: Effective, topology: Topology, of_load: Users) -> Iterato
         yield Problem(f"{what}, and this machine has {total_mb:,} MiB", effective.where_knob(knob), "ask for less")
 
 
-def _heap(effective: Effective, topology: Topology, of_load: Users) -> Iterator[Problem]:
+def heap(effective: Effective, topology: Topology, of_load: Users) -> Iterator[Problem]:
     """Refuse connections that end a server amid the measurement, because they fill its heap."""
     for name, instances in topology.instances.items():
         role = topology.roles[name]
         if role.memory.heap is None:
             continue
-        heap = role.knob(role.memory.heap)
-        connections = _connections(effective, topology, name, of_load)
-        needed_mb, has_mb = (connections * role.memory.connection_kb) >> 10, effective.number(heap)
+        knob = role.knob(role.memory.heap)
+        held = connections(effective, topology, name, of_load)
+        needed_mb, has_mb = (held * role.memory.connection_kb) >> 10, effective.number(knob)
         if needed_mb > has_mb:
-            what = f"{connections:,} connections take about {needed_mb:,} MiB of the heap of {instances[0]}, and it has"
+            what = f"{held:,} connections take about {needed_mb:,} MiB of the heap of {instances[0]}, and it has"
             lower = f", or lower {role.knob(role.limits.connections)}" if role.limits.connections else ""
-            yield Problem(f"{what} {has_mb:,} ({heap})", effective.where_knob(heap), f"raise it{lower}")
+            yield Problem(f"{what} {has_mb:,} ({knob})", effective.where_knob(knob), f"raise it{lower}")
 
 
-def _connections(effective: Effective, topology: Topology, name: RoleName, of_load: Users) -> int:
+def connections(effective: Effective, topology: Topology, name: RoleName, of_load: Users) -> int:
     """Give the connections that one instance of a role may hold at once; a proxy has two for each of a client."""
     role = topology.roles[name]
     users = of_load[0] // len(topology.instances[name])
@@ -123,7 +123,7 @@ def _open_files(
             knob = role.knob(role.limits.process_connections)
             needed[name] = int(values[knob] or 0) + role.files, knob
         else:
-            needed[name] = _connections(effective, topology, name, of_load) + role.files, users_knob
+            needed[name] = connections(effective, topology, name, of_load) + role.files, users_knob
     if max(files for files, _ in needed.values()) <= _FILES_SURE:
         return
     cap = engine.open_files_cap()

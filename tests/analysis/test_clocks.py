@@ -15,6 +15,7 @@ from analysis import JudgedRun, analyse, judge
 from analysis.evidence.clock_fit import SAME, Bounds, Rate, fit
 from analysis.evidence.clocks import Clocks
 from analysis.verdict.clocks_file import FILE, ClocksFile
+from tests.analysis import generators
 from tests.analysis.machines import ELSEWHERE, HERE, move
 
 EXAMPLE = Path("docs/example")
@@ -140,3 +141,15 @@ def test_rates_follow_each_other_and_turn_round(one: Rate, other: Rate, second: 
     assert abs(time_us + one.then(other).more_us(time_us) - last_us) <= 2
     assert abs(middle_us + one.inverse().more_us(middle_us) - time_us) <= 2
     assert SAME.more_us(time_us) == 0
+
+
+def test_one_ledger_over_64_generators_with_a_clock_each_has_every_cause_right(tmp_path: Path) -> None:
+    run, causes = generators.make(tmp_path, seed=7)
+    found = judge(run.write())
+    joined = found.run.joined
+    assert not hasattr(joined, "why")
+    attributed = joined.execute("SELECT instance, id, cause FROM attributed ORDER BY ALL").fetchall()
+    assert {(instance, id_): cause for instance, id_, cause in attributed} == causes
+    assert len(found.run.raw.clocks.machines) == generators.GENERATORS + 2
+    assert found.account.requests is not None
+    assert found.account.requests.total == generators.GENERATORS * generators.USERS

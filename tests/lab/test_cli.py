@@ -61,7 +61,7 @@ def connlab(capsys: pytest.CaptureFixture[str]) -> Run:
         (["walk"], "No such command 'walk'; 'connlab --help' shows the commands"),
         (
             ["show", "accept-queue-overflow", "--set", f"load.users={10**20 - 1}"],
-            "load.users must be at most 100000, not 99999999999999999999",
+            "load.users must be at most 1000000, not 99999999999999999999",
         ),
         (["show", "accept-queue-overflow", "--set", "load.users=010"], "load.users takes a whole number, not '010'"),
         (["matrix", "nowhere/x.yaml"], "there is no file 'nowhere/x.yaml'"),

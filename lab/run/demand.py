@@ -1,0 +1,135 @@
+"""What a run takes of a cluster, or of a machine: for each role its instances, connections, ports, files and memory."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+from lab.engine import bounds
+from lab.errors import Problem
+from lab.run.limits import connections, heap
+from lab.scenario import footprint, foreseen
+from lab.scenario.captured import capture_mode
+from lab.scenario.effective import Effective
+from lab.scenario.topology import Topology, topology_of
+
+# What one request takes in requests.jsonl, and one connection in dials.jsonl, as in docs/performance.md.
+_REQUEST_BYTES, _CONNECTION_BYTES = 430, 270
+# Of a plain handshake, ask, answer and end: ten packets with 128 bytes of each kept, where that many are captured.
+_CAPTURED_BYTES = 1_000
+
+
+@dataclass(frozen=True)
+class OfRole:
+    """What the instances of one role take.
+
+    Attributes:
+        instances: how many there are.
+        connections: that one of them may hold at once.
+        ports: local ports that one of them needs for connections to one server; None for the last of the path.
+        ports_max: local ports that it has; None where that is not known.
+        files: open files in one process.
+        memory_mb: of one of them and its collector.
+        memory_max_mb: at which the container of one of them is ended.
+    """
+
+    role: str
+    instances: int
+    connections: int
+    ports: int | None
+    ports_max: int | None
+    files: int
+    memory_mb: int
+    memory_max_mb: int
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a run takes.
+
+    Attributes:
+        roles: along the path.
+        memory_mb: all of it.
+        captures_mb: the most that captures take of the disk on which results lie.
+        records_mb: what requests, dials and their packets take there; None where the number of requests is not known.
+    """
+
+    users: int
+    roles: tuple[OfRole, ...]
+    memory_mb: int
+    captures_mb: int
+    records_mb: int | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it for a program."""
+        return asdict(self)
+
+
+def of_run(effective: Effective, *, apart: bool) -> tuple[Demand, list[Problem]]:
+    """Work out what a run takes, and what of it cannot be.
+
+    Args:
+        effective: what is to run.
+        apart: whether instances may be on several machines: then every server captures.
+    """
+    topology = topology_of(effective)
+    users, knob = footprint.users(effective)
+    roles = tuple(_of_role(effective, topology, name) for name in topology.instances)
+    capture = effective.scenario.knobs.capture
+    captures = sum(capture_mode(effective, topology.role_of(one), apart=apart) != "off" for one in topology.all)
+    found = Demand(
+        users=users,
+        roles=roles,
+        memory_mb=sum(each.instances * each.memory_mb for each in roles),
+        captures_mb=captures * capture.max_mb,
+        records_mb=_records_mb(effective),
+    )
+    return found, [*_without_ports(effective, found, knob), *heap(effective, topology, (users, knob))]
+
+
+def _of_role(effective: Effective, topology: Topology, name: str) -> OfRole:
+    role, instances = topology.roles[name], topology.instances[name]
+    held = connections(effective, topology, name, footprint.users(effective))
+    servers = dict(pairwise(topology.instances)).get(name)
+    ports = f"model.ports.{name}"
+    # A proxy holds two connections for each request that it passes on, and one of them is to a server.
+    onwards = held // 2 if role.kind == "proxy" else held
+    process = role.limits.process_connections
+    return OfRole(
+        role=name,
+        instances=len(instances),
+        connections=held,
+        ports=-(-onwards // _addresses(effective, topology, servers)) if servers else None,
+        ports_max=foreseen.known_before_run(effective, [ports]).get(ports) if servers else None,
+        files=(effective.number(role.knob(process)) if process else held) + role.files,
+        memory_mb=footprint.memory_mb(effective, topology, name, footprint.users(effective)[0]) // len(instances)
+        + footprint.COLLECTOR_MB,
+        memory_max_mb=bounds.of_instance(effective, topology, instances[0]).memory_mb,
+    )
+
+
+def _addresses(effective: Effective, topology: Topology, name: str) -> int:
+    """Give the addresses under which the instances of a server can be reached."""
+    counting = topology.roles[name].counting("addresses")
+    each = effective.number(topology.roles[name].knob(counting)) if counting else 1
+    return len(topology.instances[name]) * each
+
+
+def _records_mb(effective: Effective) -> int | None:
+    load = effective.scenario.knobs.load
+    if load.workload != "users":
+        return None
+    requests: int = load.users * load.calls
+    made: int = load.users if load.keep_alive else requests
+    return (requests * _REQUEST_BYTES + made * (_CONNECTION_BYTES + _CAPTURED_BYTES)) >> 20
+
+
+def _without_ports(effective: Effective, demand: Demand, knob: str) -> list[Problem]:
+    client = demand.roles[0]
+    if client.ports is None or client.ports_max is None or client.ports <= client.ports_max:
+        return []
+    least = -(-client.instances * client.ports // client.ports_max)
+    what = f"{client.connections:,} users of one {client.role} need {client.ports:,} ports to one address"
+    way_on = f"share the load: load.instances={least}, or widen kernel.{client.role}.net.ipv4.ip_local_port_range"
+    return [Problem(f"{what}, and it has {client.ports_max:,}", effective.where_knob(knob), way_on)]
