@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lab.errors import ExitCode
 from lab.scenario.topology import collector_of
@@ -156,13 +156,8 @@ def _cannot() -> Iterator[tuple[str, str, str]]:
 CANNOT = {(fault, phase): why for fault, phase, why in _cannot()}
 
 
-# Cells that are wrong now and then; docs/reliability.md says why.
-KNOWN = {("INT twice", "before"), ("TERM twice", "before")}
-
 REAL: dict[Cell, End] = {
     **{cell: end for cell, end in _of_signals().items() if cell[1] in REAL_PHASES},
-    # The engine may still be making a container as the lab removes the others.
-    **{cell: replace(end, stays=None) for cell, end in _of_signals().items() if cell[1] == "start"},
     ("KILL", "before"): End(None, KILLED, ""),
     ("KILL", "start"): End("running", KILLED, "", stays=True),
     ("KILL", "load"): End("running", KILLED, "", stays=True),
