@@ -9,7 +9,7 @@ connlab := .venv/bin/connlab
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET PRESET ARM RUN REQUEST WORST A B FIGURE WORSE_THAN BETTER JUNIT MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES ONLY EXERCISE SEED LEVEL MORE CAUSE PLACE PORT VERBOSE
+export SCENARIO SET PRESET ARM RUN REQUEST WORST A B FIGURE WORSE_THAN BETTER JUNIT MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES ONLY EXERCISE SEED LEVEL MORE CAUSE PLACE PORT WORKSHOP VERBOSE
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
@@ -30,7 +30,7 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run lesson exercise drill serve new record experiments mutate matrix search advise list show plan analyse report open notebook explain compare gate estimate observe doctor clean
+.PHONY: run lesson exercise drill serve slides new record experiments mutate matrix search advise list show plan analyse report open notebook explain compare gate estimate observe doctor clean
 run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one; ENGINE=kubernetes [CONTEXT= NAMESPACE= REGISTRY= SPREAD=1]: on a cluster
 	@$(series); $(preset); $(arm); $(engine); $(call checked,run,SCENARIO,$(not_dry))
 
@@ -47,6 +47,9 @@ drill: python ## [SEED=<n>] [LEVEL=1|2|3] [MORE=<evidence>] [CAUSE=… PLACE=…
 
 serve: python ## [PORT=8321]: lessons, the run at work, reports and the drill in a browser of this machine; Ctrl-C ends it
 	@$(connlab) serve $${PORT:+--port="$$PORT"}
+
+slides: python ## [WORKSHOP=90-minutes]: a workshop's slides, from its page and its lessons; one HTML file, no network
+	@$(connlab) slides -- "$$WORKSHOP"
 
 new: python ## SCENARIO=<slug> or <folder>: writes a scenario to begin with, and its lesson
 	@$(connlab) new -- "$$SCENARIO"

@@ -897,6 +897,23 @@ def _end_observed(folder: Path, *, as_json: bool) -> NoReturn:
 
 
 @app.command()
+def slides(
+    workshop: Annotated[str, typer.Argument(help="Such as 90-minutes; without one, all of them.")] = "",
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a workshop's slides, made from its page and its lessons: one HTML file each, which needs no network."""
+    from lab import paths  # noqa: PLC0415
+    from lab.teach import slides as teaching  # noqa: PLC0415
+
+    written = [teaching.write(name) for name in ([workshop] if workshop else teaching.names())]
+    if as_json:
+        terminal.result_json([str(file) for file in written])
+    else:
+        terminal.result([*map(paths.shown, written), "next, open one in a browser: the arrow keys go on and back"])
+
+
+@app.command()
 def serve(
     *,
     port: Annotated[int, typer.Option(min=0, max=65535, help="On 127.0.0.1; 0 takes any that is free.")] = 8321,

@@ -27,8 +27,9 @@ from analysis import pages
 from analysis.pages.report import index, labels
 from lab import paths, terminal
 from lab.errors import BadInput, LabError
+from lab.reading import markdown
 from lab.scenario import places
-from lab.serve import forms, markdown
+from lab.serve import forms
 from lab.serve.at_work import AtWork
 from lab.serve.files import names_below, open_below
 from lab.serve.started import Started

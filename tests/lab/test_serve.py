@@ -13,7 +13,8 @@ from flask.testing import FlaskClient
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput
-from lab.serve import app, forms, markdown, server
+from lab.reading import markdown
+from lab.serve import app, forms, server
 from lab.serve.started import Started
 from lab.teach.drill import incident
 from lab.teach.drill.faults import CAUSES

@@ -1,4 +1,4 @@
-"""Serves the pages that tests.pages.make made, with a run at work, while a command looks at them.
+"""Serves the pages that tests.pages.make made, with slides and a run at work, while a command looks at them.
 
     python -m tests.pages.serve <folder> <command …>
 
@@ -17,11 +17,14 @@ from pathlib import Path
 from lab import paths
 from lab.run import lock
 from lab.serve import server
+from lab.teach import slides
 from tests.pages.make import AT_WORK
 
 
 def main(results: Path, command: list[str]) -> int:
     paths.RESULTS = results.resolve()
+    for name in slides.names():
+        slides.write(name)
     with tempfile.TemporaryDirectory() as folder:
         file, note = Path(folder) / "connlab.lock", Path(folder) / "running.json"
         lock.lock_file = lambda: file
