@@ -12,7 +12,7 @@ from collections import defaultdict
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 # The machine on which the lab ran, where the instances ran elsewhere.
 LAB = ""
+
+# Of more connections than these, some do.
+CONNECTIONS_MAX = 100_000
 
 # A log in ms that is put on another clock loses a part of one more.
 _ROUNDED_US = 1_000
@@ -242,15 +245,19 @@ def _add_events(
     database: duckdb.DuckDBPyConnection, manifest: Manifest, places: Places, reductions: Mapping[str, Reduction]
 ) -> None:
     """Add what captures, dials and requests have of connections; what has no machine is no event."""
-    for instance, reduction in reductions.items():
-        if reduction.rows is not None:
-            _add_captured(database, instance, reduction.rows)
+    rows = {instance: str(of.rows) for instance, of in reductions.items() if of.rows is not None}
+    counted = [
+        database.execute("SELECT count(*) FROM read_parquet(?)", [path]).fetchall()[0][0] for path in rows.values()
+    ]
+    one_of = 1 + sum(counted) // CONNECTIONS_MAX
+    for instance, path in rows.items():
+        database.execute(_CAPTURED, {"instance": instance, "path": path, "one_of": one_of})
     for instance, file, _ in manifest.logged(logs.DIALS):
-        _add_dials(database, instance, places.role(instance, file))
+        _read(database, _DIALLED, {"instance": instance, "one_of": one_of}, dials=places.role(instance, file))
     for instance in manifest.of_role("k6"):
-        dials = places.role(instance, "dials.jsonl")
-        _add_dials(database, instance, dials)
-        _add_requests(database, instance, dials, places.role(instance, "requests.jsonl"))
+        files = {name: places.role(instance, f"{name}.jsonl") for name in ("dials", "requests")}
+        _read(database, _DIALLED, {"instance": instance, "one_of": one_of}, dials=files["dials"])
+        _read(database, _REQUESTED, {"instance": instance, "one_of": one_of}, **files)
     database.execute("DELETE FROM events WHERE machine IS NULL")
 
 
@@ -285,36 +292,33 @@ _PACKETS = {
 }
 
 
-def _add_captured(database: duckdb.DuckDBPyConnection, instance: str, rows: Path) -> None:
-    """Add what a capture at one end of a connection has of it, of those that it has from their first SYN on."""
-    events = [f"{{'what': '{what}', 'sender': '{sender}', 'us': {us}}}" for what, (us, sender) in _PACKETS.items()]
-    database.execute(
-        f"""INSERT INTO events BY NAME
-            WITH known AS (
-                SELECT *, client_address || ' ' || client_port AS client, server_address || ' ' || server_port AS server
-                  FROM read_parquet($path) WHERE NOT truncated_start AND syn_count > 0
-            ), placed AS (
-                SELECT *, row_number() OVER (PARTITION BY client, server ORDER BY first_packet) AS place,
-                       count(*) OVER (PARTITION BY client, server) AS places
-                  FROM known
-            ), ends AS (
-                SELECT placed.*, machine, if(address = client_address, 'client', 'server') AS side,
-                  FROM placed JOIN instances
-                       ON instance = $instance AND address IN (client_address, server_address)
-                 WHERE client_address <> server_address
-            ), told AS (
-                SELECT ends.*, unnest([{", ".join(events)}]) AS event FROM ends
-                UNION ALL
-                SELECT ends.*, unnest(list_transform(syn_times_us, lambda us, n:
-                           {{'what': if(n = 1, 'syn', 'syn ' || n || ' of ' || syn_count), 'sender': 'client', 'us': us}}))
-                  FROM ends
-            )
-            SELECT machine, side, client, server, client_isn AS isn, place, places, event.what AS what,
-                   event.sender AS sender, event.us AS time_us
-              FROM told WHERE event.us IS NOT NULL AND (event.what <> '{_LAST}' OR side = 'server')""",  # noqa: S608, E501  names of our own
-        {"instance": instance, "path": str(rows)},
+# What a capture at one end of a connection has of it, of those that it has from their first SYN on.
+_TOLD = ", ".join(f"{{'what': '{what}', 'sender': '{sender}', 'us': {us}}}" for what, (us, sender) in _PACKETS.items())
+_CAPTURED = f"""
+    INSERT INTO events BY NAME
+    WITH known AS (
+        SELECT *, client_address || ' ' || client_port AS client, server_address || ' ' || server_port AS server
+          FROM read_parquet($path)
+         WHERE NOT truncated_start AND syn_count > 0 AND client_address <> server_address
+           AND hash(client) % $one_of = 0
+    ), placed AS (
+        SELECT *, row_number() OVER (PARTITION BY client, server ORDER BY first_packet) AS place,
+               count(*) OVER (PARTITION BY client, server) AS places
+          FROM known
+    ), ends AS (
+        SELECT placed.*, machine, if(address = client_address, 'client', 'server') AS side,
+          FROM placed JOIN instances ON instance = $instance AND address IN (client_address, server_address)
+    ), told AS (
+        SELECT ends.*, unnest([{_TOLD}]) AS event FROM ends
+        UNION ALL
+        SELECT ends.*, unnest(list_transform(syn_times_us, lambda us, n:
+                   {{'what': if(n = 1, 'syn', 'syn ' || n || ' of ' || syn_count), 'sender': 'client', 'us': us}}))
+          FROM ends
     )
-
+    SELECT machine, side, client, server, client_isn AS isn, place, places, event.what AS what,
+           event.sender AS sender, event.us AS time_us
+      FROM told WHERE event.us IS NOT NULL AND (event.what <> '{_LAST}' OR side = 'server')
+"""  # noqa: S608  names of our own
 
 _DIALS = f"""
     SELECT *, row_number() OVER (PARTITION BY client, server ORDER BY time_us, id) AS place,
@@ -326,50 +330,47 @@ _DIALS = f"""
                    remote: 'VARCHAR', error: 'VARCHAR', error_kind: 'VARCHAR'}})
              WHERE {WHOLE_DIAL} AND local IS NOT NULL AND remote IS NOT NULL
                AND error_kind IS DISTINCT FROM 'address-not-available')
+     WHERE hash(client) % $one_of = 0
+"""  # noqa: S608  names of our own
+_AT_THE_CLIENT = """
+    SELECT (SELECT any_value(machine) FROM instances WHERE instance = $instance) AS machine, 'client' AS side,
+           client, server, place, places, event.what AS what, event.sender AS sender, event.us AS time_us
+      FROM told WHERE event.us IS NOT NULL
+"""
+# The begin of each dial, before its first SYN, and the end of each that was connected, after the answer.
+_DIALLED = f"""
+    INSERT INTO events BY NAME
+    WITH told AS (
+        SELECT *, unnest([{{'what': 'syn', 'sender': 'client', 'us': time_us}},
+                          {{'what': 'answer', 'sender': 'server',
+                           'us': if(error IS NULL AND error_kind IS NULL, time_us + duration_us, NULL)}}]) AS event
+          FROM ({_DIALS})
+    )
+    {_AT_THE_CLIENT}
+"""  # noqa: S608  names of our own
+# The begin of the first and of the last request over a connection, and the end of the first.
+_REQUESTED = f"""
+    INSERT INTO events BY NAME
+    WITH dials AS ({_DIALS}), answered AS (
+        SELECT dial, min(time_us + blocked_us) AS first_us, max(time_us + blocked_us) AS last_us, min(end_us) AS end_us
+          FROM read_json($requests, format = 'newline_delimited', ignore_errors = true, columns = {{
+               kind: 'VARCHAR', id: 'BIGINT', vu: 'BIGINT', url: 'VARCHAR', time_us: 'BIGINT', end_us: 'BIGINT',
+               blocked_us: 'BIGINT', connecting_us: 'BIGINT', tls_us: 'BIGINT', sending_us: 'BIGINT',
+               waiting_us: 'BIGINT', receiving_us: 'BIGINT', duration_us: 'BIGINT', status: 'BIGINT',
+               error_code: 'BIGINT', dial: 'BIGINT'}})
+         WHERE {WHOLE_REQUEST} AND dial IS NOT NULL
+         GROUP BY dial HAVING bool_and(status > 0 AND tls_us = 0 AND url LIKE 'http://%')
+    ), told AS (
+        SELECT dials.*, unnest([{{'what': 'client data', 'sender': 'client', 'us': first_us}},
+                                {{'what': '{_LAST}', 'sender': 'client', 'us': last_us}},
+                                {{'what': 'server data', 'sender': 'server', 'us': end_us}}]) AS event
+          FROM dials JOIN answered ON answered.dial = dials.id
+    )
+    {_AT_THE_CLIENT}
 """  # noqa: S608  names of our own
 
 
-def _add_dials(database: duckdb.DuckDBPyConnection, instance: str, path: Path) -> None:
-    """Add the begin of each dial, before its first SYN, and the end of each that was connected, after the answer."""
-    query = f"""INSERT INTO events BY NAME
-        WITH told AS (
-            SELECT *, unnest([{{'what': 'syn', 'sender': 'client', 'us': time_us}},
-                              {{'what': 'answer', 'sender': 'server',
-                               'us': if(error IS NULL AND error_kind IS NULL, time_us + duration_us, NULL)}}]) AS event
-              FROM ({_DIALS})
-        )
-        SELECT (SELECT any_value(machine) FROM instances WHERE instance = $instance) AS machine, 'client' AS side,
-               client, server, place, places, event.what AS what, event.sender AS sender, event.us AS time_us
-          FROM told WHERE event.us IS NOT NULL"""  # noqa: S608  names of our own
-    _read(database, query, {"instance": instance}, dials=path)
-
-
-def _add_requests(database: duckdb.DuckDBPyConnection, instance: str, dials: Path, requests: Path) -> None:
-    """Add the begin of the first and of the last request over a connection, and the end of the first."""
-    query = f"""INSERT INTO events BY NAME
-        WITH dials AS ({_DIALS}), answered AS (
-            SELECT dial, min(time_us + blocked_us) AS first_us, max(time_us + blocked_us) AS last_us,
-                   min(end_us) AS end_us
-              FROM read_json($requests, format = 'newline_delimited', ignore_errors = true, columns = {{
-                   kind: 'VARCHAR', id: 'BIGINT', vu: 'BIGINT', url: 'VARCHAR', time_us: 'BIGINT', end_us: 'BIGINT',
-                   blocked_us: 'BIGINT', connecting_us: 'BIGINT', tls_us: 'BIGINT', sending_us: 'BIGINT',
-                   waiting_us: 'BIGINT', receiving_us: 'BIGINT', duration_us: 'BIGINT', status: 'BIGINT',
-                   error_code: 'BIGINT', dial: 'BIGINT'}})
-             WHERE {WHOLE_REQUEST} AND dial IS NOT NULL
-             GROUP BY dial HAVING bool_and(status > 0 AND tls_us = 0 AND url LIKE 'http://%')
-        ), told AS (
-            SELECT dials.*, unnest([{{'what': 'client data', 'sender': 'client', 'us': first_us}},
-                                    {{'what': '{_LAST}', 'sender': 'client', 'us': last_us}},
-                                    {{'what': 'server data', 'sender': 'server', 'us': end_us}}]) AS event
-              FROM dials JOIN answered ON answered.dial = dials.id
-        )
-        SELECT (SELECT any_value(machine) FROM instances WHERE instance = $instance) AS machine, 'client' AS side,
-               client, server, place, places, event.what AS what, event.sender AS sender, event.us AS time_us
-          FROM told"""  # noqa: S608  names of our own
-    _read(database, query, {"instance": instance}, dials=dials, requests=requests)
-
-
-def _read(database: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, str], **paths: Path) -> None:
+def _read(database: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, Any], **paths: Path) -> None:
     """Run a query over files; what is missing bounds nothing."""
     with ExitStack() as stack, suppress(OSError, duckdb.Error):
         opened = {name: descriptor_path(stack.enter_context(open_plain(path))) for name, path in paths.items()}

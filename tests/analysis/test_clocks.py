@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import JudgedRun, analyse, judge
+from analysis.evidence import clocks
 from analysis.evidence.clock_fit import SAME, Bounds, Rate, fit
 from analysis.evidence.clocks import Clocks
 from analysis.verdict.clocks_file import FILE, ClocksFile
@@ -52,6 +53,15 @@ def test_a_run_on_two_clocks_has_the_same_ledger(tmp_path: Path, instance: str, 
     found = judge(run)
     assert told(found) == by_one_clock()
     assert found.run.raw.clocks.nodes[instance] == ELSEWHERE
+
+
+def test_of_many_connections_some_are_enough_for_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks, "CONNECTIONS_MAX", 60)
+    run = copied(tmp_path)
+    move(run, "k6-1", 3000, 100)
+    found = judge(run)
+    assert 0 < found.run.raw.clocks.machines[ELSEWHERE].bounds < 100
+    assert found.account.causes["accept-queue-drop"] == 100
 
 
 def test_the_clocks_are_written_down_and_only_those_of_several_machines(tmp_path: Path) -> None:
