@@ -1,0 +1,178 @@
+"""Every command that a document shows would be taken: its target, its variables or options, its scenario and knobs.
+
+What has a placeholder (`…`, `<run>`, `$R`) is checked without its value. Commands that only compute are carried out.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from lab import paths
+from lab.cli import ALL, app
+from lab.errors import BadInput
+from lab.results import estimates
+from lab.scenario import places
+from lab.scenario.catalogue import CATALOGUE
+from lab.scenario.resolve import resolve
+from lab.series import matrices, searches
+from lab.series.matrix_file import names as matrix_names
+from lab.teach import exercise_file, slides
+from lab.teach.drill.evidence import MORE
+from lab.teach.drill.faults import CAUSES, LEVELS, PLACES
+from tests.lab.test_documents import DOCUMENTS, name
+
+COMMAND = re.compile(r"(?m)^ *\$ ((?:make|(?:\.venv/bin/)?connlab) .*)$|`((?:make|connlab) [^`\n]+)`")
+PLACEHOLDER = re.compile(r"[…<>|$\[\]]|\.\.\.?(?=/|$|\d)")
+MAKEFILE = (paths.ROOT / "Makefile").read_text()
+# Knobs as the documents write them in prose, such as `backend.accept_count`.
+KNOB = re.compile(r"`((?:backend|nginx|haproxy|gateway|load|capture)\.[a-z_]+)(?:=[^`]*)?`")
+FILES = {"cfg", "conf", "json", "jsonl", "pcap"}
+# It is made from the code, and names figures that are spelt like knobs.
+FIGURES = paths.ROOT / "docs" / "figures.md"
+# What a lesson shows because the lab refuses it.
+REFUSED = {'make run SCENARIO=tw-recycle-gone SET="kernel.nginx.net.ipv4.tcp_tw_recycle=1"'}
+WORDS = {
+    "ENGINE": ("compose", "kubernetes"),
+    "LEVEL": tuple(map(str, LEVELS)),
+    "MORE": tuple(MORE),
+    "CAUSE": tuple(CAUSES),
+    "PLACE": tuple(PLACES),
+    "WORKSHOP": tuple(slides.names()),
+    "RELEASE": ("bookworm", "trixie"),
+}
+
+
+def commands(document: Path) -> list[str]:
+    found = (one[1] or one[2] for one in COMMAND.finditer(document.read_text()))
+    return sorted({re.split(r"\s#|\|\|", one)[0].strip().removesuffix("\\").strip() for one in found})
+
+
+def words(command: str) -> list[str]:
+    """A command's words; what a shell would work out, and brackets around what may be left out, are placeholders."""
+    return shlex.split(re.sub(r"[\[\]]", "", re.sub(r"\$\([^)]*\)", "$X", command)))
+
+
+@cache
+def variables(target: str) -> frozenset[str]:
+    """The variables that a target's recipe reads."""
+    recipe = re.search(rf"(?m)^{re.escape(target)}:.*\n((?:\t.*\n)+)", MAKEFILE)
+    assert recipe, f"there is no target {target}"
+    text = recipe[1]
+    for _ in range(3):
+        for macro, body in re.findall(r"(?m)^(\w+) = ((?:.*\\\n)*.*)$", MAKEFILE):
+            text = text.replace(f"$({macro})", body)
+        text = re.sub(r"\$\(call parted,\w+,(\w+)\)", r"$$\1", text)
+    called = re.findall(r"\$\(call checked,\w+,(\w+),", text)
+    return frozenset([*re.findall(r"\$\$\{?([A-Z_]+)", text), *called])
+
+
+@cache
+def problem(command: str) -> str | None:
+    """Why a command would be refused; None if it would not."""
+    program, *rest = words(command)
+    try:
+        return of_make(rest) if program == "make" else of_connlab(rest)
+    except BadInput as error:
+        return str(error)
+
+
+def of_connlab(rest: list[str]) -> str | None:
+    known = getattr(get_command(app), "commands")  # noqa: B009 # of a group, which typer's type does not say
+    if rest[0] in ("--version", "--help"):
+        return None
+    if rest[0] not in known:
+        return f"connlab has no command {rest[0]}"
+    options = {option for each in known[rest[0]].params for option in each.opts} | {"--help"}
+    unknown = [one for one in rest[1:] if one.startswith("--") and one.partition("=")[0] not in options]
+    return f"connlab {rest[0]} has no {', '.join(unknown)}" if unknown else None
+
+
+def of_make(rest: list[str]) -> str | None:
+    target, *given = rest
+    if PLACEHOLDER.search(target) or re.fullmatch(r"(?:test|check|fmt)-[a-z0-9]+", target):
+        return None  # of a part, which tests/lab/test_documents.py knows
+    values = dict(one.split("=", 1) for one in given if re.match(r"[A-Z_]+=", one))
+    unread = set(values) - variables(target)
+    if unread:
+        return f"make {target} reads no {', '.join(sorted(unread))}"
+    wrong = [f"{key}={value}" for key, value in values.items() if key in WORDS and is_wrong(value, WORDS[key])]
+    return ", ".join(wrong) or of_values(target, {k: v for k, v in values.items() if not PLACEHOLDER.search(v)})
+
+
+def is_wrong(value: str, allowed: tuple[str, ...]) -> bool:
+    return not PLACEHOLDER.search(value) and value not in allowed
+
+
+def of_values(target: str, values: dict[str, str]) -> str | None:
+    sets = values.get("SET", "").split()
+    scenario = values.get("SCENARIO")
+    if "EXERCISE" in values:
+        slug, _, number = values["EXERCISE"].partition("/")
+        known = exercise_file.read(places.find(slug))
+        by_hand = int(number) > len(known) or known[int(number) - 1].by_hand
+        return f"no run judges {values['EXERCISE']}" if by_hand else None
+    if target == "estimate" and {"OVERFLOWS", "CONNECT_TIMEOUT"} <= set(values):
+        estimates.of_counter(values["OVERFLOWS"], values["CONNECT_TIMEOUT"], values.get("SYSCTLS", "").split())
+    elif target in ("matrix", "compare") and "MATRIX" in values and not values["MATRIX"].startswith("results/"):
+        if values["MATRIX"] not in [*matrix_names(), *places.slugs()]:
+            return f"there is no matrix {values['MATRIX']}"
+        if target == "matrix" and sets:
+            matrices.plan(values["MATRIX"], sets)
+    elif target == "search" and scenario and {"KNOB", "UNTIL"} <= set(values):
+        asked = searches.Asked(
+            scenario, values["KNOB"], values["UNTIL"], values.get("FROM"), values.get("TO"), values.get("STEP"), 2
+        )
+        searches.plan(asked, sets)
+    elif scenario and target in ("run", "lesson", "show", "plan", "record") and scenario != ALL:
+        if places.is_path(scenario) and not (paths.ROOT / scenario).exists():
+            return None if scenario.startswith(("path/", "/tmp")) else f"there is no {scenario}"  # noqa: S108 # a reader's
+        places.find(scenario)  # the whole catalogue is resolved, and its exercises prepared, by tests of their own
+        if sets or "PRESET" in values:
+            resolve(scenario, sets, preset=values.get("PRESET"))
+    return None
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_every_command_would_be_taken(document: Path) -> None:
+    assert {
+        command: why for command in commands(document) if (why := problem(command)) and command not in REFUSED
+    } == {}
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_what_a_lesson_shows_as_refused_is(command: str) -> None:
+    assert problem(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "make run SCENARIO=no-such-one",
+        'make run SCENARIO=slow-clients SET="backend.no_such_knob=1"',
+        "make show SCENARIO=slow-clients WORST=1",
+        "make matrix MATRIX=no-such-one",
+        "make exercise EXERCISE=slow-clients/99",
+        "make drill MORE=everything",
+        "make slides WORKSHOP=an-hour",
+        "make estimate OVERFLOWS=many CONNECT_TIMEOUT=5s",
+        'make search SCENARIO=slow-clients KNOB=backend.max_connections UNTIL="no.such.figure == 0"',
+        "connlab no-such-verb",
+        "connlab run slow-clients --no-such-option",
+    ],
+)
+def test_a_command_that_would_be_refused_is_found(command: str) -> None:
+    assert problem(command)
+
+
+@pytest.mark.parametrize("document", [one for one in DOCUMENTS if one != FIGURES], ids=name)
+def test_every_knob_that_it_names_is_one(document: Path) -> None:
+    named = set(KNOB.findall(document.read_text())) - set(KNOB.findall(FIGURES.read_text()))
+    figures = FIGURES.read_text()
+    unknown = {one for one in named - set(CATALOGUE) if one.partition(".")[2] not in FILES}
+    assert sorted(one for one in unknown if f"`{one}." not in figures) == []
