@@ -82,6 +82,13 @@ class Clocks:
         """Give the clock that an instance's times are by."""
         return self._on(self.nodes.get(instance, LAB))
 
+    def together(self, instances: Iterable[str]) -> dict[str, list[str]]:
+        """Give the instances by the machines that they are on."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for each in instances:
+            found[self.nodes.get(each, LAB)].append(each)
+        return dict(found)
+
     @property
     def lab(self) -> Clock:
         """The clock of the phases and actions."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from analysis.evidence import processes, timeline
+from analysis.evidence.clocks import LAB
 from analysis.evidence.jsonl import Record, integer
 from analysis.health import limits
 from analysis.health.problems import Evidence, Report
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from analysis.evidence.rawrun import RawRun
     from analysis.evidence.samples import Samples
     from analysis.evidence.window import Window
@@ -21,24 +25,23 @@ def examine(raw: RawRun, window: Window | None) -> Report:
     report = Report("host", {"cpu_idle_percent": None, "k6_cpu_share_percent": None, "late_ticks_percent": None})
     if window is None:
         return report
-    idle_percent = _idle_percent(raw, window)
-    share_percent = _k6_share_percent(raw, window)
+    # Of several machines, those that have a k6.
+    clients = raw.clocks.together(raw.clients)
+    machines = {
+        machine: _Processors(_idle_percent(raw, window, instances), _k6_share_percent(raw, window, clients[machine]))
+        for machine, instances in raw.clocks.together(raw.samples).items()
+        if machine in clients
+    } or {LAB: _Processors(_idle_percent(raw, window, [*raw.samples]), None)}
     late_percent = _late_percent(raw, window)
+    shares = [each.k6_share_percent for each in machines.values()]
+    idle = [each.idle_percent for each in machines.values()]
     report.figures = {
-        "cpu_idle_percent": idle_percent,
-        "k6_cpu_share_percent": share_percent,
+        "cpu_idle_percent": _all(idle, min),
+        "k6_cpu_share_percent": _all(shares, max),
         "late_ticks_percent": late_percent,
     }
-    if idle_percent is None:
-        report.add("nothing says how busy the processors were under the load", Evidence.LOAD)
-    elif idle_percent < limits.HOST_IDLE_PERCENT_MIN and (
-        share_percent is None or share_percent > limits.K6_CPU_SHARE_PERCENT_MAX
-    ):
-        report.add(
-            f"the processors were idle for {idle_percent} % of the load (limit {limits.HOST_IDLE_PERCENT_MIN:g} %), and"
-            f" k6 took {_text(share_percent)} of them (limit {limits.K6_CPU_SHARE_PERCENT_MAX:g} %): it had to wait",
-            Evidence.LOAD,
-        )
+    for machine, found in machines.items():
+        _examine_processors(report, found, f" of {machine}" if machine else "")
     if late_percent is not None and late_percent > limits.LATE_TICKS_PERCENT_MAX:
         report.add(
             f"{late_percent} % of the ticks beside k6 were late under the load (limit"
@@ -48,6 +51,33 @@ def examine(raw: RawRun, window: Window | None) -> Report:
     for instance in raw.clients:
         _examine_stall(report, instance, raw.samples[instance], window)
     return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Processors:
+    """How busy those of one machine were under the load, None if nothing says so."""
+
+    idle_percent: float | None
+    k6_share_percent: float | None
+
+
+def _all(values: list[float | None], worst: Callable[[list[float]], float]) -> float | None:
+    known = [each for each in values if each is not None]
+    return worst(known) if known and len(known) == len(values) else None
+
+
+def _examine_processors(report: Report, of: _Processors, where: str) -> None:
+    if of.idle_percent is None:
+        report.add(f"nothing says how busy the processors{where} were under the load", Evidence.LOAD)
+    elif of.idle_percent < limits.HOST_IDLE_PERCENT_MIN and (
+        of.k6_share_percent is None or of.k6_share_percent > limits.K6_CPU_SHARE_PERCENT_MAX
+    ):
+        report.add(
+            f"the processors{where} were idle for {of.idle_percent} % of the load (limit"
+            f" {limits.HOST_IDLE_PERCENT_MIN:g} %), and k6 took {_text(of.k6_share_percent)} of them (limit"
+            f" {limits.K6_CPU_SHARE_PERCENT_MAX:g} %): it had to wait",
+            Evidence.LOAD,
+        )
 
 
 def _examine_stall(report: Report, instance: str, samples: Samples, window: Window) -> None:
@@ -75,9 +105,9 @@ def _text(percent: float | None) -> str:
     return "an unknown share" if percent is None else f"{percent} %"
 
 
-def _idle_percent(raw: RawRun, window: Window) -> float | None:
-    """The share of all processors that was idle; every sampler sees the same, so the first whole account counts."""
-    shares = (_idle_percent_of(samples.processes, window) for samples in raw.samples.values())
+def _idle_percent(raw: RawRun, window: Window, instances: list[str]) -> float | None:
+    """The share of a machine's processors that was idle; its samplers see the same: the first whole account counts."""
+    shares = (_idle_percent_of(raw.samples[each].processes, window) for each in instances)
     return next((share for share in shares if share is not None), None)
 
 
@@ -102,10 +132,12 @@ def _host(reading: Record) -> tuple[int, int] | None:
     return None if total_ms is None or idle_ms is None else (total_ms, idle_ms)
 
 
-def _k6_share_percent(raw: RawRun, window: Window) -> float | None:
-    """The share of all processors that the instances of k6 took."""
-    cpus = raw.manifest.host.cpus
-    taken = [processes.cpu_percent(processes.under_load(raw.processes[instance], window)) for instance in raw.clients]
+def _k6_share_percent(raw: RawRun, window: Window, clients: list[str]) -> float | None:
+    """The share of a machine's processors that its instances of k6 took."""
+    header = raw.samples[clients[0]].header
+    # The manifest's host is the machine on which the lab ran.
+    cpus = (integer(header, "cpus") if header else None) if raw.clocks.machines else raw.manifest.host.cpus
+    taken = [processes.cpu_percent(processes.under_load(raw.processes[instance], window)) for instance in clients]
     known = [percent for percent in taken if percent is not None]
     if cpus is None or not known or len(known) < len(taken):
         return None

@@ -18,6 +18,7 @@ from analysis.evidence.clocks import Clocks
 from analysis.verdict.clocks_file import FILE, ClocksFile
 from tests.analysis import generators
 from tests.analysis.machines import ELSEWHERE, HERE, move
+from tests.analysis.whole import make_run
 
 EXAMPLE = Path("docs/example")
 BEGIN_US = 1_795_270_000_000_000
@@ -163,3 +164,18 @@ def test_one_ledger_over_64_generators_with_a_clock_each_has_every_cause_right(t
     assert len(found.run.raw.clocks.machines) == generators.GENERATORS + 2
     assert found.account.requests is not None
     assert found.account.requests.total == generators.GENERATORS * generators.USERS
+
+
+def test_a_busy_machine_of_a_generator_puts_the_load_in_doubt_and_a_server_s_does_not(tmp_path: Path) -> None:
+    def problems(busy: str) -> list[str]:
+        run = make_run(tmp_path / busy)
+        run.manifest["nodes"] = {"k6-1": "a.example", "backend-1": "b.example"}
+        for record in run.samples[busy].slow:
+            if record["kind"] == "processes":
+                record["host"] = record["host"] | {"cpu_idle_ms": 0}
+                record["processes"][0]["cpu_ms"] *= 20
+        return [each.message for each in judge(run.write()).problems if each.instrument == "host"]
+
+    (said,) = problems("k6-1")
+    assert said.startswith("the processors of a.example were idle for 0.0 % of the load")
+    assert problems("backend-1") == []

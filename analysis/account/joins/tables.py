@@ -263,16 +263,21 @@ TICKS = ("n", "time_us", "listeners", "depth", "queue_limit", "drops", "overflow
 
 def _load_samples(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "ticks", {"instance": "VARCHAR", **dict.fromkeys(TICKS, "BIGINT")})
-    create(database, "processors", {"time_us": "BIGINT", "total_ms": "BIGINT", "idle_ms": "BIGINT"})
+    create(
+        database, "processors", {"machine": "VARCHAR", **dict.fromkeys(("time_us", "total_ms", "idle_ms"), "BIGINT")}
+    )
+    create(database, "machines", {"instance": "VARCHAR", "machine": "VARCHAR"})
     for instance, samples in raw.samples.items():
         if samples.ticks:
             select = f"'{instance}' AS instance, *"
             insert(database, "ticks", dict(zip(TICKS, _ticks(samples), strict=True)), select)
-    # All samplers see the same host; one that has readings will do.
-    hosts = next(filter(None, map(_processors, raw.samples.values())), [])
-    if hosts:
-        columns = zip(("time_us", "total_ms", "idle_ms"), zip(*hosts, strict=True), strict=True)
-        insert(database, "processors", dict(columns))
+    for machine, instances in raw.clocks.together(raw.samples).items():
+        database.executemany("INSERT INTO machines VALUES (?, ?)", [[each, machine] for each in instances])
+        # All samplers of a machine see the same host; one that has readings will do.
+        hosts = next(filter(None, (_processors(raw.samples[each]) for each in instances)), [])
+        if hosts:
+            columns = zip(("time_us", "total_ms", "idle_ms"), zip(*hosts, strict=True), strict=True)
+            insert(database, "processors", {"machine": [machine] * len(hosts), **dict(columns)})
 
 
 def _ticks(samples: Samples) -> Iterable[Integers]:

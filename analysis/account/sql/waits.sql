@@ -65,8 +65,9 @@ WITH readings AS (
       FROM readings JOIN cases USING (instance, id) LEFT JOIN acted USING (instance, id)
 )
 SELECT instance, id, server, left_us, scrapes, saturated, threads_max,
-       (SELECT max(idle_percent) FROM idle_spans
-         WHERE idle_spans.end_us > left_us AND idle_spans.start_us < left_us + lag_us) AS idle_percent,
+       (SELECT max(idle_percent) FROM idle_spans JOIN machines USING (machine)
+         WHERE machines.instance = parts.instance
+           AND idle_spans.end_us > left_us AND idle_spans.start_us < left_us + lag_us) AS idle_percent,
        greatest(pool_us, 0) AS pool_us, greatest(up_pool_us, 0) AS up_pool_us,
        greatest(syn_us, 0) AS syn_us, greatest(up_syn_us, 0) AS up_syn_us,
        greatest(ack_us, 0) AS ack_us, greatest(up_ack_us, 0) AS up_ack_us,
