@@ -15,6 +15,7 @@ from lab.cli import main
 from lab.errors import BadInput
 from lab.reading import markdown
 from lab.serve import app, forms, server
+from lab.serve import started as starting
 from lab.serve.started import Started
 from lab.teach.drill import incident
 from lab.teach.drill.faults import CAUSES
@@ -255,12 +256,20 @@ def test_a_port_that_is_taken_is_refused_in_one_line(capsys: pytest.CaptureFixtu
     assert f"port {port} cannot be had: something listens there already" in capsys.readouterr().err
 
 
-def test_one_command_at_a_time_and_its_words_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_command_at_a_time_and_its_words_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    until = tmp_path / "until"
+    os.mkfifo(until)
+    monkeypatch.setattr(starting, "_SELF", ["sh", "-c", 'read -r line <"$0"; echo "$1: $line"; exit 2', str(until)])
     one = Started()
-    one.start(["run", "no-such-scenario"])
-    with pytest.raises(BadInput, match="is at work"):
-        one.start(["list"])
+    one.start(["list"])
+    with pytest.raises(BadInput, match="'connlab list' is at work"):
+        one.start(["doctor"])
+    assert (one.at_work, one.code) == (True, None)
+    until.write_text("\x1b[31mdone\n")
     one.wait()
-    assert one.code == 2
-    assert any("no-such-scenario" in line for line in one.lines)
-    assert "$ connlab run no-such-scenario" in capsys.readouterr().err
+    assert (one.at_work, one.code, list(one.lines)) == (False, 2, ["list: \\x1b[31mdone"])
+    said = capsys.readouterr().err
+    assert "$ connlab list\n" in said
+    assert "\x1b" not in said
