@@ -12,6 +12,7 @@ import pytest
 
 from lab import paths
 from lab.errors import LabError
+from lab.run import lock
 from lab.run.lock import is_ours, machine_lock
 
 FLOCK = shutil.which("flock") or "flock"
@@ -47,6 +48,22 @@ def another_process(file: Path, name: str = "holder", user: int | None = None) -
         assert held.stdout.readline() == "held\n"
         yield held.pid
         held.communicate("\n")
+
+
+def test_a_holder_is_known_while_it_holds_and_no_longer(
+    file: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "lock_file", lambda: file)
+    monkeypatch.setattr(lock, "note_file", lambda: elsewhere / "note" / "running.json")
+    assert lock.holder() is None
+    with machine_lock("the run of one") as held:
+        held.note(folder=paths.RESULTS / "one" / "r01")
+        found = lock.holder()
+        assert found is not None
+        assert (found.pid, found.what, found.folder) == (os.getpid(), "the run of one", "one/r01")
+        left = (elsewhere / "note" / "running.json").read_bytes()
+    (elsewhere / "note" / "running.json").write_bytes(left)  # as a killed one leaves it
+    assert lock.holder() is None
 
 
 def test_a_second_run_is_refused_and_told_who_holds_the_lock(file: Path) -> None:
