@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import RUNS_MAX, Run, latest, start, wait_until
+from tests.e2e.conftest import ROOT, RUNS_MAX, Run, latest, start, wait_until
 
 from .conftest import names, objects
 
 pytestmark = pytest.mark.e2e
 
 HANG_S = 1800
+# A few users, who stay until somebody ends the run.
+LONG = ("--set=load.users=20", "--set=load.ramp_hold=30m", "--set=load.max_duration=1h")
+# Longer than any start takes on a busy machine. The lab itself gives half an hour more than a run may take.
+DEADLINE_S = int(os.environ.get("CONNLAB_TEST_DEADLINE_S", "180"))
+SHORTENED = f"""
+from lab.cli import main
+from lab.engine import bounds
+bounds.deadline_s = lambda effective: {DEADLINE_S}
+main(["run", "long-polling-smoke", "--engine=kubernetes", *{LONG}])
+"""
 
 
 def run(scenario: str, *arguments: str) -> Run:
@@ -66,6 +83,24 @@ def test_two_clients_on_another_node_than_the_server() -> None:
     ended = Run(process.returncode, output, latest("accept-queue-overflow"))
     assert ended.verdict["ledger"]["unexplained"] == 0, output
     assert ended.verdict["ledger"]["identities"]["false"] == 0, output
+    assert ended.manifest["nodes"] == nodes
+    # Both nodes are containers of one machine, so their clocks are one.
+    _, other, lab = clocks(ended.folder)["machines"]
+    assert lab["machine"] is None
+    assert all(abs(each["ahead_us"]) <= each["residual_us"] for each in (other, lab))
+
+
+def clocks(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "derived" / "clocks.json").read_bytes())
+    return content
+
+
+def test_each_hop_of_a_path_over_two_nodes_is_captured_at_its_server() -> None:
+    ended = run("long-polling-smoke", "--spread")
+    assert ended.verdict["verdict"] == "reproduced", ended.output
+    ledger = json.loads((ended.folder / "derived" / "ledger.json").read_bytes())
+    assert [hop["observers"] for hop in ledger["hops"]] == [["nginx"], ["backend-1"]]
+    assert clocks(ended.folder)["apart_us"] < 50_000
 
 
 def refused(*arguments: str) -> str:
@@ -89,3 +124,45 @@ def test_an_image_that_cannot_be_pulled_is_refused() -> None:
 
 def test_a_context_that_does_not_exist_is_refused() -> None:
     assert "'kubectl config get-contexts' lists them" in refused("--context", "elsewhere")
+
+
+def loaded() -> subprocess.Popen[str]:
+    """A run whose load has begun."""
+    process = start("run", "long-polling-smoke", "--engine", "kubernetes", *LONG)
+
+    def measures() -> bool:
+        files = sorted((ROOT / "results" / "long-polling-smoke").glob("2*/manifest.json"))
+        told: dict[str, Any] = json.loads(files[-1].read_bytes()) if files else {"status": None}
+        return told["status"] == "running" and any(each["name"] == "measure" for each in told["phases"])
+
+    wait_until(measures, "the load", process)
+    return process
+
+
+def test_a_pod_that_is_killed_at_load_ends_the_run_with_a_word() -> None:
+    process = loaded()
+    pod = next(one for one in objects("pods") if one["metadata"]["labels"].get("connlab.instance") == "backend-1")
+    subprocess.run(["kubectl", "delete", "pod", pod["metadata"]["name"], "--grace-period=0", "--force"], check=True)
+    output, _ = process.communicate(timeout=HANG_S)
+    assert process.returncode == 4, output
+    assert "backend-1" in output, output
+
+
+def test_an_interrupted_run_leaves_nothing() -> None:
+    process = loaded()
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=HANG_S)
+    assert process.returncode == 4, output
+    assert "interrupted" in output
+
+
+def test_after_a_kill_of_the_lab_the_cluster_removes_everything_by_itself() -> None:
+    process = subprocess.Popen([sys.executable, "-c", SHORTENED], cwd=ROOT, start_new_session=True)
+    try:
+        wait_until(lambda: process.poll() is not None or any(name.endswith("-k6-1") for name in names()), "the start")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert process.returncode == -signal.SIGKILL, "it ended before it was killed"
+    assert names()
+    wait_until(lambda: not names(), "the end of all objects")
