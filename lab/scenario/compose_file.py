@@ -166,22 +166,33 @@ class _Taking:
         return {"image": self._text(value, at)}
 
     def _build(self, value: object, at: Location) -> dict[str, Any]:
-        if isinstance(value, Mapping) and set(value) - {"context"}:
-            key = min(set(value) - {"context"})
-            self._refuse(f"'build.{key}' cannot be taken over", (*at, key), "the lab builds a folder as it is", "build")
+        build: Mapping[str, object] = value if isinstance(value, Mapping) else {"context": value}
+        unknown = set(build) - {"context", "dockerfile", "target", "args"}
+        if unknown:
+            key = min(unknown)
+            why = "the lab takes context, dockerfile, target and args"
+            self._refuse(f"'build.{key}' cannot be taken over", (*at, key), why, "build")
             return {}
-        context = self._text(value["context"] if isinstance(value, Mapping) else value, at)
-        return {"build": os.path.relpath((self.file.parent / context).resolve(), self.home)}
+        context = self._text(build.get("context", "."), at)
+        found: dict[str, Any] = {"context": os.path.relpath((self.file.parent / context).resolve(), self.home)}
+        found |= {key: self._text(build[key], (*at, key)) for key in ("dockerfile", "target") if key in build}
+        if "args" in build:
+            found["args"] = self._pairs(build["args"], (*at, "args"))
+        return {"build": found if len(found) > 1 else found["context"]}
 
     def _command(self, value: object, at: Location) -> dict[str, Any]:
         return {"command": self._words(value, at)}
 
     def _environment(self, value: object, at: Location) -> dict[str, Any]:
+        return {"environment": self._pairs(value, at)}
+
+    def _pairs(self, value: object, at: Location) -> dict[str, str]:
+        """Give names and values, which a Compose file has as a mapping or as a list of `name=value`."""
         if isinstance(value, Mapping):
             pairs: Iterable[tuple[str, object]] = value.items()
         else:
             pairs = [str(one).partition("=")[::2] for one in value] if isinstance(value, list) else []
-        return {"environment": {key: self._text("" if one is None else one, at) for key, one in pairs}}
+        return {key: self._text("" if one is None else one, at) for key, one in pairs}
 
     def _healthcheck(self, value: object, at: Location) -> dict[str, Any]:
         test = value.get("test") if isinstance(value, Mapping) else None

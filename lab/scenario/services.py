@@ -117,6 +117,17 @@ class ServiceKnob(Group):
         return {"type": "integer", "minimum": low, "maximum": high, **common}
 
 
+class Build(Group):
+    """How an image is built, by Compose's names."""
+
+    model_config = ConfigDict(title="connlab build")
+
+    context: Annotated[Text, Field(description="The folder of the Dockerfile, from the scenario's folder")]
+    dockerfile: Annotated[Text | None, Field(description="The Dockerfile, from that folder")] = None
+    target: Annotated[Text | None, Field(description="The stage that is built")] = None
+    args: Annotated[dict[str, Scalar], Field(description="Build arguments")] = Field(default_factory=dict)
+
+
 class Service(Group):
     """A program of the user's own: on the path it is observed, and one that it needs is only started."""
 
@@ -124,7 +135,7 @@ class Service(Group):
 
     image: Annotated[Text | None, Field(description="Its image, such as acme/shop:1.2")] = None
     build: Annotated[
-        Text | None, Field(description="Instead: the folder of its Dockerfile, from the scenario's folder")
+        Text | Build | None, Field(description="Instead: the folder of its Dockerfile, from the scenario's folder")
     ] = None
     compose: Annotated[
         Text | None, Field(description="Instead: a Compose file that has it, from the scenario's folder")
@@ -191,6 +202,11 @@ class Service(Group):
         if len(set(limits)) < len(limits):
             raise knob_types.refusal("two of its knobs are the same limit")
         return self
+
+    @property
+    def built(self) -> Build | None:
+        """How its image is built; None where it is not."""
+        return Build(context=self.build) if isinstance(self.build, str) else self.build
 
     def role(self, name: str) -> dict[str, Any]:
         """Give the declaration of the role that it plays on the path: what its role.yaml would say."""

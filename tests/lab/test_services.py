@@ -356,6 +356,49 @@ def test_a_service_is_taken_over_from_a_compose_file(composed: Callable[..., Eff
     assert (own["cache"].image, own["cache"].user) == ("redis:7", "999")
 
 
+@pytest.mark.parametrize("args", ["{JAR: app.jar, SLIM: 1}", '["JAR=app.jar", "SLIM=${SLIM:-1}"]'])
+def test_build_arguments_and_the_stage_are_taken_over(
+    composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch, args: str
+) -> None:
+    build = f"{{context: ./app, dockerfile: Dockerfile.web, target: slim, args: {args}}}"
+    monkeypatch.setattr("tests.lab.test_services.COMPOSE", COMPOSE.replace("{context: ./app}", build))
+    calls: list[tuple[str, ...]] = []
+
+    def docker(*arguments: str, **_: object) -> str:
+        calls.append(arguments)
+        return "sha256:1"
+
+    monkeypatch.setattr(service_images, "docker", docker)
+    effective = composed()
+    service_images.ids(effective)
+    (built,) = [call for call in calls if call[:2] == ("buildx", "build")]
+    app = str((effective.place.home / "../app").resolve())
+    assert (built[-1], built[built.index("--file") + 1]) == (app, f"{app}/Dockerfile.web")
+    assert built[built.index("--target") + 1] == "slim"
+    assert [each for each in built if each.startswith("--build-arg")] == [
+        "--build-arg=JAR=app.jar",
+        "--build-arg=SLIM=1",
+    ]
+
+
+def test_a_build_key_that_the_lab_does_not_know_is_named(
+    composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = "{context: ./app, network: host}"
+    monkeypatch.setattr("tests.lab.test_services.COMPOSE", COMPOSE.replace("{context: ./app}", build))
+    with pytest.raises(
+        BadInput, match=r"'build.network' cannot be taken over: the lab takes context, dockerfile, target"
+    ):
+        composed()
+
+
+def test_a_scenario_says_how_its_image_is_built(shop: Shop) -> None:
+    effective = shop(image="build: {context: ., args: {DEBUG: true}}")
+    built = effective.world.services["shop"].built
+    assert built is not None
+    assert (built.context, built.args) == (".", {"DEBUG": True})
+
+
 def test_what_cannot_be_taken_over_is_named_key_by_key(composed: Callable[..., Effective]) -> None:
     lines = ['ports: ["80:80"]', "privileged: true", "network_mode: host", "secrets: [key]"]
     with pytest.raises(BadInput) as refused:

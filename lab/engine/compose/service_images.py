@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 
 from lab.engine.compose.docker import DockerFailed, docker
-from lab.engine.compose.service_part import image_of
+from lab.engine.compose.service_part import image_of, spoken
 from lab.errors import BadInput, LabError, Problem
 from lab.scenario import services
 from lab.scenario.effective import Effective
-from lab.scenario.services import Service
+from lab.scenario.services import Build, Service
 
 _PULL_S = 1800
 _BUILD_S = 3600
@@ -30,8 +30,8 @@ def ids(effective: Effective) -> dict[str, str]:
 
 def _id(effective: Effective, name: str, service: Service) -> str:
     image = image_of(service, name, effective.place)
-    if service.build is not None:
-        _build(effective, name, service.build, image)
+    if service.built is not None:
+        _build(effective, name, service.built, image)
     elif (present := _present(image)) is not None:
         return present
     else:
@@ -48,16 +48,19 @@ def _present(image: str) -> str | None:
     return None
 
 
-def _build(effective: Effective, name: str, folder: str, image: str) -> None:
-    context = (effective.place.home / folder).resolve()
+def _build(effective: Effective, name: str, build: Build, image: str) -> None:
+    context = (effective.place.home / build.context).resolve()
     try:
         # As setup/lib.sh builds the lab's own: by the engine's own builder, with the host's network.
         builder = ("--builder", docker("context", "show").strip(), "--network", "host", "--load", "--provenance=false")
-        options = ("--quiet", "--label", _LABEL, "--tag", image)
+        options = ["--quiet", "--label", _LABEL, "--tag", image]
+        options += ["--file", str(context / build.dockerfile)] if build.dockerfile else []
+        options += ["--target", build.target] if build.target else []
+        options += [f"--build-arg={key}={spoken(value)}" for key, value in build.args.items()]
         docker("buildx", "build", *builder, *options, str(context), timeout_s=_BUILD_S)
     except DockerFailed as error:
         said = "\n  ".join(error.stderr.strip().splitlines()[-8:])
-        what = f"the image of {name} cannot be built from {folder}:\n  {said}\n"
+        what = f"the image of {name} cannot be built from {build.context}:\n  {said}\n"
         raise BadInput(Problem(what.rstrip(), effective.where("services", name, "build"))) from None
 
 

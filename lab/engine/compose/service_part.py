@@ -58,10 +58,11 @@ def _waits(
 
 def environment(service: Service) -> dict[str, str]:
     """Give the environment that the scenario writes."""
-    return {name: _escaped(_spoken(value)) for name, value in service.environment.items()}
+    return {name: _escaped(spoken(value)) for name, value in service.environment.items()}
 
 
-def _spoken(value: Scalar) -> str:
+def spoken(value: Scalar) -> str:
+    """Give a value as environments and build arguments spell it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
