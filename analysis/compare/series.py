@@ -83,6 +83,7 @@ class Plan(_Part):
     name: Named
     title: str = ""
     question: str = ""
+    started: str = ""
     status: str
     command: list[str] = []
     repetitions: int

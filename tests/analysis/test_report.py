@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 from analysis import analyse
+from analysis.compare import series_verdict
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
@@ -19,6 +20,7 @@ from analysis.pages import report
 from analysis.pages.report import charts, conditions, labels, ladders, page, queues, record, summary, timelines
 from analysis.verdict import ledger_tables, readings
 from tests.analysis.clocks import Clock, set_clock
+from tests.analysis.results import Results
 from tests.analysis.support import at_us, damage_pages, knob, make_manifest, make_samples, quiet_tick
 from tests.analysis.whole import make_run
 
@@ -500,7 +502,7 @@ def test_the_index_lists_runs_that_cannot_be_read_any_further(analysed: Path, tm
 
     assert "<p>2 runs of 1 scenario." in content
     names = ", ".join(f"queue/{escape(name)}" for name in unread)
-    assert f"Not listed, because the manifest cannot be read: {names}." in content
+    assert f"Not listed, because manifest.json or series.json cannot be read: {names}." in content
     assert content.count("<tr data-scenario") == 2
     assert 'href="queue/20251121T072640Z-default-r01/report.html"' in content
     assert content.count("analyse again") == 3  # the row's state and its filter
@@ -516,4 +518,26 @@ def test_the_index_says_which_runs_another_version_analysed_and_which_none(analy
 
     content = report.write_index(tmp_path / "results").read_text()
 
-    assert re.findall(r'data-state="([^"]+)"', content) == ["not analysed", "analyse again"]
+    assert re.findall(r'data-state="([^"]+)"', content) == ["analyse again", "not analysed"]
+
+
+def test_the_index_has_a_series_as_one_entry_with_its_runs_below_and_what_went_wrong_first(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    killed = {"status": "failed", "reason": "backend-1 was killed\n" + "its log\n" * 100}
+    folder = results.series({"kept": [{}, {}], "closed": [{}, killed]})
+    alone = results.run(status="failed", reason="x" * 1_000)
+    series_verdict(folder)
+    (results.root / "series" / "broken").mkdir()
+    (results.root / "series" / "broken" / "series.json").write_text("{")
+
+    content = report.write_index(results.root).read_text()
+
+    assert "4 runs of 2 arms" in content
+    assert 'class="series" data-scenario="queue" data-state="inconclusive"' in content
+    rows = re.findall(r"<tr (.*?)>", content.partition("<tbody>")[2])
+    assert 'data-state="failed"' in next(row for row in rows if "of-series" in row)
+    assert ">backend-1 was killed<" in content
+    assert "its log" not in content
+    assert f">{'x' * 159}…<" in content
+    assert alone.name in content
+    assert "cannot be read: series/broken." in content

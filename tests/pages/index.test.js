@@ -1,7 +1,7 @@
 // The index of runs in a real browser.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { SCREENSHOTS, index, launch, open, picture } from "./browser.js";
+import { SCREENSHOTS, index, launch, many, open, picture } from "./browser.js";
 
 let browser;
 let shown;
@@ -14,10 +14,10 @@ after(() => browser.close());
 const rows = () => shown.page.locator("#runs tbody tr:visible");
 const firsts = async () => (await rows().locator("td:last-child").allInnerTexts()).map((text) => text.trim());
 
-test("lists every run, the newest first, with its verdict and what differed", async () => {
+test("lists every run, what went wrong first, with its verdict and what differed", async () => {
   assert.deepEqual(await firsts(), ["hostile", "without-captures", "aborted", "healthy", "failing"]);
   assert.match(await rows().nth(4).innerText(), /✓ reproduced\s+103\s+100\s+accept queue full/);
-  assert.match(await rows().nth(2).innerText(), /! aborted\s+interrupted \(Ctrl-C\)/);
+  assert.match(await rows().nth(2).innerText(), /! aborted\s+2\s+0\s+interrupted \(Ctrl-C\)/);
   if (SCREENSHOTS) await picture(shown.page, "index-light-1280");
 });
 
@@ -26,7 +26,7 @@ test("filters by words and by state", async () => {
   assert.deepEqual(await firsts(), ["hostile", "failing"]);
   await shown.page.locator("#state").selectOption("reproduced");
   assert.deepEqual(await firsts(), ["failing"]);
-  assert.match(await shown.page.locator("#shown").innerText(), /1 of 5 shown/);
+  assert.match(await shown.page.locator("#shown").innerText(), /1 of 5 runs/);
   await shown.page.locator("#search").fill("");
   await shown.page.locator("#state").selectOption("");
 });
@@ -52,5 +52,57 @@ test("reports no error, asks for no network, and hostile strings do nothing", as
   assert.deepEqual(seen.errors.concat(seen.messages), []);
   assert.equal(await page.evaluate(() => window.hurt), undefined);
   assert.ok(seen.requests.every((url) => url.startsWith("file://")));
+  await close();
+});
+
+test("turns pages of 200 of 5,000 runs; what went wrong stands first, and a search sees all", async () => {
+  const { page, seen, close } = await open(browser, many);
+  const lines = page.locator("#runs tbody tr");
+  const text = (id) => page.locator(`#${id}`).innerText();
+  assert.equal(await lines.count(), 200);
+  assert.equal(await text("shown"), "5,004 of 5,004 runs");
+  assert.equal(await text("page"), "page 1 of 26");
+  assert.match(await page.locator("#runs tbody").innerText(), /run-1234/);
+  assert.match(await lines.nth(2).innerText(), /run-4999/);
+  await page.getByRole("button", { name: "Next" }).press("Enter");
+  assert.equal(await text("page"), "page 2 of 26");
+  assert.doesNotMatch(await page.locator("#runs tbody").innerText(), /run-1234/);
+  await page.locator("#search").fill("run-0007");
+  assert.equal(await lines.count(), 1);
+  assert.equal(await text("shown"), "1 of 5,004 runs");
+  assert.equal(await page.locator("#pages").isVisible(), false);
+  assert.deepEqual(seen.errors.concat(seen.messages), []);
+  assert.equal(await page.evaluate(() => window.hurt), undefined);
+  await close();
+});
+
+test("a reason is one line, whatever a killed program left behind", async () => {
+  const { page, close } = await open(browser, many);
+  const reason = page.locator(".reason").first();
+  assert.match(await reason.innerText(), /^backend-1 was killed/);
+  const { height } = await reason.boundingBox();
+  assert.ok(height < 40, `${height} pixels are more than a line`);
+  if (SCREENSHOTS) await page.screenshot({ path: `${SCREENSHOTS}/index-many-1280.png` });
+  await close();
+});
+
+test("a series is one line that leads to its page; its runs unfold by a key, and a search unfolds those it finds", async () => {
+  const { page, close } = await open(browser, many);
+  const series = page.locator("#runs tbody tr.series");
+  const runs = page.locator("#runs tbody tr.of-series");
+  const fold = series.getByRole("button");
+  assert.equal(await fold.innerText(), "4 runs of 2 arms");
+  assert.equal(await runs.count(), 0);
+  await fold.press("Enter");
+  assert.equal(await runs.count(), 4);
+  assert.match(await runs.first().innerText(), /aborted/);
+  assert.equal(await fold.getAttribute("aria-expanded"), "true");
+  await fold.press("Enter");
+  assert.equal(await runs.count(), 0);
+  await page.locator("#search").fill("cell kept");
+  assert.equal(await runs.count(), 2);
+  await page.locator("#search").fill("");
+  await series.getByRole("link").click();
+  await page.waitForSelector(".question");
   await close();
 });

@@ -16,7 +16,7 @@ from analysis import analyse
 from analysis.compare import compare_series, series_verdict
 from analysis.pages import comparison_page, report
 from tests.analysis.packets import Capture, Connection
-from tests.analysis.results import Results
+from tests.analysis.results import Results, write
 from tests.analysis.support import (
     LOAD_END_S,
     MEASURE_S,
@@ -26,6 +26,7 @@ from tests.analysis.support import (
     knob,
     make_capture,
     make_dial,
+    make_manifest,
     make_request,
     make_samples,
 )
@@ -35,6 +36,8 @@ SCENARIO = "accept-queue-overflow"
 HOSTILE = "</script><script>window.hurt=1</script><img src=x onerror=window.hurt=1>\u202e\u2028'\"&{{7*7}}"
 AT_WORK = "at-work/20251121T080000Z-default-r01"
 HEALTHY_USERS = 3
+# Of many runs.
+FAILED = 1_234
 _OVERFLOWS = "kernel.backend.TcpExt.ListenOverflows"
 
 
@@ -219,6 +222,20 @@ def at_work(results: Path) -> None:
     run.write()
 
 
+def many(results: Path) -> None:
+    """An index of 5,000 runs, of which one failed long ago, and of a series."""
+    manifest = make_manifest()
+    for number in range(5_000):
+        minutes, second = divmod(number, 60)
+        started = f"2025-11-20T{minutes // 60:02d}:{minutes % 60:02d}:{second:02d}Z"
+        own = {"scenario": "queue", "run": f"run-{number:04d}", "started": started}
+        wrong = {"status": "failed", "reason": f"backend-1 was killed {HOSTILE}\n{'its log ' * 500}"}
+        write(results / "queue" / own["run"] / "manifest.json", manifest | own | (wrong if number == FAILED else {}))
+    folder = Results(results).series({"kept": [{}, {}], "closed": [{}, {"status": "aborted"}]})
+    comparison_page.write(compare_series(folder), folder / "derived", results, series_verdict(folder))
+    report.write_index(results)
+
+
 def make(results: Path) -> None:
     """Make all pages below a folder that is made anew."""
     shutil.rmtree(results, ignore_errors=True)
@@ -233,6 +250,7 @@ def make(results: Path) -> None:
         report.write(folder)
     report.write_index(results)
     at_work(results)
+    many(results / "many")
     for name, series in COMPARISONS.items():
         compared = Results(results / "comparisons" / name)
         folder = series(compared)

@@ -1,11 +1,11 @@
-"""All runs on one page, results/index.html: it filters and sorts without a server."""
+"""All runs and series on one page, results/index.html: it filters and sorts without a server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
@@ -20,11 +20,18 @@ from analysis.verdict.derived import DerivedError
 from analysis.verdict.ledger_file import Ledger
 from analysis.verdict.verdict_file import Verdict
 
+if TYPE_CHECKING:
+    from analysis.compare.series import Plan
+
 _Model = TypeVar("_Model", bound=BaseModel)
 
 FILE = Path("index.html")
 _REPORT = "report.html"
 _SET = frozenset({"set", "cell"})
+# Nothing went wrong in what is of these states, as far as is known.
+_FINE = frozenset({"reproduced", "observed", "not analysed"})
+# A reason is one line of the list; the report has all of it, with the log of the program that ended.
+_REASON_MAX = 160
 
 
 @dataclass(frozen=True)
@@ -33,8 +40,10 @@ class Entry:
 
     Attributes:
         folder: below the results, `<scenario>/<run-id>`.
+        series: the one that it belongs to, if any.
         state: its verdict; how it ended, if it did not complete; `not analysed`; `analyse again`, if what was
             derived from it is damaged or of another version.
+        reason: why it did not complete, in one line.
         differed: the knobs that were set for it, and the cell of a series.
         total, failed: its requests, None if that is not known.
         cause: the main one, as in its report, in words.
@@ -43,6 +52,7 @@ class Entry:
 
     scenario: str
     run: str
+    series: str | None
     folder: str
     started: str
     state: str
@@ -55,6 +65,28 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class SeriesEntry:
+    """One series, with those of its runs that are there.
+
+    Attributes:
+        scenario: the scenarios of its cells.
+        run: its id.
+        state: its verdict; else how it ended, if it is not complete; `not analysed`.
+        link: to its page, None if there is none.
+    """
+
+    scenario: str
+    run: str
+    folder: str
+    started: str
+    state: str
+    kind: str
+    cells: int
+    link: str | None
+    runs: list[Entry]
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A page that compares runs."""
 
@@ -63,7 +95,7 @@ class Comparison:
 
 
 def write(results: Path) -> Path:
-    """Write the page of all runs below a folder of results.
+    """Write the page of all runs and series below a folder of results.
 
     Raises:
         OSError: it cannot be written.
@@ -71,12 +103,18 @@ def write(results: Path) -> Path:
     path = results / FILE
     manifests = {folder: _manifest(folder) for folder in _folders(results)}
     runs = _entries(results, manifests)
+    series, broken = _series(results, runs)
+    listed = {each.run for each in series}
+    linked = {each.link for each in series}
+    unread = [folder for folder, manifest in manifests.items() if manifest is None]
+    lines: list[Entry | SeriesEntry] = [*series, *(entry for entry in runs if entry.series not in listed)]
     context = {
-        "runs": runs,
-        "unread": sorted(_link(results, folder) for folder, manifest in manifests.items() if manifest is None),
-        "comparisons": comparisons(results),
+        "lines": _wrong_first(lines),
+        "runs": len(runs),
+        "unread": sorted(_link(results, folder) for folder in [*unread, *broken]),
+        "comparisons": [each for each in comparisons(results) if each.link not in linked],
         "scenarios": sorted({entry.scenario for entry in runs}),
-        "states": sorted({entry.state for entry in runs}),
+        "states": sorted({line.state for line in [*lines, *runs]}),
     }
     filters: dict[str, Callable[..., str]] = {"number": labels.number, "counted": counted}
     write_file(path, pages.render("index", None, context, filters, styles=("theme", "index"), charts=False))
@@ -113,6 +151,59 @@ def _entries(results: Path, manifests: Mapping[Path, Row | None]) -> list[Entry]
     )
 
 
+_Line = TypeVar("_Line", Entry, SeriesEntry, Entry | SeriesEntry)
+
+
+def _wrong_first(lines: Iterable[_Line]) -> list[_Line]:
+    """What went wrong, and then the rest; the newest first in both."""
+    return sorted(lines, key=lambda line: (line.state not in _FINE, line.started, line.folder), reverse=True)
+
+
+def _series(results: Path, runs: list[Entry]) -> tuple[list[SeriesEntry], list[Path]]:
+    """The series below a folder of results, and the folders of those that cannot be read."""
+    folders = [found.parent for found in results.glob("series/*/series.json") if not found.parent.is_symlink()]
+    if not folders:
+        return [], []
+    # It brings scipy, which a list of runs needs only where there is a series.
+    from analysis.compare import CompareError, series  # noqa: PLC0415
+
+    found: list[SeriesEntry] = []
+    broken: list[Path] = []
+    for folder in folders:
+        try:
+            found.append(_series_entry(results, folder, series.read_plan(folder), runs))
+        except CompareError:
+            broken.append(folder)
+    return found, broken
+
+
+def _series_entry(results: Path, folder: Path, plan: Plan, runs: list[Entry]) -> SeriesEntry:
+    from analysis.compare import SeriesVerdict  # noqa: PLC0415  as above
+
+    verdict = _read(folder, verdict_file.FILE, SeriesVerdict)
+    page = folder / "derived" / "comparison.html"
+    return SeriesEntry(
+        scenario=", ".join(sorted({cell.scenario for cell in plan.cells})),
+        run=plan.series,
+        folder=_link(results, folder),
+        started=_written(plan.started),
+        state=verdict.verdict if verdict else "not analysed" if plan.status == "complete" else plan.status,
+        kind=plan.kind,
+        cells=len(plan.cells),
+        link=_link(results, page) if page.is_file() else None,
+        runs=_wrong_first(entry for entry in runs if entry.series == plan.series),
+    )
+
+
+def _written(time: str) -> str:
+    return time.replace("T", " ").removesuffix("Z")
+
+
+def _one_line(reason: str) -> str:
+    line = next(iter(reason.strip().splitlines()), "")
+    return line if len(line) <= _REASON_MAX else f"{line[: _REASON_MAX - 1]}…"
+
+
 def _link(results: Path, path: Path) -> str:
     return path.relative_to(results).as_posix()
 
@@ -141,10 +232,11 @@ def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
     return Entry(
         scenario=manifest["scenario"],
         run=manifest["run"],
+        series=manifest.get("series"),
         folder=_link(results, folder),
-        started=str(manifest.get("started", "")).replace("T", " ").removesuffix("Z"),
+        started=_written(str(manifest.get("started", ""))),
         state=_state(folder, verdict, ledger) if completed else manifest["status"],
-        reason="" if completed else str(manifest.get("reason") or ""),
+        reason="" if completed else _one_line(str(manifest.get("reason") or "")),
         differed=", ".join(_differed(manifest)),
         total=requests.total if requests else None,
         failed=requests.failed if requests else None,
