@@ -156,6 +156,9 @@ def _cannot() -> Iterator[tuple[str, str, str]]:
 CANNOT = {(fault, phase): why for fault, phase, why in _cannot()}
 
 
+# Cells that were wrong when they were last seen; docs/reliability.md says why.
+KNOWN = {("TERM twice", "load"), ("disk full", "ending")}
+
 REAL: dict[Cell, End] = {
     **{cell: end for cell, end in _of_signals().items() if cell[1] in REAL_PHASES},
     ("KILL", "before"): End(None, KILLED, ""),
