@@ -178,7 +178,7 @@ class _Taking:
         found |= {key: self._text(build[key], (*at, key)) for key in ("dockerfile", "target") if key in build}
         if "args" in build:
             found["args"] = self._pairs(build["args"], (*at, "args"))
-        return {"build": found if len(found) > 1 else found["context"]}
+        return {"build": found}
 
     def _command(self, value: object, at: Location) -> dict[str, Any]:
         return {"command": self._words(value, at)}

@@ -62,10 +62,10 @@ def _problems(own: Mapping[str, Service], document: Document, home: Path) -> Ite
     for below, what, way_on in services.problems(own):
         yield Problem(what, document.where((KEY, *below)), way_on)
     for name, service in own.items():
-        if service.built is not None and not (home / service.built.context).is_dir():
+        if service.build is not None and not (home / service.build.context).is_dir():
             where = document.where((KEY, name, "build"))
             yield Problem(
-                f"there is no folder {service.built.context} beside the scenario", where, "give the Dockerfile's"
+                f"there is no folder {service.build.context} beside the scenario", where, "give the Dockerfile's"
             )
         for index, volume in enumerate(service.volumes):
             source = (home / volume.split(":")[0]).resolve()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from lab.reading.units import format_duration
 from lab.roles import knob_types
@@ -33,6 +33,8 @@ _TAKEN = (
     *ROLES,
     *(one.group for one in ROLES.values()),
 )
+# What stands beside an instance, and what holds the processes of a service that is only needed, are named so.
+_PREFIXES = ("collector-", "holder-")
 
 
 def _is_folder(text: str) -> str:
@@ -128,6 +130,10 @@ class Build(Group):
     args: Annotated[dict[str, Scalar], Field(description="Build arguments")] = Field(default_factory=dict)
 
 
+def _folder_alone(value: object) -> object:
+    return {"context": value} if isinstance(value, str) else value
+
+
 class Service(Group):
     """A program of the user's own: on the path it is observed, and one that it needs is only started."""
 
@@ -135,7 +141,9 @@ class Service(Group):
 
     image: Annotated[Text | None, Field(description="Its image, such as acme/shop:1.2")] = None
     build: Annotated[
-        Text | Build | None, Field(description="Instead: the folder of its Dockerfile, from the scenario's folder")
+        Build | None,
+        BeforeValidator(_folder_alone, json_schema_input_type=Text | Build | None),
+        Field(description="Instead: the folder of its Dockerfile, from the scenario's folder"),
     ] = None
     compose: Annotated[
         Text | None, Field(description="Instead: a Compose file that has it, from the scenario's folder")
@@ -203,11 +211,6 @@ class Service(Group):
             raise knob_types.refusal("two of its knobs are the same limit")
         return self
 
-    @property
-    def built(self) -> Build | None:
-        """How its image is built; None where it is not."""
-        return Build(context=self.build) if isinstance(self.build, str) else self.build
-
     def role(self, name: str) -> dict[str, Any]:
         """Give the declaration of the role that it plays on the path: what its role.yaml would say."""
         limits = {one.limit: knob for knob, one in self.knobs.items() if one.limit}
@@ -251,13 +254,19 @@ Services = Annotated[
 def problems(services: Mapping[str, Service]) -> Iterator[tuple[tuple[str, ...], str, str | None]]:
     """Give what is wrong between services: for each the place below `services`, the fault and the way on."""
     for name, service in services.items():
-        if name in _TAKEN:
+        if name in _TAKEN or name.startswith(_PREFIXES) or _is_instance(name, services):
             yield (name,), f"'{name}' is a name of the lab's own", "give the service another one"
         for needed in service.needs:
             if needed not in services:
                 yield (name, "needs"), f"{name} needs '{needed}', and no service has that name", "declare it"
             elif name in needed_by(services, [needed]):
                 yield (name, "needs"), f"{name} and {needed} need each other", "leave one of the two out"
+
+
+def _is_instance(name: str, services: Mapping[str, Service]) -> bool:
+    """Tell whether an instance of another service or of a role has this name."""
+    other, _, number = name.rpartition("-")
+    return (other in services or other in ROLES) and number.isdecimal()
 
 
 def needed_by(services: Mapping[str, Service], names: list[str]) -> list[str]:

@@ -246,6 +246,8 @@ def test_the_manifest_has_it_as_a_role_and_records_each_loosening(shop: Shop) ->
         ([], {"db": "db: {image: a, needs: [shop]}"}, "shop and db need each other"),
         ([], {"db": "db: {image: a, ready: /up}"}, "db is not on the path, and no collector beside it can ask for /up"),
         ([], {"image": "tls: false"}, "it takes one of image, build and compose"),
+        ([], {"image": "build: {context: ., arg: [1]}"}, "unknown key 'services.shop.build.arg'; did you mean 'args'"),
+        ([], {"image": "build: 7"}, "services.shop.build takes"),
         ([], {"image": "build: ./nowhere"}, "scenario.yaml:7: there is no folder ./nowhere beside the scenario"),
         ([], {"volumes": "[../x:/etc/shop]"}, "scenario.yaml:11: ../x:/etc/shop leads out of the scenario's folder"),
         ([], {"volumes": "[./none:/etc/shop]"}, "there is no ./none in the scenario's folder"),
@@ -255,6 +257,10 @@ def test_the_manifest_has_it_as_a_role_and_records_each_loosening(shop: Shop) ->
         ([], {"mode": "unit: s"}, "a text takes 'values', the texts that it can be"),
         ([], {"url": ""}, "nobody says what shop is to be asked for; set load.path, such as /"),
         ([], {"name": "  nginx: {image: a}\n  db:"}, "'nginx' is a name of the lab's own"),
+        ([], {"name": "  holder-db: {image: a}\n  db:"}, "'holder-db' is a name of the lab's own"),
+        ([], {"name": "  collector-shop-1: {image: a}\n  db:"}, "'collector-shop-1' is a name of the lab's own"),
+        ([], {"name": "  shop-1: {image: a}\n  db:"}, "'shop-1' is a name of the lab's own"),
+        ([], {"name": "  k6-2: {image: a}\n  db:"}, "'k6-2' is a name of the lab's own"),
     ],
 )
 def test_what_cannot_work_is_refused(shop: Shop, overrides: list[str], replaced: dict[str, str], said: str) -> None:
@@ -348,7 +354,8 @@ def composed(tmp_path: Path) -> Callable[..., Effective]:
 def test_a_service_is_taken_over_from_a_compose_file(composed: Callable[..., Effective]) -> None:
     own = composed().world.services
     web = own["web"]
-    assert (web.build, web.command, web.port) == ("../app", ["serve", "--fast"], 80)
+    assert web.build is not None
+    assert (web.build.context, web.command, web.port) == ("../app", ["serve", "--fast"], 80)
     # What the scenario says goes over what the file says.
     assert web.environment == {"A": "b", "MODE": "plain"}
     assert (web.volumes, web.writable, web.needs) == (["./conf:/etc/web"], ["/var/lib/web"], ["cache"])
@@ -394,7 +401,7 @@ def test_a_build_key_that_the_lab_does_not_know_is_named(
 
 def test_a_scenario_says_how_its_image_is_built(shop: Shop) -> None:
     effective = shop(image="build: {context: ., args: {DEBUG: true}}")
-    built = effective.world.services["shop"].built
+    built = effective.world.services["shop"].build
     assert built is not None
     assert (built.context, built.args) == (".", {"DEBUG": True})
 

@@ -30,8 +30,8 @@ def ids(effective: Effective) -> dict[str, str]:
 
 def _id(effective: Effective, name: str, service: Service) -> str:
     image = image_of(service, name, effective.place)
-    if service.built is not None:
-        _build(effective, name, service.built, image)
+    if service.build is not None:
+        _build(effective, name, service.build, image)
     elif (present := _present(image)) is not None:
         return present
     else:
