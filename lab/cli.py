@@ -141,13 +141,13 @@ def exercise(
     from lab.engine.choice import chosen  # noqa: PLC0415
     from lab.experiments import outcome  # noqa: PLC0415
     from lab.results import guesses_printing  # noqa: PLC0415
-    from lab.run import limits  # noqa: PLC0415
+    from lab.run import machine_limits  # noqa: PLC0415
     from lab.teach import ask, exercises, questions  # noqa: PLC0415
 
     ready = exercises.prepare(name, sets or [])
     if check:
         _end_checked([ready.effective])
-    limits.check(ready.effective, chosen())
+    machine_limits.check(ready.effective, chosen())
     exercises.print_task(terminal.stderr(), ready)
     answer = () if ready.exercise.is_open else ready.exercise.answer
     guesses = ask.of_exercise(terminal.stderr(), questions.of_answer(ready.effective, answer, "exercise"))
@@ -250,7 +250,7 @@ def _run(
 ) -> NoReturn:
     """Run a scenario or its arms; `ask`: put the questions of a lesson first."""
     from lab.experiments import outcome  # noqa: PLC0415
-    from lab.run import limits  # noqa: PLC0415
+    from lab.run import machine_limits  # noqa: PLC0415
 
     if plan:
         _run_series(plan, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=ask)
@@ -264,7 +264,7 @@ def _run(
         from lab.engine.choice import chosen  # noqa: PLC0415
         from lab.teach.ask import before  # noqa: PLC0415
 
-        limits.check(resolved, chosen())  # nobody is asked about a run that cannot be
+        machine_limits.check(resolved, chosen())  # nobody is asked about a run that cannot be
         guesses = before(terminal.stderr(), resolved, None).of_run
     found = outcome.of_run(resolved, _command_line(), terminal.stderr(), guesses)
     _end_judged(found, as_json=as_json, lesson=resolved.place if ask else None)
@@ -407,11 +407,11 @@ def matrix(
 
 def _end_checked(effectives: Iterable[Any]) -> NoReturn:
     from lab.engine.choice import chosen  # noqa: PLC0415
-    from lab.run import limits, session  # noqa: PLC0415
+    from lab.run import machine_limits, session  # noqa: PLC0415
 
     # What holds for every cell of a series is said once.
     checked = list(effectives)
-    problems = list(dict.fromkeys(problem for one in checked for problem in limits.of_engine(one, chosen())))
+    problems = list(dict.fromkeys(problem for one in checked for problem in machine_limits.of_engine(one, chosen())))
     if problems:
         raise BadInput(problems)
     for place in dict.fromkeys(one.place for one in checked):
@@ -772,11 +772,11 @@ def show(
 ) -> None:
     """Show a scenario with its effective knobs, and its predictions with what is known of them before a run."""
     from lab.results import listing, next_step  # noqa: PLC0415
-    from lab.run import limits  # noqa: PLC0415
+    from lab.run import machine_limits  # noqa: PLC0415
     from lab.scenario.resolve import resolve  # noqa: PLC0415
 
     resolved = resolve(scenario, sets or [], preset=preset)
-    problems = list(limits.of_kernel(resolved))
+    problems = list(machine_limits.of_kernel(resolved))
     if problems:
         raise BadInput(problems)
     details = listing.details(resolved, sets or [])
@@ -801,14 +801,14 @@ def plan(
     """Work out what a run takes: instances, connections, ports, open files, memory and disk; nothing is started."""
     from lab.engine.choice import chosen  # noqa: PLC0415
     from lab.results import demand_printing  # noqa: PLC0415
-    from lab.run import demand, limits  # noqa: PLC0415
+    from lab.run import demand, machine_limits  # noqa: PLC0415
 
     _choose(engine, spread=spread)
     resolved, series = _resolve(scenario, sets or [], preset, arm)
     if series:
         raise BadInput(Problem(f"{resolved.slug} has arms, and each is a run", way_on="name one by --arm"))
     found, problems = demand.of_run(resolved, apart=spread)
-    problems += limits.of_engine(resolved, chosen())
+    problems += machine_limits.of_engine(resolved, chosen())
     if problems:
         raise BadInput(problems)
     if as_json:

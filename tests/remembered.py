@@ -17,7 +17,7 @@ import pytest
 
 from analysis import database
 from analysis.account.joins import tables
-from analysis.account.observed import ledger
+from analysis.account.observed import tables as observed_tables
 from analysis.evidence import bulk, flows, samples
 from analysis.health import arrivals
 
@@ -32,7 +32,7 @@ def remembered() -> Iterator[None]:
         patch.setattr(bulk, "read", by_content(bulk.read))
         patch.setattr(arrivals, "_first", by_content(arrivals._first))  # noqa: SLF001  no test asks for more
         patch.setattr(flows, "run", reduced_once(flows.run))
-        for module in (tables, ledger):
+        for module in (tables, observed_tables):
             patch.setattr(module, "in_memory", lambda: Connection(database.in_memory()))
         yield
     _parsed.cache_clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.database import make, sql
-from analysis.evidence.logs.access import NO_PORT
+from analysis.evidence.logs.access_log import NO_PORT
 
 if TYPE_CHECKING:
     import duckdb

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from analysis.compare import build, groups, verdict
 from analysis.compare import series as series_file
 from analysis.compare.comparison_file import Comparison
-from analysis.compare.errors import CompareError
+from analysis.compare.incomparable import CompareError
 from analysis.compare.verdict import SeriesVerdict
 from analysis.output import make_folder, write
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from analysis.compare import texts
+from analysis.compare import numbers
 from analysis.compare.intervals import REPETITIONS_MAX
 from analysis.formatting import counted
 
@@ -92,9 +92,9 @@ def _difference(pair: PairEntry, effect: EffectEntry) -> str:
     low, high = sorted(abs(each) for each in (effect.low or 0, effect.high or 0))
     word = "less" if (effect.difference or 0) < 0 else "more"
     return (
-        f"{effect.figure}: {texts.number(abs(effect.difference or 0))}{unit} {word} with {pair.b} than with {pair.a},"
-        f" {texts.number(effect.b.mean)} in place of {texts.number(effect.a.mean)}{unit}"
-        f" (95 %: {texts.number(low)} to {texts.number(high)}; {counted(runs, 'repetition')} of each)."
+        f"{effect.figure}: {numbers.number(abs(effect.difference or 0))}{unit} {word} with {pair.b} than with {pair.a},"
+        f" {numbers.number(effect.b.mean)} in place of {numbers.number(effect.a.mean)}{unit}"
+        f" (95 %: {numbers.number(low)} to {numbers.number(high)}; {counted(runs, 'repetition')} of each)."
     )
 
 

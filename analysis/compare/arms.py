@@ -30,7 +30,7 @@ from analysis.expressions import Expression, ExpressionError, parse, respelled
 from analysis.expressions.tree import Arithmetic, Call, Comparison, Junction, Name, Node, Not, conjunction, disjunction
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
 from analysis.figures import UnknownFigure
-from analysis.figures.names import nearest
+from analysis.figures.known_names import nearest
 from analysis.verdict.predictions import Status
 
 if TYPE_CHECKING:

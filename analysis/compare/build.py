@@ -26,9 +26,9 @@ from analysis.compare.comparison_file import (
 )
 from analysis.compare.differences import changes, mixed
 from analysis.compare.effects import Effect, Stage, Status, effects, stage_of
-from analysis.compare.errors import CompareError
 from analysis.compare.groups import Group
 from analysis.compare.groups_of_runs import Sample, Values
+from analysis.compare.incomparable import CompareError
 from analysis.compare.intervals import Interval
 from analysis.compare.runs import RunRecord
 from analysis.compare.series import Cell, Series

@@ -19,10 +19,10 @@ import numpy as np
 
 from analysis.compare import groups_of_runs, intervals
 from analysis.compare.differences import changes
-from analysis.compare.errors import CompareError
 from analysis.compare.groups import require_comparable
+from analysis.compare.incomparable import CompareError
 from analysis.compare.intervals import Interval
-from analysis.figures import names
+from analysis.figures import known_names
 
 if TYPE_CHECKING:
     from analysis.compare.differences import Change
@@ -133,7 +133,7 @@ def judge(a: Group, b: Group, figure: str, limit: Limit, *, greater_is_better: b
     values_a, values_b = (groups_of_runs.values(group.used, figure) for group in (a, b))
     if not values_a and not values_b:
         _require_known(figure, a, b)
-    declared = names.find(figure)
+    declared = known_names.find(figure)
     sign = -1 if greater_is_better else 1
     decided = decide(tuple(sign * v for v in values_a), tuple(sign * v for v in values_b), limit)
     return Gate(
@@ -167,7 +167,7 @@ def _require_known(figure: str, a: Group, b: Group) -> None:
             if figure in run.why:
                 return
     known = groups_of_runs.names([a, b])
-    near = names.nearest(figure, known)
+    near = known_names.nearest(figure, known)
     raise CompareError(f"no run has the figure {figure}{f'; did you mean {near}?' if near else ''}")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from analysis.compare import runs
 from analysis.compare.differences import mixed
-from analysis.compare.errors import CompareError
+from analysis.compare.incomparable import CompareError
 from analysis.compare.runs import RunRecord
 
 

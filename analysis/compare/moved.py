@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.compare import texts
+from analysis.compare import numbers
 from analysis.compare.effects import Stage
 from analysis.formatting import counted
 
@@ -114,7 +114,7 @@ def _told(at: int, effects: list[EffectEntry]) -> Moved:
     most = max(effects, key=_relative)
     word = less if (most.difference or 0) < 0 else more
     unit = f" {most.unit}" if most.unit else ""
-    says = f"{word} {name}: {texts.number(most.a.mean)} → {texts.number(most.b.mean)}{unit}"
+    says = f"{word} {name}: {numbers.number(most.a.mean)} → {numbers.number(most.b.mean)}{unit}"
     return Moved(stage, says, most.figure, len(effects) - 1)
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from analysis.compare.errors import CompareError
+from analysis.compare.incomparable import CompareError
 from analysis.evidence import manifest
 from analysis.expressions.values import Number, is_number
 from analysis.verdict import derived, figures_file, verdict_file

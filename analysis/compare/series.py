@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis.compare import groups, runs
-from analysis.compare.errors import CompareError
 from analysis.compare.groups import Group
+from analysis.compare.incomparable import CompareError
 from analysis.compare.runs import RunRecord
 from analysis.evidence.manifest import Prediction, Published
 from analysis.outside import Named, PlaceOfRun, Scalar

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.evidence import captures, client_files, clock, clocks, flows, logs, processes, samples, scrapes, window
-from analysis.evidence.logs import access
+from analysis.evidence.logs import access_log
 from analysis.evidence.rawfiles import Places, places
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class RawRun:
     def access(self) -> dict[str, Log]:
         """The access log of the proxy."""
         return {
-            instance: access.read(self.places.role(instance, file), logs.ACCESS[of], self.clocks.of(instance))
+            instance: access_log.read(self.places.role(instance, file), logs.ACCESS[of], self.clocks.of(instance))
             for instance, file, of in self.manifest.logged(logs.ACCESS)
         }
 

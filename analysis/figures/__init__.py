@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.figures import catalogue, scraped
-from analysis.figures.names import FIGURES, Scope, UnknownFigure, check_name, find, scope
-from analysis.figures.run import Run
+from analysis.figures import pattern, scraped
+from analysis.figures.known_names import FIGURES, Scope, UnknownFigure, check_name, find, scope
+from analysis.figures.measured_run import Run
 
 if TYPE_CHECKING:
     from analysis.expressions.values import Value
-    from analysis.figures.catalogue import Figure
+    from analysis.figures.pattern import Figure
 
 __all__ = ["Run", "Scope", "UnknownFigure", "check_name", "describe", "scope", "value"]
 
@@ -27,6 +27,6 @@ def describe() -> tuple[Figure, ...]:
 
 def value(run: Run, name: str) -> Value:
     """The value of a knob or a figure in a run, unknown with a reason where the evidence does not give one."""
-    return catalogue.value(
-        lambda each: find(each) or catalogue.find(scraped.figures(run.raw.manifest.roles), each), run, name
+    return pattern.value(
+        lambda each: find(each) or pattern.find(scraped.figures(run.raw.manifest.roles), each), run, name
     )

@@ -11,8 +11,8 @@ from analysis.evidence.client_files import ERROR_KINDS
 from analysis.evidence.jsonl import integer
 from analysis.evidence.own_script import figure_name
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.catalogue import Compute, Figure
-from analysis.figures.run import Run, status_bounds, total
+from analysis.figures.measured_run import Run, status_bounds, total
+from analysis.figures.pattern import Compute, Figure
 from analysis.figures.statistics import milliseconds, statistic
 from analysis.health import Evidence
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from analysis.evidence.own_script import figure_name
 from analysis.expressions.values import Unknown
-from analysis.figures.names import Scope
+from analysis.figures.known_names import Scope
 
 if TYPE_CHECKING:
-    from analysis.figures.catalogue import Figure
-    from analysis.figures.run import Run
+    from analysis.figures.measured_run import Run
+    from analysis.figures.pattern import Figure
 
 
 def names(run: Run) -> Iterator[str]:

@@ -11,8 +11,8 @@ import numpy as np
 from analysis.account.ports import TIME_WAIT_MS
 from analysis.database import sql
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.catalogue import Compute, Figure
-from analysis.figures.run import Run, total
+from analysis.figures.measured_run import Run, total
+from analysis.figures.pattern import Compute, Figure
 from analysis.figures.statistics import milliseconds, statistic
 from analysis.health import Evidence
 from analysis.model.ladder import timer_lateness_ms

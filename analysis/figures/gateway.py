@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from analysis.expressions.values import Kind, Unknown, Value
-from analysis.figures.catalogue import Compute, Figure
-from analysis.figures.run import Run
+from analysis.figures.measured_run import Run
+from analysis.figures.pattern import Compute, Figure
 from analysis.health import Evidence
 
 if TYPE_CHECKING:

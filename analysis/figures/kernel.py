@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from analysis.evidence import timeline
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.catalogue import Compute, Figure
-from analysis.figures.run import Run, greatest, total
+from analysis.figures.measured_run import Run, greatest, total
+from analysis.figures.pattern import Compute, Figure
 from analysis.health import Evidence
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from analysis.causes import UNEXPLAINED
 from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
-from analysis.figures.catalogue import Compute, Figure
-from analysis.figures.run import Run
+from analysis.figures.measured_run import Run
+from analysis.figures.pattern import Compute, Figure
 from analysis.health import Evidence
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ import numpy as np
 from analysis.account import ports
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.catalogue import Compute, Figure
+from analysis.figures.pattern import Compute, Figure
 from analysis.health import Evidence
 from analysis.model import outcomes
 from analysis.model.settings import Settings, UndefinedError
 
 if TYPE_CHECKING:
-    from analysis.figures.run import Run
+    from analysis.figures.measured_run import Run
 
 
 def _of_settings(compute: Callable[[Settings], Value]) -> Compute:

@@ -14,12 +14,12 @@ from analysis.expressions.functions import FUNCTIONS
 from analysis.expressions.values import Kind
 from analysis.figures import scraped
 from analysis.figures.kernel import STATES
-from analysis.figures.names import FIGURES
+from analysis.figures.known_names import FIGURES
 from analysis.figures.statistics import STATISTICS
 from analysis.health import Evidence
 
 if TYPE_CHECKING:
-    from analysis.figures.catalogue import Figure
+    from analysis.figures.pattern import Figure
 
 _HEADINGS = {
     "client": "The client",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from analysis.evidence import timeline
 from analysis.expressions.values import Kind, Value, unknown
-from analysis.figures.catalogue import Figure
-from analysis.figures.run import Run, greatest, total
+from analysis.figures.measured_run import Run, greatest, total
+from analysis.figures.pattern import Figure
 from analysis.health import Evidence
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 
 from analysis.evidence import processes
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.catalogue import Compute, Figure
-from analysis.figures.run import Run, greatest, status_bounds, total
+from analysis.figures.measured_run import Run, greatest, status_bounds, total
+from analysis.figures.pattern import Compute, Figure
 from analysis.health import Evidence
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis import output, pages
-from analysis.compare import comparison_file, moved, texts
+from analysis.compare import comparison_file, moved, numbers
 from analysis.compare.comparison_file import Comparison, MatrixEntry, PairEntry
 from analysis.compare.verdict import SeriesVerdict
 from analysis.formatting import counted
@@ -75,10 +75,10 @@ def html(comparison: Comparison, results: str = "../../..", verdict: SeriesVerdi
         },
         {
             "counted": counted,
-            "number": texts.number,
-            "sample": texts.sample,
-            "difference": texts.difference,
-            "remark": texts.remark,
+            "number": numbers.number,
+            "sample": numbers.sample,
+            "difference": numbers.difference,
+            "remark": numbers.remark,
             "small": moved.small,
             "nothing": moved.nothing,
         },

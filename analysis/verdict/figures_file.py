@@ -14,7 +14,7 @@ from analysis.figures.concrete import names
 from analysis.verdict.measured import MeasuredValue, measured
 
 if TYPE_CHECKING:
-    from analysis.figures.run import Run
+    from analysis.figures.measured_run import Run
 
 FILE = Path("derived") / "figures.json"
 SCHEMA: Literal["connlab.figures/1"] = "connlab.figures/1"

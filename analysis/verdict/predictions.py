@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from analysis.figures import Run, Scope
-    from analysis.figures.names import Role
+    from analysis.figures.known_names import Role
 
 Status = Literal["true", "false", "unknown"]
 # A prediction may be about some settings only.

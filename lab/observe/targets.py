@@ -12,7 +12,7 @@ from typing import Literal
 from lab.engine.owners import ROOT
 from lab.engine.sidecars import Container, Sidecars
 from lab.errors import BadInput, Problem
-from lab.observe import programs
+from lab.observe import known_servers
 from lab.run.manifest import Program, Target
 
 Kind = Literal["container", "service", "process"]
@@ -66,7 +66,7 @@ def find(named: Named, sidecars: Sidecars) -> list[Found]:
         BadInput: one of them is not there, does not run, or is on the host's network without leave; or none is named.
         LabError: no engine answers.
     """
-    program = programs.of_role(named.role) if named.role else None
+    program = known_servers.of_role(named.role) if named.role else None
     found: list[tuple[Kind, str, Container | int, bool]] = []
     found += [("container", name, sidecars.container(name), False) for name in named.containers]
     if named.compose is not None:
@@ -100,7 +100,7 @@ def _target(
         kind=kind,
         name=name,
         image=image,
-        program=program or programs.of_words(words),
+        program=program or known_servers.of_words(words),
         peer=peer,
     )
     return Found(record, joins, pid, on_host)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.pages.report import ReportError, advice, record
+from analysis.pages.report import ReportError, advice, run_files
 from analysis.pages.report.advice import Advice
 from lab import paths
 from lab.errors import BadInput, Problem
@@ -17,7 +17,7 @@ def of_run(folder: Path) -> Advice:
         BadInput: the run was not analysed, or its records cannot be read.
     """
     try:
-        run = record.read(folder)
+        run = run_files.read(folder)
         if run.ledger["requests"] is None:
             what = f"the ledger of {paths.shown(folder)} is empty: {'; '.join(run.ledger['lacks'])}"
             raise BadInput(Problem(what, way_on="advise on a run that came to its end"))

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from analysis.compare import moved, texts
+from analysis.compare import moved, numbers
 from analysis.formatting import counted
 from lab import paths
 from lab.results.matrix_printing import print_matrix
@@ -149,7 +149,7 @@ def _print_pair(console: Console, pair: PairEntry, confidence: float) -> None:
     for setting in asked:
         line = f"    {setting.name}: {_setting(setting.name, setting.a)} → {_setting(setting.name, setting.b)}"
         console.print(line, soft_wrap=True)
-    remarks = {texts.remark(effect) for effect in pair.effects if effect.status == "unclear"}
+    remarks = {numbers.remark(effect) for effect in pair.effects if effect.status == "unclear"}
     # What is true of every line is said once.
     common = remarks.pop() if len(remarks) == 1 else ""
     if common:
@@ -186,9 +186,9 @@ def _print_stage(console: Console, pair: PairEntry, stage: str, heading: str, co
         for column in ("figure", pair.a, pair.b, "difference", ""):
             table.add_column(column, overflow="fold")
         for effect in shown:
-            remark = "" if texts.remark(effect) == common else texts.remark(effect)
+            remark = "" if numbers.remark(effect) == common else numbers.remark(effect)
             name = f"{effect.figure}{_unit(effect.unit)}"
-            cells = (name, texts.sample(effect.a), texts.sample(effect.b), texts.difference(effect), remark)
+            cells = (name, numbers.sample(effect.a), numbers.sample(effect.b), numbers.difference(effect), remark)
             table.add_row(*cells, style=_STYLES[effect.status])
         console.print(table)
     rest = [f"{len(told) - _ROWS_MAX} more that differ"] if len(told) > _ROWS_MAX else []
@@ -215,7 +215,7 @@ def _pairs(pairs: Iterable[PairEntry]) -> Table:
         table.add_column(column, overflow="fold")
     for pair in pairs:
         felt = next((one for one in pair.effects if one.stage == "users" and one.status in _TOLD), None)
-        most = f"{felt.figure}: {texts.number(felt.a.mean)} → {texts.number(felt.b.mean)}" if felt else ""
+        most = f"{felt.figure}: {numbers.number(felt.a.mean)} → {numbers.number(felt.b.mean)}" if felt else ""
         asked = ", ".join(f"{one.name} = {_setting(one.name, one.b)}" for one in pair.settings if one.asked)
         unasked = str(sum(not one.asked for one in pair.settings) or "")
         told = [_count(counts) for stage, counts in pair.counts.items() if stage not in ("model", "lab")]

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from analysis.compare import texts
+from analysis.compare import numbers
 
 if TYPE_CHECKING:
     from analysis.compare.comparison_file import CellEntry, MatrixEntry
@@ -88,6 +88,6 @@ def _state(cell: CellEntry) -> Text:
 def _figure(name: str) -> Callable[[CellEntry], Text]:
     def content(cell: CellEntry) -> Text:
         sample = cell.figures.get(name)
-        return Text(texts.sample(sample), _STYLES[cell.state]) if sample and sample.values else Text("unknown", "dim")
+        return Text(numbers.sample(sample), _STYLES[cell.state]) if sample and sample.values else Text("unknown", "dim")
 
     return content

@@ -21,13 +21,13 @@ def print_verdict(console: Console, verdict: Mapping[str, Any], folder: Path) ->
     the instruments lack, the verdict, and where it all lies.
     """
     # They bring the analysis; as in `verdicts.derive`.
-    from lab.results import followed, guesses_printing, ledger  # noqa: PLC0415
+    from lab.results import followed, guesses_printing, ledger_printing  # noqa: PLC0415
 
     became = followed.line(folder)
     if became:
         console.print(Text(became, "bold"), soft_wrap=True)
     lacks = Lacks(verdict.get("problems", []))
-    ledger.print_ledger(console, folder, lacks)
+    ledger_printing.print_ledger(console, folder, lacks)
     for one in verdict["predictions"]:
         status = (f"{one['status']:<7} ", STYLES[one["status"]])
         console.print(Text.assemble(status, (one["id"], "bold"), f": {one['says']}"), soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from lab.engine import bounds
 from lab.errors import Problem
-from lab.run.limits import connections, heap
+from lab.run.machine_limits import connections, heap
 from lab.scenario import footprint, foreseen
 from lab.scenario.captured import capture_mode
 from lab.scenario.effective import Effective

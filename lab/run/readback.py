@@ -14,7 +14,7 @@ from lab import parallel
 from lab.engine import collector
 from lab.engine.protocol import Engine
 from lab.errors import LabError
-from lab.roles import settings
+from lab.roles import told_settings
 from lab.roles.configurations import Found
 from lab.roles.declaration import Role
 from lab.run.manifest import KnobRecord, Listener, Manifest
@@ -83,13 +83,13 @@ def _told(engine: Engine, role: Role, instance: str, places: Places) -> dict[str
     """Give the knobs that an instance tells of, by their full names."""
     try:
         if role.read_back is None:
-            pages = {page: collector.http(engine, instance, page) for page in settings.own_pages(role)}
-            found = settings.on_own_pages(role, pages)
+            pages = {page: collector.http(engine, instance, page) for page in told_settings.own_pages(role)}
+            found = told_settings.on_own_pages(role, pages)
         elif role.read_back.page is not None:
-            found = settings.on_page(role, collector.http(engine, instance, role.read_back.page))
+            found = told_settings.on_page(role, collector.http(engine, instance, role.read_back.page))
         else:
-            found = settings.in_file(role, _left(instance, places.role(instance, str(role.read_back.file))))
-    except settings.NotTold as error:
+            found = told_settings.in_file(role, _left(instance, places.role(instance, str(role.read_back.file))))
+    except told_settings.NotTold as error:
         lost = ", ".join(role.knob(knob) for knob in error.knobs)
         raise LabError(f"{instance} does not tell all of its settings: {lost} missing") from None
     return {role.knob(knob): value for knob, value in found.items()}

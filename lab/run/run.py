@@ -13,7 +13,7 @@ from analysis.evidence import rawfiles
 from lab import paths, terminal
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
-from lab.run import clocks, configurations, limits, manifest, measure, prepare, rawfolders, reports, verdicts
+from lab.run import clocks, configurations, machine_limits, manifest, measure, prepare, rawfolders, reports, verdicts
 from lab.run.gauges import Gauges
 from lab.run.live import Display
 from lab.run.lock import Lock, is_ours, machine_lock
@@ -51,7 +51,7 @@ def run(
         BadInput: this machine or its kernel cannot do what is asked.
         LabError: the lab or the machine failed, or the run was interrupted; what was recorded stays.
     """
-    for line in configurations.told(effective, limits.check(effective, engine)):
+    for line in configurations.told(effective, machine_limits.check(effective, engine)):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     with machine_lock(f"the run of {effective.slug}", held=lock) as held, interruptible():
         clear_up_after(held, engine)

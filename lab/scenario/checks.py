@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lab.errors import Problem
 from lab.roles.declaration import KINDS
-from lab.scenario import own_configuration, own_script, presets, sysctls, texts
+from lab.scenario import own_configuration, own_script, presets, sysctls, templates
 from lab.scenario.action_checks import action_problems
 from lab.scenario.catalogue import CATALOGUE, show_value
 from lab.scenario.effective import Effective
@@ -39,7 +39,7 @@ def problems_of(effective: Effective) -> Iterator[Problem]:
     if not path_problems:
         yield from action_problems(effective)
         yield from prediction_problems(effective)
-        yield from texts.problems(effective)
+        yield from templates.problems(effective)
 
 
 def _path(effective: Effective) -> Iterator[Problem]:

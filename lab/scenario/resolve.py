@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lab.errors import BadInput
-from lab.scenario import checks, texts
+from lab.scenario import checks, templates
 from lab.scenario.effective import AS_WRITTEN, Effective, Variant, unchecked
 
 
@@ -31,4 +31,4 @@ def resolve(
     problems = list(checks.problems_of(effective))
     if problems:
         raise BadInput(problems)
-    return texts.filled(effective)
+    return templates.filled(effective)

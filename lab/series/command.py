@@ -11,7 +11,7 @@ from rich.text import Text
 from lab import paths
 from lab.engine.protocol import Engine
 from lab.errors import Problem
-from lab.run import configurations, limits
+from lab.run import configurations, machine_limits
 from lab.run.configurations import Configurations
 from lab.run.lock import Lock, machine_lock
 from lab.run.run import clear_up_after
@@ -113,7 +113,7 @@ def check(plan: Plan, engine: Engine) -> Mapping[str, Configurations]:
     found: dict[str, Configurations] = {}
     for cell, planned in plan.cells.items():
         with gathered:
-            found[cell] = limits.check(planned.effective, engine)
+            found[cell] = machine_limits.check(planned.effective, engine)
     gathered.extend(_stop_rule(plan))
     gathered.refuse()
     return {cell: one for cell, one in found.items() if one}

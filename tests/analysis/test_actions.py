@@ -10,8 +10,8 @@ from analysis import analyse, story
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.pages.report import timelines
-from analysis.pages.report.record import Record as ReportRecord
-from analysis.pages.report.record import read as read_record
+from analysis.pages.report.run_files import Record as ReportRecord
+from analysis.pages.report.run_files import read as read_record
 from tests.analysis.scenes import BEGIN_S, CLIENT, Scene, found, kinds, proxied, scene
 from tests.analysis.support import MEASURE_S, RunFolder, at_us, make_access
 from tests.analysis.test_causes import WAITS, busy, held_up, held_up_behind_a_proxy

@@ -7,7 +7,7 @@ import pytest
 from analysis.compare import moved
 from analysis.compare.comparison_file import Counts, EffectEntry, PairEntry, SampleEntry
 from analysis.compare.effects import Stage, stage_of
-from analysis.figures.names import FIGURES
+from analysis.figures.known_names import FIGURES
 
 
 def effect(figure: str, a: float, b: float, status: str = "changed") -> EffectEntry:

@@ -13,7 +13,7 @@ from analysis.evidence.rawrun import RawRun
 from analysis.evidence.roles import earlier
 from analysis.expressions.values import Kind, Unknown, Value
 from analysis.figures import Run, Scope, UnknownFigure, check_name
-from analysis.figures.names import kernel_counters
+from analysis.figures.known_names import kernel_counters
 from analysis.figures.reference import markdown
 from analysis.health import Evidence
 from analysis.model import outcomes

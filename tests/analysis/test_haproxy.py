@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
 from analysis.evidence import scrapes
-from analysis.evidence.logs import access, haproxy
+from analysis.evidence.logs import access_log, haproxy
 from analysis.evidence.roles import Role
 from tests.analysis.joined import one_request
 from tests.analysis.packets import Capture, Connection
@@ -55,7 +55,7 @@ def test_recorded_lines_are_as_the_schema_has_them() -> None:
     for line in lines:
         Draft202012Validator(schema).validate(json.loads(line))
     assert sentence.startswith("Proxy traffic stopped")
-    assert access.read(RECORDED, haproxy.ACCESS).damage.messages("access.jsonl") == []
+    assert access_log.read(RECORDED, haproxy.ACCESS).damage.messages("access.jsonl") == []
 
 
 def test_recorded_lines_tell_their_tries() -> None:
@@ -199,7 +199,7 @@ def test_requests_of_one_connection_have_its_number(tmp_path: Path) -> None:
 def test_a_sentence_of_haproxy_s_own_is_no_damage(tmp_path: Path) -> None:
     file = tmp_path / "access.jsonl"
     file.write_text(json.dumps(LINE) + "\nProxy traffic stopped (cumulated conns: FE: 5, BE: 0).\n")
-    found = access.read(file, haproxy.ACCESS)
+    found = access_log.read(file, haproxy.ACCESS)
     assert (found.count, found.damage.bad_lines) == (1, 0)
     assert found.columns["begin_ms"].tolist() == [1_700_000_000_196]
 

@@ -14,14 +14,14 @@ from pydantic import ValidationError
 
 from analysis.database import over_files
 from analysis.evidence import client_files, manifest, scrapes
-from analysis.evidence.logs import access, haproxy, nginx
+from analysis.evidence.logs import access_log, haproxy, nginx
 from analysis.evidence.manifest import ManifestError
 from analysis.evidence.roles import Page
 from tests.analysis.support import MEASURE_S, at_us, make_access, stub_status
 from tests.mutations import as_json, changed, files, spoiled
 
 if TYPE_CHECKING:
-    from analysis.evidence.logs.access import Format
+    from analysis.evidence.logs.access_log import Format
 
 _EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 _MANIFESTS = [(_EXAMPLE / "manifest.json").read_bytes()]
@@ -73,7 +73,7 @@ def _read_access(of: Format, content: bytes) -> None:
     with TemporaryDirectory() as name:
         file = Path(name) / "access.jsonl"
         file.write_bytes(content)
-        assert access.read(file, of).damage.missing is None
+        assert access_log.read(file, of).damage.missing is None
         with over_files() as database:
             database.execute(f"SELECT * FROM {of.records()}", {"path": str(file)}).fetchall()  # noqa: S608  our own
 

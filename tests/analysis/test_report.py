@@ -17,7 +17,7 @@ from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.pages import report
-from analysis.pages.report import charts, conditions, labels, ladders, page, queues, record, summary, timelines
+from analysis.pages.report import charts, conditions, labels, ladders, page, queues, run_files, summary, timelines
 from analysis.verdict import ledger_tables, readings
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.results import Results
@@ -54,10 +54,10 @@ def describe(folder: Path, **changes: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-def read(run: RunFolder) -> record.Record:
+def read(run: RunFolder) -> run_files.Record:
     folder = run.write()
     analyse(folder)
-    return record.read(folder)
+    return run_files.read(folder)
 
 
 @pytest.mark.parametrize("step_s", [-3600, 3600])
@@ -71,7 +71,7 @@ def test_the_time_lines_of_a_run_whose_clock_was_set_are_as_long_as_it_was(run: 
     assert report.write(found.folder).is_file()
 
 
-def read_tables(run: RunFolder) -> record.Record:
+def read_tables(run: RunFolder) -> run_files.Record:
     """A run with its tables, from which charts and queues are drawn, and nothing else that is derived."""
     folder = run.write()
     derived = folder / "derived"
@@ -79,10 +79,10 @@ def read_tables(run: RunFolder) -> record.Record:
     found = Run(RawRun(folder, manifest.read(folder)))
     ledger_tables.write(found, derived)
     readings.write(found, folder)
-    return record.Record(folder, run.manifest, verdict={}, ledger={}, ladders={}, figures={}, why={})
+    return run_files.Record(folder, run.manifest, verdict={}, ledger={}, ladders={}, figures={}, why={})
 
 
-def chart_of(found: record.Record, name: str) -> Chart:
+def chart_of(found: run_files.Record, name: str) -> Chart:
     return next(chart for chart in timelines.of_run(found) if chart.id == name)
 
 
@@ -143,7 +143,7 @@ def test_a_derived_file_of_another_version_is_refused(analysed: Path, name: str)
 
 
 def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(analysed: Path) -> None:
-    found = summary.of_run(record.read(analysed))
+    found = summary.of_run(run_files.read(analysed))
 
     assert found.sentence == (
         "100 of 103 requests failed, because the backend had no place for another connection: its accept queue was"
@@ -181,7 +181,7 @@ def test_without_k6_s_record_nothing_is_said_of_requests(run: RunFolder) -> None
 
 
 def test_one_request_and_one_step_are_no_plurals(analysed: Path) -> None:
-    found = record.read(analysed)
+    found = run_files.read(analysed)
     found.ledger["unexplained"] = 1
     ladder = found.ladders["ladders"][0]
     ladder["left_out"] = 1
@@ -218,7 +218,7 @@ def test_a_learner_s_own_predictions_stand_beside_what_was_measured(analysed: Pa
 
 
 def test_the_player_knows_each_queue_and_when_each_step_was(analysed: Path) -> None:
-    found = record.read(analysed)
+    found = run_files.read(analysed)
     (queue,) = queues.of_run(found, timelines.lasts_s(found))
 
     assert (queue["role"], queue["queues"], queue["places"][0][1]) == ("backend", 1, 2)
@@ -246,7 +246,7 @@ def test_the_report_says_what_a_request_in_the_queue_waited_for(run: RunFolder) 
 
 
 def test_a_knob_that_the_workload_does_not_read_is_no_condition_of_the_run(analysed: Path) -> None:
-    found = record.read(analysed)
+    found = run_files.read(analysed)
     named = [name for name, _ in conditions.load(found)]
     assert "load.keep_alive" in named
 
@@ -269,14 +269,14 @@ def test_a_cause_at_a_proxy_points_to_the_proxy_s_hop_and_knobs(analysed: Path) 
         database.execute(f"CREATE TABLE old AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  our own
         replaced = "'ephemeral-ports-exhausted' AS cause, NULL::VARCHAR AS dial_error_kind, 1 AS access_line"
         database.execute(f"COPY (SELECT * REPLACE ({replaced}) FROM old) TO '{path}' (FORMAT parquet)")  # noqa: S608
-    found = summary.of_run(record.read(analysed))
+    found = summary.of_run(run_files.read(analysed))
 
     assert "because the gateway had no port left for another connection to the backend" in found.sentence
     assert [turn.knob for turn in found.turns] == ["gateway.max_idle_conns"]
 
 
 def test_the_queue_is_drawn_against_its_limit(analysed: Path) -> None:
-    chart = chart_of(record.read(analysed), "queue")
+    chart = chart_of(run_files.read(analysed), "queue")
 
     assert [(each.name, each.tone, each.most) for each in chart.series] == [
         ("backend: waiting", "role", 2),
@@ -387,7 +387,7 @@ def test_requests_are_drawn_by_what_became_of_them(run: RunFolder) -> None:
 
 
 def test_the_table_behind_a_chart_counts_the_same(analysed: Path) -> None:
-    header, rows = chart_of(record.read(analysed), "requests").table
+    header, rows = chart_of(run_files.read(analysed), "requests").table
 
     failed = header.index("failed: accept queue full")
     assert sum(int(row[failed]) for row in rows) == 100

@@ -10,7 +10,7 @@ import pytest
 
 from analysis import analyse
 from analysis.pages import report
-from analysis.pages.report import advice, record, summary
+from analysis.pages.report import advice, run_files, summary
 from tests.analysis.support import knob, make_manifest
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def tell(tmp_path: Path) -> Tell:
         }
         verdict = {"verdict": "reproduced", "predictions": []}
         manifest = make_manifest() | {"slow_ms": 5000} | changes
-        return summary.of_run(record.Record(tmp_path, manifest, verdict, ledger, {}, figures or {}, {}))
+        return summary.of_run(run_files.Record(tmp_path, manifest, verdict, ledger, {}, figures or {}, {}))
 
     return summed
 
@@ -197,7 +197,7 @@ def test_a_cause_of_failures_is_the_main_one_however_many_were_slow(listed: RunF
     ledger = json.loads((folder / "derived" / "ledger.json").read_text())
     assert (ledger["causes"], ledger["failed_causes"]) == ({DROP: 1, WAITED: 2}, {DROP: 1})
 
-    found = record.read(folder)
+    found = run_files.read(folder)
     assert [(each.cause.name, each.failed) for each in summary.of_run(found).reasons] == [(DROP, 1), (WAITED, 0)]
     assert advice.of_run(found).cause == DROP
     assert "accept queue full" in index_of(folder)
@@ -210,8 +210,10 @@ def test_a_ledger_of_an_earlier_version_is_refused_and_the_index_asks_to_analyse
     del ledger["failed_causes"]
     path.write_text(json.dumps(ledger))
 
-    with pytest.raises(record.ReportError, match=r"failed_causes: Field required; derive it again: make analyse RUN="):
-        record.read(folder)
+    with pytest.raises(
+        run_files.ReportError, match=r"failed_causes: Field required; derive it again: make analyse RUN="
+    ):
+        run_files.read(folder)
     assert 'data-state="analyse again"' in index_of(folder)
 
 
@@ -221,5 +223,5 @@ def test_what_nothing_explains_may_be_the_main_cause_in_the_index_too(listed: Ru
     folder = listed.write()
     analyse(folder)
 
-    assert summary.of_run(record.read(folder)).reasons[0].cause.name == "unexplained"
+    assert summary.of_run(run_files.read(folder)).reasons[0].cause.name == "unexplained"
     assert ">unexplained</td>" in index_of(folder)

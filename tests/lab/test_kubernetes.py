@@ -13,7 +13,7 @@ import pytest
 from analysis.evidence.rawfiles import Places
 from lab import paths
 from lab.engine import choice
-from lab.engine.kubernetes import access, objects, trouble
+from lab.engine.kubernetes import objects, rights, trouble
 from lab.engine.kubernetes.ending import Containers
 from lab.engine.kubernetes.engine import Kubernetes
 from lab.engine.kubernetes.kubectl import Kubectl, KubectlFailed
@@ -239,10 +239,10 @@ def test_a_sysctl_that_a_node_s_kernel_lacks_is_refused(effective: Make) -> None
 
 def test_each_missing_right_is_named() -> None:
     client = InMemoryDocker()
-    answers = [{"status": {"allowed": right[2] != "pods/exec"}} for right in access.RIGHTS]
+    answers = [{"status": {"allowed": right[2] != "pods/exec"}} for right in rights.RIGHTS]
     client.says("* create *", "\n".join(json.dumps(one, indent=2) for one in answers))
     with pytest.raises(LabError, match=r"in the namespace 'lab' the lab may not: create pods/exec\n"):
-        access.refuse_without_rights(Kubectl(namespace="lab", client=client))
+        rights.refuse_without_rights(Kubectl(namespace="lab", client=client))
 
 
 def test_the_guide_grants_the_rights_that_the_lab_asks_for() -> None:
@@ -254,7 +254,7 @@ def test_the_guide_grants_the_rights_that_the_lab_asks_for() -> None:
         for verb in verbs.split(", ")
         for resource in named.split(", ")
     }
-    assert granted == set(access.RIGHTS)
+    assert granted == set(rights.RIGHTS)
 
 
 def of_trial(**status: object) -> InMemoryDocker:
@@ -268,7 +268,7 @@ def of_trial(**status: object) -> InMemoryDocker:
 
 
 def test_a_pod_that_ends_at_once_shows_which_images_the_cluster_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "refuse_without_rights", lambda kubectl: kubectl("config", "view"))
+    monkeypatch.setattr(rights, "refuse_without_rights", lambda kubectl: kubectl("config", "view"))
     ids = [{"name": "k6", "imageID": "registry.example/lab/k6@sha256:1"}, {"name": "collector", "imageID": "sha256:2"}]
     client = of_trial(phase="Succeeded", containerStatuses=ids)
     assert Kubernetes(Kubectl(client=client)).images(["k6", "collector"]) == {"k6": "sha256:1", "collector": "sha256:2"}
@@ -276,7 +276,7 @@ def test_a_pod_that_ends_at_once_shows_which_images_the_cluster_has(monkeypatch:
 
 
 def test_an_image_that_the_cluster_lacks_ends_the_run_before_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "refuse_without_rights", lambda kubectl: kubectl("config", "view"))
+    monkeypatch.setattr(rights, "refuse_without_rights", lambda kubectl: kubectl("config", "view"))
     waiting = {"waiting": {"reason": "ErrImageNeverPull", "message": "not present"}}
     client = of_trial(
         phase="Pending", containerStatuses=[{"name": "k6", "image": "connlab/k6:latest", "state": waiting}]
@@ -289,7 +289,7 @@ def test_an_image_that_the_cluster_lacks_ends_the_run_before_its_start(monkeypat
 def test_only_what_this_checkout_made_is_removed() -> None:
     client = InMemoryDocker()
     client.says("* get *", "pod/connlab-run-1-k6-1\n")
-    assert access.remove(Kubectl("mine", "lab", client)) == ["pod/connlab-run-1-k6-1"]
+    assert rights.remove(Kubectl("mine", "lab", client)) == ["pod/connlab-run-1-k6-1"]
     assert all(
         call.startswith("--context mine --namespace lab ") and "connlab.checkout=" in call for call in client.calls
     )

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from analysis.figures import scraped
-from analysis.figures.names import FIGURES
+from analysis.figures.known_names import FIGURES
 from analysis.verdict import guesses
 from lab.engine.compose.engine import Compose
 from lab.results import verdict_printing

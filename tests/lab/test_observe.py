@@ -12,7 +12,7 @@ import pytest
 
 from lab.engine.compose import beside
 from lab.errors import BadInput, LabError
-from lab.observe import asked, observing, programs
+from lab.observe import asked, known_servers, observing
 from lab.observe.targets import Named, find
 from lab.run import manifest
 from lab.run.signals import Interrupted
@@ -206,27 +206,27 @@ def test_a_collector_that_ends_fails_the_observation(watch: Watched, elsewhere: 
     ],
 )
 def test_programs_are_known_by_image_and_command(words: str, name: str | None) -> None:
-    found = programs.of_words(words)
+    found = known_servers.of_words(words)
     assert (found.name if found else None) == name
 
 
 def test_each_known_program_has_a_source_and_says_how() -> None:
-    assert all(each.source.startswith("https://") and each.how for each in programs.known())
-    assert all(each.backlog is not None or each.how for each in programs.known())
-    names = [each.name for each in programs.known()]
+    assert all(each.source.startswith("https://") and each.how for each in known_servers.known())
+    assert all(each.backlog is not None or each.how for each in known_servers.known())
+    names = [each.name for each in known_servers.known()]
     assert len(names) == len(set(names))
 
 
 def test_a_role_that_the_user_declares_names_the_setting() -> None:
-    found = programs.of_role(Path(__file__).parents[2] / "backend" / "role.yaml")
+    found = known_servers.of_role(Path(__file__).parents[2] / "backend" / "role.yaml")
     assert (found.setting, found.backlog) == ("backend.accept_count", 100)
 
 
 def test_a_role_without_a_backlog_is_refused() -> None:
     with pytest.raises(BadInput, match="no limit 'backlog'"):
-        programs.of_role(Path(__file__).parents[2] / "k6" / "role.yaml")
+        known_servers.of_role(Path(__file__).parents[2] / "k6" / "role.yaml")
 
 
 def test_a_role_that_is_not_there_is_refused() -> None:
     with pytest.raises(BadInput, match="No such file"):
-        programs.of_role(Path("/nowhere/role.yaml"))
+        known_servers.of_role(Path("/nowhere/role.yaml"))

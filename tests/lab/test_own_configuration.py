@@ -14,7 +14,7 @@ from rich.console import Console
 
 from analysis.evidence.rawfiles import Places
 from analysis.evidence.roles import Role
-from analysis.figures.names import Scope, UnknownFigure
+from analysis.figures.known_names import Scope, UnknownFigure
 from analysis.pages.report.again import again
 from lab.engine.compose.run_file import run_file
 from lab.errors import BadInput, LabError
@@ -22,7 +22,7 @@ from lab.results import listing
 from lab.roles.configurations import Found, Setting, read
 from lab.roles.configurations.found import Place, Stands
 from lab.roles.declaration import ROLES
-from lab.run import configurations, limits
+from lab.run import configurations, machine_limits
 from lab.run.run import run
 from lab.scenario import places
 from lab.scenario.effective import Effective
@@ -181,14 +181,14 @@ def test_a_configuration_that_cannot_stand_on_the_path_is_refused_by_its_line(
     assert old in APP
     engine = InMemoryEngine(configuration=dump(app=APP.replace(old, new, 1)))
     with pytest.raises(BadInput, match=said):
-        limits.check(make(), engine)
+        machine_limits.check(make(), engine)
     assert engine.did == []
 
 
 def test_a_program_that_would_leave_its_container_is_refused(make: Make) -> None:
     engine = InMemoryEngine(configuration=dump(f"daemon on;\n{NGINX}"))
     with pytest.raises(BadInput, match=r"nginx.conf:1: daemon on lets the container end"):
-        limits.check(make(), engine)
+        machine_limits.check(make(), engine)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_program_that_would_leave_its_container_is_refused(make: Make) -> None
 def test_what_the_program_refuses_is_one_problem_with_its_line(make: Make, said: str, problem: str) -> None:
     message = f"nginx: [warn] something\nconnlab-nginx: nginx refuses the configuration: nginx: [emerg] {said}\n"
     with pytest.raises(BadInput, match=problem) as refused:
-        limits.check(make(), InMemoryEngine(configuration_refused=message))
+        machine_limits.check(make(), InMemoryEngine(configuration_refused=message))
     assert len(refused.value.problems) == 1
 
 
@@ -246,7 +246,7 @@ def test_nginx_finds_its_folder_and_reads_no_knob(make: Make, home: Path, tmp_pa
 
 def test_the_lab_says_what_it_adds_and_which_knobs_are_the_file_s_own(make: Make) -> None:
     effective = make()
-    found = limits.check(effective, InMemoryEngine(configuration=dump()))
+    found = machine_limits.check(effective, InMemoryEngine(configuration=dump()))
     said = "\n".join(configurations.told(effective, found))
     assert "    access_log /raw/access.jsonl connlab;" in said
     assert "A comment" not in said
@@ -260,14 +260,14 @@ def test_connections_that_a_process_may_not_open_are_refused_by_the_value_found(
     engine = InMemoryEngine(configuration=dump(NGINX.replace("1024", "900000")))
     monkeypatch.setattr(engine, "open_files_cap", lambda: 20_000)
     with pytest.raises(BadInput, match=r"nginx.worker_connections = 900,000 needs about"):
-        limits.check(make(), engine)
+        machine_limits.check(make(), engine)
 
 
 def test_a_series_knows_a_configuration_by_its_text(make: Make) -> None:
     effective = make()
     one, other = (
         fingerprint.with_own(
-            "plan", configurations.texts([limits.check(effective, InMemoryEngine(configuration=text))]), []
+            "plan", configurations.texts([machine_limits.check(effective, InMemoryEngine(configuration=text))]), []
         )
         for text in (dump(), dump(app=APP.replace("1500ms", "1501ms")))
     )

@@ -15,7 +15,7 @@ from analysis.evidence.rawfiles import Places
 from lab.engine.compose.run_file import run_file
 from lab.errors import BadInput
 from lab.results import listing
-from lab.run import limits
+from lab.run import machine_limits
 from lab.run.run import run
 from lab.scenario import own_script, places
 from lab.scenario.effective import Effective
@@ -151,14 +151,14 @@ def test_a_script_outside_the_scenario_s_folder_brings_its_own(make: Make, home:
 )
 def test_what_k6_refuses_is_one_problem_with_its_place(make: Make, said: str, problem: str) -> None:
     with pytest.raises(BadInput, match=problem) as refused:
-        limits.check(make(), InMemoryEngine(script_refused=said or "\n"))
+        machine_limits.check(make(), InMemoryEngine(script_refused=said or "\n"))
     assert len(refused.value.problems) == 1
 
 
 def test_options_that_contradict_the_scenario_are_refused_before_anything_starts(make: Make) -> None:
     engine = InMemoryEngine(script_options=json.dumps({**OPTIONS, "maxVUs": 1}))
     with pytest.raises(BadInput) as refused:
-        limits.check(make("load.max_duration=1m", "load.instances=2"), engine)
+        machine_limits.check(make("load.max_duration=1m", "load.instances=2"), engine)
     said = [str(problem) for problem in refused.value.problems]
     assert "the script's options let it run for 90500ms, and load.max_duration is 1m" in said[0]
     assert "the script's 1 users cannot be shared by 2 instances" in said[1]

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from lab.engine.compose.engine import Compose
 from lab.errors import BadInput, Interruption, LabError
-from lab.run import limits, manifest
+from lab.run import machine_limits, manifest
 from lab.run.lock import machine_lock
 from lab.run.run import run
 from lab.scenario.effective import Effective
@@ -356,4 +356,4 @@ def test_what_the_machine_cannot_hold_is_refused_with_numbers(
         monkeypatch.setattr(f"lab.{name}", lambda *_, value=value: value)
     resolved: Effective = effective(*overrides)
     with pytest.raises(BadInput, match=message):
-        limits.check(resolved, Compose())
+        machine_limits.check(resolved, Compose())

@@ -17,7 +17,7 @@ from lab.engine.compose import run_file, service_images, starting
 from lab.engine.compose.docker import DockerFailed
 from lab.engine.protocol import Parts
 from lab.errors import BadInput, LabError
-from lab.roles import settings
+from lab.roles import told_settings
 from lab.scenario import foreseen
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
@@ -304,12 +304,12 @@ def test_an_image_that_cannot_be_had_is_said_before_anything_starts(
 def test_a_knob_is_read_back_where_the_scenario_says(shop: Shop) -> None:
     told = "limit: connections, read_back: {page: /env, at: max.value}"
     role = shop(places=told, mode="values: [slow, quick], read_back: {page: /env, at: mode}").roles["shop"]
-    assert settings.own_pages(role) == ["http://127.0.0.1:9000/env"]
+    assert told_settings.own_pages(role) == ["http://127.0.0.1:9000/env"]
     page = {"max": {"value": "8"}, "mode": "slow"}
-    assert settings.on_own_pages(role, {"http://127.0.0.1:9000/env": page}) == {"places": 8, "mode": "slow"}
+    assert told_settings.on_own_pages(role, {"http://127.0.0.1:9000/env": page}) == {"places": 8, "mode": "slow"}
     for other in ({}, None, {"max": 8, "mode": "slow"}, {"max": {"value": "many"}, "mode": None}):
-        with pytest.raises(settings.NotTold, match=r"mode|places"):
-            settings.on_own_pages(role, {"http://127.0.0.1:9000/env": other | {"mode": None} if other else other})
+        with pytest.raises(told_settings.NotTold, match=r"mode|places"):
+            told_settings.on_own_pages(role, {"http://127.0.0.1:9000/env": other | {"mode": None} if other else other})
     with pytest.raises(BadInput, match="by plain HTTP alone"):
         shop(places=told, image="image: a\n    tls: true")
 

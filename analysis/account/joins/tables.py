@@ -16,7 +16,7 @@ from analysis.database import create, in_memory, may_use
 from analysis.evidence import logs, size
 from analysis.evidence.client_files import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.jsonl import integer
-from analysis.evidence.logs.access import COLUMNS, WHOLE_LINE
+from analysis.evidence.logs.access_log import COLUMNS, WHOLE_LINE
 from analysis.evidence.rawfiles import descriptor_path
 from analysis.plain import open_plain
 

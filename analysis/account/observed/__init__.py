@@ -6,6 +6,6 @@ It must not know requests, nor how anything is shown.
 
 from __future__ import annotations
 
-from analysis.account.observed.ledger import Observation, observe
+from analysis.account.observed.tables import Observation, observe
 
 __all__ = ["Observation", "observe"]

@@ -13,8 +13,8 @@ from analysis.evidence.logs import haproxy, nginx
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from analysis.evidence.logs.access import Format
-    from analysis.evidence.logs.errors import Message
+    from analysis.evidence.logs.access_log import Format
+    from analysis.evidence.logs.error_log import Message
 
 # A line for each request.
 ACCESS: Mapping[str, Format] = {"haproxy-access": haproxy.ACCESS, "nginx-access": nginx.ACCESS}

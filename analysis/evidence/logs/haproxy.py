@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from analysis.evidence.logs.access import NO_PORT, QUEUE_TIMEOUT, Format
-from analysis.evidence.logs.errors import Message
+from analysis.evidence.logs.access_log import NO_PORT, QUEUE_TIMEOUT, Format
+from analysis.evidence.logs.error_log import Message
 
 # The second letter of `termination` is the phase in which the request ended; none went to a server out of the queue.
 _TRIED = "server_address <> '' AND queue_ms >= 0 AND termination[2] NOT IN ('R', 'Q')"

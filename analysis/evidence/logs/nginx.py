@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from analysis.evidence.logs.access import COLUMNS, Format
-from analysis.evidence.logs.errors import Message
+from analysis.evidence.logs.access_log import COLUMNS, Format
+from analysis.evidence.logs.error_log import Message
 
 ACCESS = Format(COLUMNS)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from analysis.output import write as write_file
-from analysis.pages.report import index, observed, page
-from analysis.pages.report.record import ReportError, read, recorded
+from analysis.pages.report import index, observation, page
+from analysis.pages.report.run_files import ReportError, read, recorded
 from analysis.verdict.derived import DerivedError
 
 __all__ = ["FILE", "INDEX", "ReportError", "write", "write_index"]
@@ -43,6 +43,6 @@ def _html(run_dir: Path) -> str:
     if content.get("observed") is None:
         return page.html(read(run_dir))
     try:
-        return observed.html(run_dir, content)
+        return observation.html(run_dir, content)
     except DerivedError as error:
         raise ReportError(error.what, run_dir) from None

@@ -11,7 +11,7 @@ from analysis.causes.remedies import NO_KNOB, Recorded
 from analysis.evidence import roles
 from analysis.pages.report import reasons
 from analysis.pages.report.again import again
-from analysis.pages.report.record import Record
+from analysis.pages.report.run_files import Record
 
 
 @dataclass(frozen=True)

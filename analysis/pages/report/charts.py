@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from analysis import formatting
 from analysis.pages import visible
-from analysis.pages.report.record import Row
+from analysis.pages.report.run_files import Row
 
 # None: nothing from there on.
 Point = tuple[float, float | None]

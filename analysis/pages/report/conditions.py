@@ -8,7 +8,7 @@ from analysis import suggested
 from analysis.formatting import spoken
 from analysis.pages.report import labels
 from analysis.pages.report.again import again
-from analysis.pages.report.record import Record
+from analysis.pages.report.run_files import Record
 
 STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
 

@@ -14,7 +14,7 @@ from analysis.evidence.manifest import ManifestError, read_whole
 from analysis.formatting import counted
 from analysis.output import write as write_file
 from analysis.pages.report import labels, reasons
-from analysis.pages.report.record import Row
+from analysis.pages.report.run_files import Row
 from analysis.verdict import connections_file, derived, ledger_file, verdict_file
 from analysis.verdict.derived import DerivedError
 from analysis.verdict.ledger_file import Ledger

@@ -11,7 +11,7 @@ from typing import Any
 
 from analysis import causes
 from analysis.formatting import spoken
-from analysis.pages.report.record import Record, Row
+from analysis.pages.report.run_files import Record, Row
 
 WIDTH = 1000
 TIME_X, NOTE_X = 92, 715

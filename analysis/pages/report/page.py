@@ -5,7 +5,7 @@ from __future__ import annotations
 from analysis import pages
 from analysis.formatting import counted, spoken
 from analysis.pages.report import conditions, labels, ladders, path, queues, summary, timelines
-from analysis.pages.report.record import Record
+from analysis.pages.report.run_files import Record
 from analysis.verdict import guesses
 
 

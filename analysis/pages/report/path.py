@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from analysis.evidence import roles
 from analysis.formatting import counted
 from analysis.pages.report import labels
-from analysis.pages.report.record import Record, Row
+from analysis.pages.report.run_files import Record, Row
 
 WIDTH = 1150
 _BOX = 262

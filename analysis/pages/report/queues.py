@@ -7,7 +7,7 @@ from itertools import accumulate
 from analysis.evidence import roles
 from analysis.pages.report import time_series
 from analysis.pages.report.charts import Point
-from analysis.pages.report.record import Record, Row
+from analysis.pages.report.run_files import Record, Row
 
 _OVERFLOWS = "TcpExt.ListenOverflows"
 

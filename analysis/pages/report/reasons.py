@@ -9,7 +9,7 @@ from analysis import causes
 from analysis.causes import UNEXPLAINED, Cause
 from analysis.causes.cause import FIRST_HOP, LAST_HOP
 from analysis.evidence import roles
-from analysis.pages.report.record import Record
+from analysis.pages.report.run_files import Record
 
 
 @dataclass(frozen=True)

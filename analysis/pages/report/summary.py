@@ -12,7 +12,7 @@ from analysis.formatting import counted, spoken
 from analysis.pages.report import advice, labels, reasons, too_late
 from analysis.pages.report.advice import Advice
 from analysis.pages.report.reasons import Reason
-from analysis.pages.report.record import Record, Row
+from analysis.pages.report.run_files import Record, Row
 
 _VERDICTS = {
     "reproduced": "Reproduced",

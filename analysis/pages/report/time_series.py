@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from analysis.pages.report.charts import Point
-from analysis.pages.report.record import Record
+from analysis.pages.report.run_files import Record
 
 Together = Callable[[Iterable[float]], float]
 

@@ -14,7 +14,7 @@ from analysis.evidence import roles
 from analysis.formatting import spoken
 from analysis.pages.report import queues, time_series
 from analysis.pages.report.charts import WIDTHS_S, Chart, Point, Series, keep_limits_in_view, table
-from analysis.pages.report.record import Record, Row
+from analysis.pages.report.run_files import Record, Row
 
 # A page holds no more dots and no more bars of a kind; what is above is summed up.
 _DOTS_MAX = 3000

@@ -8,7 +8,7 @@ from analysis.model import outcomes
 from analysis.model.settings import Settings, UndefinedError
 from analysis.pages.report import queues, time_series
 from analysis.pages.report.reasons import Reason
-from analysis.pages.report.record import Record
+from analysis.pages.report.run_files import Record
 
 _WHOLE_SECONDS_FROM = 10
 

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from analysis.evidence.rawfiles import Places
 from lab import paths
-from lab.engine import bounds, owners, settings
+from lab.engine import bounds, owners, program_settings
 from lab.engine.compose import confined, service_part
 from lab.engine.compose import own_configuration as configured
 from lab.engine.compose import own_script as mounted
@@ -62,10 +62,10 @@ def run_file(
                 }
             },
             "volumes": [_mount(places.collector(instance))],
-            "environment": settings.of_collector(effective, topology, instance, second.get(instance)),
+            "environment": program_settings.of_collector(effective, topology, instance, second.get(instance)),
             **({"healthcheck": _health(declared["x-collector"], effective)} if role in own else {}),
             **_of_clients(topology, instance, second),
-            **({"sysctls": settable} if (settable := settings.sysctls_of(effective, role)) else {}),
+            **({"sysctls": settable} if (settable := program_settings.sysctls_of(effective, role)) else {}),
         }
         services[instance] = {
             **declared["x-role"],
@@ -76,7 +76,7 @@ def run_file(
             "network_mode": f"service:{collector}",
             "pid": f"service:{collector}",
             "volumes": [_mount(places.role(instance)), *_of_script(effective, topology, instance)],
-            "environment": settings.of_role(effective, topology, instance),
+            "environment": program_settings.of_role(effective, topology, instance),
             **(service_part.of(role, own, effective.place, topology.instances) if role in own else {}),
         }
         if role in own:

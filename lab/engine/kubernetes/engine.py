@@ -10,7 +10,7 @@ from typing import Any
 
 from lab import parallel
 from lab.engine import protocol
-from lab.engine.kubernetes import access, objects, trouble
+from lab.engine.kubernetes import objects, rights, trouble
 from lab.engine.kubernetes.ending import Containers
 from lab.engine.kubernetes.kubectl import Kubectl
 from lab.engine.kubernetes.names import COLLECTOR, pod_of
@@ -54,11 +54,11 @@ class Kubernetes:
 
     def examine(self) -> Iterable[Finding]:
         """Look at the cluster, and at the lab's rights in it."""
-        return list(access.examine(self.kubectl))
+        return list(rights.examine(self.kubectl))
 
     def versions(self) -> Mapping[str, str]:
         """Give the versions of the cluster and of kubectl."""
-        return access.versions(self.kubectl)
+        return rights.versions(self.kubectl)
 
     def open_files_cap(self) -> int | None:
         """Not known: the nodes' container runtime has it."""
@@ -95,7 +95,7 @@ class Kubernetes:
         Raises:
             LabError: a right is missing, no node takes the pod, or an image cannot be had.
         """
-        access.refuse_without_rights(self.kubectl)
+        rights.refuse_without_rights(self.kubectl)
         wanted = list(dict.fromkeys(names))
         made = self.kubectl.create([objects.trial(time.strftime("%Y%m%d-%H%M%S"), self.registry, wanted)])[0]
         name, begun = made["metadata"]["name"], time.monotonic()
@@ -186,11 +186,11 @@ class Kubernetes:
 
     def remove(self) -> list[str]:
         """Remove all objects of this checkout's runs."""
-        return access.remove(self.kubectl)
+        return rights.remove(self.kubectl)
 
     def clean(self) -> Cleaned:
         """Remove all objects of this checkout's runs."""
-        return access.clean(self.kubectl)
+        return rights.clean(self.kubectl)
 
     @property
     def _of_run(self) -> _Run:

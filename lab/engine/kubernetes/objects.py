@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lab.engine import bounds, settings
+from lab.engine import bounds, program_settings
 from lab.engine.kubernetes.names import COLLECTOR, HOLD, INSTANCE_LABEL, ROLE, RUN_LABEL, labels, owner_of, pod_of
 from lab.engine.owners import ROLE_UID
 from lab.engine.protocol import STOP_GRACE_S, Parts
@@ -139,7 +139,8 @@ def pod(
             "securityContext": {
                 "seccompProfile": {"type": "RuntimeDefault"},
                 "sysctls": [
-                    {"name": name, "value": value} for name, value in settings.sysctls_of(effective, role).items()
+                    {"name": name, "value": value}
+                    for name, value in program_settings.sysctls_of(effective, role).items()
                 ],
             },
             "affinity": _apart(parts.run_id, role) if spread else {"podAffinity": {_REQUIRED: [of_run]}},
@@ -148,7 +149,7 @@ def pod(
                 {
                     "name": COLLECTOR,
                     **images.of("collector"),
-                    "env": environment(settings.of_collector(effective, topology, instance, apart=spread)),
+                    "env": environment(program_settings.of_collector(effective, topology, instance, apart=spread)),
                     "securityContext": {
                         "allowPrivilegeEscalation": False,
                         "readOnlyRootFilesystem": True,
@@ -167,7 +168,7 @@ def pod(
                 {
                     "name": ROLE,
                     **images.of(role),
-                    "env": environment(settings.of_role(effective, topology, instance)),
+                    "env": environment(program_settings.of_role(effective, topology, instance)),
                     **_restricted(),
                     "volumeMounts": _of_role(),
                     **_resources(_ROLE_CPU, _ROLE_MB, limits.memory_mb),

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from analysis.expressions.values import Kind, Value, unknown
 
 if TYPE_CHECKING:
-    from analysis.figures.run import Run
+    from analysis.figures.measured_run import Run
 
 Compute: TypeAlias = Callable[["Run", Mapping[str, str]], Value]
 Find: TypeAlias = Callable[[str], "tuple[Figure, dict[str, str]] | None"]
 
 _WHOLE = re.compile(r"-?[0-9]+")
 
-# What each part of a pattern can match. Which of these names exist is for analysis.figures.names.
+# What each part of a pattern can match. Which of these names exist is for analysis.figures.known_names.
 _ROLE = r"[a-z0-9]+(?:_[a-z0-9]+)*"
 _PARAMETERS = {
     "role": _ROLE,

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from analysis.causes import CAUSES
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.expressions.values import Kind
-from analysis.figures import catalogue, identities, kernel, observed, scraped
-from analysis.figures.catalogue import of_knob
+from analysis.figures import identities, kernel, observed, pattern, scraped
+from analysis.figures.pattern import of_knob
 from analysis.figures.statistics import STATISTICS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from analysis.figures.catalogue import Figure
+    from analysis.figures.pattern import Figure
 
 FIGURES: tuple[Figure, ...] = (*observed.MEASURED, *identities.FIGURES, *observed.MODELLED)
 
@@ -137,7 +137,7 @@ class Scope:
 
     def find(self, name: str) -> tuple[Figure, dict[str, str]] | None:
         """The figure that a name is of, with its parameters: one that every run has, or one of a page of the path."""
-        return find(name) or catalogue.find(scraped.figures(self.path), name)
+        return find(name) or pattern.find(scraped.figures(self.path), name)
 
     def choices(self, parameter: str) -> list[str]:
         """What a parameter can be; empty if it can be anything of its form."""
@@ -199,7 +199,7 @@ def scope(path: Mapping[str, Role], knobs: Mapping[str, object]) -> Scope:
 @lru_cache(maxsize=4096)
 def find(name: str) -> tuple[Figure, dict[str, str]] | None:
     """The figure that a name is of, with its parameters; the first of those it could be."""
-    return catalogue.find(FIGURES, name)
+    return pattern.find(FIGURES, name)
 
 
 @cache

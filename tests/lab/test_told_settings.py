@@ -3,7 +3,7 @@
 import pytest
 
 from lab.roles.declaration import ROLES
-from lab.roles.settings import NotTold, in_file, on_page
+from lab.roles.told_settings import NotTold, in_file, on_page
 
 # As `nginx -T` prints it, cut to what the knobs set.
 PRINTED = """\

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from lab.errors import BadInput
-from lab.scenario import texts
+from lab.scenario import templates
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
 from tests.lab.support import MINIMAL, Make
 
 
 def titled(effective: Make, title: str, *overrides: str) -> Effective:
-    return texts.filled(effective(*overrides, text=MINIMAL.replace("title: A title", f"title: '{title}'")))
+    return templates.filled(effective(*overrides, text=MINIMAL.replace("title: A title", f"title: '{title}'")))
 
 
 @pytest.mark.parametrize(
