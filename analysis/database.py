@@ -2,7 +2,7 @@
 
 - `over_files()`: for queries over files, on all processors;
 - `in_memory()`: a database of its own, on one processor, so that rows come in the same order each time;
-- `sql()`: what makes its tables, each in a file of its own.
+- `sql()`: what makes its tables, each in a file of its own; `query()`: what another statement takes.
 """
 
 from __future__ import annotations
@@ -70,6 +70,16 @@ def sql(module: str, name: str) -> str:
     """
     package, _, _ = module.rpartition(".")
     return (files(package) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def query(module: str, name: str) -> str:
+    """Read the SQL of a query, to be part of another statement.
+
+    Args:
+        module: the module's `__name__`.
+        name: the file's, without its ending.
+    """
+    return sql(module, name).rstrip().removesuffix(";")
 
 
 def make(

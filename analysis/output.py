@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -29,6 +29,22 @@ def write(path: Path, content: str) -> None:
     """Write a file so that a reader never sees half of it, and an older one stays until the new one is whole."""
     with replacing(path) as partial:
         partial.write_text(content, encoding="utf-8")
+
+
+def copy_rows(execute: Callable[[str], object], query: str, path: Path) -> None:
+    """Write what a query gives as Parquet, in the order in which the query gives it.
+
+    Args:
+        execute: runs a statement of DuckDB.
+        query: what to write, without a semicolon.
+        path: the file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with replacing(path) as partial:
+        target = str(partial).replace("'", "''")
+        execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
 
 
 @contextmanager

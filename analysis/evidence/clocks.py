@@ -9,15 +9,15 @@ of the first server on the path, the narrowest fits lead to all others.
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
 
-from analysis.database import create, in_memory
+from analysis.database import create, in_memory, sql
 from analysis.evidence import clock, logs
 from analysis.evidence.client_files import WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.clock_fit import SAME, Bounds, Fit, fit
@@ -235,7 +235,7 @@ def _bounds(
             if of_machine.differs:
                 changed = f"UPDATE events SET time_us = {of_machine.sql('time_us')} WHERE machine = ?"  # noqa: S608  numbers
                 database.execute(changed, [name])
-        found = database.execute(_PAIRS).fetchnumpy()
+        found = database.execute(sql(__name__, "pairs")).fetchnumpy()
     for pair in {*zip(found["first"].tolist(), found["later"].tolist(), strict=True)}:
         of_pair = (found["first"] == pair[0]) & (found["later"] == pair[1])
         seen[pair].append((np.asarray(found["first_us"][of_pair]), np.asarray(found["later_us"][of_pair])))
@@ -258,13 +258,17 @@ def _add_events(
     ]
     one_of = 1 + sum(counted) // CONNECTIONS_MAX
     for instance, path in rows.items():
-        database.execute(_CAPTURED, {"instance": instance, "path": path, "one_of": one_of})
+        captured = {"instance": instance, "path": path, "one_of": one_of}
+        database.execute(sql(__name__, "events_captured"), captured)
     for instance, file, _ in manifest.logged(logs.DIALS):
-        _read(database, _DIALLED, {"instance": instance, "one_of": one_of}, dials=places.role(instance, file))
+        if _read(database, _DIALLED, places.role(instance, file), one_of=one_of):
+            database.execute(sql(__name__, "events_dialled"), {"instance": instance})
     for instance in manifest.of_role("k6"):
-        files = {name: places.role(instance, f"{name}.jsonl") for name in ("dials", "requests")}
-        _read(database, _DIALLED, {"instance": instance, "one_of": one_of}, dials=files["dials"])
-        _read(database, _REQUESTED, {"instance": instance, "one_of": one_of}, **files)
+        if not _read(database, _DIALLED, places.role(instance, "dials.jsonl"), one_of=one_of):
+            continue
+        database.execute(sql(__name__, "events_dialled"), {"instance": instance})
+        if _read(database, _ANSWERED, places.role(instance, "requests.jsonl")):
+            database.execute(sql(__name__, "events_requested"), {"instance": instance})
     database.execute("DELETE FROM events WHERE machine IS NULL")
 
 
@@ -286,112 +290,37 @@ _EVENTS = {
 # A sender's last packet may have been lost, but what a client sent with its last request had come when it was answered.
 _LAST = "last client data"
 
-_PACKETS = {
-    "answer": ("synack_times_us[1]", "server"),
-    "ack": ("handshake_ack_time_us", "client"),
-    "client data": ("client_first_data_time_us", "client"),
-    "server data": ("server_first_data_time_us", "server"),
-    _LAST: ("client_last_data_time_us", "client"),
-    "client fin": ("client_fin_time_us", "client"),
-    "server fin": ("server_fin_time_us", "server"),
-    "client rst": ("if(first_rst_by = 'client', first_rst_time_us, NULL)", "client"),
-    "server rst": ("if(first_rst_by = 'server', first_rst_time_us, NULL)", "server"),
-}
-
-
-# What a capture at one end of a connection has of it, of those that it has from their first SYN on.
-_TOLD = ", ".join(f"{{'what': '{what}', 'sender': '{sender}', 'us': {us}}}" for what, (us, sender) in _PACKETS.items())
-_CAPTURED = f"""
-    INSERT INTO events BY NAME
-    WITH known AS (
-        SELECT *, client_address || ' ' || client_port AS client, server_address || ' ' || server_port AS server
-          FROM read_parquet($path)
-         WHERE NOT truncated_start AND syn_count > 0 AND client_address <> server_address
-           AND hash(client) % $one_of = 0
-    ), placed AS (
-        SELECT *, row_number() OVER (PARTITION BY client, server ORDER BY first_packet) AS place,
-               count(*) OVER (PARTITION BY client, server) AS places
-          FROM known
-    ), ends AS (
-        SELECT placed.*, machine, if(address = client_address, 'client', 'server') AS side,
-          FROM placed JOIN instances ON instance = $instance AND address IN (client_address, server_address)
-    ), told AS (
-        SELECT ends.*, unnest([{_TOLD}]) AS event FROM ends
-        UNION ALL
-        SELECT ends.*, unnest(list_transform(syn_times_us, lambda us, n:
-                   {{'what': if(n = 1, 'syn', 'syn ' || n || ' of ' || syn_count), 'sender': 'client', 'us': us}}))
-          FROM ends
-    )
-    SELECT machine, side, client, server, client_isn AS isn, place, places, event.what AS what,
-           event.sender AS sender, event.us AS time_us
-      FROM told WHERE event.us IS NOT NULL AND (event.what <> '{_LAST}' OR side = 'server')
-"""  # noqa: S608  names of our own
-
-_DIALS = f"""
+# The dials of a client's log that have both ends, as a capture names them.
+_DIALLED = f"""
+    CREATE OR REPLACE TABLE dialled AS
     SELECT *, row_number() OVER (PARTITION BY client, server ORDER BY time_us, id) AS place,
            count(*) OVER (PARTITION BY client, server) AS places
       FROM (SELECT *, regexp_replace(replace(replace(local, '[', ''), ']', ''), ':(\\d+)$', ' \\1') AS client,
                    regexp_replace(replace(replace(remote, '[', ''), ']', ''), ':(\\d+)$', ' \\1') AS server
-              FROM read_json($dials, format = 'newline_delimited', ignore_errors = true, columns = {{
+              FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{
                    kind: 'VARCHAR', id: 'BIGINT', time_us: 'BIGINT', duration_us: 'BIGINT', local: 'VARCHAR',
                    remote: 'VARCHAR', error: 'VARCHAR', error_kind: 'VARCHAR'}})
              WHERE {WHOLE_DIAL} AND local IS NOT NULL AND remote IS NOT NULL
                AND error_kind IS DISTINCT FROM 'address-not-available')
      WHERE hash(client) % $one_of = 0
 """  # noqa: S608  names of our own
-_AT_THE_CLIENT = """
-    SELECT (SELECT any_value(machine) FROM instances WHERE instance = $instance) AS machine, 'client' AS side,
-           client, server, place, places, event.what AS what, event.sender AS sender, event.us AS time_us
-      FROM told WHERE event.us IS NOT NULL
-"""
-# The begin of each dial, before its first SYN, and the end of each that was connected, after the answer.
-_DIALLED = f"""
-    INSERT INTO events BY NAME
-    WITH told AS (
-        SELECT *, unnest([{{'what': 'syn', 'sender': 'client', 'us': time_us}},
-                          {{'what': 'answer', 'sender': 'server',
-                           'us': if(error IS NULL AND error_kind IS NULL, time_us + duration_us, NULL)}}]) AS event
-          FROM ({_DIALS})
-    )
-    {_AT_THE_CLIENT}
-"""  # noqa: S608  names of our own
 # The begin of the first and of the last request over a connection, and the end of the first.
-_REQUESTED = f"""
-    INSERT INTO events BY NAME
-    WITH dials AS ({_DIALS}), answered AS (
-        SELECT dial, min(time_us + blocked_us) AS first_us, max(time_us + blocked_us) AS last_us, min(end_us) AS end_us
-          FROM read_json($requests, format = 'newline_delimited', ignore_errors = true, columns = {{
-               kind: 'VARCHAR', id: 'BIGINT', vu: 'BIGINT', url: 'VARCHAR', time_us: 'BIGINT', end_us: 'BIGINT',
-               blocked_us: 'BIGINT', connecting_us: 'BIGINT', tls_us: 'BIGINT', sending_us: 'BIGINT',
-               waiting_us: 'BIGINT', receiving_us: 'BIGINT', duration_us: 'BIGINT', status: 'BIGINT',
-               error_code: 'BIGINT', dial: 'BIGINT'}})
-         WHERE {WHOLE_REQUEST} AND dial IS NOT NULL
-         GROUP BY dial HAVING bool_and(status > 0 AND tls_us = 0 AND url LIKE 'http://%')
-    ), told AS (
-        SELECT dials.*, unnest([{{'what': 'client data', 'sender': 'client', 'us': first_us}},
-                                {{'what': '{_LAST}', 'sender': 'client', 'us': last_us}},
-                                {{'what': 'server data', 'sender': 'server', 'us': end_us}}]) AS event
-          FROM dials JOIN answered ON answered.dial = dials.id
-    )
-    {_AT_THE_CLIENT}
+_ANSWERED = f"""
+    CREATE OR REPLACE TABLE answered AS
+    SELECT dial, min(time_us + blocked_us) AS first_us, max(time_us + blocked_us) AS last_us, min(end_us) AS end_us
+      FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{
+           kind: 'VARCHAR', id: 'BIGINT', vu: 'BIGINT', url: 'VARCHAR', time_us: 'BIGINT', end_us: 'BIGINT',
+           blocked_us: 'BIGINT', connecting_us: 'BIGINT', tls_us: 'BIGINT', sending_us: 'BIGINT',
+           waiting_us: 'BIGINT', receiving_us: 'BIGINT', duration_us: 'BIGINT', status: 'BIGINT',
+           error_code: 'BIGINT', dial: 'BIGINT'}})
+     WHERE {WHOLE_REQUEST} AND dial IS NOT NULL
+     GROUP BY dial HAVING bool_and(status > 0 AND tls_us = 0 AND url LIKE 'http://%')
 """  # noqa: S608  names of our own
 
 
-def _read(database: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, Any], **paths: Path) -> None:
-    """Run a query over files; what is missing bounds nothing."""
-    with ExitStack() as stack, suppress(OSError, duckdb.Error):
-        opened = {name: descriptor_path(stack.enter_context(open_plain(path))) for name, path in paths.items()}
-        database.execute(query, {**parameters, **opened})
-
-
-# An event at its sender's end came before the same one at the other end. Both ends have as many connections of these
-# addresses and ports, so the n-th of the one is the n-th of the other; captures tell them by their ISN, too.
-_PAIRS = """
-    SELECT sent.machine AS first, come.machine AS later, sent.time_us AS first_us, come.time_us AS later_us
-      FROM events AS sent
-           JOIN events AS come
-                ON come.client = sent.client AND come.server = sent.server AND come.what = sent.what
-               AND come.place = sent.place AND come.places = sent.places
-               AND (come.isn IS NULL OR sent.isn IS NULL OR come.isn = sent.isn)
-     WHERE sent.side = sent.sender AND come.side <> sent.sender AND sent.machine <> come.machine
-"""
+def _read(database: duckdb.DuckDBPyConnection, query: str, path: Path, **parameters: object) -> bool:
+    """Make a table of a file; what is missing bounds nothing, and makes none."""
+    with suppress(OSError, duckdb.Error), open_plain(path) as file:
+        database.execute(query, {**parameters, "path": descriptor_path(file)})
+        return True
+    return False

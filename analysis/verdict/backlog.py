@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from analysis.database import sql
 from analysis.figures import estimate
 from analysis.figures.estimate import Estimate
 
@@ -69,14 +70,7 @@ def failed(run: Run, seen: Observation, server: str, overflows: int) -> FailedBe
     """Count what failed behind a listener's overflows, by packets and by the estimator."""
     known = _has_packets(seen, server)
     row = seen.row(
-        """SELECT count(*) FILTER (cause IN ('accept-queue-drop', 'accept-queue-reset')) AS failed,
-                  count(*) FILTER (outcome = 'never-answered' AND cause = 'accept-queue-drop') AS never_answered,
-                  count(*) FILTER (outcome = 'never-accepted') AS never_accepted,
-                  count(*) FILTER (outcome = 'given-up') AS given_up,
-                  count(*) FILTER (outcome = 'healed') AS healed,
-                  min(syn_count) FILTER (outcome = 'never-answered') AS syns_min,
-                  max(syn_count) FILTER (outcome = 'never-answered') AS syns_max
-             FROM ledger WHERE to_instance = $server""",
+        sql(__name__, "failed_at"),
         server=server,
     )
     least, most, rests_on = _bounds(run, overflows, row["syns_min"], row["syns_max"])
@@ -156,17 +150,7 @@ def _places(seen: Observation, server: str) -> int | None:
     if not _has_packets(seen, server):
         return None
     row = seen.row(
-        """WITH waiting AS (
-               SELECT first_time_us AS from_us,
-                      CASE WHEN outcome IN ('never-answered', 'undecided', 'never-accepted') THEN last_time_us
-                           ELSE coalesce(queued_us + in_queue_us, queued_us, answered_us, last_time_us) END AS to_us
-                 FROM ledger WHERE to_instance = $server AND outcome <> 'earlier' AND outcome <> 'refused'
-           ), changes AS (
-               SELECT from_us AS time_us, 1 AS change FROM waiting
-               UNION ALL SELECT to_us, -1 FROM waiting
-           )
-           SELECT max(waiting)::BIGINT AS places
-             FROM (SELECT sum(change) OVER (ORDER BY time_us, change DESC) AS waiting FROM changes)""",
+        sql(__name__, "places"),
         server=server,
     )
     places: int | None = row["places"]

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from analysis import output
 from analysis.account import observed
+from analysis.database import sql
 from analysis.health import Evidence
-from analysis.output import replacing
 from analysis.verdict import backlog
 from analysis.verdict.backlog import Advice, FailedBehindOverflows
 
@@ -187,17 +188,13 @@ def write(run: Run) -> Connections:
     """Write connections.json and connections.parquet of an observed run into its derived/."""
     seen = observed.observe(run.raw)
     account = _account(run, seen)
-    for file, query in ((TABLE, _TABLE), (QUEUES, _QUEUES)):
+    for file in (TABLE, QUEUES):
         (run.raw.folder / file).unlink(missing_ok=True)
-        if seen is not None:
-            with replacing(run.raw.folder / file) as partial:
-                target = str(partial).replace("'", "''")
-                seen.database.execute(
-                    f"COPY ({query.format(**_edges(seen), steps=_STEPS)}) TO '{target}'"
-                    " (FORMAT parquet, COMPRESSION zstd)"
-                )
-    with replacing(run.raw.folder / FILE) as partial:
-        partial.write_text(account.to_json(), encoding="utf-8")
+    if seen is not None:
+        seen.database.execute(sql(__name__, "queues"), {**_edges(seen), "steps": _STEPS})
+        output.copy_rows(seen.database.execute, "SELECT * FROM ledger ORDER BY observer, id", run.raw.folder / TABLE)
+        output.copy_rows(seen.database.execute, "SELECT * FROM queues ORDER BY server, step", run.raw.folder / QUEUES)
+    output.write(run.raw.folder / FILE, account.to_json())
     return account
 
 
@@ -283,7 +280,7 @@ def _target(run: Run, seen: Observation, target: Observed) -> Target:
         kernel=_kernel(run, seen, instance),
         listeners=[
             Listener.model_validate({**row, "port": int(row["server"].rpartition(":")[2])})
-            for row in seen.rows(_LISTENERS, prefix=f"{instance}:", **_edges(seen))
+            for row in seen.rows(sql(__name__, "listeners"), prefix=f"{instance}:", **_edges(seen))
         ],
         servers=[
             _server(seen, row["to_instance"], row["direction"])
@@ -295,51 +292,12 @@ def _target(run: Run, seen: Observation, target: Observed) -> Target:
         ],
         states=_states(run, seen, instance),
         ports=_ports(run, seen, instance),
-        peers=[Peer(**row) for row in seen.rows(_PEERS, instance=instance, most=_PEERS_MAX)],
+        peers=[Peer(**row) for row in seen.rows(sql(__name__, "peers"), instance=instance, most=_PEERS_MAX)],
     )
 
 
 def _edges(seen: Observation) -> dict[str, int]:
     return {"start_us": seen.window.start_us, "end_us": seen.window.end_us}
-
-
-_TABLE = "SELECT * FROM ledger ORDER BY observer, id"
-
-# Of queues that ever held a connection.
-_QUEUES = """
-    SELECT instance AS server,
-           least(({steps} * (time_us - {start_us})) // ({end_us} - {start_us}), {steps} - 1)::BIGINT AS step,
-           max(depth) AS depth, max(queue_limit) AS queue_limit
-      FROM ticks WHERE time_us BETWEEN {start_us} AND {end_us} AND listeners > 0
-           AND instance IN (SELECT instance FROM ticks GROUP BY instance HAVING max(depth) > 0)
-     GROUP BY ALL ORDER BY server, step
-"""
-
-# From the last tick at or before the window's start to the first at or after its end, as figures do.
-_LISTENERS = """
-    WITH inside AS (
-        SELECT * FROM ticks WHERE starts_with(instance, $prefix)
-           AND time_us >= (SELECT coalesce(max(time_us), 0) FROM ticks
-                            WHERE starts_with(instance, $prefix) AND time_us <= $start_us)
-           AND time_us <= coalesce((SELECT min(time_us) FROM ticks
-                                     WHERE starts_with(instance, $prefix) AND time_us >= $end_us), $end_us)
-    )
-    SELECT instance AS server, max(queue_limit) AS limit, max(depth) AS depth_max,
-           round(100 * avg((listeners > 0 AND depth > queue_limit)::INT), 2) AS full_percent,
-           max(listen_drops) - min(listen_drops) AS drops,
-           greatest(arg_max(overflows, n) - arg_min(overflows, n), 0) AS overflows
-      FROM inside GROUP BY instance HAVING max(listeners) > 0 ORDER BY instance
-"""
-
-_FAILED = "('refused', 'never-answered', 'never-accepted', 'closed-unanswered', 'given-up', 'reset', 'half-open')"
-
-_PEERS = f"""
-    SELECT if(direction = 'in', client_address, server_address) AS peer, to_instance AS server,
-           count(*) AS connections, count(*) FILTER (outcome IN {_FAILED}) AS failed,
-           count(*) FILTER (outcome = 'healed') AS healed
-      FROM ledger WHERE observer = $instance GROUP BY ALL
-     ORDER BY failed DESC, connections DESC, peer, server LIMIT $most
-"""  # noqa: S608  names of our own
 
 
 def _server(seen: Observation, server: str, direction: Literal["in", "out"]) -> Server:
@@ -430,18 +388,7 @@ def _ports(run: Run, seen: Observation, instance: str) -> list[Ports]:
     bounds = [int(part) for part in text.split() if part.isdecimal()]
     size = bounds[1] - bounds[0] + 1 if len(bounds) == 2 else None  # noqa: PLR2004  a low and a high port
     rows = seen.rows(
-        """WITH held AS (
-               SELECT to_instance, last_time_us AS time_us, 1 AS change FROM ledger
-                WHERE observer = $instance AND direction = 'out' AND time_wait_owner IN ('client', 'both')
-               UNION ALL
-               SELECT to_instance, last_time_us + 60000000, -1 FROM ledger
-                WHERE observer = $instance AND direction = 'out' AND time_wait_owner IN ('client', 'both')
-           ), running AS (
-               SELECT to_instance, sum(change) OVER (PARTITION BY to_instance ORDER BY time_us, change) AS held
-                 FROM held
-           )
-           SELECT to_instance AS server, max(held)::BIGINT AS time_wait_most FROM running
-            GROUP BY to_instance ORDER BY to_instance""",
+        sql(__name__, "time_wait_most"),
         instance=instance,
     )
     return [Ports(**row, range=size) for row in rows]
@@ -449,19 +396,7 @@ def _ports(run: Run, seen: Observation, instance: str) -> list[Ports]:
 
 def _crossing(seen: Observation, peer: str, target: str) -> Crossing:
     row = seen.row(
-        """WITH there AS (
-               SELECT * FROM flows WHERE observer = $target
-           ), here AS (
-               SELECT flows.* FROM flows SEMI JOIN own ON own.observer = $target AND own.address = server_address
-                WHERE flows.observer = $peer AND NOT truncated_start
-           )
-           SELECT count(*) FILTER (there.id IS NOT NULL) AS both, count(*) FILTER (there.id IS NULL) AS peer_only,
-                  coalesce(sum(greatest(here.syn_count - coalesce(there.syn_count, 0), 0)), 0)::BIGINT
-                      AS syns_lost_between
-             FROM here LEFT JOIN there
-                  ON there.client_address = here.client_address AND there.client_port = here.client_port
-                 AND there.server_address = here.server_address AND there.server_port = here.server_port
-                 AND there.client_isn = here.client_isn""",
+        sql(__name__, "crossing"),
         peer=peer,
         target=target,
     )

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.database import query
 from analysis.expressions.values import Unknown
-from analysis.output import replacing
+from analysis.output import copy_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,30 +32,8 @@ STEP_US = 100_000
 # A day; a manifest whose phases last longer is damaged.
 _STEPS_MAX = 864_000
 
-REQUESTS = """
-    SELECT cases.instance, cases.id, vu, iteration, scenario, name, method, url, status, error_code, error, time_us,
-           end_us, total_us, blocked_us, connecting_us, tls_us, sending_us, waiting_us, receiving_us, duration_us,
-           reused, outcome, cause, evidence,
-           dial, dial_time_us, dial_duration_us, dial_local, dial_remote, dial_error_kind,
-           flow_observer, flow_id, flow_how, flow_syn_count, flow_syns_lost, flow_queued_us, flow_accepted_after_us,
-           flow_accepted_before_us,
-           line_instance AS access_instance, line_line AS access_line, line_status AS access_status,
-           try_tries AS tries, try_server, try_status, up_observer, up_id, up_how, up_syn_count, up_syns_lost,
-           pool_us, syn_us, ack_us, queue_us, up_pool_us, up_syn_us, up_ack_us, up_queue_us, thread_us, handler_us,
-           lag_us, retry_us, pause_us
-      FROM cases LEFT JOIN attributed USING (instance, id) LEFT JOIN waits USING (instance, id)
-     ORDER BY cases.instance, cases.id
-"""
 
-_FLOWS = """
-    SELECT flows.*, connections.hop, connections.in_window, connections.refused, connections.answered_us,
-           connections.syns_lost, connections.ack_dropped_min, connections.ack_dropped_max, connections.entered,
-           connections.queued_us, accepted_after_us, accepted_before_us
-      FROM flows
-           LEFT JOIN connections ON connections.observer = flows.observer AND connections.id = flows.id
-           LEFT JOIN accepted ON accepted.observer = flows.observer AND accepted.id = flows.id
-     ORDER BY flows.observer, flows.id
-"""
+REQUESTS = query(__name__, "requests_file")
 
 
 def write(run: Run, folder: Path) -> None:
@@ -65,14 +44,9 @@ def write(run: Run, folder: Path) -> None:
     if isinstance(joined, Unknown) or isinstance(window, Unknown):
         return
     _timeline(run, joined, window)
-    for name, query in zip(FILES, (REQUESTS, _FLOWS, "SELECT * FROM timeline ORDER BY time_us, instance"), strict=True):
-        _copy(joined, query, folder / name)
-
-
-def _copy(joined: Joined, query: str, path: Path) -> None:
-    with replacing(path) as partial:
-        target = str(partial).replace("'", "''")
-        joined.execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
+    queries = (REQUESTS, query(__name__, "flows_file"), "SELECT * FROM timeline ORDER BY time_us, instance")
+    for name, rows in zip(FILES, queries, strict=True):
+        copy_rows(joined.execute, rows, folder / name)
 
 
 def _timeline(run: Run, joined: Joined, window: Window) -> None:

@@ -541,3 +541,23 @@ def test_refused_early_finds_the_first_syn_that_met_a_full_queue_of_a_server_wit
     for capacity, found in ((3, [("c", 4, 2)]), (2, [])):
         asked = {"path": path, "start_us": 0, "addresses": ["s"], "capacity": capacity}
         assert tables.made("refused_early", "", **asked) == found
+
+
+def test_requests_file_has_each_request_with_its_cause_and_its_waits(tables: Tables) -> None:
+    tables.given("cases", {"instance": "k6-1", "id": 2, "outcome": "ok"}, {"instance": "k6-1", "id": 1})
+    tables.given("attributed", {"instance": "k6-1", "id": 1, "cause": "slow-handler"})
+    tables.given("waits", {"instance": "k6-1", "id": 2, "handler_us": 7})
+    rows = tables.made("requests_file", "")
+    asked = [(row[1], row[22], row[23], row[-4]) for row in rows]
+    assert asked == [(1, None, "slow-handler", None), (2, "ok", None, 7)]
+
+
+def test_flows_file_has_each_connection_with_what_the_joins_know(tables: Tables) -> None:
+    tables.given("flows", {"observer": "nginx", "id": 2}, {"observer": "nginx", "id": 1})
+    tables.given("connections", {"observer": "nginx", "id": 1, "hop": 1, "syns_lost": 4})
+    tables.given("accepted", {"observer": "nginx", "id": 2, "accepted_after_us": 5})
+    names = [column[0] for column in tables.database.execute("DESCRIBE flows").fetchall()]
+    first, second = tables.made("flows_file", "")
+    assert [row[names.index("id")] for row in (first, second)] == [1, 2]
+    assert (first[len(names)], first[len(names) + 4]) == (1, 4)
+    assert second[-2] == 5
