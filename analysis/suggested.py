@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from analysis.visible import visible
 
-# Of these, none means anything to a shell between double quotes, which read better around several settings.
+# A shell gives none of these a meaning between double quotes, which read better around several settings.
 _PLAIN = re.compile(r"[\w.,:=/@%+ -]+", re.ASCII)
 
 

@@ -54,10 +54,11 @@ EngineOption = Annotated[
     Literal["compose", "kubernetes"], typer.Option(help="What runs it: this machine's Docker, or a Kubernetes cluster.")
 ]
 ContextOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Of the kubeconfig, for Kubernetes; else its current one.")
+    str | None,
+    typer.Option(metavar="NAME", help="The context of the kubeconfig, for Kubernetes; else its current one."),
 ]
 NamespaceOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Of the cluster, for Kubernetes; else the context's own.")
+    str | None, typer.Option(metavar="NAME", help="The cluster's namespace, for Kubernetes; else the context's own.")
 ]
 RegistryOption = Annotated[
     str | None,

@@ -53,5 +53,5 @@ SHORTAGES = {
     },
 }  # fmt: skip
 
-# Of a dial that found no port.
+# What is known about a dial that found no port.
 _NO_PORT = "address-not-available"

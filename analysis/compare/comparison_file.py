@@ -159,7 +159,7 @@ class TrustEntry(_Part):
     order: Annotated[list[str], Field(description="The runs in the order in which they were made")]
     says: Annotated[list[str], Field(description="In sentences: runs that count, drift over the order, noise, machine")]
     again: Annotated[str | None, Field(description="The command that makes it again; null if the series has none")]
-    repetitions: Annotated[int, Field(description="Of each cell, as planned")]
+    repetitions: Annotated[int, Field(description="How often each cell is planned to run")]
 
 
 class Comparison(_Part):

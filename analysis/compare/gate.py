@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 BY_CHANCE_MAX = 0.001
 # Relabelings are counted one by one up to so many, and drawn beyond.
 _COUNTED_MAX, _DRAWN = 200_000, 99_999
-# Of these a greater value is better; of the other figures that users feel, a smaller one.
+# A greater value of these is better; a smaller one of the other figures that users feel.
 _GREATER_IS_BETTER = re.compile(
     r"client\.(requests\.(ok|ok_per_second|per_second|status\.2xx)|users\.served|dials\.ok|checks\..*\.rate)"
 )

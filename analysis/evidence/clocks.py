@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # The machine on which the lab ran, where the instances ran elsewhere.
 LAB = ""
 
-# Of more connections than these, some do.
+# Where there are more connections than these, some of them suffice.
 CONNECTIONS_MAX = 100_000
 
 # A log in ms that is put on another clock loses a part of one more.
@@ -170,7 +170,7 @@ def of_run(
     return Clocks(_reached(manifest, nodes, alone, bounds), nodes)
 
 
-# Of each pair of machines, events that were seen at one before those seen at the other: their times, by each's clock.
+# For each pair of machines, events that one saw before the other did: their times, by each machine's clock.
 _Seen = dict[tuple[str, str], tuple["Integers", "Integers"]]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from analysis.evidence.rawrun import RawRun
 
 _MB = 1_000_000
-# Of the megabytes of its records, what a run's tables hold at once, and what of them goes to the disk.
+# What a run's tables hold at once, as a share of the megabytes of its records, and which share goes to the disk.
 _TABLES, _SPILT = 1.5, 2.0
 # What is in memory beside the tables: the program, and some columns of each record.
 _BESIDE_MB, _BESIDE = 400, 0.6

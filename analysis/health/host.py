@@ -25,7 +25,7 @@ def examine(raw: RawRun, window: Window | None) -> Report:
     report = Report("host", {"cpu_idle_percent": None, "k6_cpu_share_percent": None, "late_ticks_percent": None})
     if window is None:
         return report
-    # Of several machines, those that have a k6.
+    # Where there are several machines, those that have a k6.
     clients = raw.clocks.together(raw.clients)
     machines = {
         machine: _Processors(_idle_percent(raw, window, instances), _k6_share_percent(raw, window, clients[machine]))

@@ -103,7 +103,7 @@ class Outcome:
 
     @property
     def response_ms(self) -> tuple[int, ...]:
-        """Of each call of each user served how long it took, ascending."""
+        """How long each call of each user served took, ascending."""
         count, each_ms = self.later
         return tuple(sorted([*self.first_ms, *[each_ms] * count]))
 

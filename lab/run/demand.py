@@ -16,7 +16,7 @@ from lab.scenario.topology import Topology, topology_of
 
 # What one request takes in requests.jsonl, and one connection in dials.jsonl, as in docs/performance.md.
 _REQUEST_BYTES, _CONNECTION_BYTES = 430, 270
-# Of a plain handshake, ask, answer and end: ten packets with 128 bytes of each kept, where that many are captured.
+# A plain handshake, a request, its answer and the end: ten packets, and where they are captured 128 bytes of each.
 _CAPTURED_BYTES = 1_000
 
 

@@ -225,6 +225,6 @@ def test_a_program_of_another_version_is_said(tmp_path: Path, monkeypatch: pytes
 
 @given(st.text())
 def test_what_is_printed_has_no_character_that_is_not(outside: str) -> None:
-    # Of what Python calls unprintable, blanks of other widths steer nothing.
+    # Python calls blanks of other widths unprintable, and they steer nothing.
     for text in (visible(outside), shown(outside)):
         assert all(char.isprintable() or unicodedata.category(char) == "Zs" for char in text)

@@ -36,7 +36,7 @@ SCENARIO = "accept-queue-overflow"
 HOSTILE = "</script><script>window.hurt=1</script><img src=x onerror=window.hurt=1>\u202e\u2028'\"&{{7*7}}"
 AT_WORK = "at-work/20251121T080000Z-default-r01"
 HEALTHY_USERS = 3
-# Of many runs.
+# Which of many runs failed.
 FAILED = 1_234
 _OVERFLOWS = "kernel.backend.TcpExt.ListenOverflows"
 
