@@ -46,7 +46,14 @@ def of_series(
         yield _found(plan.search)
     elif plan.kind == "matrix":
         yield from _border(matrix)
-    elif figure is not None:
+    elif not pairs:
+        yield "Nothing can be compared yet: no two arms have a run that came to its end. The same command goes on."
+    elif figure is None:
+        yield (
+            "Neither figures: nor a claim over the arms says what this series is about. What moved between them stands"
+            " below; name the figure in the scenario, as arms: {figures: […]}, and it is answered here."
+        )
+    else:
         yield from (_told(pair, figure, matrix) for pair in pairs[:_PAIRS])
         if len(pairs) > _PAIRS:
             yield f"{counted(len(pairs) - _PAIRS, 'pair')} more below."

@@ -21,8 +21,10 @@ from analysis.compare.comparison_file import (
     PairEntry,
     RunEntry,
     SampleEntry,
+    SearchEntry,
     SettingEntry,
     State,
+    TryEntry,
 )
 from analysis.compare.differences import changes, mixed
 from analysis.compare.effects import Effect, Stage, Status, effects, stage_of
@@ -31,7 +33,7 @@ from analysis.compare.groups_of_runs import Sample, Values
 from analysis.compare.incomparable import CompareError
 from analysis.compare.intervals import Interval
 from analysis.compare.runs import RunRecord
-from analysis.compare.series import Cell, Series
+from analysis.compare.series import Cell, Plan, Series
 from analysis.compare.verdict import SeriesVerdict
 
 # Up to this many arms are compared pairwise; with more, each cell is compared with the baseline.
@@ -126,6 +128,7 @@ def of_series(series: Series, judged: SeriesVerdict) -> Comparison:
         groups=[_group(series.groups[cell]) for cell in cells],
         pairs=entries,
         matrix=matrix,
+        search=_search(series.plan),
         trust=trust.of_series(series, figure, entries),
     )
 
@@ -227,6 +230,24 @@ def _matrix(series: Series, means: Mapping[Values, Interval], figure: str | None
                 },
             )
             for cell in series.plan.cells
+        ],
+    )
+
+
+def _search(plan: Plan) -> SearchEntry | None:
+    if plan.search is None:
+        return None
+    values = {cell.cell: cell.knobs.get(plan.search.knob) for cell in plan.cells}
+    return SearchEntry(
+        knob=plan.search.knob,
+        until=plan.search.until,
+        goal=plan.search.goal,
+        predicted=plan.search.predicted,
+        found=plan.search.found,
+        tries=[
+            TryEntry(value=value, cell=place.cell, holds=place.holds, run=place.run)
+            for place in plan.runs
+            if isinstance(value := values.get(place.cell), int)
         ],
     )
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.compare.effects import Stage, Status
+from analysis.outside import PlaceOfRun
 
 FILE = "comparison.json"
 PAGE = "comparison.html"
@@ -153,6 +154,28 @@ class MatrixEntry(_Part):
     cells: list[CellEntry]
 
 
+class TryEntry(_Part):
+    """One run of a search."""
+
+    value: Annotated[int, Field(description="The knob's; durations in ms")]
+    cell: str
+    holds: Annotated[
+        Literal["true", "false", "unknown"] | None, Field(description="Whether what is looked for held; null: not run")
+    ]
+    run: Annotated[PlaceOfRun | None, Field(description="<scenario>/<run-id>; null before it begins")]
+
+
+class SearchEntry(_Part):
+    """A search as its path to the border."""
+
+    knob: str
+    until: Annotated[str, Field(description="The expression that is to hold")]
+    goal: Annotated[Literal["smallest", "largest"] | None, Field(description="Which end of the values that hold")]
+    predicted: Annotated[int | None, Field(description="Where the model has that end; null where it does not say")]
+    found: Annotated[int | None, Field(description="Where the runs have it")]
+    tries: Annotated[list[TryEntry], Field(description="In the order in which they were made")]
+
+
 class TrustEntry(_Part):
     """What speaks for a series, and what against it."""
 
@@ -175,6 +198,7 @@ class Comparison(_Part):
     groups: list[GroupEntry]
     pairs: list[PairEntry]
     matrix: MatrixEntry | None
+    search: Annotated[SearchEntry | None, Field(description="null except for a search")] = None
     trust: Annotated[TrustEntry | None, Field(description="null where runs are compared that are no series")]
 
     def to_json(self) -> str:

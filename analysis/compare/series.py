@@ -53,6 +53,7 @@ class Place(_Part):
     repetition: int
     status: str
     run: PlaceOfRun | None = None
+    holds: Literal["true", "false", "unknown"] | None = None
     reason: str | None = None
 
 

@@ -61,6 +61,7 @@ def html(comparison: Comparison, results: str = "../../..", verdict: SeriesVerdi
             "matrix": matrix,
             "pairs": [_drawn(pair, drawn) for pair in comparison.pairs],
             "about": _about(comparison),
+            "search": comparison.search.model_dump(mode="json") if comparison.search else None,
         },
         {
             "comparison": comparison,

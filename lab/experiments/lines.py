@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,7 +19,10 @@ from lab.series.record import Verdict
 
 # What a scenario says in words does not change what is measured; nor do other sizes of it, where it comes from, and
 # which predictions speak of what was published, or of the twin; nor under which other settings a prediction applies.
-_WORDS = dict.fromkeys(("title", "experiment", "question", "presets", "published", "claim", "twin"), True)
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("title", "experiment", "question", "presets", "published", "claim", "twin"), True),
+    "arms": {"figures"},
+}
 _SAYS = {"predictions": {"__all__": {"says", "when"}}}
 
 

@@ -186,6 +186,10 @@ class Arms(Series):
 
     baseline: Annotated[str | None, Field(description="The arm with which others are compared; the first")] = None
     variants: Annotated[dict[Name, Settings], Field(min_length=2, description="What differs in each arm, by its name")]
+    figures: Annotated[
+        list[Text],
+        Field(description="What the arms are about: figures that a comparison tells first; else those of its claims"),
+    ] = Field(default_factory=list)
 
 
 class OwnLoad(Group):

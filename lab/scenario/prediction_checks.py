@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -113,3 +113,30 @@ def published_problems(
                 yield Problem(f"published.here '{name}' names no figure", where, "docs/figures.md has the figures")
         except ExpressionError as error:
             yield Problem(f"published.here '{name}': {error}", where)
+
+
+def compared_problems(
+    names: Iterable[str], cells: Iterable[Effective], where: Callable[[int], str]
+) -> Iterator[Problem]:
+    """Give a problem for each figure that a series is said to be about, and that no cell has as a number.
+
+    Args:
+        names: the figures.
+        cells: of the series.
+        where: where the document has the figure of an index.
+    """
+    from analysis import figures  # noqa: PLC0415
+    from analysis.expressions.values import Kind  # noqa: PLC0415
+
+    scopes = [figures.scope(one.roles, one.on_path()) for one in cells]
+    for index, name in enumerate(names):
+        faults = []
+        for scope in scopes:
+            try:
+                kind = scope.kind_of(name)
+            except figures.UnknownFigure as error:
+                faults.append(str(error))
+            else:
+                faults += [f"{name} is {kind}, and cells are compared by numbers"] if kind is not Kind.NUMBER else []
+        if len(faults) == len(scopes):
+            yield Problem(faults[0], where(index))

@@ -12,7 +12,7 @@ from lab.scenario import presets
 from lab.scenario.effective import Effective, Variant
 from lab.scenario.fields import Arms
 from lab.scenario.overrides import parse_overrides
-from lab.scenario.prediction_checks import published_problems
+from lab.scenario.prediction_checks import compared_problems, published_problems
 from lab.scenario.resolve import resolve
 from lab.series import arm_settings
 from lab.series.arm_settings import Change
@@ -50,6 +50,9 @@ def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) 
     gathered.refuse()
     gathered.extend(same_cells(resolved, lambda name: base.where("arms", "variants", name)))
     gathered.extend(_comparisons(base, resolved))
+    gathered.extend(
+        compared_problems(arms.figures, resolved.values(), lambda index: base.where("arms", "figures", index))
+    )
     gathered.refuse()
     levels = [
         Level(
@@ -72,6 +75,7 @@ def plan(base: Effective, overrides: Iterable[str], folder: Path | None = None) 
         predictions=tuple(one.claim() for one in base.scenario.predictions if one.compares_arms),
         request={} if base.preset is None else {"preset": base.preset},
         published=base.scenario.published,
+        figures=tuple(arms.figures),
     )
     within_duration(planned, base.where("arms"))
     return planned

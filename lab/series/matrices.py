@@ -16,6 +16,7 @@ from lab.reading.nearest import did_you_mean
 from lab.scenario import places
 from lab.scenario.effective import Effective, Stated, Variant
 from lab.scenario.places import Place
+from lab.scenario.prediction_checks import compared_problems
 from lab.scenario.resolve import resolve
 from lab.series import arm_settings
 from lab.series.arm_settings import Change
@@ -68,7 +69,7 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
     gathered.extend(same_cells({cell: one for cell, (one, _) in resolved.items()}, lambda _: document.where(("axes",))))
     cells = [one for one, _ in resolved.values()]
     gathered.extend(_without_predictions(cells, document))
-    gathered.extend(_figures(matrix, cells, document))
+    gathered.extend(compared_problems(matrix.figures, cells, lambda index: document.where(("figures", index))))
     gathered.refuse()
     planned = Plan(
         kind="matrix",
@@ -158,26 +159,6 @@ def _without_predictions(cells: Iterable[Effective], document: Document) -> Iter
     for scenario in dict.fromkeys(one.slug for one in cells if not one.predictions):
         what = f"all that {scenario} predicts is about its arms, and a matrix runs it without them"
         yield Problem(what, document.where(("scenarios",)), "write predictions into the matrix")
-
-
-def _figures(matrix: Matrix, cells: Iterable[Effective], document: Document) -> Iterator[Problem]:
-    """Give a problem for each figure that the matrix is said to be about, and that no cell has as a number."""
-    from analysis import figures  # noqa: PLC0415 # as in lab.predictions
-    from analysis.expressions.values import Kind  # noqa: PLC0415
-
-    scopes = [figures.scope(one.roles, one.on_path()) for one in cells]
-    for index, name in enumerate(matrix.figures):
-        where = document.where(("figures", index))
-        faults = []
-        for scope in scopes:
-            try:
-                kind = scope.kind_of(name)
-            except figures.UnknownFigure as error:
-                faults.append(str(error))
-            else:
-                faults += [f"{name} is {kind}, and cells are compared by numbers"] if kind is not Kind.NUMBER else []
-        if len(faults) == len(scopes):
-            yield Problem(faults[0], where)
 
 
 def _part(side: Side, short: str, level: str) -> str:

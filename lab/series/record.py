@@ -181,7 +181,9 @@ class Series(_Part):
         Published | None, Field(description="For arms: what was published, and figures over arms.<arm>.<figure>")
     ] = None
     guesses: Annotated[list[Choice], Field(description="In a lesson: what was expected of arms beside each other")] = []
-    figures: Annotated[list[str], Field(description="For a matrix: the figures that it is about, shown first")] = []
+    figures: Annotated[
+        list[str], Field(description="The figures that it is about, shown first; empty where nothing names any")
+    ] = []
     search: Annotated[Search | None, Field(description="For a search only")] = None
     fingerprint: Fingerprint
 

@@ -83,12 +83,19 @@ class Results:
         self,
         runs_of: dict[str, list[Record]],
         predictions: dict[str, str] | None = None,
+        *,
+        knobs: dict[str, Record] | None = None,
+        holds: dict[str, str] | None = None,
         **content: Any,  # noqa: ANN401  whatever a series has
     ) -> Path:
-        """Write a series of arms: to each cell the keyword arguments of its runs."""
+        """Write a series of arms: to each cell the keyword arguments of its runs.
+
+        `knobs` are those of each cell; `holds` says of each cell of a search whether its runs have what is looked for.
+        """
         name = "20261121T080000Z-arms-queue"
         places = [
             {"cell": cell, "repetition": number, "status": "complete", "reason": None, "lost": []}
+            | {"holds": (holds or {}).get(cell)}
             | {
                 "run": "/".join(
                     self.run(**{"series": name, "cell": cell, "repetition": number, **arguments}).parts[-2:]
@@ -98,7 +105,8 @@ class Results:
             for number, arguments in enumerate(runs, start=1)
         ]
         described = [
-            {"cell": cell, "scenario": "queue", "levels": {"arm": cell}, "path": ["k6", "backend"], "knobs": {}}
+            {"cell": cell, "scenario": "queue", "levels": {"arm": cell}, "path": ["k6", "backend"]}
+            | {"knobs": (knobs or {}).get(cell, {})}
             | {"load_s": 1.0, "model": {}}
             for cell in runs_of
         ]

@@ -90,6 +90,28 @@ def test_a_search_says_what_it_found(results: Results, search: Record, told: str
     assert compare_series(folder).answer[0].removeprefix("The ") == told.format(**asked)
 
 
+def test_a_search_is_its_tries_in_their_order(results: Results) -> None:
+    knob = "backend.max_connections"
+    folder = results.series(
+        {"low": latencies(1.0), "high": latencies(1.0, 1.0)},
+        kind="search",
+        search={"knob": knob, "until": "client.requests.failed == 0", "found": 9, "predicted": 8, "goal": "smallest"},
+        knobs={"low": {knob: 7}, "high": {knob: 9}},
+        holds={"low": "false", "high": "true"},
+    )
+    found = compare_series(folder).search
+    assert found is not None
+    assert [(each.value, each.holds) for each in found.tries] == [(7, "false"), (9, "true"), (9, "true")]
+    assert (found.predicted, found.found, found.goal) == (8, 9, "smallest")
+
+
+def test_a_series_that_says_nothing_of_what_it_is_about_says_what_to_do(results: Results) -> None:
+    (told,) = compare_series(results.series({"off": latencies(1.0), "on": latencies(2.0)})).answer
+    assert told.startswith("Neither figures: nor a claim over the arms says what this series is about.")
+    (told,) = compare_series(results.series({"off": latencies(1.0)})).answer
+    assert told.startswith("Nothing can be compared yet")
+
+
 def test_a_matrix_says_where_users_failed(results: Results) -> None:
     failing = [{"figures": {"client.requests.failed": 4}}] * 2
     folder = results.series({"off": [{"figures": {"client.requests.failed": 0}}] * 2, "on": failing}, kind="matrix")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ MEAN = "client.latency_ms.mean"
 CLAIM = {"kept": f"arms.kept.{MEAN} <= arms.closed.{MEAN}"}
 
 
-def trusted(tmp_path: Path, kept: list[float], closed: list[float], **more: object) -> TrustEntry:
+def trusted(tmp_path: Path, kept: list[float], closed: list[float], **more: Any) -> TrustEntry:  # noqa: ANN401
     arms = {
         arm: [{"figures": {MEAN: value}} for value in values] for arm, values in (("closed", closed), ("kept", kept))
     }

@@ -55,6 +55,13 @@ def test_predictions_are_about_the_series_an_arm_s_runs_or_every_run(tmp_path: P
     assert about == {"keep-alive": ["served"], "no-keep-alive": ["served", "closed"], "proxied": ["served"]}
 
 
+def test_arms_may_say_what_they_are_about(tmp_path: Path) -> None:
+    about = ARMS.replace("  repetitions: 3\n", "  repetitions: 3\n  figures: [client.requests.failed]\n")
+    assert plan_of(tmp_path, text=MINIMAL + COMPARED + about).figures == ("client.requests.failed",)
+    with pytest.raises(BadInput, match=r"scenario\.yaml:\d+: .*did you mean client\.requests\.failed\?"):
+        plan_of(tmp_path, text=MINIMAL + COMPARED + about.replace("requests.failed", "requests.faild"))
+
+
 def test_the_series_keeps_the_comparisons_and_each_run_its_own(elsewhere: Path) -> None:
     made = executor(plan_of(elsewhere), FakeRunner())
     assert [one.id for one in made.series.predictions] == ["faster"]

@@ -4,7 +4,12 @@ import { after, before, describe, test } from "node:test";
 import { SCREENSHOTS, comparison, launch, open, picture } from "./browser.js";
 
 // How many maps and pairs each has: a map for each level of the third axis, a pair for each cell with the baseline.
-const COMPARISONS = { matrix: { maps: 2, pairs: 10 }, hostile: { maps: 1, pairs: 1 }, arms: { maps: 1, pairs: 3 } };
+const COMPARISONS = {
+  matrix: { maps: 2, pairs: 10 },
+  hostile: { maps: 1, pairs: 1 },
+  arms: { maps: 1, pairs: 3 },
+  search: { maps: 1, pairs: 5 },
+};
 const HOSTILE = "<img src=x onerror=window.hurt=1>";
 
 let browser;
@@ -107,6 +112,39 @@ for (const name of Object.keys(COMPARISONS)) {
     await close();
   });
 }
+
+test("a search is its path to the border, with the model's border beside the one that was found", async () => {
+  const { page, seen, close } = await open(browser, comparison("search"));
+  assert.equal(await page.locator("#search:has(canvas)").count(), 1);
+  const option = await page.evaluate(() => echarts.getInstanceByDom(document.querySelector("#search")).getOption());
+  const [tries] = option.series;
+  assert.deepEqual(
+    tries.data.map((one) => one.value),
+    [40, 200, 120, 80, 101, 102],
+  );
+  assert.deepEqual(
+    tries.markLine.data.map((line) => [line.name, line.yAxis]),
+    [
+      ["found", 102],
+      ["by the model", 101],
+    ],
+  );
+  const table = page.locator("table").filter({ has: page.locator("th", { hasText: "held" }) });
+  assert.deepEqual(await table.locator("tr td:nth-child(3)").allInnerTexts(), [
+    "✗ no",
+    "✓ yes",
+    "✓ yes",
+    "✗ no",
+    "? unknown",
+    "✓ yes",
+  ]);
+  assert.equal(await table.locator("a").count(), 6);
+  await page.setViewportSize({ width: 420, height: 900 });
+  await page.waitForFunction(() => document.documentElement.scrollWidth <= window.innerWidth);
+  if (SCREENSHOTS) await picture(page, "comparison-search-narrow");
+  assert.deepEqual(seen.errors.concat(seen.messages), []);
+  await close();
+});
 
 test("a cell says whether it came out as the model has it", async () => {
   const { page, close } = await open(browser, comparison("matrix"));

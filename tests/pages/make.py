@@ -208,7 +208,31 @@ def arms(results: Results) -> Path:
     )
 
 
-COMPARISONS: dict[str, Callable[[Results], Path]] = {"matrix": matrix, "hostile": hostile_arms, "arms": arms}
+def search(results: Results) -> Path:
+    """A search that came to its end one connection above what the model says, with one run that is not known."""
+    tried = {40: "false", 200: "true", 120: "true", 80: "false", 101: "unknown", 102: "true"}
+    runs: dict[str, list[Record]] = {
+        f"at-{value}": [{"figures": {"client.requests.failed": 0 if holds == "true" else 103 - value}}]
+        for value, holds in tried.items()
+    }
+    knob = "backend.max_connections"
+    return results.series(
+        runs,
+        kind="search",
+        title="How many connections are enough?",
+        knobs={f"at-{value}": {knob: value} for value in tried},
+        holds={f"at-{value}": holds for value, holds in tried.items()},
+        search={"knob": knob, "until": "client.requests.failed == 0", "low": 1, "high": 200, "step": 1, "confirm": 1}
+        | {"goal": "smallest", "predicted": 101, "found": 102, "outcome": "found"},
+    )
+
+
+COMPARISONS: dict[str, Callable[[Results], Path]] = {
+    "matrix": matrix,
+    "hostile": hostile_arms,
+    "arms": arms,
+    "search": search,
+}
 
 
 def at_work(results: Path) -> None:

@@ -313,9 +313,77 @@ function drawAbout(element, effects) {
   drawIntervals(element, rows, `difference of ${figure}${unit ? `, ${unit}` : ""}`);
 }
 
+/** The values of a search in the order in which they were tried, and where the runs and the model have the border. */
+function drawSearch(element, search) {
+  const colours = { true: colour("--line-ok"), false: colour("--line-fail") };
+  const words = { true: "held", false: "did not hold", unknown: "unknown" };
+  const line = (value, name, type) => ({
+    name,
+    yAxis: value,
+    lineStyle: { type, color: colour("--line-limit"), width: 2 },
+    label: { formatter: `${name}: ${numberText(value)}`, position: "insideStartTop", color: colour("--ink") },
+  });
+  const lines = [
+    ...(search.found === null ? [] : [line(search.found, "found", "solid")]),
+    // Where both agree, one line says so.
+    ...(search.predicted === null || search.predicted === search.found
+      ? []
+      : [line(search.predicted, "by the model", "dashed")]),
+  ];
+  if (lines.length && search.predicted === search.found)
+    lines[0].label.formatter = `found, and by the model: ${numberText(search.found)}`;
+  const chart = echarts.getInstanceByDom(element) ?? openChart(element, "search");
+  chart.setOption(
+    {
+      animation: false,
+      ...drawnIn(),
+      tooltip: {
+        ...tooltip,
+        formatter: (item) => {
+          const tried = search.tries[item.dataIndex];
+          return `${search.knob} = ${numberText(tried.value)}\n${words[tried.holds] ?? "not run"}`;
+        },
+      },
+      grid: { left: 90, right: 30, top: 30, bottom: 50 },
+      xAxis: axis({
+        type: "category",
+        data: search.tries.map((_, index) => `${index + 1}`),
+        name: "runs, in their order",
+        nameLocation: "middle",
+        nameGap: 30,
+      }),
+      yAxis: axis({
+        type: "value",
+        scale: true,
+        name: search.knob,
+        nameTextStyle: { align: "left", color: colour("--ink") },
+      }),
+      series: [
+        {
+          type: "line",
+          symbolSize: 11,
+          lineStyle: { color: colour("--faint"), width: 1 },
+          data: search.tries.map((tried) => ({
+            value: tried.value,
+            symbol: tried.holds === "true" ? "circle" : "diamond",
+            itemStyle: { color: colours[tried.holds] ?? colour("--faint") },
+          })),
+          markLine: { symbol: "none", silent: true, data: lines },
+        },
+      ],
+    },
+    true,
+  );
+}
+
 /** What draws each chart that is drawn, again, in other colours. */
 const drawn = [];
 if (data.matrix?.figures.length) drawn.push(drawMatrix(data.matrix));
+if (data.search?.tries.length) {
+  const draw = () => drawSearch(part("search"), data.search);
+  draw();
+  drawn.push(draw);
+}
 if (data.about.length) {
   const draw = () => drawAbout(part("about"), data.about);
   draw();
