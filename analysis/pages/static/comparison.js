@@ -317,18 +317,18 @@ function drawAbout(element, effects) {
 function drawSearch(element, search) {
   const colours = { true: colour("--line-ok"), false: colour("--line-fail") };
   const words = { true: "held", false: "did not hold", unknown: "unknown" };
-  const line = (value, name, type) => ({
+  const line = (value, name, type, position) => ({
     name,
     yAxis: value,
     lineStyle: { type, color: colour("--line-limit"), width: 2 },
-    label: { formatter: `${name}: ${numberText(value)}`, position: "insideStartTop", color: colour("--ink") },
+    label: { formatter: `${name}: ${numberText(value)}`, position, color: colour("--ink") },
   });
   const lines = [
-    ...(search.found === null ? [] : [line(search.found, "found", "solid")]),
+    ...(search.found === null ? [] : [line(search.found, "found", "solid", "insideStartTop")]),
     // Where both agree, one line says so.
     ...(search.predicted === null || search.predicted === search.found
       ? []
-      : [line(search.predicted, "by the model", "dashed")]),
+      : [line(search.predicted, "by the model", "dashed", "insideStartBottom")]),
   ];
   if (lines.length && search.predicted === search.found)
     lines[0].label.formatter = `found, and by the model: ${numberText(search.found)}`;
