@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab.results.ledger_printing import print_ledger
 from rich.console import Console
 
 from analysis.verdict.ledger_file import FILE, SCHEMA
 from lab.results.lacks import Lacks
+from lab.results.ledger_printing import print_ledger
 
 Record = dict[str, Any]
 
