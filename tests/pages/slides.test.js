@@ -17,7 +17,7 @@ for (const name of ["90-minutes", "half-a-day", "one-day"]) {
     assert.ok(count >= 5);
     const large = [];
     for (let number = 1; number <= count; number += 1) {
-      assert.equal(await page.locator(".slide:visible").count(), 1);
+      assert.equal(await page.locator(".slide:visible .count").innerText(), `${number} of ${count}`);
       const size = await page.evaluate(() => [
         document.documentElement.scrollHeight - innerHeight,
         document.documentElement.scrollWidth - innerWidth,

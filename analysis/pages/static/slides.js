@@ -23,8 +23,10 @@ function show() {
   window.scrollTo(0, 0);
 }
 
+// The browser reports a new address later, at its own time; the key's slide is there at once.
 function go(number) {
   location.hash = String(Math.min(slides.length, Math.max(1, number)));
+  show();
 }
 
 window.addEventListener("hashchange", show);
