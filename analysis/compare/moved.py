@@ -45,6 +45,7 @@ _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
     (Stage.PACKETS, "connections", _COUNT, r""),
     (Stage.USERS, "failures", _COUNT, r".*(failed|\.error\.|dropped)"),
     (Stage.USERS, "waits to connect", _TIME, r"client\.dial_ms\."),
+    (Stage.USERS, "connections that users made", _COUNT, r"client\.dials\."),
     (Stage.USERS, "answers", _TIME, r".*_ms\."),
     (Stage.USERS, "requests with a cause", _COUNT, r"ledger\."),
     (Stage.USERS, "answers", _COUNT, r""),

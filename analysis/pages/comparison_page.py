@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from analysis.compare import comparison_file, moved, numbers
 from analysis.compare.comparison_file import Comparison, MatrixEntry, PairEntry
 from analysis.compare.verdict import SeriesVerdict
 from analysis.formatting import counted
+from analysis.pages import side_by_side
 
 _STAGES = {
     "model": "What the model makes of it",
@@ -46,11 +48,24 @@ def write(comparison: Comparison, folder: Path, results: Path, verdict: SeriesVe
         OSError: it cannot be written.
     """
     output.write(folder / comparison_file.FILE, comparison.to_json())
-    output.write(folder / comparison_file.PAGE, html(comparison, os.path.relpath(results, folder), verdict))
+    beside = side_by_side.of_comparison(comparison, results)
+    output.write(folder / comparison_file.PAGE, html(comparison, os.path.relpath(results, folder), verdict, beside))
 
 
-def html(comparison: Comparison, results: str = "../../..", verdict: SeriesVerdict | None = None) -> str:
-    """The content of comparison.html; `results` is the folder of the runs, as seen from the page's."""
+def html(
+    comparison: Comparison,
+    results: str = "../../..",
+    verdict: SeriesVerdict | None = None,
+    beside: dict[str, Any] | None = None,
+) -> str:
+    """The content of comparison.html.
+
+    Args:
+        comparison: what the page shows.
+        results: the folder of the runs, as seen from the page's.
+        verdict: on the series.
+        beside: the time lines of its groups, as `side_by_side` makes them.
+    """
     pairs = max(len(comparison.pairs), 1)
     rows = _within(_ROWS // (len(_STAGES) * pairs), _ROWS_MIN, _ROWS_MAX)
     drawn = _within(_DRAWN // pairs, _DRAWN_MIN, _DRAWN_MAX)
@@ -62,6 +77,8 @@ def html(comparison: Comparison, results: str = "../../..", verdict: SeriesVerdi
             "pairs": [_drawn(pair, drawn) for pair in comparison.pairs],
             "about": _about(comparison),
             "search": comparison.search.model_dump(mode="json") if comparison.search else None,
+            "beside": beside,
+            "results": results,
         },
         {
             "comparison": comparison,
@@ -70,6 +87,7 @@ def html(comparison: Comparison, results: str = "../../..", verdict: SeriesVerdi
             "about": _about(comparison),
             "moved": [moved.of_pair(pair) for pair in comparison.pairs],
             "stages": _STAGES,
+            "beside": beside,
             "rows": rows,
             # Those of the charts: their tables stand beside them.
             "figures": matrix["figures"] if matrix else [],
@@ -82,9 +100,18 @@ def html(comparison: Comparison, results: str = "../../..", verdict: SeriesVerdi
             "remark": numbers.remark,
             "small": moved.small,
             "nothing": moved.nothing,
+            "setting": _setting,
         },
         styles=("theme",),
+        scripts=("timeline", "comparison"),
     )
+
+
+def _setting(value: object) -> str:
+    """A setting as a scenario spells it; durations in ms."""
+    if value is None:
+        return "none"
+    return json.dumps(value) if isinstance(value, bool) or value == "" else str(value)
 
 
 def _within(number: int, least: int, most: int) -> int:

@@ -9,6 +9,8 @@ const COMPARISONS = {
   hostile: { maps: 1, pairs: 1 },
   arms: { maps: 1, pairs: 3 },
   search: { maps: 1, pairs: 5 },
+  five: { maps: 1, pairs: 4 },
+  plain: { maps: 1, pairs: 8 },
 };
 const HOSTILE = "<img src=x onerror=window.hurt=1>";
 
@@ -64,7 +66,7 @@ for (const [name, { maps, pairs }] of Object.entries(COMPARISONS)) {
     });
 
     test("tells in each chart what the pointer is on, and reports no error", async () => {
-      for (const chart of await shown.page.locator(".chart").all()) await chart.hover();
+      for (const chart of await shown.page.locator(".chart:visible").all()) await chart.hover();
       if (SCREENSHOTS) await picture(shown.page, `comparison-${name}`);
       assert.deepEqual(shown.seen.errors.concat(shown.seen.messages), []);
     });
@@ -142,6 +144,63 @@ test("a search is its path to the border, with the model's border beside the one
   await page.setViewportSize({ width: 420, height: 900 });
   await page.waitForFunction(() => document.documentElement.scrollWidth <= window.innerWidth);
   if (SCREENSHOTS) await picture(page, "comparison-search-narrow");
+  assert.deepEqual(seen.errors.concat(seen.messages), []);
+  await close();
+});
+
+test("the runs of five arms stand under one another, on one scale, and what lacks is said", async () => {
+  const { page, seen, close } = await open(browser, comparison("five"));
+  assert.match(await page.locator("#line option").first().innerText(), /^Requests that ended/);
+  const headings = await page.locator("#lines h3").allInnerTexts();
+  assert.deepEqual(
+    headings.map((text) => text.split(":")[0]),
+    ["full", "room", "underived"],
+  );
+  assert.equal(await page.locator("#lines h3 a").count(), 3);
+  assert.match(await page.locator("#lines > p").last().innerText(), /the run has no ledger.json/);
+  const options = () =>
+    page.evaluate(() =>
+      [...document.querySelectorAll("#lines .chart:not([hidden])")].map((one) =>
+        echarts.getInstanceByDom(one).getOption(),
+      ),
+    );
+  for (let chosen = 0; chosen < (await page.locator("#line option").count()); chosen += 1) {
+    await page.locator("#line").selectOption({ index: chosen });
+    const shown = await options();
+    assert.ok(shown.length >= 2, `${chosen}`);
+    for (const { xAxis, yAxis } of shown) {
+      assert.deepEqual([xAxis[0].min, xAxis[0].max], [shown[0].xAxis[0].min, shown[0].xAxis[0].max]);
+      assert.equal(yAxis[0].max, shown[0].yAxis[0].max);
+    }
+  }
+  await page.locator("#line").selectOption({ index: 0 });
+  await page.locator("#lines summary").first().click();
+  const [header, ...rows] = await page.locator("#lines table").first().locator("tr").allInnerTexts();
+  assert.match(header, /^from, s/);
+  assert.ok(rows.length > 2);
+  const text = await page.locator("body").innerText();
+  assert.match(text, /missing/);
+  assert.match(text, /the backend ended/);
+  await page.setViewportSize({ width: 420, height: 900 });
+  await page.waitForFunction(() => document.documentElement.scrollWidth <= window.innerWidth);
+  if (SCREENSHOTS) await picture(page, "comparison-five-narrow");
+  assert.deepEqual(seen.errors.concat(seen.messages), []);
+  await close();
+});
+
+test("two axes are a map with the measured border and the model's", async () => {
+  const { page, seen, close } = await open(browser, comparison("plain"));
+  const option = await page.evaluate(() =>
+    echarts.getInstanceByDom(document.querySelector("#maps .chart")).getOption(),
+  );
+  assert.equal(await page.locator("#figure").inputValue(), "client.users.failed");
+  assert.equal(option.series[0].data.length, 9);
+  const borders = option.series.filter((each) => each.name?.endsWith("border"));
+  // The four cells with more users than places lie on one side, by both.
+  assert.deepEqual(
+    borders.map((each) => each.data.length),
+    [4, 4],
+  );
   assert.deepEqual(seen.errors.concat(seen.messages), []);
   await close();
 });

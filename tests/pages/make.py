@@ -6,6 +6,7 @@ is each series that is compared, of which there is a page alone.
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Callable
@@ -227,11 +228,59 @@ def search(results: Results) -> Path:
     )
 
 
+def five(results: Results) -> Path:
+    """Six arms, of which three count: two real ones, and one whose run has no time lines.
+
+    One run is inconclusive for want of a capture, one failed, and one was never begun.
+    """
+    made: dict[str, Callable[[RunFolder], None]] = {"full": failing, "room": healthy, "uncaptured": without_captures}
+    counts: Record = {"figures": {"client.latency_ms.mean": 3.0}}
+    runs: dict[str, list[Record]] = {cell: [counts, counts] for cell in (*made, "underived")}
+    folder = results.series(
+        runs | {"broken": [{"status": "failed", "reason": "the backend ended"}], "missing": []},
+        title="Five ways to meet a queue",
+        figures=["client.requests.failed"],
+    )
+    for cell, change in made.items():
+        for place in sorted((results.root / "queue").glob(f"*-{cell}-r01")):
+            was = json.loads((place / "manifest.json").read_text())
+            shutil.rmtree(place)
+            place.mkdir()
+            run = make_run(place)
+            run.manifest |= {name: was[name] for name in ("scenario", "run", "series", "cell", "repetition")}
+            change(run)
+            run.write()
+            analyse(place)
+    return folder
+
+
+def plain(results: Results) -> Path:
+    """Three levels by three, all run."""
+    axes = {"load.users": ["10", "20", "40"], "backend.max_connections": ["2", "20", "200"]}
+    runs: dict[str, list[Record]] = {}
+    for users, places in product(*axes.values()):
+        failed = max(int(users) - int(places), 0)
+        counts = {f"client.{who}.failed": failed for who in ("requests", "users")} | {"model.users_failed": failed}
+        runs[f"{users}-{places}"] = [{"figures": counts}, {"figures": counts}]
+    return results.series(
+        runs,
+        kind="matrix",
+        figures=["client.users.failed"],
+        axes=[{"name": name, "levels": [{"name": level} for level in each]} for name, each in axes.items()],
+        cells=[
+            {"cell": cell, "scenario": "queue", "levels": dict(zip(axes, cell.split("-"), strict=True))}
+            for cell in runs
+        ],
+    )
+
+
 COMPARISONS: dict[str, Callable[[Results], Path]] = {
     "matrix": matrix,
     "hostile": hostile_arms,
     "arms": arms,
     "search": search,
+    "five": five,
+    "plain": plain,
 }
 
 

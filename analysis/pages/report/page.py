@@ -45,5 +45,5 @@ def html(record: Record) -> str:
             "written": guesses.written,
         },
         styles=("theme", "report"),
-        scripts=("report", "player"),
+        scripts=("timeline", "report", "player"),
     )

@@ -7,7 +7,7 @@ and a value. Levels hold until the next point.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from analysis.causes import UNEXPLAINED, named
 from analysis.evidence import roles
@@ -28,8 +28,21 @@ _CPU_PERCENT_MIN = 1.0
 
 def of_run(record: Record) -> list[Chart]:
     """All time lines of a run."""
-    until_s = lasts_s(record)
-    charts = [make(record, until_s) for make in _CHARTS]
+    return _made(_CHARTS, record, lasts_s(record))
+
+
+def to_compare(record: Record, until_s: float) -> list[Chart]:
+    """Those of a run that stand under another run's: of the same kind and in the same steps, whatever the load.
+
+    Args:
+        record: the run's.
+        until_s: how many seconds the longest of the runs lasts.
+    """
+    return _made(_COMPARED, record, until_s)
+
+
+def _made(makers: Sequence[Callable[[Record, float], Chart]], record: Record, until_s: float) -> list[Chart]:
+    charts = [make(record, until_s) for make in makers]
     for chart in charts:
         if chart.missing is None and not any(each.points for each in chart.series):
             chart.missing = "There is no record of it."
@@ -107,32 +120,13 @@ _ORDER = {"ok": 0, "slow": 1, "failed": 2}
 
 
 def _times(record: Record, lasts_s: float) -> Chart:
-    chart = Chart(
-        "times",
-        "How long each request took",
-        "",
-        "ms",
-        "points",
-        [],
-        log=True,
-    )
-    if not record.has("requests"):
-        chart.missing = "No request is on record."
-        return chart
-    count = record.rows("SELECT count(*) AS count FROM requests")[0]["count"]
+    if not record.has("requests") or _count(record) > _DOTS_MAX:
+        return _times_together(record, lasts_s)
+    chart = _chart_of_times("points")
     chart.says = (
         "Each dot stands where a request began; its height is the time until it had its answer, or gave up. Crosses"
         " are the part that went by connecting, where that took a millisecond and more. The scale is logarithmic."
     )
-    if count > _DOTS_MAX:
-        width_s = _bars_s(lasts_s)
-        chart.kind = "lines"
-        chart.says = (
-            f"For the requests that began in each {spoken(1000 * width_s)}: the median, the 95th percentile and"
-            " the longest, with the longest time for connecting. The scale is logarithmic."
-        )
-        chart.series = _percentiles(record, width_s)
-        return chart
     for outcome, tone in (("ok", "ok"), ("slow", "slow"), ("failed", "fail")):
         rows = record.rows(
             "SELECT time_us, total_us FROM requests WHERE outcome = $outcome ORDER BY time_us", outcome=outcome
@@ -148,6 +142,29 @@ def _times(record: Record, lasts_s: float) -> Chart:
         points = [(time_series.seconds(record, row["time_us"]), time_series.ms(row["took_us"])) for row in rows]
         chart.series.append(Series("connecting", "connect", points))
     return chart
+
+
+def _times_together(record: Record, lasts_s: float) -> Chart:
+    """However many requests there are: what they took, step by step."""
+    chart = _chart_of_times("lines")
+    if not record.has("requests"):
+        chart.missing = "No request is on record."
+        return chart
+    width_s = _bars_s(lasts_s)
+    chart.says = (
+        f"For the requests that began in each {spoken(1000 * width_s)}: the median, the 95th percentile and"
+        " the longest, with the longest time for connecting. The scale is logarithmic."
+    )
+    chart.series = _percentiles(record, width_s)
+    return chart
+
+
+def _chart_of_times(kind: str) -> Chart:
+    return Chart("times", "How long each request took", "", "ms", kind, [], log=True)
+
+
+def _count(record: Record) -> int:
+    return int(record.rows("SELECT count(*) AS count FROM requests")[0]["count"])
 
 
 def _spans(record: Record, _: float) -> Chart:
@@ -409,3 +426,5 @@ _CHARTS: tuple[Callable[[Record, float], Chart], ...] = (
     _servers,
     _processors,
 )
+# A row for each request is no shape that two runs can be compared by.
+_COMPARED = tuple(_times_together if make is _times else make for make in _CHARTS if make is not _spans)

@@ -376,6 +376,88 @@ function drawSearch(element, search) {
   );
 }
 
+/** The greatest value of a time line; bars of one moment are stacked. */
+function mostOf(chart) {
+  const sums = new Map();
+  for (const each of chart.series) {
+    for (const [second, value] of each.points) {
+      const sum = chart.kind === "bars" ? (sums.get(second) ?? 0) + value : Math.max(sums.get(second) ?? 0, value ?? 0);
+      sums.set(second, sum);
+    }
+  }
+  return Math.max(0, ...sums.values());
+}
+
+function element(kind, text, className = "") {
+  const made = document.createElement(kind);
+  made.textContent = text;
+  made.className = className;
+  return made;
+}
+
+function rowOf(kind, cells) {
+  const row = document.createElement("tr");
+  row.append(...cells.map((text) => element(kind, text, "number")));
+  return row;
+}
+
+/** One run's place among the time lines: its name, why it was chosen, its chart and the chart's numbers. */
+function openRun(holder, run) {
+  const heading = element("h3", `${run.group}: `);
+  const link = document.createElement("a");
+  link.href = `${data.results}/${run.run.split("/").map(encodeURIComponent).join("/")}/report.html`;
+  link.textContent = run.run;
+  heading.append(link, element("span", run.why ? ` ${run.why}` : "", "faint"));
+  const missing = element("p", "", "faint");
+  const drawing = element("div", "", "chart line");
+  drawing.setAttribute("role", "img");
+  const numbers = document.createElement("details");
+  const table = document.createElement("table");
+  const scroll = element("div", "", "scroll");
+  scroll.append(table);
+  numbers.append(element("summary", "The numbers"), scroll);
+  holder.append(heading, missing, drawing, numbers);
+  return { missing, drawing, numbers, table, instance: openChart(drawing, "beside") };
+}
+
+/** The time lines of the groups under one another: one scale of seconds, and one of values. */
+function drawBeside(beside) {
+  const select = elementOf("line", HTMLSelectElement);
+  for (const chart of beside.charts) select.add(new Option(chart.title));
+  const places = beside.charts[0].runs.map((run) => openRun(part("lines"), run));
+  const draw = () => {
+    const chosen = beside.charts[select.selectedIndex];
+    part("line-says").textContent = chosen.says;
+    const most = Math.max(...chosen.runs.map((run) => (run.chart ? mostOf(run.chart) : 0)));
+    places.forEach(({ missing, drawing, numbers, table, instance }, index) => {
+      const run = chosen.runs[index];
+      missing.hidden = Boolean(run.chart) && !run.notes.length;
+      missing.textContent = run.chart ? run.notes.join(" ") : run.missing;
+      drawing.hidden = numbers.hidden = !run.chart;
+      if (!run.chart) return;
+      drawing.setAttribute("aria-label", `Chart: ${chosen.title}, ${run.group}. The table below has its numbers.`);
+      const option = timeline(run.chart, { first: 0, last: beside.last, phases: run.phases });
+      const valueFormatter = (value) => (value === null ? "none" : valueText(run.chart, value));
+      // The greatest value is seldom a round one: its label would lie on that of the last round one.
+      const axisLabel = { ...option.yAxis.axisLabel, showMaxLabel: false };
+      const least = run.chart.log ? { min: 0.01 } : {};
+      instance.resize();
+      instance.setOption(
+        {
+          ...option,
+          yAxis: { ...option.yAxis, ...least, axisLabel, max: most || 1, name: run.chart.unit, nameGap: 8 },
+          tooltip: { ...tooltip, trigger: "axis", valueFormatter },
+        },
+        true,
+      );
+      table.replaceChildren(rowOf("th", run.table.header), ...run.table.rows.map((cells) => rowOf("td", cells)));
+    });
+  };
+  select.addEventListener("change", draw);
+  draw();
+  return draw;
+}
+
 /** What draws each chart that is drawn, again, in other colours. */
 const drawn = [];
 if (data.matrix?.figures.length) drawn.push(drawMatrix(data.matrix));
@@ -389,11 +471,12 @@ if (data.about.length) {
   draw();
   drawn.push(draw);
 }
-for (const element of parts("[data-pair]")) {
-  const details = element.closest("details");
+if (data.beside) drawn.push(drawBeside(data.beside));
+for (const holder of parts("[data-pair]")) {
+  const details = holder.closest("details");
   const draw = () => {
-    if (element.hasChildNodes()) return;
-    const again = () => drawDifferences(element, data.pairs[Number(element.dataset.pair)]);
+    if (holder.hasChildNodes()) return;
+    const again = () => drawDifferences(holder, data.pairs[Number(holder.dataset.pair)]);
     again();
     drawn.push(again);
   };
