@@ -29,7 +29,7 @@ FILE = Path("index.html")
 _REPORT = "report.html"
 _SET = frozenset({"set", "cell"})
 # Nothing went wrong in what is of these states, as far as is known.
-_FINE = frozenset({"reproduced", "observed", "not analysed"})
+_FINE = frozenset({"reproduced", "observed", "not analysed", "running"})
 # A reason is one line of the list; the report has all of it, with the log of the program that ended.
 _REASON_MAX = 160
 
