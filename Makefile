@@ -30,7 +30,7 @@ help: ## this list
 
 # --- running --------------------------------------------------------------------------------------------------
 
-.PHONY: run lesson exercise drill serve slides new record experiments mutate matrix search advise list show plan analyse report open notebook explain compare gate estimate observe doctor clean
+.PHONY: run lesson exercise drill serve slides gallery new record experiments mutate matrix search advise list show plan analyse report open notebook explain compare gate estimate observe doctor clean
 run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one; ENGINE=kubernetes [CONTEXT= NAMESPACE= REGISTRY= SPREAD=1]: on a cluster
 	@$(series); $(preset); $(arm); $(engine); $(call checked,run,SCENARIO,$(not_dry))
 
@@ -50,6 +50,9 @@ serve: python ## [PORT=8321]: lessons, the run at work, reports and the drill in
 
 slides: python ## [WORKSHOP=90-minutes]: a workshop's slides, from its page and its lessons; one HTML file, no network
 	@$(connlab) slides -- "$$WORKSHOP"
+
+gallery: python ## [FROM="<folder> …"] [TO=results/gallery]: static pages to publish: documents, lessons, reports of the runs at hand
+	@$(call parted,from,FROM); $(connlab) gallery $${TO:+--to="$$TO"} -- "$${from[@]}"
 
 new: python ## SCENARIO=<slug> or <folder>: writes a scenario to begin with, and its lesson
 	@$(connlab) new -- "$$SCENARIO"

@@ -915,6 +915,34 @@ def slides(
 
 
 @app.command()
+def gallery(
+    results: Annotated[
+        list[Path] | None, typer.Argument(help="Folders with runs and series; by default results/.")
+    ] = None,
+    *,
+    to: Annotated[Path | None, typer.Option(help="The folder that is made; by default results/gallery.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Build static pages that can be published: documents, lessons, and reports of the runs that are at hand."""
+    from lab import paths  # noqa: PLC0415
+    from lab.gallery import gallery_folder  # noqa: PLC0415
+
+    built = gallery_folder.build(results or [paths.RESULTS], to or paths.RESULTS / "gallery")
+    if as_json:
+        terminal.result_json(
+            {"folder": str(built.folder), "pages": built.pages, "bytes": built.size}
+            | {"without": built.without, "left_out": built.left_out}
+        )
+        return
+    for why in built.left_out:
+        terminal.result([f"left out: {why}"])
+    if built.without:
+        terminal.result([f"no run at hand of: {', '.join(built.without)}"])
+    terminal.result([f"{built.pages} pages, {built.size / 1e6:.1f} MB: {paths.shown(built.folder)}"])
+    _next(f"next: open {paths.shown(built.folder / 'index.html')}, or publish the folder as it is")
+
+
+@app.command()
 def serve(
     *,
     port: Annotated[int, typer.Option(min=0, max=65535, help="On 127.0.0.1; 0 takes any that is free.")] = 8321,

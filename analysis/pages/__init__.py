@@ -1,4 +1,4 @@
-"""Pages of one file: HTML with its styles, its scripts and its data, under a policy that lets nothing else in.
+"""Pages: HTML with its data, and, but for a gallery's pages, its styles and scripts, under a policy for nothing else.
 
 In: manifests, derived/ and comparisons; all of it is escaped, by Jinja in the text and as JSON in the data, which
 scripts read and never run. Out: HTML that needs no network.
@@ -21,6 +21,11 @@ from markupsafe import Markup
 
 _FOLDER = Path(__file__).parent
 _ECHARTS = "vendor/echarts.min.js"
+# Browsers count a file beside a page that is itself a file as of another origin.
+_LINKING = (
+    "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file:; base-uri 'none';"
+    " form-action 'none'"
+)
 
 # Within a script element these could end it, begin a comment, or, in old browsers, a line.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
@@ -35,6 +40,7 @@ def render(
     styles: Sequence[str] = (),
     scripts: Sequence[str] | None = None,
     charts: bool = True,
+    linked: str | None = None,
 ) -> str:
     """Render templates/<name>.html with its scripts.
 
@@ -46,22 +52,37 @@ def render(
         styles: the names of static/<style>.css that come after page.css.
         scripts: the names of static/<script>.js, in their order; by default the page's own.
         charts: whether it has any.
+        linked: the folder of `shared`, as seen from the page, for one of many pages; None: the page has in itself
+            what it needs.
     """
-    style = "".join(_text(f"static/{each}.css") for each in ("page", *styles))
-    own = [_text(f"static/{each}.js") for each in ([name] if scripts is None else scripts)]
-    drawing = [_text(_ECHARTS), _text("static/charts.js")] if charts else []
-    whole = [_text("static/page.js"), *drawing, *own]
+    own = [f"static/{each}.js" for each in ([name] if scripts is None else scripts)]
+    drawing = [_ECHARTS, "static/charts.js"] if charts else []
+    files = ["static/page.js", *drawing, *own]
+    sheets = [f"static/{each}.css" for each in ("page", *styles)]
+    style, whole = "".join(_text(each) for each in sheets), [_text(each) for each in files]
     return (
         _environment(tuple((filters or {}).items()))
         .get_template(f"{name}.html")
         .render(
             context,
-            policy=_policy(style, whole),
-            styles=style,
-            scripts=whole,
+            policy=_policy(style, whole) if linked is None else _LINKING,
+            styles=style if linked is None else "",
+            scripts=whole if linked is None else [],
+            linked_styles=[] if linked is None else [_linked(linked, each) for each in sheets],
+            linked_scripts=[] if linked is None else [_linked(linked, each) for each in files],
             data=json.dumps(data, ensure_ascii=False, allow_nan=False).translate(_ESCAPES),
         )
     )
+
+
+def shared() -> dict[str, str]:
+    """Give the styles and scripts that pages with `linked` ask for, by their files' names."""
+    found = [_ECHARTS, *(f"static/{each.name}" for each in sorted((_FOLDER / "static").iterdir()))]
+    return {Path(each).name: _text(each) for each in found}
+
+
+def _linked(folder: str, file: str) -> str:
+    return f"{folder}/{Path(file).name}"
 
 
 @cache

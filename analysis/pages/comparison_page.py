@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,9 @@ def html(
     results: str = "../../..",
     verdict: SeriesVerdict | None = None,
     beside: dict[str, Any] | None = None,
+    *,
+    reports: Collection[str] | None = None,
+    linked: str | None = None,
 ) -> str:
     """The content of comparison.html.
 
@@ -65,6 +69,8 @@ def html(
         results: the folder of the runs, as seen from the page's.
         verdict: on the series.
         beside: the time lines of its groups, as `side_by_side` makes them.
+        reports: the runs whose reports lie below `results`; None: all.
+        linked: as `pages.render` takes it.
     """
     pairs = max(len(comparison.pairs), 1)
     rows = _within(_ROWS // (len(_STAGES) * pairs), _ROWS_MIN, _ROWS_MAX)
@@ -79,10 +85,12 @@ def html(
             "search": comparison.search.model_dump(mode="json") if comparison.search else None,
             "beside": beside,
             "results": results,
+            "reports": None if reports is None else sorted(reports),
         },
         {
             "comparison": comparison,
             "results": results,
+            "reports": reports,
             "verdict": verdict,
             "about": _about(comparison),
             "moved": [moved.of_pair(pair) for pair in comparison.pairs],
@@ -104,6 +112,7 @@ def html(
         },
         styles=("theme",),
         scripts=("timeline", "comparison"),
+        linked=linked,
     )
 
 

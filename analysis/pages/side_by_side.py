@@ -76,6 +76,12 @@ def of_comparison(comparison: Comparison, results: Path) -> dict[str, Any] | Non
     return {"last": last_s, "left_out": left_out, "charts": shown}
 
 
+def drawn(beside: dict[str, Any] | None) -> list[str]:
+    """Give the runs that have a time line, as `of_comparison` names them."""
+    charts = beside["charts"] if beside else []
+    return list(dict.fromkeys(run["run"] for chart in charts for run in chart["runs"] if run["chart"] is not None))
+
+
 def _chosen(comparison: Comparison) -> list[tuple[GroupEntry, str, str]]:
     """The groups that have a run that counts, with the one in the middle of each, and what it stands for."""
     cells = {cell.cell: cell.figures for cell in comparison.matrix.cells} if comparison.matrix else {}

@@ -109,8 +109,8 @@ def readme(text: str, scenarios: Iterable[Effective], recorded: Sequence[Line]) 
             one.scenario.experiment,
             "; ".join(listing.paths_of(arms.variants(one))),
             _cell(one.scenario.title),
-            _claim(one, counting),
-            _count(counting),
+            claim(one, counting),
+            count(counting),
         )
         for one in listing.in_order(scenarios)
         for counting in [lines.counting(one, recorded)]
@@ -153,9 +153,9 @@ def _row(effective: Effective, counting: Sequence[Line], twin: str, earlier: str
         return (*first, says, _NONE, "", twin, "", earlier, "", "", "")
     here = published.here.items() if published else ()
     figures = "<br>".join(f"{_cell(name)}: {_figure(expression, counting)}" for name, expression in here)
-    claim = _claim(effective, counting) + _open(effective)
+    said = claim(effective, counting) + _open(effective)
     rest = (_unexplained(counting), _identities(counting), _takes(counting))
-    return (*first, says, figures, claim, twin, _verdict(counting), earlier, *rest)
+    return (*first, says, figures, said, twin, _verdict(counting), earlier, *rest)
 
 
 def _twin(effective: Effective, catalogue: Mapping[str, Effective], recorded: Sequence[Line]) -> str:
@@ -174,18 +174,18 @@ def _twin(effective: Effective, catalogue: Mapping[str, Effective], recorded: Se
     return f"{', '.join(filter(None, (link, arm))) or 'itself'}: {of}"
 
 
-def _claim(effective: Effective, counting: Sequence[Line]) -> str:
+def claim(effective: Effective, counting: Sequence[Line]) -> str:
     """Write in how many runs the predictions that speak of what was published were all true."""
-    claim = effective.scenario.claim
-    if claim is None or not counting:
+    declared = effective.scenario.claim
+    if declared is None or not counting:
         return ""
-    if claim.undecided:
+    if declared.undecided:
         return "undecided"
-    names = {*claim.borne_out_by, *claim.refuted_by}
+    names = {*declared.borne_out_by, *declared.refuted_by}
     # A prediction about an arm's runs is named <arm>/<id>.
     open_ = [names & {name.rsplit("/", 1)[-1] for name in (*line.false, *line.unknown)} for line in counting]
     told = sum(not each for each in open_)
-    return f"{'refuted' if claim.refuted_by else 'confirmed'} in {told} of {len(counting)}"
+    return f"{'refuted' if declared.refuted_by else 'confirmed'} in {told} of {len(counting)}"
 
 
 def _open(effective: Effective) -> str:
@@ -217,7 +217,8 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= _WHOLE_FROM or float(value).is_integer() else f"{value:.4g}"
 
 
-def _count(counting: Sequence[Line]) -> str:
+def count(counting: Sequence[Line]) -> str:
+    """Write in how many recorded runs all predictions held."""
     return f"{_reproduced(counting)} of {len(counting)}" if counting else _NONE
 
 
@@ -235,7 +236,7 @@ def _tally(recorded: Sequence[Line]) -> str:
 
 def _verdict(counting: Sequence[Line]) -> str:
     others = _tally([line for line in counting if line.verdict != "reproduced"])
-    parts = [f"reproduced in {_count(counting)}", *filter(None, [others])]
+    parts = [f"reproduced in {count(counting)}", *filter(None, [others])]
     wanting = Counter(
         f"{name} {status}"
         for line in counting

@@ -16,6 +16,7 @@ from pathlib import Path
 from analysis import analyse
 from analysis.compare import compare_series, series_verdict
 from analysis.pages import comparison_page, report
+from lab.gallery import gallery_folder
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.results import Results, write
 from tests.analysis.support import (
@@ -328,6 +329,7 @@ def make(results: Path) -> None:
         compared = Results(results / "comparisons" / name)
         folder = series(compared)
         comparison_page.write(compare_series(folder), compared.root, compared.root, series_verdict(folder))
+    gallery_folder.build([results], results / "gallery")
 
 
 if __name__ == "__main__":

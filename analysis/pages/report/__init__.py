@@ -13,7 +13,7 @@ from analysis.pages.report import index, observation, page
 from analysis.pages.report.run_files import ReportError, read, recorded
 from analysis.verdict.derived import DerivedError
 
-__all__ = ["FILE", "INDEX", "ReportError", "write", "write_index"]
+__all__ = ["FILE", "INDEX", "ReportError", "html", "write", "write_index"]
 
 FILE = Path("report.html")
 INDEX = index.FILE
@@ -34,15 +34,20 @@ def write(run_dir: Path) -> Path:
         OSError: the page cannot be written.
     """
     path = run_dir / FILE
-    write_file(path, _html(run_dir))
+    write_file(path, html(run_dir))
     return path
 
 
-def _html(run_dir: Path) -> str:
+def html(run_dir: Path, linked: str | None = None) -> str:
+    """Give a run's report; `linked` is as `pages.render` takes it.
+
+    Raises:
+        ReportError: as `write`.
+    """
     content = recorded(run_dir)
     if content.get("observed") is None:
-        return page.html(read(run_dir))
+        return page.html(read(run_dir), linked)
     try:
-        return observation.html(run_dir, content)
+        return observation.html(run_dir, content, linked)
     except DerivedError as error:
         raise ReportError(error.what, run_dir) from None

@@ -127,6 +127,18 @@ def newest(results: Path, count: int) -> list[Entry]:
     return _entries(results, {folder: _manifest(folder) for folder in folders})
 
 
+def of_scenario(results: Path, slug: str) -> list[Entry]:
+    """Give a scenario's runs, the newest first; one whose manifest cannot be read is passed over."""
+    folder = results / slug
+    found = [] if folder.is_symlink() else _folders(results, slug)
+    return _entries(results, {one: _manifest(one) for one in found})
+
+
+def series_below(results: Path) -> list[SeriesEntry]:
+    """Give the series that can be read."""
+    return _series(results, [])[0]
+
+
 def comparisons(results: Path) -> list[Comparison]:
     """Give the pages that compare runs, the newest first."""
     return [
@@ -139,8 +151,8 @@ def comparisons(results: Path) -> list[Comparison]:
     ]
 
 
-def _folders(results: Path) -> list[Path]:
-    return [found.parent for found in results.glob("*/*/manifest.json") if not found.parent.is_symlink()]
+def _folders(results: Path, scenario: str = "*") -> list[Path]:
+    return [found.parent for found in results.glob(f"{scenario}/*/manifest.json") if not found.parent.is_symlink()]
 
 
 def _entries(results: Path, manifests: Mapping[Path, Row | None]) -> list[Entry]:

@@ -39,7 +39,7 @@ class Chart:
     drawing: str
 
 
-def html(folder: Path, recorded: dict[str, Any]) -> str:
+def html(folder: Path, recorded: dict[str, Any], linked: str | None = None) -> str:
     """The content of report.html; raises DerivedError if the run was not analysed by this version."""
     account = derived.read(folder, connections_file.FILE, Connections)
     found = [
@@ -59,6 +59,7 @@ def html(folder: Path, recorded: dict[str, Any]) -> str:
         },
         {"number": labels.number, "counted": counted},
         styles=("theme", "report"),
+        linked=linked,
         scripts=(),
         charts=False,
     )

@@ -9,8 +9,8 @@ from analysis.pages.report.run_files import Record
 from analysis.verdict import guesses
 
 
-def html(record: Record) -> str:
-    """The content of report.html."""
+def html(record: Record, linked: str | None = None) -> str:
+    """The content of report.html; `linked` is as `pages.render` takes it."""
     charts = timelines.of_run(record)
     return pages.render(
         "report",
@@ -46,4 +46,5 @@ def html(record: Record) -> str:
         },
         styles=("theme", "report"),
         scripts=("timeline", "report", "player"),
+        linked=linked,
     )

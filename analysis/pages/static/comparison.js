@@ -405,8 +405,10 @@ function rowOf(kind, cells) {
 function openRun(holder, run) {
   const heading = element("h3", `${run.group}: `);
   const link = document.createElement("a");
-  link.href = `${data.results}/${run.run.split("/").map(encodeURIComponent).join("/")}/report.html`;
   link.textContent = run.run;
+  if (data.reports === null || data.reports.includes(run.run)) {
+    link.href = `${data.results}/${run.run.split("/").map(encodeURIComponent).join("/")}/report.html`;
+  }
   heading.append(link, element("span", run.why ? ` ${run.why}` : "", "faint"));
   const missing = element("p", "", "faint");
   const drawing = element("div", "", "chart line");
