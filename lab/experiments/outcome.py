@@ -55,7 +55,9 @@ class Outcome:
         """The folders of the runs that it rests on."""
         if self.series is None:
             return [self.folder]
-        return [paths.RESULTS / str(place.run) for place in self.series.runs if place.status == "complete"]
+        # A series lies beside its runs, wherever it was copied to.
+        results = self.folder.resolve().parent.parent
+        return [results / str(place.run) for place in self.series.runs if place.status == "complete"]
 
     def as_json(self) -> dict[str, Any]:
         """Give it as a program reads it."""

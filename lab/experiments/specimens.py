@@ -74,7 +74,14 @@ def read(slug: str) -> Specimen | None:
 
 
 def write(effective: Effective, outcome: Outcome) -> None:
-    """Write what an outcome measured; one that is not reproduced leaves the file as it is."""
+    """Write what an outcome measured; one that is not reproduced leaves the file as it is.
+
+    Raises:
+        BadInput: it is of another scenario, or one of its runs cannot be read.
+    """
+    of = outcome.series.name if outcome.series else outcome.verdict["scenario"]
+    if of != effective.slug:
+        raise BadInput(Problem(f"{paths.shown(outcome.folder)} is of {of}, not of {effective.slug}"))
     if outcome.verdict["verdict"] != "reproduced":
         return
     file = file_of(effective.slug)
@@ -111,7 +118,12 @@ def _runs(outcome: Outcome) -> Iterator[tuple[str, Run]]:
             if outcome.series
             else WHOLE
         )
-        yield cell, Run(RawRun(folder, manifest.read(folder)))
+        try:
+            yield cell, Run(RawRun(folder, manifest.read(folder)))
+        except manifest.ManifestError as error:
+            raise BadInput(
+                Problem(str(error), way_on="name a run or a series that lies whole in a folder of results")
+            ) from None
 
 
 def _names(claims: Iterable[Claim]) -> list[str]:

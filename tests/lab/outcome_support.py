@@ -23,7 +23,6 @@ def verdict_of(statuses: Mapping[str, str], *, unexplained: int | None = 0, **mo
     found = "not-reproduced" if "false" in statuses.values() else "reproduced"
     return {
         "schema": "connlab.verdict/1",
-        "scenario": "one",
         "run": "one",
         "verdict": "inconclusive" if "unknown" in statuses.values() else found,
         "predictions": [
@@ -52,7 +51,7 @@ def run_outcome(effective: Effective, verdict: Mapping[str, Any], number: int = 
     whole.finish("complete")
     whole.save(folder)
     assert (folder / manifest.FILE).is_file()
-    return Outcome(folder, write_verdict(folder, verdict))
+    return Outcome(folder, write_verdict(folder, {"scenario": effective.slug, **verdict}))
 
 
 def series_outcome(
@@ -62,5 +61,5 @@ def series_outcome(
     made = executor(arms.plan(base, (), scenarios), FakeRunner())
     made.go(made.series.runs)
     for place in made.series.runs:
-        write_verdict(paths.RESULTS / str(place.run), of_runs[place.cell])
+        write_verdict(paths.RESULTS / str(place.run), {"scenario": base.slug, **of_runs[place.cell]})
     return Outcome(made.folder, write_verdict(made.folder, verdict), made.series)

@@ -3,7 +3,7 @@
 import pytest
 
 from lab.engine.compose import containers
-from lab.errors import EngineFailed
+from lab.errors import EngineFailed, LabError
 from lab.scenario.topology import topology_of
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make
@@ -52,3 +52,10 @@ def test_what_cannot_be_removed_is_said(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("network rm *", stderr="has active endpoints", exit_code=1)
     with pytest.raises(EngineFailed, match="has active endpoints"):
         containers.remove_all()
+
+
+def test_what_comes_back_after_each_removal_is_named(fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("ps *", "connlab-again\n")
+    with pytest.raises(LabError, match=r"(?s)after 5 removals .*connlab-again.*make clean"):
+        containers.remove_all()
+    assert fake_docker.calls.count("rm --force --volumes connlab-again") == 5

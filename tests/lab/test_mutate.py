@@ -10,6 +10,7 @@ from lab.errors import BadInput
 from lab.experiments import lines, mutating, outcome, specimens
 from lab.experiments.specimens import Specimen
 from lab.scenario.effective import Effective
+from tests.lab.outcome_support import run_outcome, verdict_of
 from tests.lab.support import MINIMAL, Make
 
 
@@ -79,3 +80,20 @@ def test_a_damaged_record_is_refused_with_a_way_on(kept: Make) -> None:
     specimens.file_of("one").write_text('{"schema": "connlab.recorded/1"}')
     with pytest.raises(BadInput, match="make record SCENARIO=one"):
         list(mutating.mutate([made]))
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_run_of_another_scenario_is_not_taken(effective: Make) -> None:
+    made = effective()
+    found = run_outcome(made, verdict_of({"p": "true"}, scenario="another"))
+    with pytest.raises(BadInput, match="is of another, not of one"):
+        specimens.write(made, found)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_run_that_cannot_be_read_is_named(effective: Make) -> None:
+    made = effective()
+    found = run_outcome(made, verdict_of({"p": "true"}))
+    (found.folder / "manifest.json").unlink()
+    with pytest.raises(BadInput, match=r"manifest\.json.*lies whole in a folder of results"):
+        specimens.write(made, found)

@@ -13,7 +13,7 @@ from lab.engine.compose.names import PROJECT, container_of
 from lab.errors import LabError
 from lab.scenario.topology import Topology, collector_of
 
-_PROJECT_LABEL = "com.docker.compose.project"
+_OURS = f"label=com.docker.compose.project={PROJECT}"
 _LOG_TIMEOUT_S = 60
 # What the engine gives for the start of a container that was made and never ran; its exit code is 0 then.
 _NEVER = "0001-"
@@ -36,7 +36,7 @@ def stop_along_the_path(topology: Topology, grace_s: int) -> None:
 
 def existing(names: list[str]) -> list[str]:
     """Give those of the named containers that exist, running or not."""
-    listed = docker("ps", "--all", "--filter", f"label={_PROJECT_LABEL}={PROJECT}", "--format", "{{.Names}}").split()
+    listed = _containers()
     return [name for name in names if name in listed]
 
 
@@ -82,7 +82,11 @@ def last_words(service: str, lines: int = 10) -> str:
 
 
 def remove_all() -> list[str]:
-    """Remove every container and network of the lab's runs, at once and by force; give the names of what is gone."""
+    """Remove every container and network of the lab's runs, at once and by force; give the names of what is gone.
+
+    Raises:
+        LabError: some are there again after each removal: somebody else starts them, or the engine cannot remove them.
+    """
     gone: list[str] = []
     for last in (False,) * (_ROUNDS - 1) + (True,):
         try:
@@ -93,17 +97,29 @@ def remove_all() -> list[str]:
                 raise
             continue
         if not found:
-            break
+            return list(dict.fromkeys(gone))
         gone += found
+    if stays := _containers() + _networks():
+        raise LabError(
+            f"after {_ROUNDS} removals these are there again: {', '.join(stays)}",
+            way_on="end what starts them, then: make clean",
+        )
     return list(dict.fromkeys(gone))
 
 
 def _remove_listed() -> list[str]:
-    label = f"label={_PROJECT_LABEL}={PROJECT}"
-    containers = docker("ps", "--all", "--filter", label, "--format", "{{.Names}}").split()
+    containers = _containers()
     if containers:
         docker("rm", "--force", "--volumes", *containers, timeout_s=120)
-    networks = docker("network", "ls", "--filter", label, "--format", "{{.Name}}").split()
+    networks = _networks()
     if networks:
         docker("network", "rm", *networks)
     return containers + networks
+
+
+def _containers() -> list[str]:
+    return docker("ps", "--all", "--filter", _OURS, "--format", "{{.Names}}").split()
+
+
+def _networks() -> list[str]:
+    return docker("network", "ls", "--filter", _OURS, "--format", "{{.Name}}").split()
