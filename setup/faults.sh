@@ -20,7 +20,7 @@ be_machine() {
   mount -t tmpfs -o mode=1777 tmpfs /tmp
   # Small, so that it can be filled, and mounted twice, so that it can be closed while containers write.
   mkdir -p results
-  mount -t tmpfs -o mode=755,size=1g tmpfs results
+  mount -t tmpfs -o mode=755,size=400m tmpfs results
   mount --bind results results
   # What a run notes in .cache is this machine's.
   mkdir /tmp/bin
