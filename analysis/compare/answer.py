@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _OF_ARM = re.compile(r"\barms\.[a-z0-9_]+\.([a-z][a-z0-9_.]*)")
 # Differences that an answer tells of; the page has them all.
 _PAIRS = 3
+# Cells that a sentence names; a map shows more at a glance.
+_NAMED_MAX = 5
 
 
 def main_figure(plan: Plan) -> str | None:
@@ -111,6 +113,8 @@ def _border(matrix: MatrixEntry) -> Iterator[str]:
     open_ = len(matrix.cells) - sum(states.values())
     said = f"Users failed in {states['failing'] + states['mixed']} of {counted(len(matrix.cells), 'cell')}"
     said += f", in {states['mixed']} of them not in every run" if states["mixed"] else ""
+    failed = [cell.cell for cell in matrix.cells if cell.state in ("failing", "mixed")]
+    said += f": {', '.join(failed)}" if 0 < len(failed) <= _NAMED_MAX else ""
     yield said + (f"; {open_} cannot be told." if open_ else ".")
     if told:
         wrong = [cell.cell for cell in told if not cell.agrees]

@@ -115,7 +115,7 @@ def test_a_series_that_says_nothing_of_what_it_is_about_says_what_to_do(results:
 def test_a_matrix_says_where_users_failed(results: Results) -> None:
     failing = [{"figures": {"client.requests.failed": 4}}] * 2
     folder = results.series({"off": [{"figures": {"client.requests.failed": 0}}] * 2, "on": failing}, kind="matrix")
-    assert compare_series(folder).answer[0] == "Users failed in 1 of 2 cells."
+    assert compare_series(folder).answer[0] == "Users failed in 1 of 2 cells: on."
 
 
 def test_the_page_begins_with_the_answer_and_leads_to_the_reports(results: Results, tmp_path: Path) -> None:
