@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import re
 import shlex
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
+from analysis import causes
+from analysis.figures.known_names import Scope
 from lab import paths
 from lab.cli import ALL, app
-from lab.errors import BadInput
+from lab.errors import BadInput, ExitCode
 from lab.results import estimates
+from lab.roles.declaration import ROLES
 from lab.scenario import places
 from lab.scenario.catalogue import CATALOGUE
 from lab.scenario.resolve import resolve
@@ -32,6 +36,13 @@ PLACEHOLDER = re.compile(r"[…<>|$\[\]]|\.\.\.?(?=/|$|\d)")
 MAKEFILE = (paths.ROOT / "Makefile").read_text()
 # Knobs as the documents write them in prose, such as `backend.accept_count`.
 KNOB = re.compile(r"`((?:backend|nginx|haproxy|gateway|load|capture)\.[a-z_]+)(?:=[^`]*)?`")
+# A figure with all its parts; a shorter name is of a reading, a setting or a file.
+FIGURE = re.compile(
+    r"`((?:client|kernel|listen|sockets|process|access|flows|ledger|model|gateway|haproxy|nginx|tomcat)\.[\w.]+\.\w+)`"
+)
+SYSCTL = re.compile(r"kernel\.\w+\.net\.")
+HYPHENATED = re.compile(r"`([a-z0-9]+(?:-[a-z0-9]+)+)`")
+EXIT_CODE = re.compile(r"\bexit(?:s with| codes?) (\d+)", re.IGNORECASE)
 FILES = {"cfg", "conf", "json", "jsonl", "pcap"}
 # It is made from the code, and names figures that are spelt like knobs.
 FIGURES = paths.ROOT / "docs" / "figures.md"
@@ -176,3 +187,40 @@ def test_every_knob_that_it_names_is_one(document: Path) -> None:
     figures = FIGURES.read_text()
     unknown = {one for one in named - set(CATALOGUE) if one.partition(".")[2] not in FILES}
     assert sorted(one for one in unknown if f"`{one}." not in figures) == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_every_figure_that_it_names_is_one(document: Path) -> None:
+    # The gateway's readings stand in the documents without the statistic that makes figures of them.
+    readings = {
+        f"{page.called or role}.{each}"
+        for role in ROLES
+        for page in ROLES[role].scrape.values()
+        for each in page.values
+    }
+    scope = Scope(ROLES, {**dict.fromkeys(CATALOGUE), "backend.instances": 2}, frozenset())
+    named = {one for one in FIGURE.findall(document.read_text()) if not SYSCTL.match(one)} - readings
+    assert sorted(one for one in named if not scope.has(one)) == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_every_exit_code_that_it_names_is_one(document: Path) -> None:
+    # A program that a signal ended has 128 and the signal's number.
+    named = {int(one) for one in EXIT_CODE.findall(document.read_text())}
+    assert {one for one in named if one < 128} <= {int(code) for code in ExitCode}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_no_word_is_nearly_the_name_of_a_cause(document: Path) -> None:
+    known = {one.name for one in causes.CAUSES}
+    named = set(HYPHENATED.findall(document.read_text())) - known - declared()
+    assert {one: near for one in named if (near := get_close_matches(one, known, 1, 0.8))} == {}
+
+
+@cache
+def declared() -> frozenset[str]:
+    """Every name of the scenarios and in them: of arms, predictions and levels too."""
+    texts = [file.read_text() for file in paths.SCENARIOS.rglob("*.yaml")]
+    return frozenset(
+        [*places.slugs(), *(one for text in texts for one in re.findall(r"[a-z0-9]+(?:-[a-z0-9]+)+", text))]
+    )
