@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import TracebackType
@@ -75,12 +75,17 @@ class Told:
 class InMemoryDocker:
     """Answers by rules, the earlier ones first; what no rule answers succeeds and says nothing.
 
+    What was removed is listed no more, until Compose makes it again.
+
     Attributes:
         calls: every command's arguments, in order.
+        revives: whether somebody makes again at once what is removed.
     """
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self.revives = False
+        self._gone: set[str] = set()
         self._rules: list[Rule] = []
         self._told: list[Told] = []
 
@@ -136,9 +141,20 @@ class InMemoryDocker:
         if rule.once_told:
             assert all(told.taken.wait(_LIMIT_S) for told in self._told)
         if into is None:
-            return rule.answer
+            return self._without_removed(arguments, rule.answer)
         into.write((rule.answer.stdout + rule.answer.stderr).encode())
         return Ended(rule.answer.exit_code)
+
+    def _without_removed(self, arguments: Sequence[str], answer: Ended) -> Ended:
+        verb = " ".join(arguments)
+        if verb.startswith("compose "):
+            self._gone.clear()
+        elif verb.startswith(("rm ", "network rm ")) and answer.exit_code == 0 and not self.revives:
+            self._gone.update(arguments)
+        elif verb.startswith(("ps ", "network ls ")):
+            kept = [line for line in answer.stdout.splitlines(keepends=True) if line.strip() not in self._gone]
+            return replace(answer, stdout="".join(kept))
+        return answer
 
     def follow(self, arguments: Sequence[str], *, talks: bool = False) -> Following:  # noqa: ARG002
         """Tell what the rule says, line by line, as lab.engine.programs.Client does."""

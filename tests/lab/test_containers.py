@@ -56,6 +56,7 @@ def test_what_cannot_be_removed_is_said(fake_docker: InMemoryDocker) -> None:
 
 def test_what_comes_back_after_each_removal_is_named(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("ps *", "connlab-again\n")
+    fake_docker.revives = True
     with pytest.raises(LabError, match=r"(?s)after 5 removals .*connlab-again.*make clean"):
         containers.remove_all()
     assert fake_docker.calls.count("rm --force --volumes connlab-again") == 5
