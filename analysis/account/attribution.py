@@ -73,7 +73,7 @@ def build(
 def _keep_alive_us(manifest: Manifest) -> int | None:
     """How long the server keeps an idle connection, less what its clock, of milliseconds, and ours may differ by."""
     # What was observed where it ran has no path.
-    role = manifest.roles.get(manifest.path[-1]) if manifest.path else None
+    role = manifest.roles.get(manifest.origin) if manifest.origin else None
     knob = manifest.knobs.get(role.knob(role.limits.idle)) if role is not None and role.limits.idle else None
     # A server reads its clock at each end of an idle time, a little before or after the packets leave.
     if knob is None or not isinstance(knob.value, int) or not knob.value:

@@ -107,7 +107,7 @@ def of_hop(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
         yield from _of_users(hop.server)
     elif hop.client == "gateway":
         yield from _of_gateway(hop.server)
-    else:
+    elif manifest.kind_of(hop.client) == "proxy":
         yield from _of_proxy(manifest, hop.client, hop.server)
     path = manifest.path
     yield from _of_kernels(hop, path[hop.number + 1] if hop.number + 1 < len(path) else None)
@@ -289,10 +289,10 @@ def _of_time_wait(instance: str) -> Identity:
         f"time-wait-{instance}",
         f"At the end, {instance} holds in TIME_WAIT the connections that it closed first in the last minute, without"
         " those above tcp_max_tw_buckets. The kernel also counts those that still wait for the other side's FIN, if no"
-        " process holds them.",
+        " process holds them, and those within its own namespace, which no capture sees.",
         f"sockets.{name}.time_wait.end",
         f"flows.{name}.time_wait.min",
-        f"flows.{name}.time_wait.max",
+        f"flows.{name}.time_wait.max + sockets.{name}.time_wait.loopback",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,7 @@ class Recorded:
         ledger: that of derived/ledger.json.
         kinds: client, proxy or server, for each role.
         limits: for each role the knobs that bound it, by what they bound; without those that its program has fixed.
+        request_path: the roles that carry requests, from the client to the server that answers.
     """
 
     def __init__(
@@ -37,11 +38,13 @@ class Recorded:
         ledger: Mapping[str, Any],
         kinds: Mapping[str, str],
         limits: Mapping[str, Mapping[str, str]],
+        request_path: Sequence[str],
     ) -> None:
         self.manifest = manifest
         self.ledger = ledger
         self._kinds = kinds
         self._limits = limits
+        self._request_path = request_path
 
     def knob(self, name: str) -> Any:  # noqa: ANN401  whatever a knob may be
         """A knob's value; durations in ms."""
@@ -63,8 +66,8 @@ class Recorded:
 
     @property
     def server(self) -> str:
-        """The last role of the path."""
-        return str(self.manifest["path"][-1])
+        """The role that answers the requests."""
+        return self._request_path[-1]
 
     @property
     def proxy(self) -> str | None:
@@ -113,12 +116,11 @@ class Recorded:
 
     @property
     def crowded(self) -> str:
-        """The role before which most SYNs were dropped; the last one where there is no difference."""
+        """The role before which most SYNs of requests were dropped; the one that answers where all are alike."""
         dropped: dict[str, int] = {
             hop["to"]: sum(filter(None, hop["dropped_syns"].values())) for hop in self.ledger["hops"]
         }
-        path: list[str] = self.manifest["path"]
-        return max(reversed(path[1:]), key=lambda role: dropped.get(role, 0))
+        return max(reversed(self._request_path[1:]), key=lambda role: dropped.get(role, 0))
 
 
 def more(run: Recorded, knob: str | None, value: int, why: str, shown: Callable[[int], str] = str) -> Remedy | None:

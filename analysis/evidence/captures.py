@@ -78,16 +78,17 @@ def whole_until_us(capture: Capture, reduction: Reduction) -> int | None:
 
 
 def expected(path: list[str], mode: object, client_mode: object, *, apart: bool) -> list[str]:
-    """The roles whose instances capture: each hop once, at its server's end, and at the client's if asked.
+    """The roles whose instances capture: each hop once, and at the client's end too if asked.
+
+    A role in the midst of the path sees both of its hops, so every second one captures.
 
     On several machines all servers do: what one clock timed must be seen by another.
 
     Args:
-        path: the run's path. The role behind the client is the server of the first hop and, if it is a proxy, sees
-            the second too.
+        path: the run's path.
         mode: the knob capture.mode.
         client_mode: the knob capture.client.
         apart: whether the instances are on several machines.
     """
     on = ("headers", "handshakes")
-    return [*(path[1 : None if apart else 2] if mode in on else ()), *(path[:1] if client_mode in on else ())]
+    return [*(path[1 :: 1 if apart else 2] if mode in on else ()), *(path[:1] if client_mode in on else ())]

@@ -161,6 +161,7 @@ class Clock:
             samples,
             ticks=[replace(each, time_us=self._by_mono(each.time_us, each.mono_us)) for each in samples.ticks],
             sockets=self._retimed(samples.sockets),
+            time_waits=self._retimed(samples.time_waits),
             processes=self._retimed(samples.processes),
             selves=self._retimed(samples.selves),
         )

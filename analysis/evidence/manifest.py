@@ -195,6 +195,11 @@ class Manifest(_Part):
         """Client, proxy or server; None for a role that nothing declares."""
         return self.roles[role].kind if role in self.roles else None
 
+    @property
+    def origin(self) -> str | None:
+        """The role that answers the requests; None for what was observed where it ran, which has no path."""
+        return next(reversed(roles.request_path(self.path, self.kind_of)), None)
+
     def port_of(self, instance: str) -> int:
         """Where an instance takes its traffic."""
         ports = (role.port for name, role in self.roles.items() if instance in self.of_role(name))

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from analysis.outside import Named, Port
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 # Where every server of the lab itself takes its traffic.
@@ -326,6 +326,19 @@ def _completed(name: str, role: Role) -> Role:
     known = EARLIER[name].limits.model_dump(exclude_none=True)
     had = {what: knob for what, knob in known.items() if knob in role.knobs}
     return role.model_copy(update={"limits": Limits(**had | role.limits.model_dump(exclude_none=True))})
+
+
+def request_path(path: Sequence[str], kind_of: Callable[[str], str | None]) -> list[str]:
+    """The roles of a path that carry requests: from the client to its first server, which answers them.
+
+    What stands behind that is a server of its own, such as a database: its connections carry no request of a client.
+
+    Args:
+        path: the roles.
+        kind_of: gives the kind of each.
+    """
+    ends = (place for place, role in enumerate(path, start=1) if kind_of(role) == "server")
+    return list(path[: next(ends, None)])
 
 
 def earlier(path: Iterable[str]) -> dict[str, Role]:

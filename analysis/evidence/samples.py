@@ -86,8 +86,8 @@ class Samples:
         header: its first record, None if there is none of this version.
         ticks: in the order of the file, which is that of the monotonic clock.
         counters: by the kernel's name.
-        sockets, processes, selves: the records of those kinds, each with its `time_us`, and the `mono_us` of the last
-            tick before it.
+        sockets, time_waits, processes, selves: the records of those kinds, each with its `time_us`, and the `mono_us`
+            of the last tick before it.
         end: the last record, None if the sampler did not end in order.
     """
 
@@ -97,6 +97,7 @@ class Samples:
     ticks: list[Tick] = field(default_factory=list)
     counters: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
     sockets: list[Record] = field(default_factory=list)
+    time_waits: list[Record] = field(default_factory=list)
     processes: list[Record] = field(default_factory=list)
     selves: list[Record] = field(default_factory=list)
     end: Record | None = None
@@ -149,7 +150,7 @@ def read(path: Path, port: int = TRAFFIC_PORT) -> Samples:
     return samples
 
 
-_LISTS = {"sockets": "sockets", "processes": "processes", "self": "selves"}
+_LISTS = {"sockets": "sockets", "time_wait": "time_waits", "processes": "processes", "self": "selves"}
 
 
 def _add_header(samples: Samples, record: Record) -> None:

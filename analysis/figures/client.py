@@ -131,8 +131,8 @@ def _out_of_order(run: Run, _found: Mapping[str, str]) -> Value:
 
     def compute(_window: object) -> Value:
         admitted = [data for each in run.k6 for data in _admissions(run.raw.clients[each])]
-        # The server at the path's end gives them.
-        servers = run.raw.manifest.of_role(run.raw.manifest.path[-1])
+        # The server that answers gives them.
+        servers = run.raw.manifest.of_role(run.raw.manifest.origin or "")
         of_server = run.raw.clocks.of(servers[0] if servers else "")
         turns = [(integer(data, "turn_us"), integer(data, "number")) for data in admitted]
         known = [

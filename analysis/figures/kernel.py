@@ -61,15 +61,15 @@ def _over_ticks(
     return compute
 
 
-def _over_readings(value: Callable[[list[Record], Window, Mapping[str, str]], Value]) -> Compute:
-    """The greatest over the instances of a role of a value from the sockets read once a second."""
+def _over_readings(value: Callable[[Samples, Window, Mapping[str, str]], Value]) -> Compute:
+    """The greatest over the instances of a role of a value from the sockets read now and then."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         instances = run.instances(found["role"])
         return run.resting_on(
             instances,
             _ALL_SOCKETS,
-            lambda window: greatest(value(run.raw.samples[each].sockets, window, found) for each in instances),
+            lambda window: greatest(value(run.raw.samples[each], window, found) for each in instances),
         )
 
     return compute
@@ -125,18 +125,33 @@ def _time_wait_end(samples: Samples, span: Span, _found: Mapping[str, str]) -> V
     return unknown("the samples have no count of TIME_WAIT") if at_end is None else at_end
 
 
+def _time_wait_loopback(samples: Samples, window: Window) -> Value:
+    times_us = [reading["time_us"] for reading in samples.time_waits]
+    counts = [
+        sum(integer(group, "count") or 0 for group in records(samples.time_waits[index], "groups") if _is_inside(group))
+        for index in timeline.around(times_us, window.end_us, window.end_us)
+    ]
+    return max(counts) if counts else unknown("there is no reading of the sockets in TIME_WAIT")
+
+
+def _is_inside(group: Record) -> bool:
+    """Whether both ends of a connection are in one namespace: then it never left the loopback device."""
+    local, peer = (str(group.get(end)) for end in ("local", "peer"))
+    return local == peer or all(each.startswith("127.") or each == "::1" for each in (local, peer))
+
+
 def _in_state(reading: Record, state: str) -> int:
     groups = [group for group in records(reading, "groups") if group.get("state") == STATES[state]]
     return sum(integer(group, "count") or 0 for group in groups)
 
 
-def _state_max(sockets: list[Record], window: Window, found: Mapping[str, str]) -> Value:
-    counts = _state_counts(sockets, window, found["state"])
+def _state_max(samples: Samples, window: Window, found: Mapping[str, str]) -> Value:
+    counts = _state_counts(samples.sockets, window, found["state"])
     return max(counts) if counts else unknown("there is no reading of the sockets")
 
 
-def _state_end(sockets: list[Record], window: Window, found: Mapping[str, str]) -> Value:
-    counts = _state_counts(sockets, window, found["state"])
+def _state_end(samples: Samples, window: Window, found: Mapping[str, str]) -> Value:
+    counts = _state_counts(samples.sockets, window, found["state"])
     return counts[-1] if counts else unknown("there is no reading of the sockets")
 
 
@@ -202,6 +217,15 @@ FIGURES: tuple[Figure, ...] = (
         "Sockets in TIME_WAIT at the window's end, at the instance with the most.",
         _SAMPLES_FILE,
         _over_ticks(_AT_EDGES, greatest, _time_wait_end),
+    ),
+    Figure(
+        "sockets.<role>.time_wait.loopback",
+        Kind.NUMBER,
+        "sockets",
+        "Sockets in TIME_WAIT at the window's end whose connection never left the instance's namespace: the most in the"
+        " two readings around it, at the instance with the most. A reading is made every five seconds.",
+        _SAMPLES_FILE,
+        _over_readings(lambda samples, window, _: _time_wait_loopback(samples, window)),
     ),
     Figure(
         "sockets.<role>.<state>.max",

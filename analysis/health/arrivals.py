@@ -67,12 +67,11 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
 def _capacity(raw: RawRun, instance: str) -> int | None:
     """How many connections a server holds; None where nothing says so, or the lab stopped or paused it on purpose."""
     manifest = raw.manifest
-    if instance not in manifest.of_role(manifest.path[-1]) or any(
-        each.instance == instance for each in manifest.actions
-    ):
+    servers = manifest.of_role(manifest.origin or "")
+    if instance not in servers or any(each.instance == instance for each in manifest.actions):
         return None
     try:
-        return outcomes.accept_capacity(Settings(manifest)) // len(manifest.of_role(manifest.path[-1]))
+        return outcomes.accept_capacity(Settings(manifest)) // len(servers)
     except UndefinedError:
         return None
 

@@ -81,13 +81,13 @@ _BACKEND = "backend"
 
 
 def _server(settings: Settings) -> str:
-    """The last server of the path; the backend where there is none, which the run then lacks."""
+    """The server that answers; the backend where there is none, which the run then lacks."""
     roles = settings.manifest.roles
-    return next((name for name in reversed(settings.manifest.path) if roles[name].kind == "server"), _BACKEND)
+    return next((name for name in settings.manifest.path if roles[name].kind == "server"), _BACKEND)
 
 
 def listen_backlog(settings: Settings) -> int:
-    """The limit of the accept queue of each of the last servers."""
+    """The limit of the accept queue of each server that answers."""
     server = _server(settings)
     backlogs = {_backlog_of(settings, server, instance) for instance in settings.instances(server)}
     require(len(backlogs) == 1, f"the {server}s have different sysctls")
@@ -110,7 +110,7 @@ def _backlog_of(settings: Settings, server: str, instance: str) -> int:
 
 
 def accept_capacity(settings: Settings) -> int:
-    """The connections that all of the last servers together take at once."""
+    """The connections that all servers that answer take at once, together."""
     server = _server(settings)
     instances, limits = settings.instances(server), settings.manifest.roles[server].limits
     if limits.connections is None:
@@ -160,7 +160,7 @@ def _all_fit(settings: Settings) -> int:
     _undisturbed(settings)
     server, users = _server(settings), settings.integer("load.users")
     require(settings.get("load.workload") == "users", "the model is of the workload users")
-    require(settings.manifest.path == ["k6", server], f"the model is of users straight at {server}")
+    require(settings.manifest.path[:2] == ["k6", server], f"the model is of users straight at {server}")
     require(
         users <= accept_capacity(settings),
         f"more users come than {server} and its queue hold, and nothing declares how long it keeps each of them",

@@ -133,14 +133,14 @@ class Narrator:
         return at_server.tell_acceptance(accepted, server, case["end_us"], samples, (said,) if said else ())
 
     def _handler(self, case: Row, carriers: list[Carrier], accepted: dict[str, Acceptance]) -> Iterator[Event]:
-        """How long the last server took."""
-        last = self.raw.manifest.path[-1]
-        if self.raw.manifest.kind_of(last) != "server":
+        """How long the server that answers took."""
+        origin = self.raw.manifest.origin
+        if origin is None or self.raw.manifest.kind_of(origin) != "server":
             return
         for prefix in ("flow", "up"):
             server = case[f"{prefix}_to_instance"]
             carrier = next((each for each in carriers if self._is_of(each, case, prefix)), None)
-            if carrier is not None and server in self.raw.manifest.of_role(last):
+            if carrier is not None and server in self.raw.manifest.of_role(origin):
                 file = self._file(carrier)
                 yield from at_server.tell_handler(carrier.packets, accepted.get(prefix), case, server, file)
 

@@ -25,7 +25,7 @@ _SAMPLE_POLL_S = 0.02
 
 
 def warm_up(session: Session) -> None:
-    """Let the last servers of the path serve some requests, one at a time.
+    """Let the servers that answer serve some requests, one at a time.
 
     They come from inside each server's own namespace, over loopback: no capture and no client's counter has them. Each
     connection ends with RST and leaves no TIME_WAIT behind.
@@ -35,13 +35,13 @@ def warm_up(session: Session) -> None:
     """
     scenario, topology = session.effective.scenario, session.topology
     count = scenario.warmup.requests
-    urls = f"http://127.0.0.1:{topology.roles[scenario.path[-1]].port}{scenario.knobs.load.path}\n" * count
+    urls = f"http://127.0.0.1:{topology.roles[topology.answering].port}{scenario.knobs.load.path}\n" * count
     timeout_s = 30 + count * _WARMUP_REQUEST_S
 
     def warm(server: str) -> str:
         return session.engine.ask(server, "xargs", "-n", "1", "collector", "http", stdin=urls, timeout_s=timeout_s)
 
-    parallel.each(warm, topology.instances[scenario.path[-1]])
+    parallel.each(warm, topology.instances[topology.answering])
 
 
 def await_start_line(session: Session, watch: Watch) -> None:

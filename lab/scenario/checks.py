@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
+from analysis.evidence import roles
 from lab.errors import Problem
 from lab.roles.declaration import KINDS
 from lab.scenario import own_configuration, own_script, presets, sysctls, templates
@@ -88,7 +90,7 @@ def _workload(effective: Effective) -> Iterator[Problem]:
 
 def _target(effective: Effective) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
-    last = effective.scenario.path[-1]
+    last = roles.request_path(effective.scenario.path, lambda role: effective.roles[role].kind)[-1]
     if effective.roles[last].kind == "proxy":
         page = effective.roles[last].page
         if last in effective.scenario.configurations:
@@ -132,6 +134,14 @@ def _target_of_service(effective: Effective, last: str) -> Iterator[Problem]:
 
 def _services(effective: Effective) -> Iterator[Problem]:
     own, path = effective.world.services, effective.scenario.path
+    servers = [role for role in path if effective.roles[role].kind == "server"]
+    for server, behind in pairwise(servers):
+        if server not in own:
+            what = f"{behind} stands behind {server} on the path, and {server} connects to no other server"
+            yield Problem(what, effective.where("path"), f"leave {behind} out")
+        elif behind not in own[server].needs:
+            what = f"{behind} stands behind {server} on the path, and {server} does not need it"
+            yield Problem(what, effective.where("path"), f"write needs: [{behind}] in {server}, or leave {behind} out")
     for name in needed_by(own, [role for role in path if role in own]):
         if name not in path and isinstance(own[name].ready, str):
             what = f"{name} is not on the path, and no collector beside it can ask for {own[name].ready}"

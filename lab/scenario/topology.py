@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
 
+from analysis.evidence import roles
 from lab.roles.declaration import Role
 from lab.scenario import services
 from lab.scenario.effective import Effective
@@ -43,6 +44,11 @@ class Topology:
     def clients(self) -> list[str]:
         """The instances that make the load."""
         return [one for role, instances in self.instances.items() if self._is_client(role) for one in instances]
+
+    @property
+    def answering(self) -> RoleName:
+        """The role that answers the requests; behind it may stand a server of its own, such as a database."""
+        return roles.request_path(list(self.instances), lambda role: self.roles[role].kind)[-1]
 
     @property
     def targets(self) -> list[str]:

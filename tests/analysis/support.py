@@ -360,8 +360,11 @@ def slow_readings(second: float, comm: str) -> list[Record]:
     instrument = {"pid": 1, "comm": "collector", "cpu_ms": 10**6, "rss_kb": 10**6, "threads": 9, "open_files": 9}
     host = {"cpu_total_ms": round(second * 2000), "cpu_idle_ms": round(second * 1800)}
     own = {"cpu_ms": round(second * 8), "ticks": round(second * 10), "late_ticks": 2, "gaps": 0, "late_us_max": 61_000}
+    # Sockets in TIME_WAIT come with every fifth reading.
+    time_wait = {"kind": "time_wait", "cost_us": 9, "groups": []}
     return [
         {"kind": "sockets", "cost_us": 50, "groups": [{**group, "count": held}]},
+        *([time_wait] if int(second) % 5 == 0 else []),
         {"kind": "processes", "cost_us": 70, "processes": [process | {"open_files": 60}, instrument], "host": host},
         {"kind": "self", **own},
     ]

@@ -28,6 +28,18 @@ def every(*changes: Change) -> Change:
     return change
 
 
+def time_wait(local: str, peer: str) -> Change:
+    """A socket in TIME_WAIT in all readings of the backend's."""
+
+    def change(run: RunFolder) -> None:
+        group = {"side": "server", "port": 8080, "local": local, "peer": peer, "count": 1}
+        for reading in run.samples["backend-1"].slow:
+            if reading["kind"] == "time_wait":
+                reading["groups"] = [group]
+
+    return change
+
+
 def count(instance: str, *names: str, more: int = 1) -> Change:
     """A kernel that counted more."""
 
@@ -145,6 +157,18 @@ OF_USERS: dict[str, tuple[Change, set[str]]] = {
     ),
     "a socket in TIME_WAIT at the client": (count("k6-1", "sockstat.TCP.tw"), {"time-wait-k6-1"}),
     "a socket in TIME_WAIT at the server": (count("backend-1", "sockstat.TCP.tw"), {"time-wait-backend-1"}),
+    "one of a connection that never left the server": (
+        every(count("backend-1", "sockstat.TCP.tw"), time_wait("127.0.0.1", "127.0.0.1")),
+        set(),
+    ),
+    "one of a connection to its own address": (
+        every(count("backend-1", "sockstat.TCP.tw"), time_wait("172.18.0.2", "172.18.0.2")),
+        set(),
+    ),
+    "one of a connection with another machine": (
+        every(count("backend-1", "sockstat.TCP.tw"), time_wait("172.18.0.2", "172.18.0.3")),
+        {"time-wait-backend-1"},
+    ),
 }
 
 

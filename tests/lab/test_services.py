@@ -19,6 +19,7 @@ from lab.engine.protocol import Parts
 from lab.errors import BadInput, LabError
 from lab.roles import told_settings
 from lab.scenario import foreseen
+from lab.scenario.captured import capture_mode
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
 from lab.scenario.topology import topology_of
@@ -219,6 +220,28 @@ def test_behind_a_proxy_it_is_what_the_proxy_reaches(shop: Shop) -> None:
     assert services(found)["nginx"]["environment"]["CONNLAB_UPSTREAMS"] == "shop-1:9000 shop-2:9000"
 
 
+def test_a_database_behind_it_is_observed_and_answers_no_request(shop: Shop) -> None:
+    found = shop(path="path: [k6, nginx, shop, db]", db='db: {image: "postgres:17", port: 5432, ready: [pg_isready]}')
+    topology = topology_of(found)
+    assert (topology.all, topology.needed) == (["k6-1", "nginx", "shop-1", "db-1"], ())
+    assert (topology.targets, topology.answering) == (["http://nginx:8080"], "shop")
+    # Each hop is captured once: nginx sees both of its own.
+    assert [role for role in found.scenario.path if capture_mode(found, role) != "off"] == ["nginx", "db"]
+    made = services(found)
+    assert made["shop-1"]["depends_on"] == {"db-1": {"condition": "service_healthy"}}
+    assert made["collector-db-1"]["networks"]["lab"]["aliases"] == ["db-1", "db"]
+    assert made["collector-db-1"]["environment"]["CONNLAB_READY_URL"] == "tcp://127.0.0.1:5432"
+
+
+def test_what_the_model_predicts_is_about_the_server_that_answers(shop: Shop) -> None:
+    found = shop(path="path: [k6, shop, db]")
+    assert foreseen.known_before_run(found, ("model.accept_capacity", "model.users_served")) == {
+        "model.accept_capacity": 2 + 3 + 1,
+        "model.users_served": 3,
+    }
+    assert [role for role in found.scenario.path if capture_mode(found, role) != "off"] == ["shop"]
+
+
 def test_the_manifest_has_it_as_a_role_and_records_each_loosening(shop: Shop) -> None:
     declared = shop().world.content("shop")
     assert declared["loosened"] == {
@@ -244,6 +267,16 @@ def test_the_manifest_has_it_as_a_role_and_records_each_loosening(shop: Shop) ->
         ([], {"path": "path: [k6, shob]"}, "unknown role 'shob'; did you mean 'shop'?"),
         ([], {"needs": "needs: [cache]"}, "scenario.yaml:12: shop needs 'cache', and no service has that name"),
         ([], {"db": "db: {image: a, needs: [shop]}"}, "shop and db need each other"),
+        (
+            [],
+            {"path": "path: [k6, shop, db]", "needs": "needs: []"},
+            "scenario.yaml:4: db stands behind shop on the path, and shop does not need it; write needs: [db] in shop",
+        ),
+        (
+            [],
+            {"path": "path: [k6, backend, db]", "asked": "backend: {max_connections: 2}"},
+            "db stands behind backend on the path, and backend connects to no other server",
+        ),
         ([], {"db": "db: {image: a, ready: /up}"}, "db is not on the path, and no collector beside it can ask for /up"),
         ([], {"image": "tls: false"}, "it takes one of image, build and compose"),
         ([], {"image": "build: {context: ., arg: [1]}"}, "unknown key 'services.shop.build.arg'; did you mean 'args'"),

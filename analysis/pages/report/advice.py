@@ -60,7 +60,8 @@ def of_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str,
     try:
         declared = roles.of_manifest(manifest)
         kinds = {name: role.kind for name, role in declared.items()}
-        found = remedy(Recorded(manifest, ledger, kinds, {name: role.bounds() for name, role in declared.items()}))
+        limits = {name: role.bounds() for name, role in declared.items()}
+        found = remedy(Recorded(manifest, ledger, kinds, limits, roles.request_path(manifest["path"], kinds.get)))
     except KeyError as missing:
         return Advice(cause, count, _without(manifest, str(missing.args[0])))
     if found is None:

@@ -91,7 +91,7 @@ def _draw(record: Record, ladder: Row) -> Drawing:
         y, before_us = y + _ROW, step["after_us"]
     cause = ladder["cause"]
     label = f": {causes.named(cause).label}" if cause else ""
-    last = record.path[-1] if record.path else ""
+    last = record.request_path[-1] if record.path else ""
     return Drawing(
         title=_TITLES[ladder["kind"]] + label,
         like=_like(ladder),
@@ -99,7 +99,7 @@ def _draw(record: Record, ladder: Row) -> Drawing:
         lanes=list(places.items()),
         lines=lines,
         height=y + 16,
-        partial=len(record.path) > len(names) and all(record.role_of.get(name) != last for name in names),
+        partial=len(record.request_path) > len(names) and all(record.role_of.get(name) != last for name in names),
     )
 
 

@@ -9,8 +9,10 @@ from analysis.formatting import counted
 from analysis.pages.report import labels
 from analysis.pages.report.run_files import Record, Row
 
-WIDTH = 1150
+# With more than three roles the drawing is wider than the page, and is scrolled.
+_WIDTH = 1150
 _BOX = 262
+_BAND_WIDTH_MIN = 150
 _LINE = 20
 _BAND_TOP, _BAND = 66, 64
 _THINNEST = 4
@@ -54,13 +56,15 @@ class Path:
 
     boxes: list[Box]
     bands: list[Band]
+    width: int
     height: int
 
 
 def of_run(record: Record) -> Path:
     """Draw the path of a run."""
     roles = record.path
-    gap = (WIDTH - _BOX * len(roles)) // max(len(roles) - 1, 1)
+    gaps = max(len(roles) - 1, 1)
+    gap = max((_WIDTH - _BOX * len(roles)) // gaps, _BAND_WIDTH_MIN)
     boxes = [Box(index * (_BOX + gap), _name(record, role), _limits(record, role), _seen(record, role))
              for index, role in enumerate(roles)]  # fmt: skip
     bands = [
@@ -70,7 +74,7 @@ def of_run(record: Record) -> Path:
     lines = max((len(box.limits) + len(box.seen) for box in boxes), default=0)
     counts = max((len(band.counts) for band in bands), default=0)
     height = max(84 + _LINE * lines, _BAND_TOP + _BAND + 34 + _LINE * counts)
-    return Path(boxes, bands, height)
+    return Path(boxes, bands, max(_WIDTH, _BOX * len(roles) + gap * gaps), height)
 
 
 def _name(record: Record, role: str) -> str:
@@ -163,4 +167,4 @@ def _agreement(hop: Row) -> tuple[str, str]:
 
 def geometry() -> dict[str, int]:
     """What the template draws with."""
-    return {"width": WIDTH, "box": _BOX, "line": _LINE, "band": _BAND}
+    return {"box": _BOX, "line": _LINE, "band": _BAND}

@@ -70,7 +70,7 @@ def named(record: Record, role: str) -> str:
 
 def _hop(record: Record, cause: Cause) -> tuple[str, str]:
     """The roles of the hop on which most of a cause's requests were hurt."""
-    path = record.path if len(record.path) > 1 else ["client", "server"]
+    path = record.request_path if len(record.path) > 1 else ["client", "server"]
     at_the_end = cause.hop == LAST_HOP
     proxied = len(path) > 2  # noqa: PLR2004  client, proxy, server
     if cause.hop not in (FIRST_HOP, LAST_HOP) and proxied and record.has("requests"):

@@ -11,7 +11,7 @@ import duckdb
 from pydantic import BaseModel
 
 from analysis.database import in_memory
-from analysis.evidence import manifest
+from analysis.evidence import manifest, roles
 from analysis.story.ladders import ladders_file
 from analysis.story.ladders.ladders_file import Ladders
 from analysis.verdict import derived, figures_file, ledger_file, verdict_file
@@ -53,6 +53,12 @@ class Record:
     def path(self) -> list[str]:
         """The roles, from the client to the backend."""
         return list(self.manifest.get("path", []))
+
+    @cached_property
+    def request_path(self) -> list[str]:
+        """The roles that carry requests, from the client to the server that answers."""
+        declared = roles.of_manifest(self.manifest)
+        return roles.request_path(self.path, lambda role: declared[role].kind if role in declared else None)
 
     @cached_property
     def role_of(self) -> dict[str, str]:

@@ -204,9 +204,9 @@ def _hints(record: Record) -> list[str]:
 def _places(record: Record, main: Reason) -> str | None:
     """How the number of those who fail comes about."""
     capacity, backlog = record.figures.get("model.accept_capacity"), record.figures.get("model.listen_backlog")
-    server = record.path[-1]
+    server = record.request_path[-1]
     role = roles.of_manifest(record.manifest).get(server)
-    if len(record.path) > 2 or role is None or not isinstance(capacity, int) or not isinstance(backlog, int):  # noqa: PLR2004  client and server
+    if len(record.request_path) > 2 or role is None or not isinstance(capacity, int) or not isinstance(backlog, int):  # noqa: PLR2004  client and server
         return None
     limits = {what: role.knob(name) for what, name in role.limits.model_dump(exclude_none=True).items()}
     connections, users = record.knob(limits.get("connections", "")), record.knob("load.users")
