@@ -57,7 +57,9 @@ def create(database: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str
         table: its name.
         columns: name → type.
     """
-    database.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {type_}' for name, type_ in columns.items())})")
+    # A word of SQL, such as group, may be a column's name too.
+    described = ", ".join(f'"{name}" {type_}' for name, type_ in columns.items())
+    database.execute(f"CREATE TABLE {table} ({described})")
 
 
 @cache

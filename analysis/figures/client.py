@@ -170,35 +170,73 @@ def _dropped(run: Run, _found: Mapping[str, str]) -> Value:
     return run.resting_on(run.k6, {}, lambda _: sum(known))
 
 
-_NAMES = "SELECT DISTINCT name FROM requests ORDER BY name"
-_NAMED = "FROM requests WHERE name = $name"
+# What a script names, by the parameter of the figures: the column of `requests`, and how a name is missed.
+_NAMED = {"request": ("name", "no request was named"), "group": ('"group"', "no request was in a group named")}
+_SUCCEEDED = "succeeded(error_code, status)"
 
 
-def _of_name(value: Callable[[Joined, str, Mapping[str, str]], Value]) -> Compute:
-    """A figure of the requests that have one name; unknown if none has it, or if two names are alike in figures."""
+def names_of(joined: Joined, parameter: str) -> list[str]:
+    """The names that a script gave its requests, or the groups that it made them in; '' is outside of all groups."""
+    column, _ = _NAMED[parameter]
+    rows = joined.rows(f"SELECT DISTINCT {column} AS name FROM requests WHERE {column} IS NOT NULL ORDER BY name")  # noqa: S608  a column of ours
+    return [row["name"] for row in rows]
+
+
+def _of_named(parameter: str, value: Callable[[Joined, str, str, Mapping[str, str]], Value]) -> Compute:
+    """A figure of the requests with one name or in one group; unknown if none is, or if two are alike in figures.
+
+    Args:
+        parameter: of the figure's name: request or group.
+        value: computes it, given the query's condition, the name and what the figure's name was matched to.
+    """
+    column, missed = _NAMED[parameter]
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         joined = run.joined
         if isinstance(joined, Unknown):
             return joined
-        names = [row["name"] for row in joined.rows(_NAMES)]
-        meant = [name for name in names if figure_name(name) == found["request"]]
+        meant = [name for name in names_of(joined, parameter) if figure_name(name) == found[parameter]]
         if len(meant) != 1:
             alike = " and ".join(meant)
-            return unknown(f"{alike} have this name" if meant else f"no request was named {found['request']}")
-        return run.resting_on(run.k6, _REQUESTS, lambda _: value(joined, meant[0], found))
+            return unknown(f"{alike} have this name" if meant else f"{missed} {found[parameter]}")
+        return run.resting_on(run.k6, _REQUESTS, lambda _: value(joined, f"{column} = $name", meant[0], found))
 
     return compute
 
 
-def _count_where(condition: str) -> Compute:
-    query = f"SELECT count(*) AS value {_NAMED} AND {condition}"
-    return _of_name(lambda joined, name, _: int(joined.row(query, name=name)["value"]))
+def _count_of_named(parameter: str, condition: str) -> Compute:
+    def count(joined: Joined, named: str, name: str, _: Mapping[str, str]) -> Value:
+        query = f"SELECT count(*) AS value FROM requests WHERE {named} AND {condition}"  # noqa: S608  as above
+        return int(joined.row(query, name=name)["value"])
+
+    return _of_named(parameter, count)
 
 
-def _latency_of_name(joined: Joined, name: str, found: Mapping[str, str]) -> Value:
-    times = f"SELECT connecting_us + tls_us + duration_us AS us {_NAMED} AND succeeded(error_code, status)"
-    return statistic(np.array([row["us"] for row in joined.rows(times, name=name)], np.int64), found["statistic"])
+def _latency_of_named(joined: Joined, named: str, name: str, found: Mapping[str, str]) -> Value:
+    query = f"SELECT connecting_us + tls_us + duration_us AS us FROM requests WHERE {named} AND {_SUCCEEDED}"  # noqa: S608  as above
+    return statistic(np.array([row["us"] for row in joined.rows(query, name=name)], np.int64), found["statistic"])
+
+
+def _figures_of_named(prefix: str, parameter: str, meaning: str) -> tuple[Figure, ...]:
+    return (
+        Figure(f"{prefix}.total", Kind.NUMBER, "", meaning, _REQUESTS_FILE, _count_of_named(parameter, "true")),
+        Figure(
+            f"{prefix}.failed",
+            Kind.NUMBER,
+            "",
+            "Those of them that failed, as in client.requests.failed.",
+            _REQUESTS_FILE,
+            _count_of_named(parameter, f"NOT {_SUCCEEDED}"),
+        ),
+        Figure(
+            f"{prefix}.latency_ms.<statistic>",
+            Kind.NUMBER,
+            "ms",
+            "A statistic of the times of those that succeeded, as in client.latency_ms.list.",
+            _REQUESTS_FILE,
+            _of_named(parameter, _latency_of_named),
+        ),
+    )
 
 
 def _judged(run: Run) -> list[Judged] | Unknown:
@@ -406,29 +444,15 @@ FIGURES: tuple[Figure, ...] = (
             lambda times_us, found: statistic(times_us, found["statistic"]),
         ),
     ),
-    Figure(
-        "client.named.<request>.total",
-        Kind.NUMBER,
-        "",
+    *_figures_of_named(
+        "client.named.<request>",
+        "request",
         "Requests with this name: a script's tags.name, else the URL. In the figure, all but letters and digits is _.",
-        _REQUESTS_FILE,
-        _count_where("true"),
     ),
-    Figure(
-        "client.named.<request>.failed",
-        Kind.NUMBER,
-        "",
-        "Those of them that failed, as in client.requests.failed.",
-        _REQUESTS_FILE,
-        _count_where("NOT succeeded(error_code, status)"),
-    ),
-    Figure(
-        "client.named.<request>.latency_ms.<statistic>",
-        Kind.NUMBER,
-        "ms",
-        "A statistic of the times of those that succeeded, as in client.latency_ms.list.",
-        _REQUESTS_FILE,
-        _of_name(_latency_of_name),
+    *_figures_of_named(
+        "client.groups.<group>",
+        "group",
+        "Requests that a script made in this group() and in no group within it: ::shop::pay is shop_pay.",
     ),
     Figure(
         "client.checks.<check>.rate",

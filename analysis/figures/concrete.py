@@ -10,6 +10,7 @@ import numpy as np
 
 from analysis.evidence.own_script import figure_name
 from analysis.expressions.values import Unknown
+from analysis.figures import client
 from analysis.figures.known_names import Scope
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str
         return [str(code) for code in _CODES[figure.pattern](run)]
     if parameter == "sysctl":
         return sorted({name for read in run.raw.manifest.sysctls.values() for name in read})
-    if parameter == "request":
-        return _named(run)
+    if parameter in ("request", "group"):
+        return _named(run, parameter)
     if parameter in ("check", "threshold"):
         return sorted(_judged(run, parameter))
     found = scope.choices(parameter)
@@ -64,11 +65,11 @@ def _has_own_script(run: Run) -> bool:
     return workload is not None and workload.value == "script"
 
 
-def _named(run: Run) -> list[str]:
-    """The names of the requests of a script of one's own; none if there are too many to be listed."""
+def _named(run: Run, parameter: str) -> list[str]:
+    """The names or groups of the requests of a script of one's own; none if there are too many to be listed."""
     if isinstance(run.joined, Unknown) or not _has_own_script(run):
         return []
-    names = {figure_name(row["name"]) for row in run.joined.rows("SELECT DISTINCT name FROM requests")}
+    names = {figure_name(name) for name in client.names_of(run.joined, parameter) if name}
     return sorted(names) if len(names) <= _NAMES_MAX else []
 
 

@@ -155,6 +155,7 @@ class Scope:
             "code": [],
             "check": [],
             "request": [],
+            "group": [],
             "threshold": [],
             "status": [],
             "sysctl": [],

@@ -32,6 +32,7 @@ _PARAMETERS = {
     "kind": r"[a-z_]+",
     "check": r"[a-z0-9_]+",
     "request": r"[a-z0-9_]+",
+    "group": r"[a-z0-9_]+",
     "threshold": r"[a-z0-9_]+",
     "statistic": r"[a-z0-9]+",
     "sysctl": r"net(?:\.[a-z0-9_-]+)+",

@@ -143,8 +143,9 @@ def _parameters() -> str:
         f"- `<cause>`: {', '.join(f'`{cause.figure}`' for cause in CAUSES)}.\n"
         "- `<status>`: a status such as `404`, or a class such as `4xx`.\n"
         "- `<code>`: a number; one that did not occur counts 0.\n"
-        "- `<check>`, `<request>`, `<threshold>`: the name in a script, in small letters, with `_` for all but letters"
-        " and digits. In a threshold, `<` is `below`, `>` is `above`, `<=` is `at_most`, `>=` is `at_least`.\n"
+        "- `<check>`, `<request>`, `<group>`, `<threshold>`: the name in a script, in small letters, with `_` for all"
+        " but letters and digits. In a threshold, `<` is `below`, `>` is `above`, `<=` is `at_most`, `>=` is"
+        " `at_least`.\n"
     )
 
 

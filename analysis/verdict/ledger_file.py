@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from analysis import figures
 from analysis.causes import CAUSES, UNEXPLAINED
+from analysis.database import query
 from analysis.expressions.values import Unknown, is_number
 from analysis.figures import identities
 from analysis.health import Evidence
@@ -27,6 +28,8 @@ _EVIDENCE = frozenset(Evidence) - {Evidence.LOAD, Evidence.EVENTS, Evidence.SOCK
 
 # Examples of what nothing explains; requests.parquet has all.
 _EXAMPLES_MAX = 20
+# A script that gives no names has one for each URL.
+_NAMES_MAX = 100
 
 
 class _Part(BaseModel):
@@ -40,6 +43,19 @@ class Requests(_Part):
     ok: Annotated[int, Field(description="Answered with a status from 200 to 399")]
     failed: int
     slow: Annotated[int, Field(description="Those of the ok that were answered later than the scenario's bound")]
+
+
+class NamedRequests(_Part):
+    """The requests of one name and group, and what became of them."""
+
+    name: Annotated[str, Field(description="A script's tags.name, else the URL; a workload's own name for them")]
+    group: Annotated[str, Field(description="A script's group() around them, as ::outer::inner; empty outside groups")]
+    total: int
+    failed: int
+    slow: int
+    median_ms: Annotated[float | None, Field(description="Of those that were answered; null where none was")]
+    p95_ms: float | None
+    causes: Annotated[dict[str, int], Field(description="Cause → those that failed or were slow")]
 
 
 class UnexplainedRequest(_Part):
@@ -125,6 +141,10 @@ class Ledger(_Part):
             description=f"Cause → those of them that failed, for each of which some did; {UNEXPLAINED.name} is one here"
         ),
     ]
+    names: Annotated[
+        list[NamedRequests],
+        Field(description=f"By name and group, the most failed and slow first; {_NAMES_MAX} at most"),
+    ]
     hops: list[HopEntry]
 
     def to_json(self) -> str:
@@ -146,6 +166,7 @@ def of_run(run: Run) -> Ledger:
         unexplained_requests=[],
         causes={},
         failed_causes={},
+        names=[],
         hops=[_hop(run, hop) for hop in identities.hops(run)],
     )
     if isinstance(joined, Unknown) or not _recorded(run):
@@ -158,6 +179,7 @@ def of_run(run: Run) -> Ledger:
             "unexplained_requests": _unexplained(joined),
             "causes": {cause.name: causes[cause.name] for cause in CAUSES if cause.name in causes},
             "failed_causes": dict(sorted(failed.items())),
+            "names": _names(joined),
         }
     )
 
@@ -192,6 +214,13 @@ def _causes(joined: Joined, outcome: str | None = None) -> dict[str, int]:
         outcome=outcome,
     )
     return {row["cause"]: row["count"] for row in rows}
+
+
+def _names(joined: Joined) -> list[NamedRequests]:
+    return [
+        NamedRequests(**row | {"causes": dict(sorted((row["causes"] or {}).items()))})
+        for row in joined.rows(query(__name__, "ledger_names"), most=_NAMES_MAX)
+    ]
 
 
 def _unexplained(joined: Joined) -> list[UnexplainedRequest]:

@@ -7,12 +7,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from analysis.verdict.ledger_file import FILE, HopEntry, IdentityEntry, Ledger, Side
+from analysis.verdict.ledger_file import FILE, HopEntry, IdentityEntry, Ledger, NamedRequests, Side
 from lab.results.lacks import Lacks
 from lab.run import verdicts
 
 _STYLES = {"false": "red", "unknown": "yellow"}
 _EXAMPLES = 3
+_NAMES = 10
 
 
 def print_ledger(console: Console, folder: Path, lacks: Lacks) -> None:
@@ -47,6 +48,19 @@ def _print_causes(console: Console, ledger: Ledger) -> None:
         console.print(Text(f"        {one.request} {one.outcome}: {one.why}", "red"), soft_wrap=True)
     for name, count in ledger.causes.items():
         console.print(f"{count:>8,} {name}", soft_wrap=True)
+    if len(ledger.names) > 1:
+        _print_names(console, [one for one in ledger.names if one.causes])
+
+
+def _print_names(console: Console, hurt: list[NamedRequests]) -> None:
+    """Say which requests of a script failed or were slow."""
+    for one in hurt[:_NAMES]:
+        group = f" in {one.group}" if one.group else ""
+        causes = ", ".join(f"{name} {count:,}" for name, count in one.causes.items())
+        what = f"{one.failed:,} failed and {one.slow:,} slow of {one.total:,} named {one.name}{group}: {causes}"
+        console.print(Text(f"        {what}"), soft_wrap=True)
+    if len(hurt) > _NAMES:
+        console.print(f"        and those of {len(hurt) - _NAMES:,} other names: see the report")
 
 
 def _print_hop(console: Console, hop: HopEntry, lacks: Lacks) -> None:

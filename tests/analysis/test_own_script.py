@@ -12,6 +12,7 @@ from analysis.evidence import manifest, own_script
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown, Value
 from analysis.figures import Run, concrete
+from analysis.verdict import ledger_file
 from tests.analysis.support import RunFolder
 
 
@@ -82,6 +83,31 @@ def test_requests_of_one_name_have_figures_of_their_own(run: RunFolder) -> None:
     slowest = [figures.value(read, f"client.named.{name}.latency_ms.max") for name in ("get_pay", "home")]
     assert figures.value(read, "client.latency_ms.max") in slowest
     assert "client.named.get_pay.latency_ms.max" in set(concrete.names(read))
+
+
+def test_requests_of_one_group_have_figures_of_their_own_and_the_ledger_says_what_became_of_them(
+    run: RunFolder,
+) -> None:
+    requests = run.clients["k6-1"].requests
+    for request in requests:
+        lost = request["status"] == 0
+        request.update({"name": "pay", "group": "::shop::buy"} if lost else {"name": "home", "group": ""})
+    run.set_knobs(load__workload="script")
+    folder = run.write()
+    read = Run(RawRun(folder, manifest.read(folder)))
+    failed = figures.value(read, "client.requests.failed")
+    assert figures.value(read, "client.groups.shop_buy.failed") == failed
+    assert isinstance(figures.value(read, "client.groups.shop_buy.latency_ms.max"), Unknown)
+    groups = {name for name in concrete.names(read) if name.startswith("client.groups.")}
+    assert "client.groups.shop_buy.total" in groups
+    assert all(name.startswith("client.groups.shop_buy.") for name in groups)
+    found = figures.value(read, "client.groups.shop.total")
+    assert isinstance(found, Unknown)
+    assert found.why == "no request was in a group named shop"
+    told = ledger_file.of_run(read)
+    first, *others = told.names
+    assert (first.name, first.group, first.failed, first.causes) == ("pay", "::shop::buy", failed, told.causes)
+    assert [(each.name, each.failed) for each in others] == [("home", 0)]
 
 
 def test_a_name_that_no_request_has_or_two_have_is_unknown(run: RunFolder) -> None:

@@ -17,7 +17,7 @@ from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.pages import report
-from analysis.pages.report import charts, conditions, labels, ladders, page, queues, run_files, summary, timelines
+from analysis.pages.report import charts, conditions, labels, ladders, page, path, queues, run_files, summary, timelines
 from analysis.verdict import ledger_tables, readings
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.results import Results
@@ -273,6 +273,35 @@ def test_a_cause_at_a_proxy_points_to_the_proxy_s_hop_and_knobs(analysed: Path) 
 
     assert "because the gateway had no port left for another connection to the backend" in found.sentence
     assert [turn.knob for turn in found.turns] == ["gateway.max_idle_conns"]
+
+
+def test_requests_of_several_names_are_told_apart(analysed: Path) -> None:
+    assert "By name" not in text_of(report.write(analysed))
+    file = analysed / "derived" / "ledger.json"
+    ledger = json.loads(file.read_text())
+    times = {"median_ms": 3.5, "p95_ms": 4.25}
+    ledger["names"] = [
+        {"name": "<pay>", "group": "::buy", "total": 7, "failed": 2, "slow": 0, **times, "causes": {"refused": 2}},
+        {"name": "home", "group": "", "total": 9, "failed": 0, "slow": 0, **times, "causes": {}},
+    ]
+    file.write_text(json.dumps(ledger))
+    text = text_of(report.write(analysed))
+
+    assert "By name request group requests failed slow median, ms 95 % within, ms causes" in text
+    assert "<pay> ::buy 7 2 0 3.5 4.25 refused 2 home 9 0 0" in text
+
+
+def test_a_path_of_four_roles_is_drawn_wider_than_the_page(analysed: Path) -> None:
+    found = path.of_run(run_files.read(analysed))
+    describe(analysed, path=["k6", "nginx", "shop", "db"])
+    hop = json.loads((analysed / "derived" / "ledger.json").read_text())["hops"][0]
+    record = run_files.read(analysed)
+    record.ledger["hops"] = [hop | {"to": each} for each in ("nginx", "shop", "db")]
+    wide = path.of_run(record)
+
+    assert wide.width > found.width
+    assert all(one.x + one.width <= other.x for one, other in zip(wide.bands, wide.boxes[1:], strict=True))
+    assert wide.boxes[-1].x < wide.width
 
 
 def test_the_queue_is_drawn_against_its_limit(analysed: Path) -> None:

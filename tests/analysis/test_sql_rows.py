@@ -42,7 +42,8 @@ class Tables:
         self._make(name)
         for row in rows:
             places = ", ".join("?" * len(row))
-            self.database.execute(f"INSERT INTO {name} ({', '.join(row)}) VALUES ({places})", list(row.values()))  # noqa: S608
+            names = ", ".join(f'"{column}"' for column in row)
+            self.database.execute(f"INSERT INTO {name} ({names}) VALUES ({places})", list(row.values()))  # noqa: S608
         return self
 
     def made(self, file: str, columns: str, **parameters: object) -> list[tuple[Any, ...]]:
@@ -548,8 +549,30 @@ def test_requests_file_has_each_request_with_its_cause_and_its_waits(tables: Tab
     tables.given("attributed", {"instance": "k6-1", "id": 1, "cause": "slow-handler"})
     tables.given("waits", {"instance": "k6-1", "id": 2, "handler_us": 7})
     rows = tables.made("requests_file", "")
-    asked = [(row[1], row[22], row[23], row[-4]) for row in rows]
+    asked = [(row[1], row[23], row[24], row[-4]) for row in rows]
     assert asked == [(1, None, "slow-handler", None), (2, "ok", None, 7)]
+
+
+def test_ledger_names_counts_what_became_of_the_requests_of_each_name_and_group(tables: Tables) -> None:
+    pay = {"instance": "k6-1", "name": "pay", "group": "::buy"}
+    tables.given(
+        "cases",
+        {**pay, "id": 1, "outcome": "failed", "total_us": 9000},
+        {**pay, "id": 2, "outcome": "slow", "total_us": 3000},
+        {**pay, "id": 3, "outcome": "ok", "total_us": 1000},
+        {**pay, "id": 4, "outcome": "ok", "total_us": 1000, "group": None},
+        {"instance": "k6-1", "id": 5, "name": "home", "outcome": "ok", "total_us": 5000},
+        {"instance": "k6-1", "id": 6, "name": "home", "outcome": "ok", "total_us": 5000},
+    )
+    tables.given(
+        "attributed",
+        {"instance": "k6-1", "id": 1, "cause": "refused"},
+        {"instance": "k6-1", "id": 2, "cause": "slow-handler"},
+    )
+    assert tables.made("ledger_names", "", most=2) == [
+        ("pay", "::buy", 3, 1, 1, 2.0, 2.9, {"refused": 1, "slow-handler": 1}),
+        ("home", "", 2, 0, 0, 5.0, 5.0, None),
+    ]
 
 
 def test_flows_file_has_each_connection_with_what_the_joins_know(tables: Tables) -> None:

@@ -50,6 +50,17 @@ def test_its_thresholds_are_predictions_and_its_checks_are_figures(checkout: Run
     assert checkout.verdict["ledger"]["identities"]["false"] == 0
 
 
+def test_its_names_and_groups_divide_figures_and_ledger(checkout: Run) -> None:
+    found = checkout.measured()
+    named = {name: found[f"client.named.{name}.total"] for name in ("open", *PAGES)}
+    assert found["client.groups.buy.total"] == named["cart"] + named["pay"]
+    names = json.loads((checkout.folder / "derived" / "ledger.json").read_text())["names"]
+    assert {(one["name"], one["group"]): one["total"] for one in names} == {
+        (name, {"open": "::setup", "cart": "::buy", "pay": "::buy"}.get(name, "::browse")): total
+        for name, total in named.items()
+    }
+
+
 def test_a_threshold_that_is_crossed_makes_the_run_not_reproduced(run: Callable[..., Run], tmp_path: Path) -> None:
     home = tmp_path / "crossed"
     home.mkdir()

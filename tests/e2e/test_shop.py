@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -31,7 +32,7 @@ def images() -> None:
 
 def test_nginx_opens_a_connection_to_the_shop_for_each_request(run: Callable[..., Run]) -> None:
     found = run(str(SHOP / "lab"))
-    assert found.manifest["instances"] == {"k6": ["k6-1"], "nginx": ["nginx"], "shop": ["shop-1"]}
+    assert found.manifest["instances"] == {"k6": ["k6-1"], "nginx": ["nginx"], "shop": ["shop-1"], "db": ["db-1"]}
     assert found.manifest["images"]["db"].startswith("sha256:")
     assert found.manifest["roles"]["shop"]["loosened"] == {}
     assert left_behind() == []
@@ -46,6 +47,12 @@ def test_nginx_opens_a_connection_to_the_shop_for_each_request(run: Callable[...
     figures = found.figures
     assert figures["flows.shop.established"] == figures["client.requests.total"] > 0
     assert figures["listen.shop.limit"] == 100
+    # The database is a hop like any other: its kernel and its packets agree.
+    assert 0 < figures["sockets.db.established.max"] <= 10
+    ledger = json.loads((found.folder / "derived" / "ledger.json").read_text())
+    to_database = ledger["hops"][-1]
+    assert (to_database["from"], to_database["to"], to_database["observers"]) == ("shop", "db", ["db-1"])
+    assert {one["holds"] for one in to_database["identities"]} == {"true"}
 
 
 def test_kept_connections_heal_it(run: Callable[..., Run]) -> None:

@@ -53,7 +53,7 @@ def recorded(
         "ladders": {"ladders": [], "lacks": []},
         "figures": {"figures": {}, "why": {}},
         "ledger": {"requests": {"total": found, "ok": 0, "failed": found, "slow": 0}, "lacks": [], "unexplained": 0}
-        | {"unexplained_requests": [], "causes": causes, "failed_causes": causes, "hops": []}
+        | {"unexplained_requests": [], "causes": causes, "failed_causes": causes, "names": [], "hops": []}
         | ledger,
     }
     for file, content in derived.items():

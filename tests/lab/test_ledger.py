@@ -48,6 +48,7 @@ def make_ledger(**changes: object) -> Record:
         "unexplained": 1,
         "unexplained_requests": [{"request": "k6-1/17", "outcome": "failed", "why": "no dial is recorded for it"}],
         "causes": {"accept-queue-drop": 300},
+        "names": [],
         "hops": [hop],
         **changes,
     }
@@ -92,6 +93,14 @@ def test_a_run_that_did_not_come_to_its_load_has_none(tmp_path: Path) -> None:
     ledger = make_ledger(requests=None, unexplained=None, unexplained_requests=[], causes={}, hops=[])
 
     assert printed(tmp_path, ledger) == ["ledger: none: the run is aborted, not complete"]
+
+
+def test_the_names_of_a_script_s_requests_that_failed_are_said(tmp_path: Path) -> None:
+    pay = {"name": "pay", "group": "::buy", "total": 7, "failed": 2, "slow": 1, "median_ms": 3.5, "p95_ms": 4}
+    home = {"name": "home", "group": "", "total": 7, "failed": 0, "slow": 0, "median_ms": 1, "p95_ms": 2, "causes": {}}
+    said = printed(tmp_path, make_ledger(names=[{**pay, "causes": {"refused": 2, "slow-handler": 1}}, home]))
+    assert "        2 failed and 1 slow of 7 named pay in ::buy: refused 2, slow-handler 1" in said
+    assert not any("home" in line for line in said)
 
 
 @pytest.mark.parametrize("content", ['{"schema": "connlab.ledger/0"}', "{", None])

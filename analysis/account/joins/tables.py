@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 # Fields of one record, in the order of the file's schema.
 _REQUESTS = {
     "id": "BIGINT", "vu": "BIGINT", "iteration": "BIGINT", "scenario": "VARCHAR", "name": "VARCHAR",
-    "method": "VARCHAR", "url": "VARCHAR", "time_us": "BIGINT", "end_us": "BIGINT", "blocked_us": "BIGINT",
+    "group": "VARCHAR", "method": "VARCHAR", "url": "VARCHAR",
+    "time_us": "BIGINT", "end_us": "BIGINT", "blocked_us": "BIGINT",
     "connecting_us": "BIGINT", "tls_us": "BIGINT", "sending_us": "BIGINT", "waiting_us": "BIGINT",
     "receiving_us": "BIGINT", "duration_us": "BIGINT", "status": "BIGINT", "error_code": "BIGINT",
     "error": "VARCHAR", "reused": "BOOLEAN", "remote": "VARCHAR", "dial": "BIGINT",
@@ -180,10 +181,11 @@ def _tell_processes_apart(
 def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, path: Path, clock: Clock) -> None:
     """Append the whole records of a file of JSON Lines."""
     columns, whole = _RECORDS[table]
-    fields = ", ".join(f"{name}: '{type_}'" for name, type_ in {"kind": "VARCHAR", **columns}.items())
+    # A word of SQL, such as group, is a field's name too.
+    fields = ", ".join(f"'{name}': '{type_}'" for name, type_ in {"kind": "VARCHAR", **columns}.items())
     # An id that comes again, in a damaged file, is no second record: joins count on one.
     query = f"""
-        INSERT INTO {table} BY NAME SELECT $instance AS instance, {", ".join(columns)}
+        INSERT INTO {table} BY NAME SELECT $instance AS instance, {", ".join(f'"{name}"' for name in columns)}
           FROM (SELECT *, row_number() OVER () AS line
                   FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{{fields}}}))
          WHERE {whole} QUALIFY row_number() OVER (PARTITION BY id ORDER BY line) = 1 ORDER BY line
