@@ -15,6 +15,7 @@ from analysis.verdict.connections_file import FILE
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import END_S, MEASURE_S, OTHERS, SERVED_MS, SYNS_S, RunFolder, at_us, make_capture
+from tests.analysis.whole import observed
 
 SERVER = "172.18.0.2:8080"
 LISTENER = "backend-1:8080"
@@ -22,23 +23,7 @@ LISTENER = "backend-1:8080"
 
 @pytest.fixture
 def watched(run: RunFolder) -> RunFolder:
-    """The overflow as somebody sees it who has the backend alone: no client, no log, no prediction."""
-    run.manifest |= {
-        "scenario": "observed-shop", "path": [], "roles": {}, "knobs": {}, "predictions": [], "exits": {},
-        "title": "Observed: shop",
-        "instances": {"backend-1": ["backend-1"]},
-        "addresses": {"backend-1": ["172.18.0.2", "127.0.0.1"]},
-        "observed": {
-            "for_ms": 52_000, "capture": "headers", "capture_max_mb": 256, "interface": "any",
-            "connect_timeout_ms": None,
-            "targets": [{"instance": "backend-1", "kind": "container", "name": "shop",
-                         "program": {"name": "Tomcat", "backlog": 100, "setting": "acceptCount", "how": "in server.xml",
-                                     "source": "https://example.org/tomcat"}}],
-        },
-    }  # fmt: skip
-    run.clients.clear()
-    run.lines = {name: lines for name, lines in run.lines.items() if name == "backend-1/capture.json"}
-    return run
+    return observed(run)
 
 
 def account(run: RunFolder) -> dict[str, Any]:

@@ -30,3 +30,23 @@ def make_run(folder: Path) -> RunFolder:
         captures={"backend-1": make_packets()},
         texts={"k6-1/k6.log": 'time="x" level=warning msg="Request Failed"\n'},
     )
+
+
+def observed(run: RunFolder) -> RunFolder:
+    """The overflow as somebody sees it who has the backend alone: no client, no log, no prediction."""
+    run.manifest |= {
+        "scenario": "observed-shop", "path": [], "roles": {}, "knobs": {}, "predictions": [], "exits": {},
+        "title": "Observed: shop",
+        "instances": {"backend-1": ["backend-1"]},
+        "addresses": {"backend-1": ["172.18.0.2", "127.0.0.1"]},
+        "observed": {
+            "for_ms": 52_000, "capture": "headers", "capture_max_mb": 256, "interface": "any",
+            "connect_timeout_ms": None,
+            "targets": [{"instance": "backend-1", "kind": "container", "name": "shop",
+                         "program": {"name": "Tomcat", "backlog": 100, "setting": "acceptCount", "how": "in server.xml",
+                                     "source": "https://example.org/tomcat"}}],
+        },
+    }  # fmt: skip
+    run.clients.clear()
+    run.lines = {name: lines for name, lines in run.lines.items() if name == "backend-1/capture.json"}
+    return run

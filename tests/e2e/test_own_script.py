@@ -51,7 +51,7 @@ def test_its_thresholds_are_predictions_and_its_checks_are_figures(checkout: Run
 
 
 def test_its_names_and_groups_divide_figures_and_ledger(checkout: Run) -> None:
-    found = checkout.measured()
+    found = checkout.figures
     named = {name: found[f"client.named.{name}.total"] for name in ("open", *PAGES)}
     assert found["client.groups.buy.total"] == named["cart"] + named["pay"]
     names = json.loads((checkout.folder / "derived" / "ledger.json").read_text())["names"]

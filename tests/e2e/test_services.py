@@ -45,6 +45,15 @@ def test_a_service_of_a_compose_file_runs_twice_behind_nginx(run: Callable[..., 
     assert found.manifest["instances"] == {"k6": ["k6-1"], "nginx": ["nginx"], "web": ["web-1", "web-2"]}
 
 
+def test_over_http2_a_connection_carries_all_requests_of_its_user(run: Callable[..., Run]) -> None:
+    found = run(str(SERVICES / "http2"))
+    if found.exit_code == 3:
+        assert_spoiled_only_by_the_machine(found)
+        return
+    assert found.exit_code == 0, found.output
+    assert found.figures["client.named.a.total"] == 4
+
+
 def test_an_image_that_cannot_be_had_is_said_with_its_place() -> None:
     refused = connlab("run", str(SERVICES / "no-image"))
     assert refused.returncode == 2, refused.stdout + refused.stderr
@@ -58,4 +67,12 @@ def test_a_port_that_nobody_listens_on_is_said_with_the_ports_that_are() -> None
     assert refused.returncode == 2, refused.stdout + refused.stderr
     said = "wrong-port/scenario.yaml:8: nothing listens on port 5001 of hello-1; it listens on 5000"
     assert said in refused.stderr
+    assert left_behind() == []
+
+
+def test_a_service_that_ends_at_its_start_is_said_with_its_last_words() -> None:
+    refused = connlab("run", str(SERVICES / "ends-at-once"))
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert "hello-1 ended with exit code 1 during its start" in refused.stderr
+    assert "ValueError: invalid literal for int() with base 10: 'none'" in refused.stderr
     assert left_behind() == []

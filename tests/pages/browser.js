@@ -13,6 +13,7 @@ const PATIENCE_MS = 300_000;
 if (!PAGES) throw new Error("CONNLAB_PAGES names no folder of pages; way on: make test-pages");
 
 export const report = (run) => join(PAGES, "accept-queue-overflow", run, "report.html");
+export const observed = (name) => join(PAGES, "observed", "observed-shop", name, "report.html");
 export const index = join(PAGES, "index.html");
 export const many = join(PAGES, "many", "index.html");
 export const gallery = (page) => join(PAGES, "gallery", page);

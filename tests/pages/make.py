@@ -32,7 +32,7 @@ from tests.analysis.support import (
     make_request,
     make_samples,
 )
-from tests.analysis.whole import make_run
+from tests.analysis.whole import make_run, observed
 
 SCENARIO = "accept-queue-overflow"
 HOSTILE = "</script><script>window.hurt=1</script><img src=x onerror=window.hurt=1>\u202e\u2028'\"&{{7*7}}"
@@ -134,6 +134,32 @@ RUNS: dict[str, Callable[[RunFolder], None]] = {
     "aborted": aborted,
     "without-captures": without_captures,
     "hostile": hostile,
+}
+
+
+def observed_hostile(run: RunFolder) -> None:
+    """What already ran, under names that whoever started it may have given."""
+    observed(run)
+    run.manifest["title"] = HOSTILE
+    run.manifest["command"] = ["connlab", "observe", HOSTILE]
+    (target,) = run.manifest["observed"]["targets"]
+    target["name"] = HOSTILE
+    target["program"] |= dict.fromkeys(("name", "setting", "how", "source"), HOSTILE)
+    run.manifest["sysctls"]["backend-1"][HOSTILE] = HOSTILE
+
+
+def observed_blind(run: RunFolder) -> None:
+    """Somebody forbade to capture."""
+    observed(run)
+    run.manifest["observed"]["capture"] = "off"
+    run.captures.clear()
+    run.lines.clear()
+
+
+OBSERVED: dict[str, Callable[[RunFolder], object]] = {
+    "overflow": observed,
+    "blind": observed_blind,
+    "hostile": observed_hostile,
 }
 
 
@@ -324,6 +350,15 @@ def make(results: Path) -> None:
         report.write(folder)
     report.write_index(results)
     at_work(results)
+    for name, watched in OBSERVED.items():
+        folder = results / "observed" / "observed-shop" / name
+        folder.mkdir(parents=True)
+        run = make_run(folder)
+        run.manifest |= {"run": name}
+        watched(run)
+        run.write()
+        analyse(folder)
+        report.write(folder)
     many(results / "many")
     for name, series in COMPARISONS.items():
         compared = Results(results / "comparisons" / name)
