@@ -63,12 +63,18 @@ func (r *requests) appendLine(lines []byte, trail *httpext.Trail, attempt *dial.
 	lines = record.AppendTime(append(lines, `,"time_us":`...), attempt.Start)
 	lines = record.AppendTime(append(lines, `,"end_us":`...), trail.EndTime)
 	lines = record.AppendMicroseconds(append(lines, `,"blocked_us":`...), trail.Blocked)
+	// Over HTTP/2 a request may leave on a connection that another one's dial made, before its own dial's handshake
+	// ends: k6 then counts a sending below 0. The request waited for a handshake until it left, and no longer.
+	sending, tls := trail.Sending, trail.TLSHandshaking
+	if sending < 0 {
+		sending, tls = 0, max(tls+sending, 0)
+	}
 	lines = record.AppendMicroseconds(append(lines, `,"connecting_us":`...), attempt.Connecting())
-	lines = record.AppendMicroseconds(append(lines, `,"tls_us":`...), trail.TLSHandshaking)
-	lines = record.AppendMicroseconds(append(lines, `,"sending_us":`...), trail.Sending)
+	lines = record.AppendMicroseconds(append(lines, `,"tls_us":`...), tls)
+	lines = record.AppendMicroseconds(append(lines, `,"sending_us":`...), sending)
 	lines = record.AppendMicroseconds(append(lines, `,"waiting_us":`...), trail.Waiting)
 	lines = record.AppendMicroseconds(append(lines, `,"receiving_us":`...), trail.Receiving)
-	lines = record.AppendMicroseconds(append(lines, `,"duration_us":`...), trail.Duration)
+	lines = record.AppendMicroseconds(append(lines, `,"duration_us":`...), sending+trail.Waiting+trail.Receiving)
 	lines = strconv.AppendBool(append(lines, `,"reused":`...), attempt.Reused())
 	lines = record.AppendStringOrNull(append(lines, `,"remote":`...), attempt.String())
 	lines = append(lines, `,"dial":`...)

@@ -95,3 +95,21 @@ func TestAScriptMaySayItselfWhichAnswersFail(t *testing.T) {
 		}
 	}
 }
+
+func TestARequestThatLeftBeforeItsOwnHandshakeEnded(t *testing.T) {
+	attempt := &dial.Attempt{VU: 1, Start: time.Unix(1, 0)}
+	trail := &httpext.Trail{
+		Tags: tagSet(map[string]string{"scenario": "pages"}), ConnRemoteAddr: attempt,
+		TLSHandshaking: 9 * time.Millisecond, Sending: -3 * time.Millisecond, Waiting: 5 * time.Millisecond,
+		Receiving: time.Millisecond, Duration: 3 * time.Millisecond,
+	}
+	line, err := lineOf(t, newRequests(), trail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, wanted := range map[string]any{"tls_us": 6000.0, "sending_us": 0.0, "duration_us": 6000.0} {
+		if line[field] != wanted {
+			t.Errorf("%s is %v, not %v", field, line[field], wanted)
+		}
+	}
+}

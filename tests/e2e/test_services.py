@@ -72,7 +72,7 @@ def test_a_port_that_nobody_listens_on_is_said_with_the_ports_that_are() -> None
 
 def test_a_service_that_ends_at_its_start_is_said_with_its_last_words() -> None:
     refused = connlab("run", str(SERVICES / "ends-at-once"))
-    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert refused.returncode == 4, refused.stdout + refused.stderr
     assert "hello-1 ended with exit code 1 during its start" in refused.stderr
     assert "ValueError: invalid literal for int() with base 10: 'none'" in refused.stderr
     assert left_behind() == []
