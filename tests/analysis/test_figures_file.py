@@ -33,7 +33,15 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 # What a run without a proxy and without a script of one's own has none of.
-_ELSEWHERE = ("access.", "gateway.", "ledger.gateway_", "client.checks.", "client.named.", "client.thresholds.")
+_ELSEWHERE = (
+    "access.",
+    "gateway.",
+    "ledger.gateway_",
+    "client.checks.",
+    "client.named.",
+    "client.groups.",
+    "client.thresholds.",
+)
 
 
 def test_every_figure_of_a_run_is_there_with_its_value(healthy: dict[str, Any]) -> None:
