@@ -131,6 +131,29 @@ def test_a_dial_without_a_port_finds_a_connection_that_began_alone(
     assert tables.made("dial_links_by_time", "dial, flow, how", slack_us=5) == found
 
 
+@pytest.mark.parametrize(
+    ("dials", "connections", "found"),
+    [
+        # Two at once, and one long after them that time alone tells apart: the files before have linked it.
+        ([100, 104], [(101, True), (106, True)], [(1, 7, "group"), (2, 8, "group")]),
+        ([100, 104, 500], [(101, True), (106, True)], [(1, 7, "group"), (2, 8, "group")]),
+        # One more dial than connections, one connection more, and one that was not refused.
+        ([100, 104, 106], [(101, True), (106, True)], []),
+        ([100, 104], [(101, True), (103, True), (106, True)], []),
+        ([100, 104], [(101, True), (106, False)], []),
+    ],
+)
+def test_dials_that_were_refused_at_once_share_as_many_connections_that_were(
+    tables: Tables, dials: list[int], connections: list[tuple[int, bool]], found: list[Any]
+) -> None:
+    dial = {"instance": "k6-1", "remote": "s:80", "remote_address": "s", "remote_port": 80, "duration_us": 3}
+    for number, time_us in enumerate(dials, start=1):
+        tables.given("dials_of_unknown_port", {**dial, "id": number, "time_us": time_us, "error_kind": "refused"})
+    for number, (time_us, refused) in enumerate(connections, start=7):
+        tables.given("connections", {**MADE, "id": number, "first_time_us": time_us, "refused": refused})
+    assert tables.made("dial_links_by_group", "dial, flow, how", slack_us=5) == found
+
+
 def test_a_session_has_the_last_dial_of_its_port_before_its_first_line(tables: Tables) -> None:
     line = {"instance": "nginx", "connection": 3, "remote_addr": "c", "remote_port": 1000, "server_addr": "s"}
     tables.given("access", {**line, "line": 1, "connection_requests": 1, "time_ms": 1})

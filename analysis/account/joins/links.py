@@ -34,6 +34,7 @@ def build(database: duckdb.DuckDBPyConnection, apart_us: int) -> None:
     database.execute(sql(__name__, "dial_links_by_address"), {"slack_us": slack_us})
     if has_rows(database, "dials_of_unknown_port"):
         database.execute(sql(__name__, "dial_links_by_time"), {"slack_us": slack_us})
+        database.execute(sql(__name__, "dial_links_by_group"), {"slack_us": slack_us})
     make(database, AT_THE_PROXY, ["access"], lambda: _link_proxy(database, apart_us))
 
 
