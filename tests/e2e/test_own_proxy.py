@@ -89,6 +89,29 @@ def test_a_file_that_cannot_run_is_refused_with_its_line_before_anything_starts(
     assert not (ROOT / "results" / "refused-file").exists()
 
 
+RESTARTED = """\
+schema: 1
+title: An nginx of one's own is started again while users come
+question: Who is refused?
+path: [k6, nginx, backend]
+nginx: {config: ./nginx.conf}
+actions: [{at: 2s, do: restart, instance: nginx, for: 500ms}]
+knobs:
+  backend: {max_connections: 300, accept_count: 100}
+  load: {workload: users, users: 40, arrival_gap: 100ms, handler_delay: 20ms, calls: 3, think_time: 300ms}
+predictions:
+  - {id: refused, says: Some are refused., expression: ledger.cause.connection_refused > 0}
+  - {id: unexplained, says: All of it is explained., expression: ledger.unexplained == 0}
+  - {id: identities, says: All counted the same., expression: ledger.identities.failed == 0}
+"""
+
+
+def test_an_nginx_with_a_file_of_its_own_is_started_again_under_load(run: Callable[..., Run], tmp_path: Path) -> None:
+    home = copied(NGINX, tmp_path / "restarted", {})
+    (home / "scenario.yaml").write_text(RESTARTED)
+    assert_reproduced(run(str(home)))
+
+
 @pytest.fixture(scope="module")
 def through_haproxy(run: Callable[..., Run]) -> Run:
     ended = run(str(HAPROXY))
