@@ -21,7 +21,20 @@ def test_arguments_reach_docker_as_they_are(docker_program: FakeDocker) -> None:
 
 def test_a_failure_says_what_docker_said_and_the_way_on(docker_program: FakeDocker) -> None:
     docker_program.says("*", stderr="Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", exit_code=1)
-    with pytest.raises(DockerFailed, match=r"(?s)exit code 1:\n  Cannot connect.*way on: start the Docker Engine"):
+    with pytest.raises(DockerFailed, match=r"^Cannot connect to .*docker\.sock\.\nway on: start the Docker Engine"):
+        docker("ps")
+
+
+def test_a_user_who_may_not_use_the_engine_is_told_so(docker_program: FakeDocker) -> None:
+    said = "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: Get …"
+    docker_program.says("*", stderr=said, exit_code=1)
+    with pytest.raises(DockerFailed, match=r"^this user may not use the Docker Engine: .*\nway on: do it as root"):
+        docker("ps")
+
+
+def test_another_failure_says_what_docker_said(docker_program: FakeDocker) -> None:
+    docker_program.says("*", stderr="no such container: a", exit_code=1)
+    with pytest.raises(DockerFailed, match=r"'docker ps …' failed with exit code 1:\n  no such container: a$"):
         docker("ps")
 
 

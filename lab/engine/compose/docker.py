@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import IO
 
 from lab.engine.programs import Client, CommandLine, Following, ProgramFailed
+from lab.errors import LabError
 
 _DOCTOR = "'connlab doctor' (make doctor) says what this machine lacks"
+_GONE = "Cannot connect to the Docker daemon"
+_FORBIDDEN = "permission denied while trying to connect to the Docker"
 
 
 class DockerFailed(ProgramFailed):
@@ -17,9 +20,19 @@ class DockerFailed(ProgramFailed):
         super().__init__(command, exit_code, stderr, _way_on(stderr))
 
 
+class NoEngine(DockerFailed):
+    """The command did not come as far as the engine: none runs, or this user may not use it."""
+
+    def __init__(self, command: Sequence[str], exit_code: int, stderr: str) -> None:
+        super().__init__(command, exit_code, stderr)
+        what, way_on = self.reason, f"start the Docker Engine; {_DOCTOR}"
+        if _FORBIDDEN in stderr:
+            what = "this user may not use the Docker Engine: permission denied at its socket"
+            way_on = "do it as root, or add the user to the group docker (usermod --append --groups docker <user>)"
+        LabError.__init__(self, what, way_on=way_on)
+
+
 def _way_on(stderr: str) -> str | None:
-    if "Cannot connect to the Docker daemon" in stderr or "permission denied" in stderr:
-        return f"start the Docker Engine, or let this user reach it; {_DOCTOR}"
     if "No such image" in stderr or "pull access denied" in stderr:
         return "build the images: setup/images.sh (make setup)"
     if "no space left on device" in stderr:
@@ -33,12 +46,14 @@ def docker(
     """Run `docker …` and give what it printed; `unless` says when nobody need wait for it any more.
 
     Raises:
+        NoEngine: there is no engine, or none for this user.
         DockerFailed: it ended with an error, or nobody waited for it.
         LabError: there is no docker, or it did not answer in time.
     """
     ended = client.run(arguments, timeout_s=timeout_s, stdin=stdin, unless=unless)
     if ended.exit_code != 0:
-        raise DockerFailed(["docker", *arguments], ended.exit_code, ended.stderr)
+        failed = NoEngine if any(each in ended.stderr for each in (_GONE, _FORBIDDEN)) else DockerFailed
+        raise failed(["docker", *arguments], ended.exit_code, ended.stderr)
     return ended.stdout
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lab.engine.compose import confined
-from lab.engine.compose.docker import DockerFailed, docker
+from lab.engine.compose.docker import DockerFailed, NoEngine, docker
 from lab.engine.owners import ROLE_UID
 from lab.errors import ConfigurationRefused
 from lab.scenario.own_configuration import MOUNTED, OwnConfiguration
@@ -18,7 +18,7 @@ def examine(own: OwnConfiguration) -> str | None:
 
     Raises:
         ConfigurationRefused: the program does not take it.
-        LabError: there is no engine.
+        LabError: there is no engine, or none for this user.
     """
     mounted = ("--mount", f"type=bind,source={own.file.parent},target={MOUNTED},readonly")
     environment = [option for name, value in own.settings().items() for option in ("--env", f"{name}={value}")]
@@ -32,6 +32,8 @@ def examine(own: OwnConfiguration) -> str | None:
     options = (*confined.options(), *folders, *mounted, *environment, *hosts)
     try:
         return docker("run", "--rm", "--network", "none", *options, f"connlab/{own.role}", "test")
+    except NoEngine:
+        raise
     except DockerFailed as failed:
         if _NO_IMAGE in failed.stderr:
             return None

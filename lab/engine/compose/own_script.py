@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lab.engine.compose import confined
-from lab.engine.compose.docker import DockerFailed, docker
+from lab.engine.compose.docker import DockerFailed, NoEngine, docker
 from lab.errors import ScriptRefused
 from lab.scenario.own_script import MOUNTED, OwnScript
 
@@ -18,7 +18,7 @@ def examine(script: OwnScript) -> str | None:
 
     Raises:
         ScriptRefused: k6 does not take it.
-        LabError: there is no engine.
+        LabError: there is no engine, or none for this user.
     """
     mounted = ("--mount", f"type=bind,source={script.folder},target={MOUNTED},readonly")
     environment = [option for name, value in script.settings().items() for option in ("--env", f"{name}={value}")]
@@ -26,6 +26,8 @@ def examine(script: OwnScript) -> str | None:
         return docker(
             "run", "--rm", "--network", "none", *confined.options(), *mounted, *environment, _IMAGE, "inspect"
         )
+    except NoEngine:
+        raise
     except DockerFailed as failed:
         if _NO_IMAGE in failed.stderr:
             return None
