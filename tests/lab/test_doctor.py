@@ -38,6 +38,14 @@ def test_without_an_engine_the_doctor_still_answers(fake_docker: InMemoryDocker)
     assert found["memory"].state in ("ok", "warn")
 
 
+def test_a_user_who_may_not_use_the_engine_need_not_install_one(fake_docker: InMemoryDocker) -> None:
+    fake_docker.says("*", stderr="permission denied while trying to connect to the Docker daemon socket", exit_code=1)
+    found = findings()["Docker Engine"]
+    assert found.state == "missing"
+    assert found.way_on is not None
+    assert found.way_on.startswith("do it as root")
+
+
 def test_few_open_files_are_a_warning(fake_docker: InMemoryDocker) -> None:
     fake_docker.says("run *", "Max open files            1024   4096   files\n")
     assert findings()["open files in a container"].found == "4,096"

@@ -9,8 +9,6 @@ from lab.engine.programs import Client, CommandLine, Following, ProgramFailed
 from lab.errors import LabError
 
 _DOCTOR = "'connlab doctor' (make doctor) says what this machine lacks"
-_GONE = "Cannot connect to the Docker daemon"
-_FORBIDDEN = "permission denied while trying to connect to the Docker"
 
 
 class DockerFailed(ProgramFailed):
@@ -21,15 +19,27 @@ class DockerFailed(ProgramFailed):
 
 
 class NoEngine(DockerFailed):
-    """The command did not come as far as the engine: none runs, or this user may not use it."""
+    """The command did not come as far as an engine."""
 
     def __init__(self, command: Sequence[str], exit_code: int, stderr: str) -> None:
         super().__init__(command, exit_code, stderr)
-        what, way_on = self.reason, f"start the Docker Engine; {_DOCTOR}"
-        if _FORBIDDEN in stderr:
-            what = "this user may not use the Docker Engine: permission denied at its socket"
-            way_on = "do it as root, or add the user to the group docker (usermod --append --groups docker <user>)"
+        LabError.__init__(self, self.reason, way_on=f"start the Docker Engine; {_DOCTOR}")
+
+
+class EngineForbidden(NoEngine):
+    """An engine runs, and this user may not use it."""
+
+    def __init__(self, command: Sequence[str], exit_code: int, stderr: str) -> None:
+        super().__init__(command, exit_code, stderr)
+        what = "this user may not use the Docker Engine: permission denied at its socket"
+        way_on = "do it as root, or add the user to the group docker (usermod --append --groups docker <user>)"
         LabError.__init__(self, what, way_on=way_on)
+
+
+_UNREACHED = {
+    "Cannot connect to the Docker daemon": NoEngine,
+    "permission denied while trying to connect to the Docker": EngineForbidden,
+}
 
 
 def _way_on(stderr: str) -> str | None:
@@ -52,7 +62,7 @@ def docker(
     """
     ended = client.run(arguments, timeout_s=timeout_s, stdin=stdin, unless=unless)
     if ended.exit_code != 0:
-        failed = NoEngine if any(each in ended.stderr for each in (_GONE, _FORBIDDEN)) else DockerFailed
+        failed = next((what for said, what in _UNREACHED.items() if said in ended.stderr), DockerFailed)
         raise failed(["docker", *arguments], ended.exit_code, ended.stderr)
     return ended.stdout
 

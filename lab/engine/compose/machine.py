@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from lab import parallel
-from lab.engine.compose.docker import docker
+from lab.engine.compose.docker import EngineForbidden, docker
 from lab.engine.protocol import Finding
 from lab.errors import LabError
 from lab.roles.declaration import ROLES
@@ -53,6 +53,8 @@ def _versioned(name: str, ask: Callable[[], str], least: tuple[int, int]) -> Fin
     wanted = ".".join(map(str, least))
     try:
         version = ask()
+    except EngineForbidden as error:
+        return Finding(name, "missing", error.what, error.way_on)
     except LabError as error:
         return Finding(name, "missing", error.what.splitlines()[-1].strip(), f"install {wanted} or newer; {_DEBIAN}")
     numbers = tuple(map(int, re.findall(r"[0-9]+", version)[:2]))
