@@ -76,3 +76,11 @@ def test_a_service_that_ends_at_its_start_is_said_with_its_last_words() -> None:
     assert "hello-1 ended with exit code 1 during its start" in refused.stderr
     assert "ValueError: invalid literal for int() with base 10: 'none'" in refused.stderr
     assert left_behind() == []
+
+
+def test_a_needed_service_that_never_is_ready_is_said_with_what_was_asked_of_it() -> None:
+    refused = connlab("run", str(SERVICES / "needs-what-never-comes"))
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    said = "scenario.yaml:12: beside runs, and its command 'python3 -c import sys; sys.exit(7)' does not end with 0"
+    assert said in refused.stderr
+    assert left_behind() == []

@@ -168,6 +168,7 @@ def test_one_that_is_not_ready_in_its_time_is_said_and_nothing_else_is_waited_fo
     fake_docker.says(
         "exec connlab-collector-shop-1 collector inspect", '{"listeners": [{"address": "::", "port": 80}]}'
     )
+    fake_docker.says("inspect *", "healthy")
     effective = shop()
     with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
         starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
@@ -199,6 +200,21 @@ def test_one_that_listens_and_is_not_ready_is_said_with_what_was_asked(
     fake_docker.says("inspect *", "healthy")
     effective = shop(ready=f"ready: {ready}")
     with pytest.raises(BadInput, match=f"shop-1 listens on port 9000, and {re.escape(said)}"):
+        starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
+
+
+@pytest.mark.parametrize("path", ["path: [k6, shop]", "path: [k6, shop, db]"])
+def test_what_it_needs_and_never_was_ready_is_said_before_itself(
+    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, path: str
+) -> None:
+    fake_docker.says("compose * --wait *", stderr="dependency failed to start", exit_code=1)
+    fake_docker.says("exec connlab-collector-shop-1 collector inspect", '{"listeners": []}')
+    fake_docker.says(
+        "exec connlab-collector-db-1 collector inspect", '{"listeners": [{"address": "::", "port": 8080}]}'
+    )
+    fake_docker.says("inspect *", "starting")
+    effective = shop(path=path)
+    with pytest.raises(BadInput, match=r"db(-1 listens on port 8080| runs), and its command 'pg_isready' does not end"):
         starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
 
 

@@ -14,7 +14,7 @@ from lab.engine.compose.docker import DockerFailed, docker
 from lab.engine.compose.names import container_of
 from lab.engine.protocol import Parts, Watch
 from lab.errors import BadInput, LabError, Problem
-from lab.scenario.services import Service
+from lab.scenario.services import Service, needed_by
 from lab.scenario.topology import collector_of
 
 _WAIT_S = 300
@@ -79,24 +79,39 @@ def _explained(error: DockerFailed, parts: Parts, watch: Watch) -> BadInput | La
 
 
 def _not_ready(parts: Parts) -> Iterator[BadInput]:
-    """Say of each service of the scenario's own that does not serve what it lacks: a listener, or its page."""
-    topology = parts.topology
-    for role in filter(parts.effective.world.services.__contains__, topology.instances):
-        port = topology.roles[role].port
-        for instance in topology.instances[role]:
+    """Say of each service of the scenario's own that does not serve what it lacks; what is needed first comes first."""
+    own, topology = parts.effective.world.services, parts.topology
+    for name in needed_by(own, [role for role in topology.instances if role in own]):
+        for instance in topology.instances.get(name, [name]):
             with contextlib.suppress(LabError, ValueError, KeyError):
-                said = docker("exec", container_of(collector_of(instance)), "collector", "inspect")
-                listeners = json.loads(said)["listeners"]
-                found = sorted({one["port"] for one in listeners if one["address"] != _DNS})
-                if port not in found:
-                    other = f"; it listens on {', '.join(map(str, found))}" if found else ""
-                    what = f"nothing listens on port {port} of {instance}{other}{last_words(instance)}"
-                    yield BadInput(Problem(what, parts.effective.where("services", role, "port")))
-                    continue
-                own = parts.effective.world.services[role].ready
-                asked = container_of(instance if isinstance(own, list) else collector_of(instance))
-                if docker("inspect", "--format", "{{.State.Health.Status}}", asked).strip() != "healthy":
-                    page = f"{topology.roles[role].ready} does not answer 200"
-                    lacks = f"its command '{' '.join(own)}' does not end with 0" if isinstance(own, list) else page
-                    what = f"{instance} listens on port {port}, and {lacks}{last_words(instance)}"
-                    yield BadInput(Problem(what, parts.effective.where("services", role, "ready")))
+                lacks = _lacks_listener(parts, instance) if name in topology.instances else None
+                key = "port" if lacks else "ready"
+                if lacks := lacks or _lacks_readiness(parts, name, instance):
+                    what = f"{lacks}{last_words(instance)}"
+                    yield BadInput(Problem(what, parts.effective.where("services", name, key)))
+
+
+def _lacks_listener(parts: Parts, instance: str) -> str | None:
+    """Say that nothing listens on an instance's port, and what is listened on; None where something does."""
+    port = parts.topology.port_of(instance)
+    said = docker("exec", container_of(collector_of(instance)), "collector", "inspect")
+    found = sorted({one["port"] for one in json.loads(said)["listeners"] if one["address"] != _DNS})
+    if port in found:
+        return None
+    other = f"; it listens on {', '.join(map(str, found))}" if found else ""
+    return f"nothing listens on port {port} of {instance}{other}"
+
+
+def _lacks_readiness(parts: Parts, name: str, instance: str) -> str | None:
+    """Say what was asked of an instance and not answered; None where it is ready, or nobody asks."""
+    ready, topology = parts.effective.world.services[name].ready, parts.topology
+    on_path = name in topology.instances
+    if not isinstance(ready, list) and not on_path:
+        return None
+    asked = container_of(instance if isinstance(ready, list) else collector_of(instance))
+    if docker("inspect", "--format", "{{.State.Health.Status}}", asked).strip() == "healthy":
+        return None
+    runs = f"{instance} listens on port {topology.port_of(instance)}" if on_path else f"{instance} runs"
+    if isinstance(ready, list):
+        return f"{runs}, and its command '{' '.join(ready)}' does not end with 0"
+    return f"{runs}, and {topology.roles[name].ready} does not answer 200"
