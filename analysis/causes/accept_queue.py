@@ -52,6 +52,8 @@ def _with_fewer(run: Recorded, role: str, each: int, queue: int | None) -> str:
         return ", so users in the accept queue wait long"
     idle = run.limit(role, "idle")
     kept = run.knob(idle) if idle else None
-    until = "another's idle connection ends" + (f", {spoken(kept)} and more" if isinstance(kept, int) and kept else "")
+    until = "another's connection ends"
+    if isinstance(kept, int) and kept:
+        until = f"another's idle connection ends, {spoken(kept)} and more"
     waiting = "1 user waits" if queue == 0 else f"{queue + 1} users wait"
     return f". With {each - queue - 1} nobody fails either, but {waiting} in the accept queue until {until}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from analysis.plain import open_plain
 from lab import parallel
 from lab.engine import collector
 from lab.engine.protocol import Engine
-from lab.errors import LabError
+from lab.errors import BadInput, LabError, Problem
 from lab.roles import told_settings
 from lab.roles.configurations import Found
 from lab.roles.declaration import Role
@@ -29,6 +30,7 @@ def read_back(engine: Engine, effective: Effective, topology: Topology, manifest
     """Fill in what the namespaces and servers say, and stop the run if anything is not as asked.
 
     Raises:
+        BadInput: a service of the scenario's own listens where nobody else comes.
         LabError: some knob did not take; the message names knob, asked and found, for each.
     """
     inspected = parallel.each(
@@ -47,11 +49,13 @@ def read_back(engine: Engine, effective: Effective, topology: Topology, manifest
         manifest.addresses[instance] = facts["addresses"]
         manifest.sysctls[instance] = facts["sysctls"]
         manifest.listeners[instance] = [Listener.model_validate(one) for one in facts["listeners"]]
+    if unreachable := list(_out_of_reach(effective, topology, manifest)):
+        raise BadInput(unreachable)
     for instance, found in in_files.items():
         _record(effective, manifest, topology.role_of(instance), found)
     mismatches = [
         *_sysctl_mismatches(effective, topology, manifest),
-        *_backlog_mismatches(topology, manifest),
+        *_backlog_mismatches(effective, topology, manifest),
         *(
             line
             for instance in topology.all
@@ -67,6 +71,17 @@ def read_back(engine: Engine, effective: Effective, topology: Topology, manifest
         raise LabError(
             "the run was stopped before its load, because settings did not take:\n  " + "\n  ".join(mismatches)
         )
+
+
+def _out_of_reach(effective: Effective, topology: Topology, manifest: Manifest) -> Iterator[Problem]:
+    """Say which services take connections from their own container alone: their readiness is asked from there."""
+    for role in filter(effective.world.services.__contains__, topology.instances):
+        port = topology.roles[role].port
+        for instance in topology.instances[role]:
+            found = {one.address for one in manifest.listeners[instance] if one.port == port}
+            if found and all(ip_address(each).is_loopback for each in found):
+                what = f"{instance} listens on {' and '.join(sorted(found))} port {port} alone, where no client comes"
+                yield Problem(what, effective.where("services", role, "port"), "let it listen on 0.0.0.0")
 
 
 _IN_PREDICTION = re.compile(r"sysctl\.[a-z0-9_]+\.exists\.(?P<name>.+)")
@@ -167,7 +182,7 @@ def _sysctl_mismatches(effective: Effective, topology: Topology, manifest: Manif
                     yield f"{knob} on {instance}: asked {asked}, found {told}"
 
 
-def _backlog_mismatches(topology: Topology, manifest: Manifest) -> Iterator[str]:
+def _backlog_mismatches(effective: Effective, topology: Topology, manifest: Manifest) -> Iterator[str]:
     """Compare the kernel's own limit of each traffic listener with min(backlog, somaxconn)."""
     for role, instances in topology.instances.items():
         backlog = topology.roles[role].limits.backlog
@@ -187,4 +202,14 @@ def _backlog_mismatches(topology: Topology, manifest: Manifest) -> Iterator[str]
             expected = min(asked, int(somaxconn))
             for one in listeners:
                 if one.limit != expected:
-                    yield f"{knob} on {instance}: the listen queue's limit should be {expected}, and is {one.limit}"
+                    what = f"{knob} on {instance}: the listen queue's limit should be {expected}, and is {one.limit}"
+                    yield f"{what}{_of_own(effective, role, backlog)}"
+
+
+def _of_own(effective: Effective, role: RoleName, field: str) -> str:
+    """Say where a service's knob stands, and what its program may not do."""
+    service = effective.world.services.get(role)
+    if service is None:
+        return ""
+    where, variable = effective.where("services", role, "knobs", field), service.knobs[field].env
+    return f" ({where}" + (f"; does the program read {variable}?)" if variable else "; its program has another)")

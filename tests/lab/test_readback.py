@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.engine.compose.engine import Compose
-from lab.errors import LabError
+from lab.errors import BadInput, LabError
 from lab.run.readback import read_back
 from lab.run.session import Session, open_session
 from tests.lab.engine import InMemoryDocker
@@ -66,8 +66,13 @@ server {
 """
 
 
-def namespace(*, limit: int = 1, sysctls: dict[str, str] | None = None) -> str:
-    listeners = [{"address": "0.0.0.0", "port": 8080, "depth": 0, "limit": limit, "drops": 0}]  # noqa: S104 # as the kernel says it
+def namespace(
+    *,
+    limit: int = 1,
+    sysctls: dict[str, str] | None = None,
+    address: str = "0.0.0.0",  # noqa: S104 # as the kernel says it
+) -> str:
+    listeners = [{"address": address, "port": 8080, "depth": 0, "limit": limit, "drops": 0}]
     return json.dumps(
         {"sysctls": sysctls or SYSCTLS, "listeners": listeners, "addresses": ["172.18.0.2"], "kernel": "6.18"}
     )
@@ -155,6 +160,42 @@ def test_what_did_not_take_stops_the_run(
     with pytest.raises(LabError, match="settings did not take") as stopped:
         back(session)
     assert message in str(stopped.value)
+
+
+OWN = """\
+schema: 1
+title: A shop
+question: Who is served?
+path: [k6, shop]
+services:
+  shop:
+    image: acme/shop:1
+    knobs:
+      queue: {env: SHOP_QUEUE, default: 1, limit: backlog}
+      fixed: {default: 3, limit: connections}
+knobs:
+  load: {workload: users, users: 3, path: /}
+predictions:
+  - {id: served, says: All are served., expression: client.users.served == 3}
+"""
+
+
+def test_a_service_that_listens_for_itself_alone_is_refused_with_its_place(
+    opened: Callable[..., Session], fake_docker: InMemoryDocker
+) -> None:
+    session = opened(text=OWN)
+    fake_docker.says("* inspect *", namespace(address="127.0.0.1"))
+    with pytest.raises(BadInput, match=r"shop-1 listens on 127\.0\.0\.1 port 8080 alone, .*; let it listen on 0"):
+        back(session)
+
+
+def test_a_service_whose_backlog_did_not_take_is_said_with_its_variable(
+    opened: Callable[..., Session], fake_docker: InMemoryDocker
+) -> None:
+    session = opened(text=OWN)
+    fake_docker.says("* inspect *", namespace(limit=50))
+    with pytest.raises(LabError, match=r"be 1, and is 50 \(\S+:9; does the program read SHOP_QUEUE\?\)"):
+        back(session)
 
 
 @pytest.mark.parametrize(
