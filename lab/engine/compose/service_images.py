@@ -60,8 +60,15 @@ def _build(effective: Effective, name: str, build: Build, image: str) -> None:
         docker("buildx", "build", *builder, *options, str(context), timeout_s=_BUILD_S)
     except DockerFailed as error:
         said = "\n  ".join(error.stderr.strip().splitlines()[-8:])
-        what = f"the image of {name} cannot be built from {build.context}:\n  {said}\n"
-        raise BadInput(Problem(what.rstrip(), effective.where("services", name, "build"))) from None
+        what = f"the image of {name} cannot be built from {build.context}:\n  {said}"
+        where = effective.where("services", name, "build")
+        raise BadInput(Problem(what, where, _way_on_of_build(error.stderr))) from None
+
+
+def _way_on_of_build(stderr: str) -> str | None:
+    if "no such host" in stderr or "i/o timeout" in stderr or "connection refused" in stderr:
+        return "if no image registry can be reached: FROM connlab/base, the lab's own Debian"
+    return None
 
 
 def _pull(effective: Effective, name: str, image: str) -> None:
