@@ -42,7 +42,7 @@ def build(
     """
     joined.need("cases")
     database = joined.database
-    proxied = len(manifest.path) > 2  # noqa: PLR2004  client and server
+    proxied = len(manifest.request_path) > 2  # noqa: PLR2004  client and server
     database.execute(_MACROS.format(start_us=int(start_us)))
     known_us = apart_us or 0
     waits.build(database, proxied=proxied, apart_us=known_us)

@@ -198,7 +198,12 @@ class Manifest(_Part):
     @property
     def origin(self) -> str | None:
         """The role that answers the requests; None for what was observed where it ran, which has no path."""
-        return next(reversed(roles.request_path(self.path, self.kind_of)), None)
+        return next(reversed(self.request_path), None)
+
+    @property
+    def request_path(self) -> list[str]:
+        """The roles that carry requests, from the client to the one that answers."""
+        return roles.request_path(self.path, self.kind_of)
 
     def port_of(self, instance: str) -> int:
         """Where an instance takes its traffic."""

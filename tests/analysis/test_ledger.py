@@ -13,13 +13,13 @@ from jsonschema import Draft202012Validator
 
 from analysis import analyse, health, judge
 from analysis.account import joins
-from analysis.evidence import manifest
+from analysis.evidence import manifest, roles
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
 from analysis.schema import schema
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.packets import ACK, FIN, RST, SYN, Capture, Connection, make_packets
-from tests.analysis.support import MEASURE_S, OTHERS, USERS, RunFolder, at_us, make_access, make_capture
+from tests.analysis.support import MEASURE_S, OTHERS, USERS, RunFolder, at_us, make_access, make_capture, make_samples
 
 if TYPE_CHECKING:
     from analysis.verdict.ledger_file import Ledger
@@ -701,3 +701,27 @@ def test_the_packets_of_the_tests_run_lie_in_its_window() -> None:
     times_us = [time_us for time_us, _ in make_packets().packets]
 
     assert at_us(MEASURE_S) < min(times_us) < max(times_us) < at_us(MEASURE_S + 50)
+
+
+def test_a_database_behind_the_server_changes_no_cause(run: RunFolder) -> None:
+    alone = analyse(run.write()).model_dump(mode="json")
+    before = ledger(run.folder)
+    backend = roles.EARLIER["backend"].model_dump(mode="json")
+    database = {"kind": "server", "group": "db", "port": 5432}
+    run.manifest |= {
+        "path": ["k6", "backend", "db"],
+        "roles": {"k6": roles.EARLIER["k6"].model_dump(mode="json"), "backend": backend, "db": database},
+    }
+    run.manifest["instances"]["db"] = ["db-1"]
+    run.manifest["addresses"]["db-1"] = ["172.18.0.9"]
+    run.samples["db-1"] = make_samples("db-1", lambda _: ({}, 0), "postgres", port=5432)
+    behind = analyse(run.write()).model_dump(mode="json")
+    after = ledger(run.folder)
+
+    assert after["causes"] == before["causes"]
+    first, second = ({each["id"]: each["holds"] for each in of["hops"][0]["identities"]} for of in (before, after))
+    assert first == second
+    assert (after["hops"][1]["from"], after["hops"][1]["to"]) == ("backend", "db")
+    # Nothing captured the connections to the database, so the third one, on all identities, is unknown.
+    told = [row["status"] for row in alone["predictions"]]
+    assert [row["status"] for row in behind["predictions"]] == [*told[:2], "unknown"]

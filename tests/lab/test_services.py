@@ -352,7 +352,10 @@ def test_an_image_that_cannot_be_had_is_said_before_anything_starts(
 
 @pytest.mark.parametrize(
     ("stderr", "way_on"),
-    [("lookup registry.example: no such host", "; if no image registry can be reached: FROM connlab/base"), ("no", "")],
+    [
+        ("lookup registry.example: no such host", "; if no image registry can be reached: FROM connlab/base"),
+        ("ERROR: a step failed", ""),
+    ],
 )
 def test_an_image_that_cannot_be_built_is_said_with_a_way_on_where_no_registry_answers(
     shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, stderr: str, way_on: str
