@@ -722,6 +722,6 @@ def test_a_database_behind_the_server_changes_no_cause(run: RunFolder) -> None:
     first, second = ({each["id"]: each["holds"] for each in of["hops"][0]["identities"]} for of in (before, after))
     assert first == second
     assert (after["hops"][1]["from"], after["hops"][1]["to"]) == ("backend", "db")
-    # Nothing captured the connections to the database, so the third one, on all identities, is unknown.
+    # The database's samples have no counters here, so the third one, on all identities, is unknown.
     told = [row["status"] for row in alone["predictions"]]
     assert [row["status"] for row in behind["predictions"]] == [*told[:2], "unknown"]
