@@ -35,6 +35,10 @@ class ProgramFailed(EngineFailed):
         super().__init__(what, way_on=way_on)
 
 
+class ProgramStuck(LabError):
+    """A command did not come to its end in time, and was killed."""
+
+
 @dataclass(frozen=True)
 class Ended:
     """What a command left: its exit code and what it said; both texts are empty where a file took them."""
@@ -76,7 +80,8 @@ class Client(Protocol):
         """Run the program; `into` takes all that it says, in order; it is killed once `unless` gives something true.
 
         Raises:
-            LabError: there is no such program, or it did not answer in time.
+            ProgramStuck: it did not end in time.
+            LabError: there is no such program.
         """
 
     def follow(self, arguments: Sequence[str], *, talks: bool = False) -> Following:
@@ -121,7 +126,7 @@ class CommandLine:
             except subprocess.TimeoutExpired:
                 _kill(process)
                 what = f"'{' '.join(command[:4])} …' did not end within {timeout_s:g} s"
-                raise LabError(what, way_on=self.stuck) from None
+                raise ProgramStuck(what, way_on=self.stuck) from None
             except BaseException:
                 _kill(process)
                 raise

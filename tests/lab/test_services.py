@@ -15,6 +15,7 @@ from analysis.evidence.rawfiles import Places
 from lab.engine import bounds
 from lab.engine.compose import run_file, service_images, starting
 from lab.engine.compose.docker import DockerFailed
+from lab.engine.programs import ProgramStuck
 from lab.engine.protocol import Parts
 from lab.errors import BadInput, LabError
 from lab.roles import told_settings
@@ -173,6 +174,25 @@ def test_one_that_is_not_ready_in_its_time_is_said_and_nothing_else_is_waited_fo
     with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
         starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
     assert sum(" --wait " in call for call in fake_docker.calls) == 1
+
+
+def test_one_that_compose_waits_for_beyond_its_time_is_said_all_the_same(
+    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_docker.says(
+        "exec connlab-collector-shop-1 collector inspect", '{"listeners": [{"address": "::", "port": 80}]}'
+    )
+    fake_docker.says("inspect *", "healthy")
+
+    def compose(_file: Path, *arguments: str, **_: object) -> str:
+        if "--wait" in arguments:
+            raise ProgramStuck("'docker compose up …' did not end within 150 s")
+        return ""
+
+    monkeypatch.setattr(run_file, "compose", compose)
+    effective = shop()
+    with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
+        starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
 
 
 def test_one_that_ends_as_it_starts_is_said_at_once(shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path) -> None:

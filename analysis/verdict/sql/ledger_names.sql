@@ -6,5 +6,5 @@ SELECT name, coalesce("group", '') AS "group", count(*) AS total,
        histogram(cause) FILTER (cause IS NOT NULL) AS causes
   FROM cases LEFT JOIN attributed USING (instance, id)
  GROUP BY ALL
- ORDER BY failed DESC, slow DESC, total DESC, name, "group"
+ ORDER BY failed DESC, slow DESC, total DESC, name ASC, "group" ASC
  LIMIT $most;

@@ -1,6 +1,6 @@
 -- requests.parquet: each request with its connections, its cause, and where its time went.
-SELECT cases.instance, cases.id, vu, iteration, scenario, name, "group", method, url, status, error_code, error, time_us,
-       end_us, total_us, blocked_us, connecting_us, tls_us, sending_us, waiting_us, receiving_us, duration_us,
+SELECT cases.instance, cases.id, vu, iteration, scenario, name, "group", method, url, status, error_code, error,
+       time_us, end_us, total_us, blocked_us, connecting_us, tls_us, sending_us, waiting_us, receiving_us, duration_us,
        reused, outcome, cause, evidence,
        dial, dial_time_us, dial_duration_us, dial_local, dial_remote, dial_error_kind,
        flow_observer, flow_id, flow_how, flow_syn_count, flow_syns_lost, flow_queued_us, flow_accepted_after_us,

@@ -12,12 +12,15 @@ from lab.engine.compose import run_file, subnets
 from lab.engine.compose.containers import last_words
 from lab.engine.compose.docker import DockerFailed, docker
 from lab.engine.compose.names import container_of
+from lab.engine.programs import ProgramStuck
 from lab.engine.protocol import Parts, Watch
 from lab.errors import BadInput, LabError, Problem
 from lab.scenario.services import Service, needed_by
 from lab.scenario.topology import collector_of
 
 _WAIT_S = 300
+# Compose has been seen to wait on and on beyond the time that it was given for services to be ready.
+_LATE_S = 30
 # Docker's own name server listens in every namespace.
 _DNS = "127.0.0.11"
 _SYSCTL_FILE = re.compile(r"/proc/sys/(?P<path>net/[a-z0-9_/-]+): (?P<why>[a-z ]+)")
@@ -51,9 +54,9 @@ def start(parts: Parts, watch: Watch) -> None:
         for role in filter(own.__contains__, topology.instances):
             containers = [one for each in topology.instances[role] for one in (collector_of(each), each)]
             ready_s = _whole_s(own[role])
-            run_file.compose(file, *waiting, str(ready_s), *containers, timeout_s=_WAIT_S + ready_s, unless=ended)
+            run_file.compose(file, *waiting, str(ready_s), *containers, timeout_s=ready_s + _LATE_S, unless=ended)
         run_file.compose(file, *waiting, str(_WAIT_S), *everything, timeout_s=_WAIT_S + 30, unless=ended)
-    except DockerFailed as error:
+    except (DockerFailed, ProgramStuck) as error:
         raise _explained(error, parts, watch) from None
 
 
@@ -62,9 +65,9 @@ def _whole_s(service: Service) -> int:
     return math.ceil(service.ready_within / 1000)
 
 
-def _explained(error: DockerFailed, parts: Parts, watch: Watch) -> BadInput | LabError:
+def _explained(error: DockerFailed | ProgramStuck, parts: Parts, watch: Watch) -> BadInput | LabError:
     """Say what lies behind Compose's failure: a sysctl that the kernel refused, or a container that ended."""
-    refused = _SYSCTL_FILE.search(error.stderr)
+    refused = _SYSCTL_FILE.search(error.stderr) if isinstance(error, DockerFailed) else None
     if refused:
         name = refused["path"].replace("/", ".")
         knobs = [knob for knob in parts.effective.asked() if knob.startswith("kernel.") and knob.endswith(f".{name}")]
