@@ -141,7 +141,8 @@ def _claims(verdict: SeriesVerdict) -> Iterator[str]:
     false = [each.id for each in claims if each.status == "false"]
     open_ = [each.id for each in claims if each.status == "unknown"]
     if not false and not open_:
-        yield "The claim holds." if len(claims) == 1 else f"All {len(claims)} claims hold."
+        all_of_them = {1: "The claim holds.", 2: "Both claims hold."}
+        yield all_of_them.get(len(claims), f"All {len(claims)} claims hold.")
     if false:
         yield f"{len(false)} of {counted(len(claims), 'claim')} does not hold: {', '.join(false)}."
     if open_:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,17 +31,26 @@ _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
         Stage.COUNTERS,
         "connections opened",
         _COUNT,
-        r"kernel\..*\.Tcp\.(Active|Passive|Attempt|Estab|Curr)|[a-z0-9_]+\.(connections|dials)\.|access\..*\.(tries|connection)",
+        r"kernel\..*\.Tcp\.(Active|Passive|Attempt|Estab|Curr)|[a-z0-9_]+\.(connections|dials)\.",
     ),
     (Stage.COUNTERS, "packets lost and sent again", _COUNT, r"kernel\..*(Retrans|Timeouts|Loss|TCPSyn)"),
     (Stage.COUNTERS, "other sockets", _COUNT, r"sockets\."),
     (Stage.COUNTERS, "use of processors, memory and files", _USE, r"process\."),
     (Stage.COUNTERS, "counted by other counters of the kernel", _USE, r"kernel\."),
-    (Stage.COUNTERS, "counted by the programs themselves", _USE, r""),
-    (Stage.PACKETS, "handshakes without an answer", _COUNT, r".*\.(syns?_?|refused|unanswered|half_open|healed|ack_)"),
+    (Stage.COUNTERS, "servers that a proxy tried", _COUNT, r"access\..*\.tries"),
+    (Stage.COUNTERS, "lines of some kind in a proxy's logs", _COUNT, r"access\."),
+    # What a page said when it was last read, and not at the end of the load.
+    (Stage.COUNTERS, "counted on the programs' own pages, read once a second", _USE, r""),
     (Stage.PACKETS, "resets and packets sent again", _COUNT, r".*(reset_|retransmissions)"),
+    (
+        Stage.PACKETS,
+        "handshakes without an answer",
+        _COUNT,
+        r".*\.(syn_|syns_of_unanswered|refused|unanswered|half_open|healed|ack_)",
+    ),
     (Stage.PACKETS, "handshakes", _TIME, r".*_ms\."),
     (Stage.PACKETS, "sockets in TIME_WAIT, by packets", _COUNT, r".*time_wait"),
+    (Stage.PACKETS, "SYNs", _COUNT, r".*\.syns$"),
     (Stage.PACKETS, "connections", _COUNT, r""),
     (Stage.USERS, "failures", _COUNT, r".*(failed|\.error\.|dropped)"),
     (Stage.USERS, "waits to connect", _TIME, r"client\.dial_ms\."),
@@ -72,12 +81,26 @@ class Moved:
 def of_pair(pair: PairEntry) -> list[Moved]:
     """Tell what moved beyond noise and matters; what the lab says of itself moves no user."""
     found: dict[tuple[int, bool], list[EffectEntry]] = {}
+    by_name = {effect.figure: effect for effect in pair.effects}
     for effect in pair.effects:
-        if effect.status == "changed" and _relative(effect) >= _MATTERS:
+        if effect.status == "changed" and _relative(effect) >= _MATTERS and not _of_one(effect, by_name):
             at = _group_of(effect)
             if at is not None:
                 found.setdefault((at, (effect.difference or 0) < 0), []).append(effect)
     return [_told(at, found[at, fell]) for at, fell in sorted(found)]
+
+
+# Times of connections, and what counts these.
+_TIMES_OF = re.compile(r"client\.dial_ms\.|(?P<flows>flows\.[a-z0-9_]+)\.handshake_ms\.")
+
+
+def _of_one(effect: EffectEntry, by_name: Mapping[str, EffectEntry]) -> bool:
+    """Whether a statistic is of a single connection on one side: it says nothing of the others."""
+    times = _TIMES_OF.match(effect.figure)
+    if times is None:
+        return False
+    count = by_name.get(f"{times['flows']}.established" if times["flows"] else "client.dials.ok")
+    return count is not None and min(count.a.mean or 0, count.b.mean or 0) <= 1
 
 
 def nothing(pair: PairEntry) -> str:

@@ -33,6 +33,36 @@ def test_figures_of_one_kind_are_told_by_the_one_that_moved_most() -> None:
     assert told(*opened) == ["fewer connections opened: 500 → 1"]
 
 
+@pytest.mark.parametrize(
+    ("one", "says"),
+    [
+        (effect("flows.backend.syns", 2000, 1), "fewer SYNs: 2,000 → 1"),
+        (effect("flows.backend.syn_unanswered", 20, 1), "fewer handshakes without an answer: 20 → 1"),
+        (effect("flows.backend.syn_retransmissions", 20, 1), "fewer resets and packets sent again: 20 → 1"),
+        (
+            effect("access.nginx.connection.keep_alive", 0, 2000),
+            "more lines of some kind in a proxy's logs: 0 → 2,000",
+        ),
+        (effect("access.nginx.tries.total", 1, 9), "more servers that a proxy tried: 1 → 9"),
+        (
+            effect("tomcat.backend.requests", 1430, 1977),
+            "more counted on the programs' own pages, read once a second: 1,430 → 1,977",
+        ),
+    ],
+)
+def test_a_figure_is_named_by_what_it_counts(one: EffectEntry, says: str) -> None:
+    assert told(one) == [says]
+
+
+def test_times_of_a_single_connection_are_no_part_of_the_story() -> None:
+    few = (effect("client.dials.ok", 2000, 1), effect("client.dial_ms.min", 0.08, 0.47))
+    assert told(*few) == ["fewer connections that users made: 2,000 → 1"]
+    flows = (effect("flows.backend.established", 1, 2000), effect("flows.backend.handshake_ms.max", 0.04, 3))
+    assert told(*flows) == ["more connections: 1 → 2,000"]
+    many = (effect("client.dials.ok", 2000, 20), effect("client.dial_ms.min", 0.08, 0.47))
+    assert told(*many)[0] == "longer waits to connect: 0.08 → 0.47"
+
+
 def test_what_rose_and_what_fell_are_told_apart() -> None:
     both = [effect("kernel.k6.Tcp.ActiveOpens", 500, 1), effect("kernel.backend.Tcp.PassiveOpens", 1, 300)]
     assert told(*both) == ["more connections opened: 1 → 300", "fewer connections opened: 500 → 1"]

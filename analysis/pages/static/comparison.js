@@ -417,7 +417,7 @@ function openRun(holder, run) {
   const table = document.createElement("table");
   const scroll = element("div", "", "scroll");
   scroll.append(table);
-  numbers.append(element("summary", "The numbers"), scroll);
+  numbers.append(element("summary", "The numbers: of each step the greatest"), scroll);
   holder.append(heading, missing, drawing, numbers);
   return { missing, drawing, numbers, table, instance: openChart(drawing, "beside") };
 }
