@@ -50,6 +50,7 @@ _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
     ),
     (Stage.PACKETS, "handshakes", _TIME, r".*_ms\."),
     (Stage.PACKETS, "sockets in TIME_WAIT, by packets", _COUNT, r".*time_wait"),
+    (Stage.PACKETS, "connections that one side closed first", _COUNT, r".*\.closed_by_"),
     (Stage.PACKETS, "SYNs", _COUNT, r".*\.syns$"),
     (Stage.PACKETS, "connections", _COUNT, r""),
     (Stage.USERS, "failures", _COUNT, r".*(failed|\.error\.|dropped)"),

@@ -73,10 +73,13 @@ def _drift(series: Series, figure: str | None) -> Iterator[str]:
     if chance > _CHANCE_MAX:
         yield f"No drift: over the order of the runs {figure} neither rises nor falls by more than chance gives."
         return
-    way = "rises" if strength > 0 else "falls"
+    way = "rose" if strength > 0 else "fell"
+    earlier, later = (float(half.mean()) for half in np.array_split(beyond, 2))
     yield (
-        f"A drift: over the order of the runs {figure} {way}, beside its cells' means (rank correlation {strength:.2f};"
-        f" chance gives as much in {100 * chance:.2g} % of cases). Something of the machine changed meanwhile."
+        f"A drift: {figure} {way} while the series ran. Against its cell's mean, the first half of"
+        f" the runs lies at {earlier:+.3g} and the second at {later:+.3g}; chance gives such an order in"
+        f" {100 * chance:.2g} % of cases. Something of the machine changed. Each block of runs has every cell once, so"
+        " this touches the size of a difference more than its sign."
     )
 
 
@@ -102,7 +105,11 @@ def _noise(pairs: list[PairEntry], figure: str | None) -> Iterator[str]:
     ]
     if noise:
         most, unit = max(noise)
-        yield f"Noise: groups of one cell differ in {figure} by up to {most:.3g}{f' {unit}' if unit else ''}."
+        unit = f" {unit}" if unit else ""
+        yield (
+            f"Noise: two groups of repetitions of one and the same cell differ in {figure} by up to {most:.3g}{unit},"
+            " at the noisiest cell."
+        )
 
 
 def _machine(series: Series) -> Iterator[str]:

@@ -43,6 +43,7 @@ def test_figures_of_one_kind_are_told_by_the_one_that_moved_most() -> None:
             effect("access.nginx.connection.keep_alive", 0, 2000),
             "more lines of some kind in a proxy's logs: 0 → 2,000",
         ),
+        (effect("flows.backend.closed_by_server", 9, 0), "fewer connections that one side closed first: 9 → 0"),
         (effect("access.nginx.tries.total", 1, 9), "more servers that a proxy tried: 1 → 9"),
         (
             effect("tomcat.backend.requests", 1430, 1977),

@@ -176,6 +176,19 @@ def test_beside_the_charts_of_a_matrix_stands_a_table_of_their_numbers_with_inte
     assert re.search(r'<td class="number">1,000</td><td class="number">2,200 \[2,\d00, 2,\d00\]</td>', users)
 
 
+def test_each_run_has_its_value_of_the_figure_that_the_page_is_about(results: Results) -> None:
+    name = "client.users.failed"
+    arms: dict[str, list[Record]] = {
+        arm: [{"figures": {name: count}} for count in counts] for arm, counts in {"off": [9, 8], "on": [7, 6]}.items()
+    }
+    folder = results.series(arms, {"fewer": f"arms.on.{name} < arms.off.{name}"})
+    runs = page_of(results, compare_series(folder)).partition("<h2>Runs</h2>")[2]
+
+    assert f'<th>group</th><th class="number">{name}</th><th>run</th>' in runs
+    found = re.findall(r'<td>(off|on)</td><td class="number">(\d+)</td><td>', runs)
+    assert found == [("off", "9"), ("off", "8"), ("on", "7"), ("on", "6")]
+
+
 def test_every_chart_says_what_it_shows_for_readers_who_cannot_see_it(results: Results) -> None:
     page = Page(page_of(results, compare([results.run()], [results.run({"client.users.failed": 90})])))
     (chart,) = [attributes for _, attributes in page.elements if "data-pair" in attributes]
