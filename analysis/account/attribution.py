@@ -45,7 +45,7 @@ def build(
     proxied = len(manifest.request_path) > 2  # noqa: PLR2004  client and server
     database.execute(_MACROS.format(start_us=int(start_us)))
     known_us = apart_us or 0
-    waits.build(database, proxied=proxied, apart_us=known_us)
+    waits.build(database, proxied=proxied, silent=_silent(manifest), apart_us=known_us)
     constants = {
         "bound_us": None if manifest.slow_ms is None else 1000 * manifest.slow_ms,
         "idle_percent_min": limits.HOST_IDLE_PERCENT_MIN,
@@ -68,6 +68,17 @@ def build(
     database.execute(_decided(in_doubt=apart_us != 0))
     found = {cause for (cause,) in database.execute("SELECT DISTINCT cause FROM decided").fetchall()}
     database.execute(_attributed([cause for cause in _ANY if cause.name in found]))
+
+
+def _silent(manifest: Manifest) -> list[str]:
+    """The servers none of whose pages tells of their threads, by their declarations."""
+    told = {"threads_busy", "threads_max"}
+    return [
+        instance
+        for name, role in manifest.roles.items()
+        if role.kind == "server" and not any(told <= page.values.keys() for page in role.scrape.values())
+        for instance in manifest.of_role(name)
+    ]
 
 
 def _keep_alive_us(manifest: Manifest) -> int | None:

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     import duckdb
 
 
-def build(database: duckdb.DuckDBPyConnection, *, proxied: bool, apart_us: int) -> None:
+def build(database: duckdb.DuckDBPyConnection, *, proxied: bool, silent: list[str], apart_us: int) -> None:
     """Make the table.
 
     Args:
         database: with the tables of analysis.account.joins.
         proxied: whether a proxy stands between the client and the backend.
+        silent: servers none of whose pages tells of their threads.
         apart_us: how far the times of two instances may be off against each other.
     """
     database.execute(sql(__name__, "scraped"), {"gap_us": 1000 * limits.SECONDLY_GAP_MS})
@@ -30,7 +31,7 @@ def build(database: duckdb.DuckDBPyConnection, *, proxied: bool, apart_us: int) 
     else:
         database.execute(sql(__name__, "served_directly"), {"apart_us": apart_us})
     make(database, ACTED, ["actions"], lambda: database.execute(sql(__name__, "acted")))
-    database.execute(sql(__name__, "waits"))
+    database.execute(sql(__name__, "waits"), {"silent": silent})
 
 
 # What a run has none of without actions of the lab.

@@ -301,6 +301,35 @@ CAUSES = (
         lesson=None,
     ),
     Cause(
+        name="time-in-server",
+        meaning="The server had the connection and the request for that long before it answered.",
+        proof=(
+            "The server's kernel shows when the program had taken the connection at the latest, and when the request"
+            " had come. Packets, or a proxy's log, show when its answer began. The role declares no page about its"
+            " threads, so nothing tells whether it worked meanwhile or let the request wait inside."
+        ),
+        when=_main("server_us"),
+        apart=_APART,
+        says="""format(
+            '{} had taken the connection and had the request at {} at the latest, and answered {} later (of {})',
+            server, moment(taken_us), took(server_us), took(total_us))""",
+        label="time in the server",
+        symptom="slow, with empty queues",
+        look="the server's own words: its threads, its pools, its database",
+        because="the server had the request for that long",
+        where="At {server}, inside the program.",
+        hop=LAST_HOP,
+        explains=(
+            (
+                "The connection was made and taken, and the request had come. Whether the program worked on it, or let"
+                " it wait for a thread or for a database, only its own words could tell."
+            ),
+        ),
+        knobs={},
+        remedy="the program took that time; what it waits for inside does not show on the path",
+        lesson=None,
+    ),
+    Cause(
         name="generator-starved",
         meaning="The answer was on its way or had arrived, and the client was late to read it.",
         proof=(

@@ -725,3 +725,21 @@ def test_a_database_behind_the_server_changes_no_cause(run: RunFolder) -> None:
     # The database's samples have no counters here, so the third one, on all identities, is unknown.
     told = [row["status"] for row in alone["predictions"]]
     assert [row["status"] for row in behind["predictions"]] == [*told[:2], "unknown"]
+
+
+@pytest.mark.parametrize(("pages", "cause"), [(False, "time-in-server"), (True, "unexplained")])
+def test_the_time_in_a_server_that_tells_nothing_of_itself_has_a_cause(
+    run: RunFolder, cause: str, *, pages: bool
+) -> None:
+    """One that has a page of its threads must tell by it what it did; here the page is lost."""
+    backend = roles.EARLIER["backend"].model_dump(mode="json")
+    run.manifest["roles"] = {
+        "k6": roles.EARLIER["k6"].model_dump(mode="json"),
+        "backend": backend | ({} if pages else {"scrape": {}}),
+    }
+    del run.lines["backend-1/tomcat.jsonl"]
+    run.manifest["slow_ms"] = 500
+    found, _ = account(run)
+
+    causes = {"accept-queue-drop": 100, "waited-in-accept-queue": 2, **({} if pages else {cause: 1})}
+    assert (found["causes"], found["unexplained"]) == (causes, 1 if pages else 0)

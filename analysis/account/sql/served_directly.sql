@@ -1,5 +1,5 @@
 -- When the server that answers could begin with the request, when it was done with it, and when the answer left for the
--- client: `from_us`, `to_us`, `left_us`. In the capture, the server's last data is the answer to this request if it
+-- client: `from_us`, `to_us`, `left_us`. taken_us: when it surely had the connection and the whole request. In the capture, the server's last data is the answer to this request if it
 -- left while the client waited for that. A request that was not sent has neither.
 CREATE TABLE served AS
 WITH asked AS (
@@ -13,5 +13,9 @@ WITH asked AS (
 SELECT instance, id, flow_to_instance AS server, left_us,
        CASE WHEN remote IS NOT NULL THEN greatest(asked_us, coalesce(flow_accepted_after_us, 0)) END AS from_us,
        CASE WHEN remote IS NOT NULL THEN coalesce(left_us, end_us) END AS to_us,
+       CASE WHEN remote IS NOT NULL AND left_us IS NOT NULL AND flow_accepted_before_us IS NOT NULL
+            THEN greatest(asked_us, flow_accepted_before_us,
+                          if(flow_client_last_data_time_us <= end_us, flow_client_last_data_time_us, NULL))
+       END AS taken_us,
        flow_accepted_after_us IS NOT NULL AS acceptance_known
   FROM answered;

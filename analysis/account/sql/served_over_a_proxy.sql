@@ -5,6 +5,8 @@ SELECT cases.instance, cases.id, addresses.instance AS server, 1000 * line_time_
        CASE WHEN try_connect_us IS NOT NULL
             THEN greatest(try_start_us + try_connect_us, coalesce(up_accepted_after_us, 0)) END AS from_us,
        try_start_us + coalesce(try_header_us, try_response_us) AS to_us,
+       CASE WHEN try_header_us IS NOT NULL AND try_connect_us IS NOT NULL AND up_accepted_before_us IS NOT NULL
+            THEN greatest(try_start_us + try_connect_us, up_accepted_before_us) END AS taken_us,
        up_accepted_after_us IS NOT NULL AS acceptance_known
   FROM cases LEFT JOIN addresses ON addresses.address = host_of(try_server)
  WHERE outcome = 'slow' OR (outcome = 'failed' AND status = 0);

@@ -9,6 +9,7 @@
 -- - handler: there were threads in every reading before, meanwhile and after, nobody waited to be accepted, and the
 --   server's own account of its work agrees. Where no reading came meanwhile, waves of requests may have come and gone
 --   unseen: then it is no more than an average request took.
+-- - server: with a server that tells nothing of its threads, from when it surely had connection and request.
 -- - lag: the answer was on its way.
 -- - retry: the proxy had tried other servers, or other connections, before.
 -- - pause: the lab had paused a server that had the connection already; who waited to be accepted then, waited there.
@@ -17,6 +18,9 @@ CREATE TABLE waits AS
 WITH readings AS (
     SELECT served.instance, served.id, served.server, served.left_us,
            served.to_us - served.from_us - if(acted.paused = served.server, acted.overlap_us, 0) AS service_us,
+           CASE WHEN list_contains($silent::VARCHAR[], served.server)
+                THEN served.to_us - served.taken_us - if(acted.paused = served.server, acted.overlap_us, 0)
+           END AS silent_us, served.taken_us,
            acceptance_known OR queue_last.ticks = queue_first.ticks AS accepted_at_once,
            last.scrapes - first.scrapes AS scrapes, last.saturated - first.saturated AS saturated,
            first.is_saturated AS saturated_before, next.is_saturated AS saturated_after, last.threads_max,
@@ -57,6 +61,7 @@ WITH readings AS (
            CASE WHEN without_hole AND NOT saturated_before AND saturated = 0 AND NOT saturated_after
                  AND accepted_at_once AND 2 * processing_us >= service_us
                 THEN if(scrapes > 0, service_us, least(service_us, average_us)) END AS handler_us,
+           silent_us AS server_us,
            end_us - left_us AS lag_us,
            CASE WHEN try_tries > 1 THEN try_start_us - first_start_us END AS retry_us,
            CASE WHEN greatest(syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, 0) <= 0
@@ -72,7 +77,8 @@ SELECT instance, id, server, left_us, scrapes, saturated, threads_max,
        greatest(syn_us, 0) AS syn_us, greatest(up_syn_us, 0) AS up_syn_us,
        greatest(ack_us, 0) AS ack_us, greatest(up_ack_us, 0) AS up_ack_us,
        greatest(queue_us, 0) AS queue_us, greatest(up_queue_us, 0) AS up_queue_us,
-       greatest(thread_us, 0) AS thread_us, greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us,
+       greatest(thread_us, 0) AS thread_us, greatest(server_us, 0) AS server_us, taken_us,
+       greatest(handler_us, 0) AS handler_us, greatest(lag_us, 0) AS lag_us,
        greatest(retry_us, 0) AS retry_us,
        greatest(pause_us, 0) AS pause_us, paused
   FROM parts
