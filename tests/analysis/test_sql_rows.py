@@ -420,6 +420,39 @@ def test_over_a_proxy_its_log_times_the_server_s_part(tables: Tables) -> None:
     assert tables.made("served_over_a_proxy", columns) == [(1, "backend-1", 115, 150, 1000, False)]
 
 
+@pytest.mark.parametrize(
+    ("accepted_us", "last_data_us", "answer_us", "taken_us"),
+    [(130, 115, 180, 130), (105, 140, 180, 140), (105, None, 180, 110), (None, 115, 180, None), (130, 115, None, None)],
+)
+def test_a_server_surely_has_a_request_once_it_took_the_connection_and_all_of_it_had_come(
+    tables: Tables, accepted_us: int | None, last_data_us: int | None, answer_us: int | None, taken_us: int | None
+) -> None:
+    sent = {"remote": "s:80", "blocked_us": 5, "sending_us": 5, "flow_to_instance": "shop-1"}
+    seen = {"flow_accepted_before_us": accepted_us, "flow_client_last_data_time_us": last_data_us}
+    tables.given("cases", {**SLOW, **sent, **seen, "flow_server_last_data_time_us": answer_us})
+    assert tables.made("served_directly", "taken_us", apart_us=0) == [(taken_us,)]
+
+
+@pytest.mark.parametrize(
+    ("accepted_us", "header_us", "taken_us"), [(130, 40, 130), (105, 40, 115), (None, 40, None), (130, None, None)]
+)
+def test_behind_a_proxy_the_try_says_when_the_server_surely_had_it(
+    tables: Tables, accepted_us: int | None, header_us: int | None, taken_us: int | None
+) -> None:
+    times = {"try_start_us": 110, "try_connect_us": 5, "try_header_us": header_us, "line_time_ms": 1}
+    tables.given("cases", {**SLOW, "try_server": "s:80", **times, "up_accepted_before_us": accepted_us})
+    assert tables.made("served_over_a_proxy", "taken_us") == [(taken_us,)]
+
+
+@pytest.mark.parametrize(("silent", "server_us"), [(["shop-1"], 60), (["other"], 0)])
+def test_the_time_in_a_server_counts_where_it_tells_nothing_of_itself(
+    tables: Tables, silent: list[str], server_us: int
+) -> None:
+    tables.given("cases", SLOW)
+    tables.given("served", {"instance": "k6-1", "id": 1, "server": "shop-1", "taken_us": 120, "to_us": 180})
+    assert tables.made("waits", "server_us", silent=silent) == [(server_us,)]
+
+
 def test_a_pause_overlaps_a_request_that_went_to_its_server(tables: Tables) -> None:
     tables.given("actions", {"instance": "nginx", "deed": "pause", "start_us": 150, "end_us": None})
     tables.given("cases", {**SLOW, "flow_to_instance": "nginx"}, {**SLOW, "id": 2, "flow_to_instance": "backend-1"})
