@@ -138,7 +138,7 @@ RUNS: dict[str, Callable[[RunFolder], None]] = {
 
 
 def observed_hostile(run: RunFolder) -> None:
-    """What already ran, under names that whoever started it may have given."""
+    """A program whose owner gave it hostile names."""
     observed(run)
     run.manifest["title"] = HOSTILE
     run.manifest["command"] = ["connlab", "observe", HOSTILE]
