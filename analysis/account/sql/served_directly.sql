@@ -1,6 +1,7 @@
 -- When the server that answers could begin with the request, when it was done with it, and when the answer left for the
--- client: `from_us`, `to_us`, `left_us`. taken_us: when it surely had the connection and the whole request. In the capture, the server's last data is the answer to this request if it
+-- client: `from_us`, `to_us`, `left_us`. In the capture, the server's last data is the answer to this request if it
 -- left while the client waited for that. A request that was not sent has neither.
+-- taken_us: when the server surely had the connection and the whole request.
 CREATE TABLE served AS
 WITH asked AS (
     SELECT *, time_us + blocked_us + sending_us AS asked_us FROM cases
