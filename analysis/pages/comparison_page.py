@@ -93,7 +93,7 @@ def html(
             "reports": reports,
             "verdict": verdict,
             "about": _about(comparison),
-            "measured": _measured(comparison),
+            "measured": side_by_side.measured(comparison),
             "moved": [moved.of_pair(pair) for pair in comparison.pairs],
             "stages": _STAGES,
             "beside": beside,
@@ -145,18 +145,6 @@ def _cells(matrix: MatrixEntry) -> dict[str, Any]:
         for cell in matrix.cells
     ]
     return content
-
-
-def _measured(comparison: Comparison) -> dict[str, float]:
-    """The value in each run of the figure that the comparison is about, where it is known which value is whose."""
-    cells = {cell.cell: cell.figures for cell in comparison.matrix.cells} if comparison.matrix else {}
-    found: dict[str, float] = {}
-    for group in comparison.groups:
-        used = [run.run for run in group.runs if run.used]
-        sample = cells.get(group.name, {}).get(comparison.figure or "")
-        if sample and len(sample.values) == len(used):
-            found |= zip(used, sample.values, strict=True)
-    return found
 
 
 def _about(comparison: Comparison) -> list[dict[str, Any]]:

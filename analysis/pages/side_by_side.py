@@ -82,17 +82,29 @@ def drawn(beside: dict[str, Any] | None) -> list[str]:
     return list(dict.fromkeys(run["run"] for chart in charts for run in chart["runs"] if run["chart"] is not None))
 
 
+def measured(comparison: Comparison) -> dict[str, float]:
+    """The value in each run of the figure that the comparison is about, where it is known which value is whose."""
+    cells = {cell.cell: cell.figures for cell in comparison.matrix.cells} if comparison.matrix else {}
+    found: dict[str, float] = {}
+    for group in comparison.groups:
+        used = [run.run for run in group.runs if run.used]
+        sample = cells.get(group.name, {}).get(comparison.figure or "")
+        if sample and len(sample.values) == len(used):
+            found |= zip(used, sample.values, strict=True)
+    return found
+
+
 def _chosen(comparison: Comparison) -> list[tuple[GroupEntry, str, str]]:
     """The groups that have a run that counts, with the one in the middle of each, and what it stands for."""
     cells = {cell.cell: cell.figures for cell in comparison.matrix.cells} if comparison.matrix else {}
+    known = measured(comparison)
     found = []
     for group in comparison.groups:
         used = [run.run for run in group.runs if run.used]
         if not used:
             continue
         sample = cells.get(group.name, {}).get(comparison.figure or "")
-        # Only where each run has its value is it known which value is whose.
-        values = sample.values if sample and len(sample.values) == len(used) else []
+        values = [known[run] for run in used if run in known]
         place = (
             sorted(range(len(used)), key=lambda index: (values[index], index))[(len(used) - 1) // 2] if values else 0
         )

@@ -20,7 +20,7 @@ WITH readings AS (
            served.to_us - served.from_us - if(acted.paused = served.server, acted.overlap_us, 0) AS service_us,
            CASE WHEN list_contains($silent::VARCHAR[], served.server)
                 THEN served.to_us - served.taken_us - if(acted.paused = served.server, acted.overlap_us, 0)
-           END AS silent_us, served.taken_us,
+           END AS server_us, served.taken_us,
            acceptance_known OR queue_last.ticks = queue_first.ticks AS accepted_at_once,
            last.scrapes - first.scrapes AS scrapes, last.saturated - first.saturated AS saturated,
            first.is_saturated AS saturated_before, next.is_saturated AS saturated_after, last.threads_max,
@@ -61,7 +61,6 @@ WITH readings AS (
            CASE WHEN without_hole AND NOT saturated_before AND saturated = 0 AND NOT saturated_after
                  AND accepted_at_once AND 2 * processing_us >= service_us
                 THEN if(scrapes > 0, service_us, least(service_us, average_us)) END AS handler_us,
-           silent_us AS server_us,
            end_us - left_us AS lag_us,
            CASE WHEN try_tries > 1 THEN try_start_us - first_start_us END AS retry_us,
            CASE WHEN greatest(syn_us, up_syn_us, ack_us, up_ack_us, queue_us, up_queue_us, 0) <= 0
