@@ -12,6 +12,8 @@ import (
 	"connlab/collector/internal/capture"
 	"connlab/collector/internal/config"
 	"connlab/collector/internal/health"
+	"connlab/collector/internal/latest"
+	"connlab/collector/internal/metrics"
 	"connlab/collector/internal/sampler"
 	"connlab/collector/internal/scrape"
 )
@@ -22,6 +24,7 @@ type collection struct {
 	settings config.Config
 	raw      string // the folder to write to
 	samples  *sampler.Sampler
+	metrics  *metrics.Server // nil if none are served
 	health   *health.Reporter
 
 	context context.Context
@@ -46,10 +49,21 @@ func openCollection(settings config.Config, raw, state string) (*collection, err
 	if err != nil {
 		return nil, err
 	}
-	c.samples, err = sampler.Open(sampler.Config{
+	sampling := sampler.Config{
 		Role: settings.Role, RateHz: settings.RateHz, Path: filepath.Join(raw, "samples.jsonl"), ProcRoot: "/proc",
 		Everything: settings.Observing,
-	})
+	}
+	if settings.Metrics.IsValid() {
+		// A port that is taken ends the collector before it records anything: whoever asked for metrics would look at an
+		// empty board for a whole run.
+		sampling.Latest = latest.New()
+		c.metrics, err = metrics.Listen(settings.Metrics, settings.MetricsLabels, sampling.Latest.Reading)
+		if err != nil {
+			return nil, err
+		}
+		sampling.MetricsPort, sampling.MetricsConnections = c.metrics.Port(), c.metrics.Connections
+	}
+	c.samples, err = sampler.Open(sampling)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +78,9 @@ func (c *collection) run() error {
 	})
 	if c.settings.Capture != capture.Off {
 		c.start(c.capturePackets)
+	}
+	if c.metrics != nil {
+		c.start(c.serveMetrics)
 	}
 	c.start(c.watchRole)
 	c.parts.Wait()
@@ -106,6 +123,14 @@ func (c *collection) capturePackets() error {
 		c.report(func(s *health.State) { s.Capture = false })
 	}
 	return err
+}
+
+// serveMetrics says why it ended early, if it did. The recording goes on: it is worth having without a board.
+func (c *collection) serveMetrics() error {
+	if err := c.metrics.Run(c.context); err != nil {
+		fmt.Fprintf(os.Stderr, "collector: %s\n", err)
+	}
+	return nil
 }
 
 // watchRole waits until the role is ready, then starts to scrape its metrics.

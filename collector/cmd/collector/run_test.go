@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ var peer = sync.OnceValues(func() (*netns.Peer, error) { return netns.NewPeer() 
 // A sample is any line of samples.jsonl.
 type sample struct {
 	Kind     string
+	Scraped  *int64 `json:"metrics_connections"`
 	Counters map[string]int64
 	Listen   []listener
 	Groups   []group
@@ -147,6 +149,143 @@ func TestItEndsItselfIfNobodyStopsIt(t *testing.T) {
 		t.Errorf("it said %q, want %q", c.messages, want)
 	}
 	c.samples(t, "error: nobody stopped it within 1s")
+}
+
+// What scrapes a collector over the network shows in the namespace's own counters, and nowhere else: the samples say how
+// many of the accepted connections were scrapes.
+func TestScrapesAreKnownFromTheRolesConnections(t *testing.T) {
+	other := otherHost(t)
+	listenWithoutAccepting(t, 2)
+	c := startCollector(t, "CONNLAB_CAPTURE=off", "CONNLAB_METRICS=0.0.0.0:9645", "CONNLAB_METRICS_LABELS=run=r1 role=backend")
+	c.waitHealthy(t)
+	conns, errs := dialOneByOne(other, 1, eventually.Patience)
+	if len(conns) != 1 {
+		t.Fatal(errs)
+	}
+	// What the second tick finds is in the file after the first one was handed over.
+	path := filepath.Join(c.raw, "samples.jsonl")
+	eventually.Has(t, path, `"depth":1,`, 2)
+	const scrapes = 3
+	var text string
+	for i := range scrapes {
+		// The last one as a client that will have the server close.
+		text = scrapeFrom(t, other, i == scrapes-1)
+	}
+	// From within the namespace it counts as opened and as accepted, as the role's own management does.
+	response, err := http.Get("http://127.0.0.1:9645/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	for _, want := range []string{
+		`connlab_accept_queue_depth{instance="backend-1",run="r1",role="backend",address="` + netns.Address + `",port="8080"} 1.0`,
+		`connlab_sockets{instance="backend-1",run="r1",role="backend",side="server",state="TIME_WAIT"} 0.0`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("%s is not in\n%s", want, text)
+		}
+	}
+	eventually.Has(t, path, `"kind":"time_wait"`, eventually.Count(path, `"kind":"time_wait"`)+1)
+	c.stop(t)
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+
+	samples := c.samples(t, "signal")
+	first, last, scraped := samples[0].Counters, map[string]int64{}, int64(-1)
+	for _, s := range samples {
+		for name, value := range s.Counters {
+			last[name] = value
+		}
+		if s.Scraped != nil {
+			scraped = *s.Scraped
+		}
+		for _, l := range s.Listen {
+			if l.Port != 8080 {
+				t.Errorf("the collector's own listener was sampled: %+v", l)
+			}
+		}
+		for _, g := range s.Groups {
+			if g.Port != 8080 {
+				t.Errorf("a scrape was sampled: %+v", g)
+			}
+		}
+	}
+	if *samples[0].Scraped != 0 || scraped != scrapes {
+		t.Errorf("%d scrapes from outside, then %d, want 0 and %d", *samples[0].Scraped, scraped, scrapes)
+	}
+	outside := last["Tcp.PassiveOpens"] - first["Tcp.PassiveOpens"] - (last["Tcp.ActiveOpens"] - first["Tcp.ActiveOpens"])
+	if outside-scraped != int64(len(conns)) {
+		t.Errorf("%d connections from outside, %d of them scrapes, want %d others", outside, scraped, len(conns))
+	}
+	if last["sockstat.TCP.tw"] != 0 {
+		t.Errorf("scrapes left %d sockets in TIME_WAIT", last["sockstat.TCP.tw"])
+	}
+}
+
+func TestWithoutMetricsNothingListens(t *testing.T) {
+	netns.Require(t)
+	c := startCollector(t, "CONNLAB_CAPTURE=off")
+	c.waitHealthy(t)
+	code, stdout, _ := result(t, nil, "inspect")
+	if code != 0 || !strings.Contains(stdout, `"listeners":[]`) {
+		t.Errorf("exit code %d: %s", code, stdout)
+	}
+	c.stop(t)
+	for _, s := range c.samples(t, "signal") {
+		if s.Scraped != nil {
+			t.Errorf("scrapes are counted: %+v", s)
+		}
+	}
+}
+
+func TestAMetricsPortThatIsTakenEndsItBeforeItRecords(t *testing.T) {
+	netns.Require(t)
+	taken, err := net.Listen("tcp4", "127.0.0.1:9645")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	c := startCollector(t, "CONNLAB_CAPTURE=off", "CONNLAB_METRICS=0.0.0.0:9645")
+	if err := c.wait(); err == nil {
+		t.Error("it ended as if all were well")
+	}
+	if want := "collector: metrics: listen tcp 0.0.0.0:9645: bind: address already in use\n"; c.messages.String() != want {
+		t.Errorf("it said %q, want %q", c.messages, want)
+	}
+	if files, err := os.ReadDir(c.raw); err != nil || len(files) > 0 {
+		t.Errorf("it left %v, %v", files, err)
+	}
+}
+
+// scrapeFrom asks for the metrics from the other host, on a connection of its own.
+func scrapeFrom(t *testing.T, other *netns.Peer, serverCloses bool) (text string) {
+	t.Helper()
+	var conn net.Conn
+	var err error
+	// A socket belongs to the namespace of the thread that makes it.
+	other.Do(func() { conn, err = net.Dial("tcp4", net.JoinHostPort(netns.Address, "9645")) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	request, err := http.NewRequest(http.MethodGet, "http://"+netns.Address+":9645/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Close = serverCloses
+	if err := request.Write(conn); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%d: %v", response.StatusCode, err)
+	}
+	return string(body)
 }
 
 func TestWhatHoldsANamespaceEndsItselfToo(t *testing.T) {

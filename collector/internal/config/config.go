@@ -7,11 +7,14 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"connlab/collector/internal/capture"
+	"connlab/collector/internal/management"
+	"connlab/collector/internal/metrics"
 )
 
 // The range of the sampling rate. The kernel's clock tick of 100 Hz bounds what faster sampling could tell.
@@ -43,6 +46,10 @@ type Config struct {
 	Interface string
 	// Addresses are added to the interface's own.
 	Addresses []netip.Prefix
+	// Metrics is where the current figures are served; the zero value if they are not.
+	Metrics netip.AddrPort
+	// MetricsLabels are borne by each of these figures; the instance comes first.
+	MetricsLabels []metrics.Label
 	// Deadline is when the collector ends itself, because whoever was to stop it is gone; 0 if it never does.
 	Deadline time.Duration
 }
@@ -50,6 +57,7 @@ type Config struct {
 var (
 	roleName   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	scrapeName = regexp.MustCompile(`^[a-z0-9]+([_-][a-z0-9]+)*$`)
+	labelName  = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 )
 
 // FromEnvironment reads the settings. Its error names everything that is missing or bad.
@@ -98,6 +106,21 @@ func FromEnvironment(getenv func(string) string) (Config, error) {
 	})
 	read("CONNLAB_ADDRESSES", func(value string) (err error) {
 		config.Addresses, err = addresses(value)
+		return err
+	})
+	read("CONNLAB_METRICS", func(value string) (err error) {
+		config.Metrics, err = metricsAddress(value)
+		if err == nil && config.Metrics.IsValid() && config.Observing {
+			// Whoever observes opens no port in a namespace that is not the lab's.
+			err = errors.New("an observation serves no metrics")
+		}
+		return err
+	})
+	read("CONNLAB_METRICS_LABELS", func(value string) (err error) {
+		if getenv("CONNLAB_METRICS") == "" {
+			return matches(regexp.MustCompile("^$"), value, "nothing, because CONNLAB_METRICS is empty")
+		}
+		config.MetricsLabels, err = labels(config.Role, value)
 		return err
 	})
 	read("CONNLAB_DEADLINE_S", func(value string) error {
@@ -171,6 +194,37 @@ func addresses(value string) ([]netip.Prefix, error) {
 			return nil, fmt.Errorf("%q: want an IPv4 address with its prefix, such as 198.18.0.254/24", entry)
 		}
 		list = append(list, prefix)
+	}
+	return list, nil
+}
+
+// metricsAddress parses "0.0.0.0:9645"; nothing is the zero value.
+func metricsAddress(value string) (netip.AddrPort, error) {
+	if value == "" {
+		return netip.AddrPort{}, nil
+	}
+	address, err := netip.ParseAddrPort(value)
+	if err != nil || address.Port() == 0 {
+		return netip.AddrPort{}, fmt.Errorf("%q: want an address and a port such as 0.0.0.0:9645", value)
+	}
+	if management.IsPort(address.Port()) {
+		return netip.AddrPort{}, fmt.Errorf("the port %d is a role's own, for its management", address.Port())
+	}
+	return address, nil
+}
+
+// labels parses "run=1 role=backend", and puts the instance before them.
+func labels(instance, value string) ([]metrics.Label, error) {
+	list := []metrics.Label{{Name: "instance", Value: instance}}
+	for _, entry := range strings.Fields(value) {
+		name, text, found := strings.Cut(entry, "=")
+		if !found || text == "" || !labelName.MatchString(name) {
+			return nil, fmt.Errorf("%q: want a label such as role=backend", entry)
+		}
+		if metrics.Taken(name) || slices.ContainsFunc(list, func(l metrics.Label) bool { return l.Name == name }) {
+			return nil, fmt.Errorf("the label %q is taken", name)
+		}
+		list = append(list, metrics.Label{Name: name, Value: text})
 	}
 	return list, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"connlab/collector/internal/capture"
+	"connlab/collector/internal/metrics"
 )
 
 func environment() map[string]string {
@@ -40,6 +41,42 @@ func TestTheDeadlineIsInSeconds(t *testing.T) {
 	got, err := FromEnvironment(func(name string) string { return variables[name] })
 	if err != nil || got.Deadline != 90*time.Second {
 		t.Errorf("got %v, %v", got.Deadline, err)
+	}
+}
+
+func TestMetricsBearTheInstanceAndTheLabelsThatAreGiven(t *testing.T) {
+	variables := environment()
+	variables["CONNLAB_METRICS"], variables["CONNLAB_METRICS_LABELS"] = "0.0.0.0:9645", "run=20261124T002426Z-default-r01  role=backend"
+	got, err := FromEnvironment(func(name string) string { return variables[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []metrics.Label{{Name: "instance", Value: "backend-1"}, {Name: "run", Value: "20261124T002426Z-default-r01"}, {Name: "role", Value: "backend"}}
+	if got.Metrics != netip.MustParseAddrPort("0.0.0.0:9645") || !reflect.DeepEqual(got.MetricsLabels, want) {
+		t.Errorf("got %v, %v", got.Metrics, got.MetricsLabels)
+	}
+}
+
+func TestAnObservationServesNoMetrics(t *testing.T) {
+	variables := environment()
+	variables["CONNLAB_METRICS"], variables["CONNLAB_OBSERVING"] = "0.0.0.0:9645", "1"
+	_, err := FromEnvironment(func(name string) string { return variables[name] })
+	if err == nil || err.Error() != "CONNLAB_METRICS: an observation serves no metrics" {
+		t.Errorf("got error %v", err)
+	}
+}
+
+func TestLabelsOfMetricsAreChecked(t *testing.T) {
+	for value, want := range map[string]string{
+		"backend": "want a label such as role=backend", "role=": "want a label", "Role=x": "want a label", "a-b=x": "want a label",
+		"instance=x": "is taken", "state=x": "is taken", "role=a role=b": "is taken",
+	} {
+		variables := environment()
+		variables["CONNLAB_METRICS"], variables["CONNLAB_METRICS_LABELS"] = "0.0.0.0:9645", value
+		_, err := FromEnvironment(func(name string) string { return variables[name] })
+		if err == nil || !strings.HasPrefix(err.Error(), "CONNLAB_METRICS_LABELS: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got error %v, want %q", value, err, want)
+		}
 	}
 }
 
@@ -85,6 +122,11 @@ func TestWhatIsMissingOrBadIsNamed(t *testing.T) {
 		{"CONNLAB_READY_URL", "http://127.0.0.1/health", "with its port"},
 		{"CONNLAB_ADDRESSES", "198.18.0.254", "want an IPv4 address with its prefix"},
 		{"CONNLAB_ADDRESSES", "198.18.0.254/24 fd99::7/64", "want an IPv4 address with its prefix"},
+		{"CONNLAB_METRICS", "9645", "want an address and a port such as 0.0.0.0:9645"},
+		{"CONNLAB_METRICS", ":9645", "want an address and a port"},
+		{"CONNLAB_METRICS", "0.0.0.0:0", "want an address and a port"},
+		{"CONNLAB_METRICS", "0.0.0.0:8081", "the port 8081 is a role's own"},
+		{"CONNLAB_METRICS_LABELS", "role=backend", "because CONNLAB_METRICS is empty"},
 		{"CONNLAB_SCRAPE", "http://127.0.0.1:8081/", "want name=address"},
 		{"CONNLAB_SCRAPE", "tomcat=", "no address"},
 		{"CONNLAB_SCRAPE", "../x=http://127.0.0.1:1/", "want a name such as tomcat"},

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"connlab/collector/internal/journal"
+	"connlab/collector/internal/latest"
 	"connlab/collector/internal/management"
 	"connlab/collector/internal/procfs"
 	"connlab/collector/internal/sockdiag"
@@ -47,6 +48,12 @@ type Config struct {
 	ProcRoot string
 	// Everything says that no port in the namespace is the lab's own.
 	Everything bool
+	// Latest keeps what was read last, for the metrics port; nil if there is none.
+	Latest *latest.Holder
+	// MetricsPort is the collector's own, which is left out of listeners and sockets; 0 if there is none.
+	MetricsPort uint16
+	// MetricsConnections tells how many that port has taken from outside the namespace; nil if there is no such port.
+	MetricsConnections func() int64
 }
 
 // A Sampler records one network namespace and one process namespace: those it was opened in.
@@ -64,13 +71,14 @@ type Sampler struct {
 	// Space used again by each tick.
 	line      []byte
 	listeners []sockdiag.Listener
+	groups    []sockdiag.Group
 	tally     *sockdiag.Tally
 	procList  []procfs.Process
 }
 
 // Open opens all that is read and creates the file. On an error nothing stays open.
 func Open(config Config) (*Sampler, error) {
-	s := &Sampler{config: config, tally: sockdiag.NewTally(config.Everything)}
+	s := &Sampler{config: config, tally: sockdiag.NewTally(config.Everything, config.MetricsPort)}
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -194,7 +202,28 @@ func (s *Sampler) sample(now time.Time, late time.Duration, due due) error {
 	if due.self {
 		s.appendSelf()
 	}
-	return s.journal.Append(s.line)
+	if err := s.journal.Append(s.line); err != nil {
+		return err
+	}
+	s.publish(now, late, due)
+	return nil
+}
+
+// publish hands over what the file has by now.
+func (s *Sampler) publish(now time.Time, late time.Duration, due due) {
+	if s.config.Latest == nil {
+		return
+	}
+	if due.sockets {
+		s.config.Latest.Groups(s.groups, due.timeWait)
+	}
+	if due.processes {
+		s.config.Latest.Processes(s.procList)
+	}
+	s.config.Latest.Tick(now, s.deltas.tables, s.listeners, latest.Sampler{
+		Ticks: s.schedule.ticks, LateTicks: s.schedule.lateTicks, Gaps: s.schedule.gaps,
+		Late: late, LateMax: s.schedule.lateMax, CPU: cpuTime(),
+	})
 }
 
 func (s *Sampler) writeHeader() error {
@@ -224,9 +253,7 @@ func (s *Sampler) appendTick(now time.Time, late time.Duration, full bool) error
 		return err
 	}
 	s.tally.Listens(s.listeners)
-	if !s.config.Everything {
-		s.listeners = slices.DeleteFunc(s.listeners, func(l sockdiag.Listener) bool { return management.IsPort(l.Port) })
-	}
+	s.listeners = slices.DeleteFunc(s.listeners, s.isOwn)
 
 	s.line = appendStart(s.line, "tick", now)
 	s.line = appendInt(s.line, `,"mono_us":`, monotonic.Microseconds())
@@ -234,12 +261,23 @@ func (s *Sampler) appendTick(now time.Time, late time.Duration, full bool) error
 	if full {
 		s.line = append(s.line, `,"full":true`...)
 	}
+	if s.config.MetricsConnections != nil {
+		s.line = appendInt(s.line, `,"metrics_connections":`, s.config.MetricsConnections())
+	}
 	s.line = append(s.line, `,"counters":{`...)
 	s.line = s.deltas.appendTo(s.line, full)
 	s.line = append(s.line, `},"listen":[`...)
 	s.line = appendListeners(s.line, s.listeners)
 	s.appendCost(']', began)
 	return nil
+}
+
+// isOwn says whether a listener is the lab's.
+func (s *Sampler) isOwn(l sockdiag.Listener) bool {
+	if s.config.MetricsPort != 0 && l.Port == s.config.MetricsPort {
+		return true
+	}
+	return !s.config.Everything && management.IsPort(l.Port)
 }
 
 // appendSockets writes a line of sockets and, if asked to, one of TIME_WAIT. One dump serves both, because the kernel's
@@ -254,16 +292,16 @@ func (s *Sampler) appendSockets(withTimeWait bool) error {
 	if err := s.diag.Sockets(states, s.tally.Add); err != nil {
 		return err
 	}
-	groups := s.tally.Take()
+	s.groups = s.tally.Take()
 	s.line = appendStart(s.line, "sockets", now)
 	s.line = append(s.line, `,"groups":[`...)
-	s.line = appendGroups(s.line, groups, false)
+	s.line = appendGroups(s.line, s.groups, false)
 	s.appendCost(']', began)
 	if withTimeWait {
 		began = cpuTime()
 		s.line = appendStart(s.line, "time_wait", now)
 		s.line = append(s.line, `,"groups":[`...)
-		s.line = appendGroups(s.line, groups, true)
+		s.line = appendGroups(s.line, s.groups, true)
 		s.appendCost(']', began)
 	}
 	return nil

@@ -46,14 +46,16 @@ type groupKey struct {
 // still counts as a server's.
 type Tally struct {
 	everything bool
+	metrics    uint16
 	listened   map[uint16]struct{}
 	counts     map[groupKey]int
 	groups     []Group
 }
 
-// NewTally returns a tally that knows no listener yet; with everything it counts the lab's own traffic too.
-func NewTally(everything bool) *Tally {
-	return &Tally{everything: everything, listened: map[uint16]struct{}{}, counts: map[groupKey]int{}}
+// NewTally returns a tally that knows no listener yet; with everything it counts the lab's own traffic too. What is
+// connected to the collector's own metrics port is not counted; 0 is no port.
+func NewTally(everything bool, metrics uint16) *Tally {
+	return &Tally{everything: everything, metrics: metrics, listened: map[uint16]struct{}{}, counts: map[groupKey]int{}}
 }
 
 // Listens tells the tally which ports listen now.
@@ -69,6 +71,10 @@ func (t *Tally) Listens(listeners []Listener) {
 func (t *Tally) Add(s Socket) {
 	// A client of the load may have one of these ports as its own; management is on the loopback alone.
 	if !t.everything && s.Peer.Addr().IsLoopback() && (management.IsPort(s.Local.Port()) || management.IsPort(s.Peer.Port())) {
+		return
+	}
+	// The collector listens there, so this port is nobody else's here; on another host it may be anybody's.
+	if t.metrics != 0 && (s.Local.Port() == t.metrics || s.Peer.Addr().IsLoopback() && s.Peer.Port() == t.metrics) {
 		return
 	}
 	k := groupKey{state: s.State, side: Client, port: s.Peer.Port(), local: s.Local.Addr(), peer: s.Peer.Addr()}

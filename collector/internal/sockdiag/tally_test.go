@@ -8,7 +8,7 @@ import (
 
 func TestTallyGroupsBySideAndServerPort(t *testing.T) {
 	const here, there = "172.18.0.2", "172.18.0.3"
-	tally := NewTally(false)
+	tally := NewTally(false, 0)
 	tally.Listens([]Listener{{Port: 8080}})
 	for _, s := range []Socket{
 		socket(Established, here+":8080", there+":40000"),
@@ -42,8 +42,20 @@ func TestTallyGroupsBySideAndServerPort(t *testing.T) {
 	}
 }
 
+func TestWhoIsConnectedToTheMetricsPortIsNotCounted(t *testing.T) {
+	tally := NewTally(false, 9645)
+	tally.Listens([]Listener{{Port: 8080}, {Port: 9645}})
+	tally.Add(socket(Established, "172.18.0.2:9645", "172.18.0.1:40000"))
+	tally.Add(socket(Established, "127.0.0.1:40000", "127.0.0.1:9645"))
+	// On another host the port is any port.
+	tally.Add(socket(Established, "172.18.0.2:8080", "172.18.0.3:9645"))
+	if got := tally.Take(); len(got) != 1 || got[0].Port != 8080 {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestAServerThatHasEndedKeepsItsSide(t *testing.T) {
-	tally := NewTally(false)
+	tally := NewTally(false, 0)
 	tally.Listens([]Listener{{Port: 8080}})
 	tally.Listens(nil)
 	tally.Add(socket(TimeWait, "172.18.0.2:8080", "172.18.0.3:40000"))
