@@ -9,16 +9,18 @@ connlab := .venv/bin/connlab
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET PRESET ARM RUN REQUEST WORST A B FIGURE WORSE_THAN BETTER JUNIT MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES ONLY EXERCISE SEED LEVEL MORE CAUSE PLACE PORT WORKSHOP VERBOSE
+export SCENARIO SET PRESET ARM RUN REQUEST WORST A B FIGURE WORSE_THAN BETTER JUNIT MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES ONLY EXERCISE SEED LEVEL MORE CAUSE PLACE PORT WORKSHOP VERBOSE REPETITIONS METRICS METRICS_PORT
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
 sets = $(call parted,sets,SET); options=("$${sets[@]/\#/--set=}")
 series = $(sets); if [[ -n "$${DRY:-}" ]]; then options+=(--dry-run); fi; if [[ -n "$${NEW:-}" ]]; then options+=(--new); fi
+repetitions = options+=($${REPETITIONS:+--repetitions="$$REPETITIONS"})
 preset = options+=($${PRESET:+--preset="$$PRESET"})
 arm = options+=($${ARM:+--arm="$$ARM"})
 cluster = $${ENGINE:+--engine="$$ENGINE"} $${CONTEXT:+--context="$$CONTEXT"} $${NAMESPACE:+--namespace="$$NAMESPACE"}
 engine = options+=($(cluster) $${REGISTRY:+--registry="$$REGISTRY"}); if [[ -n "$${SPREAD:-}" ]]; then options+=(--spread); fi
+metrics = if [[ -n "$${METRICS:-}" ]]; then options+=(--metrics); fi; options+=($${METRICS_PORT:+--metrics-port="$$METRICS_PORT"})
 # The input is checked first: nobody waits for a set-up to be told of a slip, nor for one that nothing is run with.
 checked = if $(3); then $(connlab) $(1) --check "$${options[@]}" -- "$$$(2)"; setup/ready.sh; fi; \
 	$(connlab) $(1) "$${options[@]}" -- "$$$(2)"
@@ -31,8 +33,8 @@ help: ## this list
 # --- running --------------------------------------------------------------------------------------------------
 
 .PHONY: run lesson exercise drill serve slides gallery new record experiments mutate matrix search advise list show plan analyse report open notebook explain compare gate estimate observe doctor clean
-run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…]: one experiment, from set-up to verdict; SCENARIO=all: every one; ENGINE=kubernetes [CONTEXT= NAMESPACE= REGISTRY= SPREAD=1]: on a cluster
-	@$(series); $(preset); $(arm); $(engine); $(call checked,run,SCENARIO,$(not_dry))
+run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…] [REPETITIONS=8]: one experiment, from set-up to verdict; SCENARIO=all: every one; ENGINE=kubernetes [CONTEXT= NAMESPACE= REGISTRY= SPREAD=1]: on a cluster; METRICS=1 [METRICS_PORT=9645]: with figures for Prometheus
+	@$(series); $(repetitions); $(preset); $(arm); $(engine); $(metrics); $(call checked,run,SCENARIO,$(not_dry))
 
 lesson: python ## SCENARIO=<slug> [SET=…] [PRESET=…] [ARM=…]: asks what you expect, runs, and shows what was measured beside it
 	@$(series); $(preset); $(arm); $(call checked,lesson,SCENARIO,$(not_dry))
@@ -66,8 +68,8 @@ experiments: python ## docs/experiments.md and the README's table, made from the
 mutate: python ## [SCENARIO=<slug>]: changes what recorded runs measured, and lists the predictions that notice nothing
 	@$(connlab) mutate -- $${SCENARIO:+"$$SCENARIO"}
 
-matrix: python ## MATRIX=<name> [SET=…] [DRY=1] [NEW=1]: every cell, shuffled; goes on where it stopped; without a name, a list
-	@$(series); $(call checked,matrix,MATRIX,$(not_dry) && [[ -n "$${MATRIX:-}" ]])
+matrix: python ## MATRIX=<name> [SET=…] [DRY=1] [NEW=1] [REPETITIONS=8]: every cell, shuffled; goes on where it stopped; without a name, a list
+	@$(series); $(repetitions); $(call checked,matrix,MATRIX,$(not_dry) && [[ -n "$${MATRIX:-}" ]])
 
 search: python ## SCENARIO=… KNOB=backend.max_connections UNTIL="client.requests.failed == 0" [FROM= TO= STEP=]: where it begins to hold
 	@$(series); options+=(--knob="$$KNOB" --until="$$UNTIL" $${FROM:+--from="$$FROM"} $${TO:+--to="$$TO"} $${STEP:+--step="$$STEP"}); \

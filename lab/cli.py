@@ -19,6 +19,7 @@ import typer
 from rich.text import Text
 
 from lab import terminal
+from lab.engine.metrics import DEFAULT_PORT
 from lab.errors import BadInput, ConnlabError, ExitCode, LabError, Problem
 from lab.run.signals import interruptible
 
@@ -46,6 +47,15 @@ SetOption = Annotated[
 ]
 PresetOption = Annotated[str | None, typer.Option(help="One of the scenario's presets, such as published.")]
 NewOption = Annotated[bool, typer.Option("--new", help="Begin a new series, though one could be gone on with.")]
+RepetitionsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        max=99,
+        help="Runs of each arm or cell; a series that is through and has fewer gets the others.",
+    ),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List cells, order and expected time; run nothing.")]
 # What `make` asks before the set-up; the engine, memory and disk are the run's own to ask about.
 CheckOption = Annotated[bool, typer.Option("--check", help="Check the input and end.", hidden=True)]
@@ -65,6 +75,13 @@ RegistryOption = Annotated[
     typer.Option(metavar="PREFIX", help="Where a cluster pulls the lab's images from; else its nodes have them."),
 ]
 SpreadOption = Annotated[bool, typer.Option("--spread", help="Put roles on nodes of their own; else all are on one.")]
+MetricsOption = Annotated[
+    bool, typer.Option("--metrics", help="Let each collector serve its current figures, for Prometheus (docs/boards).")
+]
+MetricsPortOption = Annotated[
+    int | None,
+    typer.Option("--metrics-port", min=1024, max=65535, help=f"The port of --metrics; else {DEFAULT_PORT}."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for a program.")]
 
 
@@ -92,6 +109,7 @@ def run(
     *,
     preset: PresetOption = None,
     arm: ArmOption = None,
+    repetitions: RepetitionsOption = None,
     new: NewOption = False,
     dry_run: DryRunOption = False,
     check: CheckOption = False,
@@ -100,13 +118,18 @@ def run(
     namespace: NamespaceOption = None,
     registry: RegistryOption = None,
     spread: SpreadOption = False,
+    metrics: MetricsOption = False,
+    metrics_port: MetricsPortOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
-    _choose(engine, context=context, namespace=namespace, registry=registry, spread=spread)
+    if metrics_port is not None and not metrics:
+        raise BadInput(Problem("--metrics-port is the port of --metrics", way_on="add --metrics"))
+    port = (metrics_port or DEFAULT_PORT) if metrics else None
+    _choose(engine, context=context, namespace=namespace, registry=registry, spread=spread, metrics=port)
     if scenario == ALL:
-        _run_all(new=new, check=check, as_json=as_json, of_one=bool(sets or preset or arm or dry_run))
-    asked = _resolve(scenario, sets or [], preset, arm)
+        _run_all(new=new, check=check, as_json=as_json, of_one=bool(sets or preset or arm or repetitions or dry_run))
+    asked = _resolve(scenario, sets or [], preset, arm, repetitions)
     _run(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json)
 
 
@@ -224,19 +247,25 @@ def _choose(engine: Any, **options: Any) -> None:  # noqa: ANN401 # as lab.engin
     choose(engine, **options)
 
 
-def _resolve(scenario: str, sets: list[str], preset: str | None, arm: str | None) -> tuple[Any, Any]:
+def _resolve(
+    scenario: str, sets: list[str], preset: str | None, arm: str | None, repetitions: int | None = None
+) -> tuple[Any, Any]:
     """Give a scenario with all overrides, and the plan of its arms, None if it has none or one is to run alone."""
     from lab.scenario.resolve import resolve  # noqa: PLC0415
 
     # An arm may have another path than the scenario, and knobs of that.
     resolved = resolve(scenario, sets if arm is None else [], preset=preset)
+    if repetitions is not None and (arm is not None or not resolved.scenario.arms):
+        which = f"one arm of {resolved.slug}" if arm is not None else resolved.slug
+        way_on = "leave it out; `connlab compare A,B C,D` takes single runs as repetitions of one another"
+        raise BadInput(Problem(f"{which} is one run, and has no repetitions", "--repetitions", way_on))
     if arm is None and not resolved.scenario.arms:
         return resolved, None
-    from lab.series import arms  # noqa: PLC0415
+    from lab.series import arms, plan  # noqa: PLC0415
 
     if arm is not None:
         return arms.alone(resolved, sets, arm), None
-    return resolved, arms.plan(resolved, sets)
+    return resolved, plan.repeated(arms.plan(resolved, sets), repetitions)
 
 
 def _run(
@@ -383,6 +412,7 @@ def matrix(
     ] = "",
     sets: SetOption = None,
     *,
+    repetitions: RepetitionsOption = None,
     new: NewOption = False,
     dry_run: DryRunOption = False,
     check: CheckOption = False,
@@ -391,19 +421,21 @@ def matrix(
     """Run every cell of a matrix, or what is left of it; the exit code is the series' verdict."""
     from lab.results import next_step  # noqa: PLC0415
     from lab.series import matrices, printing  # noqa: PLC0415
+    from lab.series import plan as plans  # noqa: PLC0415
     from lab.series.matrix_file import names  # noqa: PLC0415
 
     if name:
-        _run_series(matrices.plan(name, sets or []), new=new, dry_run=dry_run, check=check, as_json=as_json)
-    plans = [matrices.plan(one) for one in names()]
+        planned = plans.repeated(matrices.plan(name, sets or []), repetitions)
+        _run_series(planned, new=new, dry_run=dry_run, check=check, as_json=as_json)
+    known = [matrices.plan(one) for one in names()]
     if check:
         raise typer.Exit
     if as_json:
-        terminal.result_json([printing.plan_summary(plan) for plan in plans])
+        terminal.result_json([printing.plan_summary(plan) for plan in known])
     else:
-        printing.print_plans(terminal.stdout(), plans)
-        if plans:
-            _next(next_step.after_matrices(plans[0].name))
+        printing.print_plans(terminal.stdout(), known)
+        if known:
+            _next(next_step.after_matrices(known[0].name))
 
 
 def _end_checked(effectives: Iterable[Any]) -> NoReturn:

@@ -2,7 +2,7 @@
 # Sees to it that the lab's images stand and are built from the sources that lie here.
 #   images.sh              all that a run needs
 #   images.sh all          all that `make test` needs
-#   images.sh image …      these: go go-check java node pages collector backend nginx haproxy gateway k6 flows
+#   images.sh image …      these: go go-check java node pages prometheus collector backend nginx haproxy gateway k6 flows
 #                          kubernetes pause
 # `flows` is no image: the collector's build exports that program to .cache/bin, for the analysis to run without Docker.
 # An image bears the fingerprint of its sources as a label; where that agrees nothing is built.
@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=setup/lib.sh
 source setup/lib.sh
 
-readonly toolchains=(go go-check java node pages) needed=(collector flows k6 gateway backend nginx haproxy)
+readonly toolchains=(go go-check java node pages prometheus) needed=(collector flows k6 gateway backend nginx haproxy)
 
 # The files that git knows or would know, so that build output does not make an image stale. A role's declaration is
 # the lab's to read, and in no image.
@@ -54,6 +54,9 @@ ensure() {
     pages)
       ensure node
       build pages setup "$(fingerprint "$base" setup/toolchain.Dockerfile setup/pages.Dockerfile)" --file setup/pages.Dockerfile
+      ;;
+    prometheus)
+      build prometheus setup "$(fingerprint "$base" setup/prometheus.Dockerfile)" --file setup/prometheus.Dockerfile
       ;;
     collector | gateway | k6) of_toolchain "$image" go ;;
     backend) of_toolchain "$image" java ;;

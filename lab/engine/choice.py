@@ -30,6 +30,7 @@ def choose(
     namespace: str | None = None,
     registry: str | None = None,
     spread: bool = False,
+    metrics: int | None = None,
 ) -> None:
     """Choose the engine of this command.
 
@@ -39,6 +40,7 @@ def choose(
         namespace: of the cluster.
         registry: where the cluster pulls the lab's images from; else its nodes have them.
         spread: whether roles are to be on nodes of their own.
+        metrics: the port on which each collector serves its current figures; None if none does.
 
     Raises:
         BadInput: an option is of another engine.
@@ -47,9 +49,9 @@ def choose(
         given = {"--context": context, "--namespace": namespace, "--registry": registry, "--spread": spread}
         if foreign := [option for option, value in given.items() if value]:
             raise BadInput(Problem(f"{foreign[0]} is of the engine Kubernetes", way_on="add --engine kubernetes"))
-        _choice.engine = Compose()
+        _choice.engine = Compose(metrics)
     else:
-        _choice.engine = Kubernetes(Kubectl(context, namespace), Images(registry), spread)
+        _choice.engine = Kubernetes(Kubectl(context, namespace), Images(registry), spread, metrics)
 
 
 def chosen() -> Engine:

@@ -93,9 +93,11 @@ class Engine(Protocol):
 
     Attributes:
         on_this_machine: whether the instances share this machine's kernel and memory, and write where the lab reads.
+        metrics: the port on which each collector serves its current figures; None if none does.
     """
 
     on_this_machine: bool
+    metrics: int | None
 
     def cannot(self, effective: Effective, topology: Topology) -> Iterator[Problem]:
         """Give what a configuration asks for that this engine cannot do."""

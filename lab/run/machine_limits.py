@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from lab import paths
+from lab.engine import metrics
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, Problem
 from lab.run import configurations, machine, script
@@ -50,7 +51,9 @@ def check(effective: Effective, engine: Engine) -> Configurations:
 
 def of_engine(effective: Effective, engine: Engine) -> Iterator[Problem]:
     """Give what a scenario asks for that the engine cannot do, or this machine's kernel does not have if it counts."""
-    yield from engine.cannot(effective, topology_of(effective))
+    topology = topology_of(effective)
+    yield from engine.cannot(effective, topology)
+    yield from metrics.problems(effective, topology, engine.metrics)
     if engine.on_this_machine:
         yield from of_kernel(effective)
 

@@ -248,6 +248,9 @@ class Manifest(_Part):
     knobs: dict[str, KnobRecord]
     sysctls: dict[str, dict[str, str | None]] = {}
     listeners: dict[str, list[Listener]] = {}
+    metrics_port: Annotated[
+        int | None, Field(description="Where each collector served its figures while the run lasted; null if none did")
+    ] = None
     phases: list[Phase] = []
     actions: list[ActionRecord] = []
     exits: dict[str, int | None] = {}

@@ -13,7 +13,18 @@ from analysis.evidence import rawfiles
 from lab import paths, terminal
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
-from lab.run import clocks, configurations, machine_limits, manifest, measure, prepare, rawfolders, reports, verdicts
+from lab.run import (
+    clocks,
+    configurations,
+    machine_limits,
+    manifest,
+    measure,
+    prepare,
+    rawfolders,
+    reports,
+    scrape_targets,
+    verdicts,
+)
 from lab.run.gauges import Gauges
 from lab.run.live import Display
 from lab.run.lock import Lock, is_ours, machine_lock
@@ -67,13 +78,17 @@ def record(session: Session, console: Console, lock: Lock, title: str) -> None:
     Raises:
         BadInput, LabError: as `run`.
     """
-    with _brought_to_an_end(session, lock):
-        _phases(session, console, title)
+    try:
+        with _brought_to_an_end(session, lock):
+            _phases(session, console, title)
+    finally:
+        scrape_targets.withdraw()
 
 
 def clear_up_after(lock: Lock, engine: Engine) -> None:
     """Remove what a run left behind that could not clear up after itself, and let its manifest say so."""
     engine.remove()
+    scrape_targets.withdraw()
     if lock.dead is None or lock.dead.folder is None:
         return
     with contextlib.suppress(OSError, ValueError):
@@ -194,6 +209,8 @@ def _phases(session: Session, console: Console, title: str) -> None:
     with Display(console, title) as display, session.engine.watch(session.manifest.run) as watch:
         _begin(session, display, "prepare")
         prepare.start(session, watch)
+        if line := scrape_targets.publish(session):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
         measure.await_start_line(session, watch)
         if scenario.warmup.requests:
             _begin(session, display, "warmup")

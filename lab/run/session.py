@@ -131,6 +131,7 @@ def open_session(
         path=list(scenario.path),
         roles={name: effective.world.content(name) for name in scenario.path},
         instances=instances_of(topology),
+        metrics_port=engine.metrics,
         knobs=knob_records(effective, {knob.name: knob.default for knob in effective.world.catalogue.values()}),
         actions=actions_of(scenario.actions),
         slow_ms=scenario.slow,

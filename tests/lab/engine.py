@@ -333,6 +333,7 @@ class InMemoryEngine:
         self._codes: dict[str, int] = {}
 
     on_this_machine = True
+    metrics: int | None = None
 
     def cannot(self, effective: Effective, topology: Topology) -> Iterator[Problem]:
         assert list(effective.scenario.path) == list(topology.instances)

@@ -18,7 +18,7 @@ TARGETS = re.findall(r"^([a-z0-9-]+):", (paths.ROOT / "Makefile").read_text(), r
 VARIABLES = (
     *("SCENARIO", "SET", "ARM", "RUN", "REQUEST", "WORST", "A", "B", "MATRIX", "KNOB", "UNTIL", "FROM", "TO", "STEP"),
     *("EXERCISE", "PRESET", "ARM", "OVERFLOWS", "CONNECT_TIMEOUT", "SYSCTLS", "DRY", "NEW", "RUNS", "OTHER"),
-    *("ENGINE", "CONTEXT", "NAMESPACE", "REGISTRY", "SPREAD", "ONLY", "PORT", "WORKSHOP"),
+    *("ENGINE", "CONTEXT", "NAMESPACE", "REGISTRY", "SPREAD", "ONLY", "PORT", "WORKSHOP", "METRICS", "METRICS_PORT"),
     *("CONTAINER", "COMPOSE", "PID", "PEER", "FOR", "CAPTURE", "CAPTURE_MAX_MB", "INTERFACE", "ROLE", "ALLOW_HOST"),
 )
 

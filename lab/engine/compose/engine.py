@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from lab import parallel
@@ -30,10 +31,16 @@ from lab.scenario.own_script import OwnScript
 from lab.scenario.topology import Topology, collector_of
 
 
+@dataclass
 class Compose:
-    """A container for each part of a run, under one project's name."""
+    """A container for each part of a run, under one project's name.
 
-    on_this_machine = True
+    Attributes:
+        metrics: the port on which each collector serves its current figures; None if none does.
+    """
+
+    metrics: int | None = None
+    on_this_machine: bool = True
 
     def cannot(self, effective: Effective, topology: Topology) -> Iterator[Problem]:  # noqa: ARG002
         """Give nothing: Compose can do all that a scenario may ask for."""
@@ -80,7 +87,7 @@ class Compose:
 
     def start(self, parts: Parts, watch: Watch) -> None:
         """Let Compose make the topology with what the run adds to it, and wait for its health checks."""
-        starting.start(parts, watch)
+        starting.start(parts, watch, self.metrics)
 
     def machines(self, topology: Topology) -> dict[str, str]:  # noqa: ARG002
         """Give none: all run here."""

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from analysis.evidence.rawfiles import Places
 from lab import paths
-from lab.engine import bounds, owners, program_settings
+from lab.engine import bounds, metrics, owners, program_settings
 from lab.engine.compose import confined, service_part
 from lab.engine.compose import own_configuration as configured
 from lab.engine.compose import own_script as mounted
@@ -28,7 +28,13 @@ FILE_NAME = "compose.run.yaml"
 
 
 def run_file(
-    effective: Effective, topology: Topology, run_id: str, places: Places, subnet: IPv4Network
+    effective: Effective,
+    topology: Topology,
+    run_id: str,
+    places: Places,
+    subnet: IPv4Network,
+    *,
+    metrics_port: int | None = None,
 ) -> dict[str, Any]:
     """Give what this run adds to compose.yaml.
 
@@ -41,6 +47,7 @@ def run_file(
         run_id: what the containers are labelled with.
         places: of the raw files.
         subnet: of the network, where instances have a second address; else the engine chooses one.
+        metrics_port: where each collector serves its current figures; None if none does.
     """
     services: dict[str, Any] = {}
     second = _second_addresses(topology, subnet)
@@ -62,7 +69,10 @@ def run_file(
                 }
             },
             "volumes": [_mount(places.collector(instance))],
-            "environment": program_settings.of_collector(effective, topology, instance, second.get(instance)),
+            "environment": {
+                **program_settings.of_collector(effective, topology, instance, second.get(instance)),
+                **metrics.environment(topology, run_id, instance, metrics_port),
+            },
             **({"healthcheck": _health(declared["x-collector"], effective)} if role in own else {}),
             **_of_clients(topology, instance, second),
             **({"sysctls": settable} if (settable := program_settings.sysctls_of(effective, role)) else {}),

@@ -26,8 +26,13 @@ _DNS = "127.0.0.11"
 _SYSCTL_FILE = re.compile(r"/proc/sys/(?P<path>net/[a-z0-9_/-]+): (?P<why>[a-z ]+)")
 
 
-def start(parts: Parts, watch: Watch) -> None:
+def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
     """Start everything and wait for it.
+
+    Args:
+        parts: of the run.
+        watch: over their ends.
+        metrics: the port on which each collector serves its current figures; None if none does.
 
     Raises:
         BadInput: the kernel refuses a sysctl.
@@ -35,7 +40,9 @@ def start(parts: Parts, watch: Watch) -> None:
     """
     file = parts.places.run_dir / run_file.FILE_NAME
     subnet = subnets.free() if parts.topology.second_names else subnets.FIRST
-    content = run_file.run_file(parts.effective, parts.topology, parts.run_id, parts.places, subnet)
+    content = run_file.run_file(
+        parts.effective, parts.topology, parts.run_id, parts.places, subnet, metrics_port=metrics
+    )
     run_file.write_run_file(content, file)
     own, topology = parts.effective.world.services, parts.topology
     up = ("up", "--detach", "--no-build", "--pull", "never")

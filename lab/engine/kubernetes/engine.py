@@ -44,11 +44,13 @@ class Kubernetes:
 
     Attributes:
         spread: whether roles are to be on nodes of their own; else all of a run are on one node.
+        metrics: the port on which each collector serves its current figures; None if none does.
     """
 
     kubectl: Kubectl = field(default_factory=Kubectl)
     registry: Images = field(default_factory=Images)
     spread: bool = False
+    metrics: int | None = None
     on_this_machine: bool = False
     _run: _Run | None = None
 
@@ -129,7 +131,7 @@ class Kubernetes:
         if not isinstance(watch, Watch):
             raise TypeError("the watch is not this engine's")
         self._run = _Run(parts, watch, Containers(self.kubectl, parts, watch))
-        Start(self.kubectl, parts, watch, self.registry, self.last_words, self.spread).start()
+        Start(self.kubectl, parts, watch, self.registry, self.last_words, self.spread, self.metrics).start()
 
     def machines(self, topology: Topology) -> Mapping[str, str]:
         """Give the node of each pod."""

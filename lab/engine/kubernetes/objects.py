@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lab.engine import bounds, program_settings
+from lab.engine import bounds, metrics, program_settings
 from lab.engine.kubernetes.names import COLLECTOR, HOLD, INSTANCE_LABEL, ROLE, RUN_LABEL, labels, owner_of, pod_of
 from lab.engine.owners import ROLE_UID
 from lab.engine.protocol import STOP_GRACE_S, Parts
@@ -77,8 +77,12 @@ def _job(
     }
 
 
-def policy(run_id: str, owned: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the NetworkPolicy that keeps a run's load among its own pods, where the cluster's network heeds it."""
+def policy(run_id: str, owned: Mapping[str, Any], metrics_port: int | None = None) -> dict[str, Any]:
+    """Give the NetworkPolicy that keeps a run's load among its own pods, where the cluster's network heeds it.
+
+    With a metrics port, anybody in the cluster may scrape that; nothing else comes in.
+    """
+    scrapes = [] if metrics_port is None else [{"ports": [{"protocol": "TCP", "port": metrics_port}]}]
     peers = [{"podSelector": {"matchLabels": {RUN_LABEL: run_id}}}]
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -87,7 +91,7 @@ def policy(run_id: str, owned: Mapping[str, Any]) -> dict[str, Any]:
         "spec": {
             "podSelector": {"matchLabels": {RUN_LABEL: run_id}},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"from": peers}],
+            "ingress": [{"from": peers}, *scrapes],
             "egress": [{"to": peers}],
         },
     }
@@ -106,6 +110,7 @@ def pod(
     owned: Mapping[str, Any] | None,
     hosts: Mapping[str, str],
     spread: bool,
+    metrics_port: int | None = None,
 ) -> dict[str, Any]:
     """Give an instance's pod: its collector, its role, and what keeps the pod until its files are out.
 
@@ -116,6 +121,7 @@ def pod(
         owned: the owner; None for one that only the API server's admission is to see.
         hosts: the addresses of the instances behind it, by their names.
         spread: whether roles are to be on nodes of their own; else all of a run are on one node.
+        metrics_port: where the collector serves its current figures; None if it does not.
     """
     effective, topology = parts.effective, parts.topology
     role = topology.role_of(instance)
@@ -149,7 +155,11 @@ def pod(
                 {
                     "name": COLLECTOR,
                     **images.of("collector"),
-                    "env": environment(program_settings.of_collector(effective, topology, instance, apart=spread)),
+                    "env": environment(
+                        program_settings.of_collector(effective, topology, instance, apart=spread)
+                        | metrics.environment(topology, parts.run_id, instance, metrics_port)
+                    ),
+                    **({"ports": [{"name": "metrics", "containerPort": metrics_port}]} if metrics_port else {}),
                     "securityContext": {
                         "allowPrivilegeEscalation": False,
                         "readOnlyRootFilesystem": True,

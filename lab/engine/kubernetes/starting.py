@@ -32,6 +32,7 @@ class Start:
         images: where they come from.
         last_words: gives the end of what a service said.
         spread: whether roles are to be on nodes of their own.
+        metrics: the port on which each collector serves its current figures; None if none does.
     """
 
     kubectl: Kubectl
@@ -40,6 +41,7 @@ class Start:
     images: Images
     last_words: Callable[[str], str]
     spread: bool
+    metrics: int | None
 
     def start(self) -> None:
         """Start everything and wait for it.
@@ -55,7 +57,7 @@ class Start:
         deadline_s = bounds.deadline_s(parts.effective)
         job = self.kubectl.create([objects.owner(parts.run_id, self.images, deadline_s)])[0]
         owned = objects.reference(job)
-        self.kubectl.create([objects.policy(parts.run_id, owned)])
+        self.kubectl.create([objects.policy(parts.run_id, owned, self.metrics)])
         hosts: dict[str, str] = {}
         for role in reversed(topology.instances):
             instances = topology.instances[role]
@@ -66,7 +68,9 @@ class Start:
         self._fetch_settings()
 
     def _pod(self, instance: str, owned: Mapping[str, Any] | None, hosts: Mapping[str, str]) -> dict[str, Any]:
-        return objects.pod(self.parts, instance, self.images, owned=owned, hosts=hosts, spread=self.spread)
+        return objects.pod(
+            self.parts, instance, self.images, owned=owned, hosts=hosts, spread=self.spread, metrics_port=self.metrics
+        )
 
     def _await(self, instances: list[str], done: Callable[[Mapping[str, Any]], bool]) -> None:
         begun = time.monotonic()
