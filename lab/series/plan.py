@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lab.errors import BadInput, Problem
@@ -49,6 +49,8 @@ class Plan:
         remark: what the user should know before the series begins.
         request: what makes this command the same as another one, besides kind, name and overrides.
         search: what a search looks for; its cells are the two ends, and grow.
+        asked_repetitions: whether the user asked for this number of repetitions: a series that is through, and has
+            fewer, then gets the others.
     """
 
     kind: Kind
@@ -66,6 +68,7 @@ class Plan:
     remark: str | None = None
     request: Mapping[str, Any] = field(default_factory=dict)
     search: Search | None = None
+    asked_repetitions: bool = False
 
     @property
     def scenarios(self) -> list[str]:
@@ -101,7 +104,10 @@ class Plan:
         return sum(self.run_s(cell) for cell, _ in self.order())
 
     def digest(self) -> str:
-        """Give the fingerprint of all that the runs depend on: scenarios, cells, rules and order."""
+        """Give the fingerprint of all that the runs depend on: scenarios, cells and the order's seed.
+
+        How often each cell runs is not among it: to add repetitions changes nothing of the runs that there are.
+        """
         cells = {
             name: {
                 "scenario": planned.cell.scenario,
@@ -112,7 +118,7 @@ class Plan:
             }
             for name, planned in self.cells.items()
         }
-        whole = {"cells": cells, "order": self.order(), "predictions": [one.model_dump() for one in self.predictions]}
+        whole = {"cells": cells, "seed": self.rules.seed, "predictions": [one.model_dump() for one in self.predictions]}
         return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -123,6 +129,19 @@ def without_arms(effectives: Iterable[Effective]) -> str | None:
         return None
     has = "has" if len(slugs) == 1 else "have"
     return f"{' and '.join(slugs)} {has} arms: they are left out here, with what is predicted about them"
+
+
+def repeated(plan: Plan, times: int | None) -> Plan:
+    """Give a plan with as many runs of each cell as the user asked for; as it is where they did not say.
+
+    Raises:
+        BadInput: it would take longer than its budget.
+    """
+    if times is None:
+        return plan
+    asked = replace(plan, rules=plan.rules.model_copy(update={"repetitions": times}), asked_repetitions=True)
+    within_duration(asked, f"--repetitions {times}")
+    return asked
 
 
 def within_duration(plan: Plan, where: str) -> None:

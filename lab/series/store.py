@@ -14,9 +14,6 @@ from lab.series.plan import Plan
 from lab.series.record import Budget as RecordedBudget
 from lab.series.record import Fingerprint, Run, Series, Stop
 
-# A series in one of these states has nothing left to run.
-_OVER = ("complete", "stopped")
-
 
 def open_series(plan: Plan, taken: Fingerprint, command: Sequence[str], *, new: bool) -> tuple[Series, Path, bool]:
     """Find the series that this request goes on with, or make a new one.
@@ -34,10 +31,14 @@ def open_series(plan: Plan, taken: Fingerprint, command: Sequence[str], *, new: 
         BadInput: there is one that is not through, and what it ran with has changed since.
         LabError: the folder cannot be made.
     """
-    found = None if new else unfinished(plan)
+    found = None if new else _to_go_on_with(plan)
     if found is None:
         return (*_make(plan, taken, command), False)
     series, folder = found
+    if plan.asked_repetitions and plan.rules.repetitions < series.repetitions:
+        what = f"the series {series.series} is not through, and was begun with {series.repetitions} repetitions of each"
+        way_on = f"ask for as many or for more (--repetitions {series.repetitions}); or NEW=1 (--new) starts another"
+        raise BadInput(Problem(f"{what}, not with {plan.rules.repetitions}", way_on=way_on))
     changed = list(fingerprint.differences(series.fingerprint, taken))
     if changed:
         done = sum(one.status == "complete" for one in series.runs)
@@ -46,19 +47,35 @@ def open_series(plan: Plan, taken: Fingerprint, command: Sequence[str], *, new: 
         way_on = "NEW=1 (--new) starts another series; or bring back what changed, and repeat the command"
         raise BadInput(Problem(f"{what}: {since}", way_on=way_on))
     series.status, series.reason, series.ended = "running", None, None
+    if plan.asked_repetitions:
+        _extend(series, plan)
+        series.command = list(command)
     return series, folder, True
 
 
-def unfinished(plan: Plan) -> tuple[Series, Path] | None:
-    """Give the newest series of the same request, if it is not through."""
+def _to_go_on_with(plan: Plan) -> tuple[Series, Path] | None:
+    """Give the newest series of the same request, if it is not through, or has fewer repetitions than asked for."""
     for folder in sorted(record.root().glob(f"*Z-{plan.kind}-{plan.name}"), reverse=True):
         try:
             series = record.load(folder)
         except (OSError, ValueError):
             continue  # cut short before its first line was whole, or another version's
         if (series.overrides, series.request) == (list(plan.overrides), dict(plan.request)):
-            return None if series.status in _OVER else (series, folder)
+            return (series, folder) if _goes_on(series, plan) else None
     return None
+
+
+def _goes_on(series: Series, plan: Plan) -> bool:
+    if series.status == "complete":
+        return plan.asked_repetitions and plan.rules.repetitions > series.repetitions
+    return series.status != "stopped"
+
+
+def _extend(series: Series, plan: Plan) -> None:
+    """Give a series the places that it lacks of what the user asks for, after those that it has."""
+    has = {(place.cell, place.repetition) for place in series.runs}
+    series.runs += [Run(cell=cell, repetition=number) for cell, number in plan.order() if (cell, number) not in has]
+    series.repetitions = plan.rules.repetitions
 
 
 def _make(plan: Plan, taken: Fingerprint, command: Sequence[str]) -> tuple[Series, Path]:

@@ -53,6 +53,18 @@ def test_arms_are_planned_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "arm direct: path = [k6, backend]" in connlab(capsys, "show", "keep-alive-paths")[1]
 
 
+def test_repetitions_are_asked_for_of_a_series_and_of_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (("run", "keep-alive-paths"), ("matrix", "burst-places")):
+        plan = json.loads(connlab(capsys, *command, "--repetitions=5", "--dry-run", "--json")[1])
+        assert plan["repetitions"] == 5
+        assert len(plan["order"]) == 5 * len(plan["cells"])
+    for single in (("run", "accept-queue-overflow"), ("run", "keep-alive-paths", "--arm=direct")):
+        code, _, err = connlab(capsys, *single, "--repetitions=5")
+        assert (code, "is one run, and has no repetitions" in err) == (2, True)
+    code, _, err = connlab(capsys, "matrix", "long-polling-border", "--repetitions=99", "--dry-run")
+    assert (code, "raise budget.duration" in err) == (2, True)
+
+
 def test_a_search_says_where_it_would_look(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("--knob=backend.max_connections", "--until=client.requests.failed == 0", "--dry-run")
     code, out, _ = connlab(capsys, "search", "long-polling-direct", *arguments)

@@ -20,7 +20,7 @@ from lab.series import fingerprint, matrices, record
 from lab.series.command import open_places
 from lab.series.executor import Executor
 from lab.series.order import order
-from lab.series.plan import Plan
+from lab.series.plan import Plan, repeated
 from lab.series.record import Series
 from tests.lab import series_support
 from tests.lab.engine import InMemoryDocker
@@ -69,6 +69,45 @@ def test_one_failing_cell_does_not_stop_the_rest_and_the_same_command_tries_it_a
     assert again.ran == [(FIRST, 1), (FIRST, 2)]
     assert repaired.status == "complete"
     assert [place.lost for place in repaired.runs if place.cell == FIRST] == [[place.run] for place in failed]
+
+
+def test_repetitions_are_added_to_a_series_that_is_through(plan: Plan) -> None:
+    first = run(executor(plan, FakeRunner()))
+    again = FakeRunner()
+    more = run(executor(repeated(plan, 3), again))
+    assert more.series == first.series
+    assert again.ran == order(CELLS, 3, 1)[len(CELLS) * 2 :]
+    assert (more.repetitions, more.status, len(more.runs)) == (3, "complete", len(CELLS) * 3)
+    assert [place.run for place in more.runs[: len(first.runs)]] == [place.run for place in first.runs]
+
+
+@pytest.mark.parametrize("times", [None, 1, 2])
+def test_a_series_that_is_through_and_lacks_none_begins_anew(plan: Plan, times: int | None) -> None:
+    first = run(executor(plan, FakeRunner()))
+    another = run(executor(repeated(plan, times), FakeRunner()))
+    assert another.series != first.series
+    assert len(another.runs) == len(CELLS) * (times or 2)
+
+
+def test_repetitions_are_added_to_an_unfinished_series_and_kept_by_the_plain_command(plan: Plan) -> None:
+    first = run(executor(repeated(plan, 3), FakeRunner(fails=(FIRST,))))
+    assert (first.status, first.repetitions) == ("partial", 3)
+    again = FakeRunner()
+    whole = run(executor(plan, again))
+    assert (whole.series, whole.status, whole.repetitions) == (first.series, "complete", 3)
+    assert again.ran == [(FIRST, number) for number in (1, 2, 3)]
+
+
+def test_an_unfinished_series_is_not_made_smaller(plan: Plan) -> None:
+    run(executor(plan, FakeRunner(fails=(FIRST,))))
+    with pytest.raises(BadInput, match="was begun with 2 repetitions of each, not with 1"):
+        executor(repeated(plan, 1), FakeRunner())
+
+
+def test_no_repetitions_are_added_where_the_kernel_changed(plan: Plan) -> None:
+    run(executor(plan, FakeRunner()))
+    with pytest.raises(BadInput, match="8 of 8 runs, and cannot go on: since it began, the kernel"):
+        executor(repeated(plan, 3), FakeRunner(), kernel="6.19")
 
 
 def test_failures_in_succession_end_the_series(plan: Plan) -> None:
