@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from analysis.compare import numbers
 from analysis.compare.intervals import REPETITIONS_MAX
+from analysis.compare.spoken import called
 from analysis.formatting import counted
 
 if TYPE_CHECKING:
@@ -82,26 +83,27 @@ def _told(pair: PairEntry, figure: str, matrix: MatrixEntry) -> str:
         return _difference(pair, effect)
     both = [cell.figures.get(figure) for cell in matrix.cells if cell.cell in (pair.a, pair.b)]
     if any(each is None or each.mean is None for each in both):
-        return f"{figure} is not known of both {pair.a} and {pair.b}."
-    return f"{figure} is the same with {pair.a} and with {pair.b}."
+        return f"{called(figure, begins=True)} is not known of both {pair.a} and {pair.b}."
+    return f"{called(figure, begins=True)} is the same with {pair.a} and with {pair.b}."
 
 
 def _difference(pair: PairEntry, effect: EffectEntry) -> str:
     unit = f" {effect.unit}" if effect.unit else ""
+    figure = called(effect.figure, begins=True)
     if effect.status == "unknown":
-        return f"{effect.figure} is not known of both {pair.a} and {pair.b}: {effect.why}."
+        return f"{figure} is not known of both {pair.a} and {pair.b}: {effect.why}."
     if effect.status == "noise":
-        return f"{effect.figure} differs between {pair.a} and {pair.b} by no more than repetitions of one of them do."
+        return f"{figure} differs between {pair.a} and {pair.b} by no more than repetitions of one of them do."
     runs = min(len(effect.a.values), len(effect.b.values))
     if effect.status == "unclear":
         needed = effect.repetitions_needed
         more = f"; {'more than ' if needed == REPETITIONS_MAX else 'about '}{needed} would" if needed else ""
         have = "One repetition" if runs == 1 else f"{runs} repetitions"
-        return f"{have} cannot tell whether {effect.figure} differs between {pair.a} and {pair.b}{more}."
+        return f"{have} cannot tell whether {called(effect.figure)} differs between {pair.a} and {pair.b}{more}."
     low, high = sorted(abs(each) for each in (effect.low or 0, effect.high or 0))
-    word = "less" if (effect.difference or 0) < 0 else "more"
+    word = "lower" if (effect.difference or 0) < 0 else "higher"
     return (
-        f"{effect.figure}: {numbers.number(abs(effect.difference or 0))}{unit} {word} with {pair.b} than with {pair.a},"
+        f"{figure} is {numbers.number(abs(effect.difference or 0))}{unit} {word} with {pair.b} than with {pair.a}:"
         f" {numbers.number(effect.b.mean)} in place of {numbers.number(effect.a.mean)}{unit}"
         f" (95 %: {numbers.number(low)} to {numbers.number(high)}; {counted(runs, 'repetition')} of each)."
     )
@@ -109,17 +111,39 @@ def _difference(pair: PairEntry, effect: EffectEntry) -> str:
 
 def _border(matrix: MatrixEntry) -> Iterator[str]:
     told = [cell for cell in matrix.cells if cell.agrees is not None]
+    runs = [cell.used for cell in matrix.cells]
     states = {state: sum(cell.state == state for cell in matrix.cells) for state in ("clean", "failing", "mixed")}
     open_ = len(matrix.cells) - sum(states.values())
     said = f"Users failed in {states['failing'] + states['mixed']} of {counted(len(matrix.cells), 'cell')}"
     said += f", in {states['mixed']} of them not in every run" if states["mixed"] else ""
     failed = [cell.cell for cell in matrix.cells if cell.state in ("failing", "mixed")]
-    said += f": {', '.join(failed)}" if 0 < len(failed) <= _NAMED_MAX else ""
+    lines = list(_by_level(matrix)) if failed else []
+    said += f": {', '.join(failed)}" if 0 < len(failed) <= _NAMED_MAX and not lines else ""
     yield said + (f"; {open_} cannot be told." if open_ else ".")
+    yield from lines
     if told:
         wrong = [cell.cell for cell in told if not cell.agrees]
         where = f"; it was wrong in {', '.join(wrong)}" if wrong else ""
         yield f"The model had the border right in {len(told) - len(wrong)} of {len(told)}{where}."
+    if max(runs) == 1:
+        yield "Each cell ran once, so nothing tells how far repetitions lie apart."
+
+
+def _by_level(matrix: MatrixEntry) -> Iterator[str]:
+    """Where the border lies in a matrix of two axes: for each level of the second, which of the first fail."""
+    if len(matrix.axes) != 2 or len(matrix.axes[1].levels) > _NAMED_MAX:  # noqa: PLR2004
+        return
+    down, across = matrix.axes
+    told = []
+    for level in across.levels:
+        cells = [cell for cell in matrix.cells if cell.levels[across.name] == level]
+        failing = [cell.levels[down.name] for cell in cells if cell.state in ("failing", "mixed")]
+        clean = [cell.levels[down.name] for cell in cells if cell.state == "clean"]
+        ends = [f"fails with {', '.join(failing)}"] if failing else []
+        ends += [f"is clean with {', '.join(clean)}"] if clean else []
+        if ends:
+            told.append(f"{level} {' and '.join(ends)}")
+    yield f"{across.name} by {down.name}: {'; '.join(told)}."
 
 
 def _found(search: Search) -> str:

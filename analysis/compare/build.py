@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from analysis.compare import answer, groups, groups_of_runs, intervals, runs, trust
+from analysis.compare import answer, groups, groups_of_runs, intervals, runs, spoken, trust
 from analysis.compare.comparison_file import (
     SCHEMA,
     AxisEntry,
@@ -74,6 +74,7 @@ def of_groups(a: Group, b: Group, others: Iterable[Path] = ()) -> Comparison:
         question="",
         answer=list(answer.of_runs(pair, (len(a.used), len(b.used)))),
         figure=None,
+        figure_name=None,
         confidence=intervals.CONFIDENCE,
         groups=[_group(a), _group(b)],
         pairs=[pair],
@@ -124,6 +125,7 @@ def of_series(series: Series, judged: SeriesVerdict) -> Comparison:
         question=series.plan.question,
         answer=list(answer.of_series(series.plan, figure, entries, matrix, judged)),
         figure=figure,
+        figure_name=spoken.name_of(figure) if figure else None,
         confidence=intervals.CONFIDENCE,
         groups=[_group(series.groups[cell]) for cell in cells],
         pairs=entries,

@@ -182,6 +182,12 @@ class TrustEntry(_Part):
     order: Annotated[list[str], Field(description="The runs in the order in which they were made")]
     says: Annotated[list[str], Field(description="In sentences: runs that count, drift over the order, noise, machine")]
     again: Annotated[str | None, Field(description="The command that makes it again; null if the series has none")]
+    more: Annotated[
+        str | None,
+        Field(
+            description="The command that adds repetitions: as many as it takes to tell; null if the series has none"
+        ),
+    ]
     repetitions: Annotated[int, Field(description="How often each cell is planned to run")]
 
 
@@ -194,6 +200,7 @@ class Comparison(_Part):
     question: Annotated[str, Field(description="What the series asks; empty if it does not say")]
     answer: Annotated[list[str], Field(description="What was measured, in sentences")]
     figure: Annotated[str | None, Field(description="The figure that it is about; null if nothing says")]
+    figure_name: Annotated[str | None, Field(description="What people call it; null where that is its own name")]
     confidence: Annotated[float, Field(description="The confidence level of all intervals, and of the noise")]
     groups: list[GroupEntry]
     pairs: list[PairEntry]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,21 +62,29 @@ _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
 )
 
 
+# Groups that are named by where they were counted, and by nothing that a reader would call a cause.
+_VAGUE = ("other", "use of", "counted", "lines", "requests with a cause")
+
+
 @dataclass(frozen=True, slots=True)
 class Moved:
     """Figures that moved together.
 
     Attributes:
         stage: where they stand on the way from the cause to the user.
-        says: what became of them, with the figure that moved most: `fewer connections: 500 → 1`.
+        says: what became of them, with the figure that stands for them: `fewer connections: 500 → 1`.
         figure: that one.
         others: how many more moved.
+        by: the size of that figure's difference.
+        plain: whether the group's name says what moved, and not only where it was counted.
     """
 
     stage: Stage
     says: str
     figure: str
     others: int
+    by: float
+    plain: bool
 
 
 def of_pair(pair: PairEntry) -> list[Moved]:
@@ -89,6 +97,25 @@ def of_pair(pair: PairEntry) -> list[Moved]:
             if at is not None:
                 found.setdefault((at, (effect.difference or 0) < 0), []).append(effect)
     return [_told(at, found[at, fell]) for at, fell in sorted(found)]
+
+
+def in_short(story: Sequence[Moved], figure: str | None) -> str:
+    """The story in a sentence: of the counters and of the packets what moved by most, and then the users.
+
+    Args:
+        story: of a pair, as `of_pair` tells it.
+        figure: the one that the comparison is about, of which the users' part is told if it moved.
+    """
+    plain = [each for each in story if each.plain]
+    way = [
+        max(of_stage, key=lambda each: each.by)
+        for stage in (Stage.COUNTERS, Stage.PACKETS)
+        if (of_stage := [each for each in plain if each.stage is stage])
+    ]
+    users = sorted((each for each in plain if each.stage is Stage.USERS), key=lambda each: each.figure != figure)
+    if not way or not users:
+        return ""
+    return f"In short: {'; '.join(each.says for each in way)}; and users got {users[0].says}."
 
 
 # Times of connections, and what counts these.
@@ -136,11 +163,20 @@ def _is_of(effect: EffectEntry, group: tuple[Stage, str, tuple[str, str], str]) 
 
 def _told(at: int, effects: list[EffectEntry]) -> Moved:
     stage, name, (less, more), _ = _GROUPS[at]
-    most = max(effects, key=_relative)
+    most = min(effects, key=lambda each: (_rank(each.figure), -_relative(each)))
     word = less if (most.difference or 0) < 0 else more
     unit = f" {most.unit}" if most.unit else ""
     says = f"{word} {name}: {numbers.number(most.a.mean)} → {numbers.number(most.b.mean)}{unit}"
-    return Moved(stage, says, most.figure, len(effects) - 1)
+    plain = not name.startswith(_VAGUE)
+    return Moved(stage, says, most.figure, len(effects) - 1, abs(most.difference or 0), plain)
+
+
+# Which statistic stands for a list of times: an extreme is of one request.
+_RANKS = {"p50": 0, "mean": 1, "p90": 3, "p95": 3, "p99": 3, "max": 4, "min": 4}
+
+
+def _rank(figure: str) -> int:
+    return _RANKS.get(figure.rpartition(".")[2], 2 if "_ms." in figure else 0)
 
 
 def _relative(effect: EffectEntry) -> float:

@@ -7,11 +7,12 @@ drift meets them all alike; it widens their intervals all the same.
 
 from __future__ import annotations
 
-import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis import suggested
 from analysis.compare import groups_of_runs
 from analysis.compare.comparison_file import TrustEntry
 from analysis.compare.intervals import RESAMPLES, SEED
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 # With fewer, any order is one of a few dozen: chance gives each too often.
 _RUNS_MIN = 6
 _CHANCE_MAX = 0.05
-_AGAIN = ("--new",)
+_NEW = "--new"
+_REPETITIONS = "--repetitions"
+_REPETITIONS_MAX = 99
 
 
 def of_series(series: Series, figure: str | None, pairs: list[PairEntry]) -> TrustEntry:
@@ -37,11 +40,34 @@ def of_series(series: Series, figure: str | None, pairs: list[PairEntry]) -> Tru
     return TrustEntry(
         order=[str(place.run) for place in begun],
         says=[*_counted(series), *_drift(series, figure), *_noise(pairs, figure), *_machine(series)],
-        again=shlex.join([*series.plan.command, *(() if _AGAIN[0] in series.plan.command else _AGAIN)])
-        if series.plan.command
-        else None,
+        again=_again(series.plan.command),
+        more=_more(series, figure, pairs),
         repetitions=series.plan.repetitions,
     )
+
+
+def _again(command: list[str]) -> str | None:
+    """The command that makes a series again."""
+    return _shell([*(word for word in command if word != _NEW), _NEW]) if command else None
+
+
+def _more(series: Series, figure: str | None, pairs: list[PairEntry]) -> str | None:
+    """The command that adds repetitions: as many as would tell the main figure's differences, else twice as many."""
+    words = series.plan.command
+    # Another command, such as a lesson's, or one for all scenarios, cannot add to this series alone.
+    of_this = words[1:2] in (["run"], ["matrix"]) and any(Path(word).stem == series.plan.name for word in words[2:])
+    if not of_this or series.plan.repetitions >= _REPETITIONS_MAX:
+        return None
+    needed = [effect.repetitions_needed or 0 for pair in pairs for effect in pair.effects if effect.figure == figure]
+    times = max([2 * series.plan.repetitions, *needed])
+    # Click takes the last of two, and the command may already have one.
+    return _shell([*(word for word in words if word != _NEW), _REPETITIONS, str(min(times, _REPETITIONS_MAX))])
+
+
+def _shell(command: list[str]) -> str:
+    """A command as it is typed in the lab's folder, where the program is installed."""
+    words = [".venv/bin/connlab", *command[1:]] if command[0] == "connlab" else command
+    return " ".join(map(suggested.quoted, words))
 
 
 def _counted(series: Series) -> Iterator[str]:

@@ -12,6 +12,7 @@ from analysis import output, pages
 from analysis.compare import comparison_file, moved, numbers
 from analysis.compare.comparison_file import Comparison, MatrixEntry, PairEntry
 from analysis.compare.verdict import SeriesVerdict
+from analysis.figures.known_names import find
 from analysis.formatting import counted
 from analysis.pages import side_by_side
 
@@ -108,6 +109,7 @@ def html(
             "difference": numbers.difference,
             "remark": numbers.remark,
             "small": moved.small,
+            "in_short": moved.in_short,
             "nothing": moved.nothing,
             "setting": _setting,
         },
@@ -133,6 +135,7 @@ def _cells(matrix: MatrixEntry) -> dict[str, Any]:
     figures = matrix.figures[: _SAMPLES // len(matrix.cells)]
     fields = {"mean", "low", "high"} | ({"values"} if len(matrix.axes) == 1 else set())
     content = matrix.model_dump(mode="json", exclude={"cells"}) | {"figures": figures}
+    content["units"] = {name: found[0].unit for name in figures if (found := find(name)) and found[0].unit}
     content["cells"] = [
         cell.model_dump(mode="json", exclude={"figures"})
         | {

@@ -7,7 +7,6 @@ import pytest
 from analysis.compare import moved
 from analysis.compare.comparison_file import Counts, EffectEntry, PairEntry, SampleEntry
 from analysis.compare.effects import Stage, stage_of
-from analysis.figures.known_names import FIGURES
 
 
 def effect(figure: str, a: float, b: float, status: str = "changed") -> EffectEntry:
@@ -19,10 +18,13 @@ def effect(figure: str, a: float, b: float, status: str = "changed") -> EffectEn
     return EffectEntry.model_validate({**unknown, **content, "a": sample(a), "b": sample(b)})
 
 
-def told(*effects: EffectEntry) -> list[str]:
+def pair_of(*effects: EffectEntry) -> PairEntry:
     counts = dict.fromkeys(Stage, Counts(changed=0, unclear=0, noise=0, equal=0, unknown=0))
-    pair = PairEntry(a="a", b="b", settings=[], counts=counts, by_chance=0, references=0, effects=list(effects))
-    return [each.says for each in moved.of_pair(pair)]
+    return PairEntry(a="a", b="b", settings=[], counts=counts, by_chance=0, references=0, effects=list(effects))
+
+
+def told(*effects: EffectEntry) -> list[str]:
+    return [each.says for each in moved.of_pair(pair_of(*effects))]
 
 
 def test_figures_of_one_kind_are_told_by_the_one_that_moved_most() -> None:
@@ -58,42 +60,27 @@ def test_a_figure_is_named_by_what_it_counts(one: EffectEntry, says: str) -> Non
 def test_times_of_a_single_connection_are_no_part_of_the_story() -> None:
     few = (effect("client.dials.ok", 2000, 1), effect("client.dial_ms.min", 0.08, 0.47))
     assert told(*few) == ["fewer connections that users made: 2,000 → 1"]
-    flows = (effect("flows.backend.established", 1, 2000), effect("flows.backend.handshake_ms.max", 0.04, 3))
-    assert told(*flows) == ["more connections: 1 → 2,000"]
-    many = (effect("client.dials.ok", 2000, 20), effect("client.dial_ms.min", 0.08, 0.47))
-    assert told(*many)[0] == "longer waits to connect: 0.08 → 0.47"
 
 
-def test_what_rose_and_what_fell_are_told_apart() -> None:
-    both = [effect("kernel.k6.Tcp.ActiveOpens", 500, 1), effect("kernel.backend.Tcp.PassiveOpens", 1, 300)]
-    assert told(*both) == ["more connections opened: 1 → 300", "fewer connections opened: 500 → 1"]
+def test_a_median_stands_for_times_though_an_extreme_moved_more() -> None:
+    times = (effect("client.latency_ms.min", 1.0, 0.1), effect("client.latency_ms.p50", 1.0, 0.5))
+    assert told(*times) == ["shorter answers: 1 → 0.5"]
 
 
-def test_the_story_goes_from_the_counters_to_the_users() -> None:
-    found = told(
-        effect("client.latency_ms.mean", 1.2, 0.6),
-        effect("flows.backend.total", 500, 1),
-        effect("sockets.k6.time_wait.max", 0, 499),
+def test_the_story_in_short_leads_from_the_counters_to_the_users() -> None:
+    dialled = effect("client.dials.ok", 500, 1)
+    story = moved.of_pair(
+        pair_of(
+            effect("listen.backend.depth.max", 1, 0),
+            effect("kernel.k6.Tcp.ActiveOpens", 500, 1),
+            effect("kernel.k6.TcpExt.TCPHPHits", 9_000, 1),
+            dialled,
+            effect("client.latency_ms.p50", 1.0, 0.5),
+        )
     )
-    assert found == ["more sockets in TIME_WAIT: 0 → 499", "fewer connections: 500 → 1", "shorter answers: 1.2 → 0.6"]
-
-
-@pytest.mark.parametrize(
-    "one",
-    [
-        effect("client.requests.failed", 0, 3, "noise"),
-        effect("client.requests.failed", 0, 3, "unclear"),
-        effect("client.latency_ms.mean", 1000, 1001),
-        effect("ledger.identities.holding", 30, 40),
-        effect("model.users_failed", 0, 100),
-    ],
-)
-def test_what_does_not_matter_is_left_out(one: EffectEntry) -> None:
-    assert told(one) == []
-
-
-def test_every_figure_of_the_way_has_a_group() -> None:
-    names = [figure.pattern.replace("<", "x").replace(">", "x") for figure in FIGURES]
-    assert [
-        name for name in names if stage_of(name) not in (Stage.MODEL, Stage.LAB) and not told(effect(name, 1, 2))
-    ] == []
+    assert moved.in_short(story, "client.latency_ms.p50") == (
+        "In short: fewer connections opened: 500 → 1; and users got shorter answers: 1 → 0.5."
+    )
+    assert moved.in_short(story, None).endswith("users got fewer connections that users made: 500 → 1.")
+    # Where users felt nothing, or nothing moved before them, there is no way to tell of.
+    assert moved.in_short(story[:2], None) == moved.in_short(moved.of_pair(pair_of(dialled)), None) == ""

@@ -66,7 +66,34 @@ def test_of_few_runs_or_of_equal_ones_no_drift_is_told(tmp_path: Path, values: l
 def test_the_machine_and_the_command_are_named(tmp_path: Path) -> None:
     found = trusted(tmp_path, [1.0], [2.0], command=["connlab", "run", "a b"])
     assert make_manifest()["host"]["kernel"] in said(found, "Machine")
-    assert found.again == "connlab run 'a b' --new"
+    assert found.again == ".venv/bin/connlab run 'a b' --new"
+
+
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [
+        (["run", "keep-alive", "--new"], ".venv/bin/connlab run keep-alive --repetitions 8"),
+        (["run", "./own/keep-alive"], ".venv/bin/connlab run ./own/keep-alive --repetitions 8"),
+        # These do not make this series alone.
+        (["run", "all"], None),
+        (["lesson", "keep-alive"], None),
+    ],
+)
+def test_the_command_that_adds_repetitions_is_named(tmp_path: Path, command: list[str], more: str | None) -> None:
+    values = [1.0, 1.2, 1.1, 0.9]
+    assert trusted(tmp_path, values, values, command=["connlab", *command], name="keep-alive").more == more
+
+
+def test_as_many_repetitions_are_asked_for_as_it_takes_to_tell(tmp_path: Path) -> None:
+    found = trusted(
+        tmp_path,
+        [1.0, 1.8, 0.2, 1.0],
+        [1.2, 2.0, 0.5, 1.1],
+        command=["connlab", "run", "keep-alive"],
+        name="keep-alive",
+    )
+    assert found.more is not None
+    assert int(found.more.rpartition(" ")[2]) > 8
 
 
 def test_a_random_order_is_a_drift_as_often_as_it_says() -> None:

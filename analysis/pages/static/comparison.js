@@ -146,6 +146,8 @@ function heatMap(matrix, cells, title, figure, range) {
   };
 }
 
+const withUnit = (matrix, figure) => [figure, matrix.units[figure]].filter(Boolean).join(", ");
+
 /** Runs as points and the interval of their mean, cell by cell. */
 function points(matrix, figure) {
   const cells = matrix.cells;
@@ -157,7 +159,12 @@ function points(matrix, figure) {
     tooltip: { ...tooltip, trigger: "axis", formatter: (items) => cellText(cells[items[0].dataIndex], figure) },
     grid: { left: 90, right: 30, top: 30, bottom: 40 },
     xAxis: axis({ type: "category", data: names }),
-    yAxis: axis({ type: "value", scale: true, name: figure, nameTextStyle: { align: "left", color: colour("--ink") } }),
+    yAxis: axis({
+      type: "value",
+      scale: true,
+      name: withUnit(matrix, figure),
+      nameTextStyle: { align: "left", color: colour("--ink") },
+    }),
     series: [
       {
         type: "scatter",
@@ -232,8 +239,10 @@ const colourOf = (effect) => colour({ changed: "--line-ok", unclear: "--line-slo
 function drawIntervals(element, rows, name) {
   const shown = [...rows].reverse();
   const left = Math.min(330, element.clientWidth * 0.4);
-  element.style.height = `${80 + 22 * shown.length}px`;
+  // A label has two lines where the page is narrow.
+  element.style.height = `${80 + (element.clientWidth < 700 ? 38 : 22) * shown.length}px`;
   const chart = echarts.getInstanceByDom(element) ?? openChart(element, "differences");
+  const ends = shown.flatMap((row) => [row.difference, row.low, row.high]).filter((value) => value !== null);
   const option = {
     animation: false,
     ...drawnIn(),
@@ -244,17 +253,33 @@ function drawIntervals(element, rows, name) {
       formatter: (items) => shown[items[0].dataIndex].told,
     },
     grid: { left, right: 30, top: 10, bottom: 40 },
-    xAxis: axis({ type: "value", name, nameLocation: "middle", nameGap: 26 }),
+    // The chart does not know of the intervals, which it is told how to draw; none is always in sight.
+    xAxis: axis({
+      type: "value",
+      name,
+      nameLocation: "middle",
+      nameGap: 26,
+      min: Math.min(0, ...ends),
+      max: Math.max(0, ...ends),
+      axisLabel: { formatter: numberText, showMinLabel: false, showMaxLabel: false },
+    }),
     yAxis: axis({
       type: "category",
       data: shown.map((row) => row.label),
-      axisLabel: { width: left - 20, overflow: "truncate" },
+      axisLabel: { width: left - 20, overflow: "breakAll", lineHeight: 14 },
     }),
     series: [
       {
         type: "scatter",
         symbolSize: 9,
         data: shown.map((row) => ({ value: row.difference, itemStyle: { color: row.colour } })),
+        markLine: {
+          symbol: "none",
+          silent: true,
+          label: { show: false },
+          lineStyle: { color: colour("--ink"), type: "dotted", width: 1 },
+          data: [{ xAxis: 0 }],
+        },
       },
       {
         type: "custom",
