@@ -7,12 +7,14 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import weakref
 from functools import cache
 from importlib.resources import files
 from itertools import count
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -67,11 +69,11 @@ def sql(module: str, name: str) -> str:
     """Read the SQL that makes a table, from the folder `sql` beside a module.
 
     Args:
-        module: the module's `__name__`.
+        module: the module's `__name__`, or that of a package, whose `__init__` is beside the folder.
         name: the file's, without its ending; it begins with the table's name.
     """
-    package, _, _ = module.rpartition(".")
-    return (files(package) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    package = sys.modules[module].__package__
+    return (files(str(package)) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def query(module: str, name: str) -> str:
@@ -82,6 +84,20 @@ def query(module: str, name: str) -> str:
         name: the file's, without its ending.
     """
     return sql(module, name).rstrip().removesuffix(";")
+
+
+def composed(module: str, name: str, **parts: str) -> str:
+    """Read the SQL of a query of which some parts are SQL that stands elsewhere, in the record of what it is about.
+
+    A cause has its proof in its record, a format of a log its columns. What a run's files hold is never a part: that
+    is a parameter.
+
+    Args:
+        module: the module's `__name__`.
+        name: the file's, without its ending.
+        parts: each `$name` of the file that is no parameter → SQL.
+    """
+    return Template(query(module, name)).safe_substitute(parts)
 
 
 def make(

@@ -70,6 +70,11 @@ def build(
     database.execute(_attributed([cause for cause in _ANY if cause.name in found]))
 
 
+def causes(joined: Joined) -> dict[str, dict[str, int]]:
+    """How many requests each cause has, by the cause's name: of those that `failed`, were `slow`, and in `total`."""
+    return joined.row(sql(__name__, "causes"))
+
+
 def _silent(manifest: Manifest) -> list[str]:
     """The servers none of whose pages tells of their threads, by their declarations."""
     told = {"threads_busy", "threads_max"}

@@ -110,7 +110,8 @@ def of_hop(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
     elif manifest.kind_of(hop.client) == "proxy":
         yield from _of_proxy(manifest, hop.client, hop.server)
     path = manifest.path
-    yield from _of_kernels(hop, path[hop.number + 1] if hop.number + 1 < len(path) else None)
+    next_server = path[hop.number + 1] if hop.number + 1 < len(path) else None
+    yield from _of_kernels(hop, next_server, scraped=manifest.metrics_port is not None)
     if hop.client == "k6" and manifest.kind_of(hop.server) == "proxy":
         yield from _of_answers(hop.server)
     # Each instance once: as a server, and the client at the path's beginning.
@@ -215,16 +216,20 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
         )
 
 
-def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
+def _of_kernels(hop: Hop, next_server: str | None, *, scraped: bool) -> Iterator[Identity]:
     client, server = hop.client, hop.server
+    # Who scrapes the collector's metrics port makes connections that are no role's.
+    without = " Connections to the collector's metrics port are left out." if scraped else ""
+    of_client, of_server = (f"metrics.{role}.connections" for role in (client, server))
     # Connections within a namespace, those of the management ports, count once as opened and once as accepted: the
     # difference of the two counters is that of connections with others.
     if client == "k6":
         yield Identity(
             "opened",
             "The client's kernel opened the connections that are in the capture. Connections within its own namespace"
-            " are subtracted: it also accepted them.",
-            f"kernel.{client}.Tcp.ActiveOpens - kernel.{client}.Tcp.PassiveOpens",
+            f" are subtracted: it also accepted them.{without}",
+            f"kernel.{client}.Tcp.ActiveOpens - kernel.{client}.Tcp.PassiveOpens"
+            + (f" + {of_client}" if scraped else ""),
             f"flows.{server}.total",
         )
     cookies = f"kernel.{server}.TcpExt.TCPReqQFullDoCookies"
@@ -235,8 +240,8 @@ def _of_kernels(hop: Hop, next_server: str | None) -> Iterator[Identity]:
         + (", minus those that it opened, " if next_server else " ")
         + "are those in the capture. Connections within its own namespace count as both and are subtracted. A capture"
         " alone cannot always tell whether the server ever had a connection by SYN cookie. If ACK and data came at"
-        " once, one connection in a thousand may count twice.",
-        f"kernel.{server}.Tcp.PassiveOpens - kernel.{server}.Tcp.ActiveOpens",
+        f" once, one connection in a thousand may count twice.{without}",
+        f"kernel.{server}.Tcp.PassiveOpens - kernel.{server}.Tcp.ActiveOpens" + (f" - {of_server}" if scraped else ""),
         f"flows.{server}.entered - min(flows.{server}.perhaps_unknown, {cookies}){onwards}",
         f"flows.{server}.entered{onwards} + min(flows.{server}.made_at_once, 1 + flows.{server}.entered // 1000)",
     )

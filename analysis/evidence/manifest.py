@@ -170,6 +170,7 @@ class Manifest(_Part):
     knobs: dict[KnobName, Knob] = {}
     sysctls: dict[str, dict[str, str | None]] = {}
     listeners: dict[str, list[Listener]] = {}
+    metrics_port: Count | None = None
     phases: list[Phase] = []
     actions: list[Action] = []
     exits: dict[str, ExitCode | None] = {}

@@ -88,6 +88,7 @@ class Samples:
         counters: by the kernel's name.
         sockets, time_waits, processes, selves: the records of those kinds, each with its `time_us`, and the `mono_us`
             of the last tick before it.
+        scrapes: how many connections the collector's metrics port had taken from outside; empty if it has none.
         end: the last record, None if the sampler did not end in order.
     """
 
@@ -100,6 +101,7 @@ class Samples:
     time_waits: list[Record] = field(default_factory=list)
     processes: list[Record] = field(default_factory=list)
     selves: list[Record] = field(default_factory=list)
+    scrapes: Counter = field(default_factory=Counter)
     end: Record | None = None
 
     @property
@@ -194,6 +196,8 @@ def _add_tick(samples: Samples, record: Record) -> None:
     counters = record["counters"]
     for name, value in counters.items():
         samples.counters[name].set(tick, value)
+    if (scrapes := integer(record, "metrics_connections")) is not None:
+        samples.scrapes.set(tick, scrapes)
     listeners = tuple(filter(None, map(_listener, records(record, "listen"))))
     samples.ticks.append(Tick(record["time_us"], record["mono_us"], integer(record, "late_us") or 0, listeners))
 

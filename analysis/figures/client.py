@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.database import sql
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.evidence.jsonl import integer
 from analysis.evidence.own_script import figure_name
@@ -17,7 +18,7 @@ from analysis.figures.statistics import milliseconds, statistic
 from analysis.health import Evidence
 
 if TYPE_CHECKING:
-    from analysis.account.joins import Joined
+    from analysis.account.joins import Joined, Row
     from analysis.evidence.bulk import Integers
     from analysis.evidence.client_files import Client
     from analysis.evidence.jsonl import Record
@@ -65,16 +66,12 @@ def _answered(run: Run, found: Mapping[str, str]) -> Value:
     if isinstance(joined, Unknown):
         return joined
     low, high = status_bounds(found["status"])
-    count = "SELECT count(*) AS value FROM requests WHERE status BETWEEN $low AND $high"
-    return run.resting_on(run.k6, _REQUESTS, lambda _: int(joined.row(count, low=low, high=high)["value"]))
 
+    def count(_: Window) -> Value:
+        answers = joined.rows(sql(__name__, "answers"))
+        return sum(int(row["count"]) for row in answers if low <= row["status"] <= high)
 
-# From the beginning of the first request to the end of the last, over all instances.
-_RATE = """
-    SELECT count(*) FILTER (succeeded(error_code, status)) AS ok,
-           max(end_us) - min(time_us) AS lasted_us
-      FROM requests
-"""
+    return run.resting_on(run.k6, _REQUESTS, count)
 
 
 def _rate(run: Run, _: Mapping[str, str]) -> Value:
@@ -84,7 +81,7 @@ def _rate(run: Run, _: Mapping[str, str]) -> Value:
         return joined
 
     def rate(_: Window) -> Value:
-        row = joined.row(_RATE)
+        row = joined.row(sql(__name__, "rate"))
         ok, lasted_us = int(row["ok"]), row["lasted_us"]
         return round(1e6 * ok / lasted_us, 3) if lasted_us else unknown("no time passed between first and last request")
 
@@ -170,63 +167,58 @@ def _dropped(run: Run, _found: Mapping[str, str]) -> Value:
     return run.resting_on(run.k6, {}, lambda _: sum(known))
 
 
-# What a script names, by the parameter of the figures: the column of `requests`, and how a name is missed.
-_NAMED = {"request": ("name", "no request was named"), "group": ('"group"', "no request was in a group named")}
-_SUCCEEDED = "succeeded(error_code, status)"
+# How a name is missed that a script may give, by the parameter of the figures.
+_MISSED = {"request": "no request was named", "group": "no request was in a group named"}
 
 
-def names_of(joined: Joined, parameter: str) -> list[str]:
-    """The names that a script gave its requests, or the groups that it made them in; '' is outside of all groups."""
-    column, _ = _NAMED[parameter]
-    rows = joined.rows(f"SELECT DISTINCT {column} AS name FROM requests WHERE {column} IS NOT NULL ORDER BY name")  # noqa: S608  a column of ours
-    return [row["name"] for row in rows]
+def named(joined: Joined, parameter: str) -> list[Row]:
+    """The names that a script gave its requests, or the groups that it made them in: `given`, `total` and `failed`."""
+    return joined.rows(sql(__name__, "named"), parameter=parameter)
 
 
-def _of_named(parameter: str, value: Callable[[Joined, str, str, Mapping[str, str]], Value]) -> Compute:
+def _of_named(parameter: str, value: Callable[[Joined, Row, Mapping[str, str]], Value]) -> Compute:
     """A figure of the requests with one name or in one group; unknown if none is, or if two are alike in figures.
 
     Args:
         parameter: of the figure's name: request or group.
-        value: computes it, given the query's condition, the name and what the figure's name was matched to.
+        value: computes it, given the row of `named` and what the figure's name was matched to.
     """
-    column, missed = _NAMED[parameter]
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         joined = run.joined
         if isinstance(joined, Unknown):
             return joined
-        meant = [name for name in names_of(joined, parameter) if figure_name(name) == found[parameter]]
+        meant = [row for row in named(joined, parameter) if figure_name(row["given"]) == found[parameter]]
         if len(meant) != 1:
-            alike = " and ".join(meant)
-            return unknown(f"{alike} have this name" if meant else f"{missed} {found[parameter]}")
-        return run.resting_on(run.k6, _REQUESTS, lambda _: value(joined, f"{column} = $name", meant[0], found))
+            alike = " and ".join(row["given"] for row in meant)
+            return unknown(f"{alike} have this name" if meant else f"{_MISSED[parameter]} {found[parameter]}")
+        return run.resting_on(run.k6, _REQUESTS, lambda _: value(joined, meant[0], found))
 
     return compute
 
 
-def _count_of_named(parameter: str, condition: str) -> Compute:
-    def count(joined: Joined, named: str, name: str, _: Mapping[str, str]) -> Value:
-        query = f"SELECT count(*) AS value FROM requests WHERE {named} AND {condition}"  # noqa: S608  as above
-        return int(joined.row(query, name=name)["value"])
-
-    return _of_named(parameter, count)
+def _count_of_named(parameter: str, count: str) -> Compute:
+    return _of_named(parameter, lambda _joined, row, _found: int(row[count]))
 
 
-def _latency_of_named(joined: Joined, named: str, name: str, found: Mapping[str, str]) -> Value:
-    query = f"SELECT connecting_us + tls_us + duration_us AS us FROM requests WHERE {named} AND {_SUCCEEDED}"  # noqa: S608  as above
-    return statistic(np.array([row["us"] for row in joined.rows(query, name=name)], np.int64), found["statistic"])
+def _latency_of_named(parameter: str) -> Compute:
+    def latency(joined: Joined, row: Row, found: Mapping[str, str]) -> Value:
+        rows = joined.rows(sql(__name__, "took_with_name"), parameter=parameter, given=row["given"])
+        return statistic(np.array([each["us"] for each in rows], np.int64), found["statistic"])
+
+    return _of_named(parameter, latency)
 
 
 def _figures_of_named(prefix: str, parameter: str, meaning: str) -> tuple[Figure, ...]:
     return (
-        Figure(f"{prefix}.total", Kind.NUMBER, "", meaning, _REQUESTS_FILE, _count_of_named(parameter, "true")),
+        Figure(f"{prefix}.total", Kind.NUMBER, "", meaning, _REQUESTS_FILE, _count_of_named(parameter, "total")),
         Figure(
             f"{prefix}.failed",
             Kind.NUMBER,
             "",
             "Those of them that failed, as in client.requests.failed.",
             _REQUESTS_FILE,
-            _count_of_named(parameter, f"NOT {_SUCCEEDED}"),
+            _count_of_named(parameter, "failed"),
         ),
         Figure(
             f"{prefix}.latency_ms.<statistic>",
@@ -234,7 +226,7 @@ def _figures_of_named(prefix: str, parameter: str, meaning: str) -> tuple[Figure
             "ms",
             "A statistic of the times of those that succeeded, as in client.latency_ms.list.",
             _REQUESTS_FILE,
-            _of_named(parameter, _latency_of_named),
+            _latency_of_named(parameter),
         ),
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.database import sql
 from analysis.evidence.own_script import figure_name
 from analysis.expressions.values import Unknown
 from analysis.figures import client
@@ -69,7 +70,7 @@ def _named(run: Run, parameter: str) -> list[str]:
     """The names or groups of the requests of a script of one's own; none if there are too many to be listed."""
     if isinstance(run.joined, Unknown) or not _has_own_script(run):
         return []
-    names = {figure_name(name) for name in client.names_of(run.joined, parameter) if name}
+    names = {figure_name(row["given"]) for row in client.named(run.joined, parameter) if row["given"]}
     return sorted(names) if len(names) <= _NAMES_MAX else []
 
 
@@ -100,16 +101,15 @@ def _statuses(run: Run) -> list[int]:
 
 
 def _answers(run: Run) -> list[int]:
-    return _occurring(run, "SELECT DISTINCT status AS value FROM requests WHERE status > 0 ORDER BY 1")
+    return _occurring(run, "answers", "status")
 
 
 def _system_errors(run: Run) -> list[int]:
-    number = r"try_cast(regexp_extract(text, '\(([0-9]+): ', 1) AS BIGINT)"
-    return _occurring(run, f"SELECT DISTINCT {number} AS value FROM errors WHERE value IS NOT NULL ORDER BY 1")  # noqa: S608  a text of our own
+    return _occurring(run, "error_numbers", "number")
 
 
-def _occurring(run: Run, query: str) -> list[int]:
-    return [] if isinstance(run.joined, Unknown) else [row["value"] for row in run.joined.rows(query)]
+def _occurring(run: Run, query: str, column: str) -> list[int]:
+    return [] if isinstance(run.joined, Unknown) else [row[column] for row in run.joined.rows(sql(__name__, query))]
 
 
 # Figures with a parameter that any number fits → the numbers that occurred.

@@ -27,71 +27,38 @@ _SOURCE = "capture.pcap of one end"
 # A sampler that is ready to read may have to wait for a processor first.
 _TICK_SLACK_MS = 50
 
-# Figure → its meaning, and SQL that counts the connections of a server in the window (account.joins.connections).
+# Figure, a column of connections_to.sql → its meaning.
 _COUNTS = {
-    "total": ("Connections begun.", "count(*)"),
-    "established": ("Connections established as the client sees them.", "count(*) FILTER (established)"),
-    "refused": ("Connections that the server answered with RST.", "count(*) FILTER (refused)"),
-    "unanswered": ("Connections whose SYNs got no answer.", "count(*) FILTER (NOT answered AND NOT refused)"),
-    "half_open": (
-        "Connections that the server answered but the client did not complete.",
-        "count(*) FILTER (answered AND NOT established)",
-    ),
-    "healed": (
-        "Connections established although SYNs were lost: the user sees latency, but no error.",
-        "count(*) FILTER (established AND syns_lost > 0)",
-    ),
-    "syns": ("SYNs, retransmissions included.", "coalesce(sum(syn_count), 0)"),
-    "syn_unanswered": ("SYNs without an answer.", "coalesce(sum(syns_lost), 0)"),
-    "syn_healed": (
-        "Unanswered SYNs of connections whose later SYN was answered.",
-        "coalesce(sum(syns_lost) FILTER (answered_us IS NOT NULL), 0)",
-    ),
-    "syn_failed": (
-        "Unanswered SYNs of connections that never got an answer.",
-        "coalesce(sum(syns_lost) FILTER (answered_us IS NULL), 0)",
-    ),
-    "syn_retransmissions": ("Retransmitted SYNs.", "coalesce(sum(syn_retransmissions), 0)"),
-    "synack_retransmissions": (
-        "Retransmitted SYN-ACKs.",
-        "coalesce(sum(synack_count - 1) FILTER (synack_count > 0), 0)",
-    ),
-    "entered": ("Connections that entered the server's accept queue.", "count(*) FILTER (entered)"),
-    # Two processors may each make the connection, and one throws its own away: tcp_v4_syn_recv_sock, own_req.
+    "total": "Connections begun.",
+    "established": "Connections established as the client sees them.",
+    "refused": "Connections that the server answered with RST.",
+    "unanswered": "Connections whose SYNs got no answer.",
+    "half_open": "Connections that the server answered but the client did not complete.",
+    "healed": "Connections established although SYNs were lost: the user sees latency, but no error.",
+    "syns": "SYNs, retransmissions included.",
+    "syn_unanswered": "SYNs without an answer.",
+    "syn_healed": "Unanswered SYNs of connections whose later SYN was answered.",
+    "syn_failed": "Unanswered SYNs of connections that never got an answer.",
+    "syn_retransmissions": "Retransmitted SYNs.",
+    "synack_retransmissions": "Retransmitted SYN-ACKs.",
+    "entered": "Connections that entered the server's accept queue.",
     "made_at_once": (
-        "Connections whose handshake's last ACK and first data came within 50 µs; PassiveOpens may count one twice.",
-        "count(*) FILTER (client_first_data_time_us - handshake_ack_time_us < 50)",
+        "Connections whose handshake's last ACK and first data came within 50 µs; PassiveOpens may count one twice."
     ),
     "perhaps_unknown": (
-        "Connections that a SYN cookie may have made; the capture does not show whether the server ever had them.",
-        "count(*) FILTER (perhaps_unknown)",
+        "Connections that a SYN cookie may have made; the capture does not show whether the server ever had them."
     ),
     "ack_dropped.min": (
-        "Packets after the SYN that met a full accept queue (the handshake's last ACK, and data): the lower bound.",
-        "coalesce(sum(ack_dropped_min), 0)",
+        "Packets after the SYN that met a full accept queue (the handshake's last ACK, and data): the lower bound."
     ),
-    "ack_dropped.max": ("The same: the upper bound.", "coalesce(sum(ack_dropped_max), 0)"),
-    "closed_by_client": ("Connections that the client closed first.", "count(*) FILTER (closed_by = 'client')"),
-    "closed_by_server": ("Connections that the server closed first.", "count(*) FILTER (closed_by = 'server')"),
-    "reset_by_client": (
-        "Connections whose first RST came from the client.",
-        "count(*) FILTER (first_rst_by = 'client')",
-    ),
-    "reset_by_server": (
-        "Connections whose first RST came from the server, refused ones included.",
-        "count(*) FILTER (first_rst_by = 'server')",
-    ),
-    "retransmissions": (
-        "Retransmitted packets with data, from either side.",
-        "coalesce(sum(client_retransmissions + server_retransmissions), 0)",
-    ),
-    "port_reuses": (
-        "Connections between the same two addresses and ports as an earlier one.",
-        "count(*) FILTER (reused_port_of IS NOT NULL)",
-    ),
-}  # fmt: skip
-
-_OF_SERVER = "in_window AND to_instance = $instance"
+    "ack_dropped.max": "The same: the upper bound.",
+    "closed_by_client": "Connections that the client closed first.",
+    "closed_by_server": "Connections that the server closed first.",
+    "reset_by_client": "Connections whose first RST came from the client.",
+    "reset_by_server": "Connections whose first RST came from the server, refused ones included.",
+    "retransmissions": "Retransmitted packets with data, from either side.",
+    "port_reuses": "Connections between the same two addresses and ports as an earlier one.",
+}
 
 
 def _of_connections(value: Callable[[Run, Joined, list[str], Mapping[str, str]], Value]) -> Compute:
@@ -111,26 +78,22 @@ def _of_connections(value: Callable[[Run, Joined, list[str], Mapping[str, str]],
     return compute
 
 
-_ALL_COUNTS = f"""
-    SELECT {", ".join(f'({sql})::BIGINT AS "{name}"' for name, (_, sql) in _COUNTS.items())}
-      FROM connections WHERE {_OF_SERVER}
-"""  # noqa: S608  names of our own
-
-
 def _count(name: str) -> Compute:
     def count(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
-        return total(joined.row(_ALL_COUNTS, instance=each)[name] for each in servers)
+        return total(
+            joined.row(sql(__name__, "connections_to"), instance=each)[name.replace(".", "_")] for each in servers
+        )
 
     return _of_connections(count)
 
 
-def _listed(joined: Joined, servers: list[str], sql: str) -> Integers:
-    query = f"SELECT {sql} AS value FROM connections WHERE {_OF_SERVER} AND value IS NOT NULL"  # noqa: S608  names of our own
-    return np.array([row["value"] for each in servers for row in joined.rows(query, instance=each)], dtype=np.int64)
+def _listed(joined: Joined, servers: list[str], column: str) -> Integers:
+    rows = [row for each in servers for row in joined.rows(sql(__name__, "of_each_connection"), instance=each)]
+    return np.array([row[column] for row in rows if row[column] is not None], dtype=np.int64)
 
 
 def _syns_of_unanswered(_run: Run, joined: Joined, servers: list[str], _found: Mapping[str, str]) -> Value:
-    return tuple(np.sort(_listed(joined, servers, "if(NOT answered AND NOT refused, syn_count, NULL)")).tolist())
+    return tuple(np.sort(_listed(joined, servers, "syns_of_unanswered")).tolist())
 
 
 def _handshakes(_run: Run, joined: Joined, servers: list[str], found: Mapping[str, str]) -> Value:
@@ -203,7 +166,7 @@ class _Overflows:
 FIGURES: tuple[Figure, ...] = (
     *(
         Figure(f"flows.<server>.{name}", Kind.NUMBER, "", meaning, _SOURCE, _count(name))
-        for name, (meaning, _) in _COUNTS.items()
+        for name, meaning in _COUNTS.items()
     ),
     Figure(
         "flows.<server>.syns_of_unanswered.list",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from analysis.database import sql
 from analysis.expressions.values import Kind, Unknown, Value
 from analysis.figures.measured_run import Run
 from analysis.figures.pattern import Compute, Figure
 from analysis.health import Evidence
 
 if TYPE_CHECKING:
+    from analysis.account.joins import Row
     from analysis.evidence.window import Window
 
 _ROLE = "gateway"
@@ -18,49 +20,37 @@ _DIALS_FILE = "gateway: dials.jsonl"
 _DIALS = {Evidence.DIALS: "dials", Evidence.TIMES: ""}
 _ACCESS = {Evidence.ACCESS: "access", Evidence.TIMES: ""}
 
-# Figure → meaning, table, and the condition that counts its rows.
+# Figure, a column of at_gateway.sql → its meaning.
 _COUNTS = {
-    "connections.opened": ("Connections to the backends that were opened.", "dials", "error_kind IS NULL"),
-    "connections.closed": ("Connections to the backends that were closed, by either side.", "closes", "true"),
+    "connections.opened": "Connections to the backends that were opened.",
+    "connections.closed": "Connections to the backends that were closed, by either side.",
     "connections.closed_by_peer": (
-        "Those where the gateway read the backend's close before its own; the capture shows which side was first.",
-        "closes",
-        "error IS NOT NULL",
+        "Those where the gateway read the backend's close before its own; the capture shows which side was first."
     ),
-    "dials.total": ("Attempts to connect to a backend.", "dials", "true"),
-    "dials.failed": ("Attempts that failed.", "dials", "error_kind IS NOT NULL"),
+    "dials.total": "Attempts to connect to a backend.",
+    "dials.failed": "Attempts that failed.",
 }
 
 
-def _count(table: str, condition: str) -> Compute:
-    """How many rows of a table of analysis.account.joins began in the window and meet a condition."""
-    sql = f"""
-        SELECT count(*) AS value FROM {table} JOIN instances USING (instance)
-         WHERE role = '{_ROLE}' AND time_us BETWEEN $from_us AND $to_us AND {condition} AND $kind IS NOT NULL
-    """  # noqa: S608  names of our own
-    return _joined(sql, _DIALS)
+def _in_window(evidence: dict[Evidence, str], value: Callable[[Row, Mapping[str, str]], int]) -> Compute:
+    """A value of what the gateway did in the window, the row of at_gateway.sql."""
 
-
-def _joined(sql: str, evidence: dict[Evidence, str]) -> Compute:
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         joined = run.joined
         if isinstance(joined, Unknown):
             return joined
-        kind = found.get("kind", "").replace("_", "-")
 
-        def count(window: Window) -> Value:
-            return int(joined.row(sql, from_us=window.start_us, to_us=window.end_us, kind=kind)["value"])
+        def in_window(window: Window) -> Value:
+            row = joined.row(sql(__name__, "at_gateway"), start_us=window.start_us, end_us=window.end_us)
+            return value(row, found)
 
-        return run.resting_on(run.instances(_ROLE), evidence, count)
+        return run.resting_on(run.instances(_ROLE), evidence, in_window)
 
     return compute
 
 
-# The gateway's access log has milliseconds, rounded down.
-_REUSED = f"""
-    SELECT count(*) AS value FROM tries JOIN instances USING (instance)
-     WHERE role = '{_ROLE}' AND reused AND start_us BETWEEN $from_us // 1000 * 1000 AND $to_us AND $kind IS NOT NULL
-"""  # noqa: S608  names of our own
+def _count(name: str, evidence: dict[Evidence, str] = _DIALS) -> Compute:
+    return _in_window(evidence, lambda row, _: int(row[name.replace(".", "_")]))
 
 
 def _figure(name: str, meaning: str, source: str, compute: Callable[[Run, Mapping[str, str]], Value]) -> Figure:
@@ -68,20 +58,17 @@ def _figure(name: str, meaning: str, source: str, compute: Callable[[Run, Mappin
 
 
 FIGURES: tuple[Figure, ...] = (
-    *(
-        _figure(name, meaning, _DIALS_FILE, _count(table, condition))
-        for name, (meaning, table, condition) in _COUNTS.items()
-    ),
+    *(_figure(name, meaning, _DIALS_FILE, _count(name)) for name, meaning in _COUNTS.items()),
     _figure(
         "dials.failed_<kind>",
         "Attempts that failed for this reason, as `client.dials.failed_<kind>`.",
         _DIALS_FILE,
-        _count("dials", "error_kind = $kind"),
+        _in_window(_DIALS, lambda row, found: row["kinds"].get(found["kind"].replace("_", "-"), 0)),
     ),
     _figure(
         "connections.reused",
         "Uses of a connection from the pool; one request may have several.",
         "gateway: access.jsonl",
-        _joined(_REUSED, _ACCESS),
+        _count("connections.reused", _ACCESS),
     ),
 )

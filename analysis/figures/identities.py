@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _IDENTITY_MEANINGS = {
     "holding": ("true", "Identities that hold: both observers counted the same."),
     "failed": ("false", "Identities that do not."),
-    "unknown": ("unknown", "Identities of which a side is unknown."),
+    "unknown": ("unknown", "Identities with a side that is unknown."),
 }
 
 

@@ -86,6 +86,12 @@ def _difference(samples: Samples, span: Span, found: Mapping[str, str]) -> Value
     return after - before if after >= before else unknown(f"the counter {name} went back from {before} to {after}")
 
 
+def _scrapes(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
+    after = samples.scrapes.at(span.last)
+    # Without a metrics port there is none to connect to.
+    return 0 if after is None else after - (samples.scrapes.at(span.first) or 0)
+
+
 def _greatest_of_listeners(key: Callable[[Listener], int]) -> Callable[[Samples, Span, Mapping[str, str]], Value]:
     def value(samples: Samples, span: Span, _found: Mapping[str, str]) -> Value:
         ticks = range(span.first, span.last + 1)
@@ -168,6 +174,15 @@ FIGURES: tuple[Figure, ...] = (
         "How much a counter of /proc/net/netstat or /proc/net/snmp grew over the window; the sum of the instances.",
         _SAMPLES_FILE,
         _over_ticks(_AT_EDGES, total, _difference),
+    ),
+    Figure(
+        "metrics.<role>.connections",
+        Kind.NUMBER,
+        "connections",
+        "Connections from outside that the metrics ports of the role's collectors took over the window."
+        " Tcp.PassiveOpens counts them too. 0 without --metrics.",
+        _SAMPLES_FILE,
+        _over_ticks(_AT_EDGES, total, _scrapes),
     ),
     Figure(
         "listen.<role>.depth.max",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from analysis.account import attribution, joins
 from analysis.causes import UNEXPLAINED
+from analysis.database import sql
 from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
 from analysis.figures.measured_run import Run
 from analysis.figures.pattern import Compute, Figure
@@ -26,7 +28,7 @@ def _by_cause(run: Run, found: Mapping[str, str]) -> Value:
     joined = run.joined
     if isinstance(joined, Unknown):
         return joined
-    causes = joined.row("SELECT histogram(cause) AS counts FROM attributed")["counts"] or {}
+    causes = attribution.causes(joined)["total"]
     count = causes.get(found.get("cause", UNEXPLAINED.name).replace("_", "-"), 0)
     if not causes:
         return run.resting_on(run.k6, _REQUESTS, lambda _: count)
@@ -38,17 +40,9 @@ def _with_outcome(outcome: str) -> Compute:
         joined = run.joined
         if isinstance(joined, Unknown):
             return joined
-        outcomes = joined.row("SELECT histogram(outcome) AS counts FROM cases")["counts"] or {}
-        return run.resting_on(run.k6, _REQUESTS, lambda _: outcomes.get(outcome, 0))
+        return run.resting_on(run.k6, _REQUESTS, lambda _: joins.outcomes(joined)[outcome])
 
     return compute
-
-
-# The window may begin just after the first tick that there is, and a SYN needs one before it.
-_UNSAMPLED = """
-    SELECT count(*) AS value FROM queue_proof JOIN connections USING (observer, id)
-     WHERE in_window AND syns_unsampled > 0
-"""
 
 
 def spoilt_evidence(run: Run, joined: Joined) -> Unknown | None:
@@ -68,16 +62,10 @@ def spoilt_evidence(run: Run, joined: Joined) -> Unknown | None:
             logs = {Evidence.ACCESS: "access", Evidence.ERRORS: "errors"}
             found.append(run.resting_on(servers, logs, lambda _: True))
         missing += [each for each in found if isinstance(each, Unknown)]
-    unsampled = joined.row(_UNSAMPLED)["value"]
+    unsampled = joined.row(sql(__name__, "unsampled"))["count"]
     if unsampled:
         missing.append(unknown(f"there are no samples around the SYNs of {unsampled} connections"))
     return merge(*missing) if missing else None
-
-
-_WITHOUT_PORT = """
-    SELECT count(*) AS failed, count(*) FILTER (held >= ports) AS short
-      FROM port_shortages JOIN instances USING (instance) WHERE role = $role
-"""
 
 
 def _without_port(role: str, evidence: dict[Evidence, str]) -> Compute:
@@ -85,7 +73,7 @@ def _without_port(role: str, evidence: dict[Evidence, str]) -> Compute:
         joined, instances = run.joined, run.instances(role)
         if isinstance(joined, Unknown):
             return joined
-        found = joined.row(_WITHOUT_PORT, role=role)
+        found = joined.row(sql(__name__, "without_port"), role=role)
         if not found["failed"]:
             return run.resting_on(instances, evidence, lambda _: 0)
         return spoilt_evidence(run, joined) or run.resting_on(

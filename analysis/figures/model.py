@@ -137,7 +137,7 @@ FIGURES: tuple[Figure, ...] = (
         "model.listen_backlog",
         Kind.NUMBER,
         "connections",
-        "The limit of the last server's accept queue, min(backlog, net.core.somaxconn), of which the backlog is"
+        "The limit of the last server's accept queue, min(backlog, net.core.somaxconn), where the backlog is"
         " backend.accept_count. A service without such a knob has the kernel's limit, as read back. The queue holds one"
         " more.",
         "analysis.model.capacity",

@@ -27,6 +27,7 @@ _HEADINGS = {
     "listen": "Accept queues",
     "sockets": "Sockets by state",
     "sysctl": "The kernel's settings",
+    "metrics": "The metrics ports",
     "process": "Processes",
     "access": "The proxy's logs",
     "gateway": "The gateway's connections",
@@ -48,8 +49,9 @@ figure unknown.
 
 ## Parameters
 
-- `<role>`: `k6`, `nginx`, `gateway` or `backend`, or one instance with `_` for `-`, such as `backend_1`. A role's
-  counts are sums over its instances; its maxima are the largest value of any one instance.
+- `<role>`: a role of the path (`k6`, `nginx`, `haproxy`, `gateway`, `backend`, or a service of your own), or one
+  instance with `_` for `-`, such as `backend_1`. A role's counts are sums over its instances; its maxima are the
+  largest value of any one instance.
 - `<backend>`: `backend` or one of its instances.
 - `<server>`: a role or an instance that others connect to, that is, any except `k6`.
 - `<proxy>`: the proxy on the path, such as `nginx`.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.database import sql
 from analysis.evidence import processes
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.measured_run import Run, greatest, status_bounds, total
@@ -76,17 +77,8 @@ def _lines(count: Callable[[Log, Window, Mapping[str, str]], int]) -> Compute:
     return compute
 
 
-# Table → when a row happened, and how coarse that time is: nginx rounds down, to seconds in its error log.
-_TIMES = {"tries": ("start_us", 1_000), "access": ("1000 * time_ms", 1_000), "errors": ("time_us", 1_000_000)}
-
-
-def _in_window(table: str, condition: str, evidence: dict[Evidence, str] = _ACCESS) -> Compute:
-    """How many rows of a table of analysis.account.joins fall into the window and meet a condition."""
-    time, resolution_us = _TIMES[table]
-    sql = f"""
-        SELECT count(*) AS value FROM {table}
-         WHERE {time} BETWEEN $from_us AND $to_us AND {condition} AND $code IS NOT NULL
-    """  # noqa: S608  names of our own
+def _in_window(query: str, column: str, evidence: dict[Evidence, str] = _ACCESS) -> Compute:
+    """A count of the window: a column of a query, whose further parameters are those of the figure's name."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
         joined = run.joined
@@ -94,8 +86,9 @@ def _in_window(table: str, condition: str, evidence: dict[Evidence, str] = _ACCE
             return joined
 
         def count(window: Window) -> Value:
-            from_us = window.start_us // resolution_us * resolution_us
-            return int(joined.row(sql, from_us=from_us, to_us=window.end_us, code=found.get("code", ""))["value"])
+            named = {name: value for name, value in found.items() if name != "proxy"}
+            edges = {"start_us": window.start_us, "end_us": window.end_us}
+            return int(joined.row(sql(__name__, query), **edges, **named)[column])
 
         return run.resting_on(list(run.raw.access), evidence, count)
 
@@ -111,23 +104,15 @@ def _count_lines(log: Log, window: Window, found: Mapping[str, str]) -> int:
     return int(np.count_nonzero(inside))
 
 
-# nginx writes no connect time for a try that was never connected, and no status for one that it gave up itself.
 _TRIES = {
-    "total": ("Servers that the proxy tried for its requests.", "server_port IS NOT NULL"),
-    "connected": ("Tries that had a connection, new or kept.", "server_port IS NOT NULL AND connect_us IS NOT NULL"),
-    "connect_timeout": (
-        "Tries that timed out before they were connected.",
-        "server_port IS NOT NULL AND connect_us IS NULL AND status = 504",
-    ),
-    "connect_failed": (
-        "Tries that failed before they were connected.",
-        "server_port IS NOT NULL AND connect_us IS NULL AND status = 502",
-    ),
+    "total": "Servers that the proxy tried for its requests.",
+    "connected": "Tries that had a connection, new or kept.",
+    "connect_timeout": "Tries that timed out before they were connected.",
+    "connect_failed": "Tries that failed before they were connected.",
     "aborted": (
-        "Tries that ended before they were connected: the client left, or the proxy tried again and told no more.",
-        "server_port IS NOT NULL AND connect_us IS NULL AND status IS NULL",
+        "Tries that ended before they were connected: the client left, or the proxy tried again and told no more."
     ),
-    "retried": ("Tries in vain, after which the proxy tried again.", "server_port IS NOT NULL AND try < tries"),
+    "retried": "Tries in vain, after which the proxy tried again.",
 }
 
 FIGURES: tuple[Figure, ...] = (
@@ -188,8 +173,15 @@ FIGURES: tuple[Figure, ...] = (
         _lines(_count_lines),
     ),
     *(
-        Figure(f"access.<proxy>.tries.{name}", Kind.NUMBER, "", meaning, _ACCESS_FILE, _in_window("tries", condition))
-        for name, (meaning, condition) in _TRIES.items()
+        Figure(
+            f"access.<proxy>.tries.{name}",
+            Kind.NUMBER,
+            "",
+            meaning,
+            _ACCESS_FILE,
+            _in_window("at_proxies", f"tries_{name}"),
+        )
+        for name, meaning in _TRIES.items()
     ),
     *(
         Figure(
@@ -198,7 +190,7 @@ FIGURES: tuple[Figure, ...] = (
             "",
             f"Requests that nginx answered with `Connection: {header}`: it {then} the client's connection after them.",
             _ACCESS_FILE,
-            _in_window("access", f"sent_http_connection = '{header}'"),
+            _in_window("at_proxies", f"connection_{name}"),
             of_role="nginx",
         )
         for name, header, then in (("close", "close", "closes"), ("keep_alive", "keep-alive", "keeps"))
@@ -209,6 +201,6 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Lines of the error log with this system error number, such as 111 for a refused connection.",
         "the proxy: error.log",
-        _in_window("errors", "contains(text, '(' || $code || ': ')", _ERRORS),
+        _in_window("errors_with", "count", _ERRORS),
     ),
 )

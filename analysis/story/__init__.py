@@ -85,7 +85,7 @@ def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> E
     )
     return Explanation(
         run=visible(f"{raw.manifest.scenario}/{raw.manifest.run}"),
-        outcomes=_outcomes(joined),
+        outcomes=joins.outcomes(joined),
         accounts=accounts,
         hosts=narrator.hosts,
         problems=[visible(problem) for problem in (*_problems(raw, checked), *unread, *lacks)],
@@ -98,18 +98,9 @@ def _key(story: Story) -> Key:
 
 def _close(joined: Joined, case: Row) -> Row | None:
     """The end of a request's connection at the client."""
-    found = joined.rows(
-        "SELECT * FROM closes WHERE instance = $instance AND id = $dial ORDER BY time_us LIMIT 1",
-        instance=case["instance"],
-        dial=case["dial"],
-    )
+    key = {"instance": case["instance"], "dial": case["dial"]}
+    found = joined.rows("SELECT * FROM closes WHERE instance = $instance AND id = $dial", **key)
     return next(iter(found), None)
-
-
-def _outcomes(joined: Joined) -> dict[str, int]:
-    rows = joined.rows("SELECT outcome, count(*) AS requests FROM cases GROUP BY outcome")
-    counts = {row["outcome"]: row["requests"] for row in rows}
-    return {outcome: counts.get(outcome, 0) for outcome in ("failed", "slow", "ok")}
 
 
 def _problems(raw: RawRun, checked: Health) -> Iterator[str]:

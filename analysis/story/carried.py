@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.account.slack import CLOCK_SLACK_US
+from analysis.database import sql
 from analysis.evidence import packets
 from analysis.story import wire
 
@@ -85,9 +86,7 @@ def _try_span(story: Story, flow: Row) -> tuple[int, int]:
 def next_us(joined: Joined, case: Row) -> int | None:
     """When the next request over a request's connection began."""
     found = joined.rows(
-        """SELECT min(time_us) AS time_us FROM requests
-            WHERE instance = $instance AND dial = $dial AND (time_us, id) > ($time_us, $id)""",
-        **{column: case[column] for column in ("instance", "dial", "time_us", "id")},
+        sql(__name__, "next_request"), **{column: case[column] for column in ("instance", "dial", "time_us", "id")}
     )
     time_us = found[0]["time_us"]
     return None if time_us is None else int(time_us)

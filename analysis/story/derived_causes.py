@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from analysis.database import over_files
+from analysis.database import over_files, sql
 from analysis.story.parts import Cause
 from analysis.visible import visible
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from analysis.story.select import Key
 
 FILE = Path("derived") / "requests.parquet"
-
-_CAUSES = "SELECT instance, id, cause, evidence FROM read_parquet($path) WHERE cause IS NOT NULL"
 
 
 def read(folder: Path) -> dict[Key, Cause] | None:
@@ -27,7 +25,7 @@ def read(folder: Path) -> dict[Key, Cause] | None:
     """
     try:
         with over_files() as database:
-            found = database.execute(_CAUSES, {"path": str(folder / FILE)}).fetchall()
+            found = database.execute(sql(__name__, "derived_causes"), {"path": str(folder / FILE)}).fetchall()
     except duckdb.Error:
         return None
     return {(instance, id_): Cause(cause, visible(evidence or "")) for instance, id_, cause, evidence in found}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from analysis.database import sql
 from analysis.story.phrases import shown
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ def named(joined: Joined, text: str) -> list[Key]:
     match = re.fullmatch(r"(?:([a-z0-9-]+)/)?([0-9]{1,18})", text)
     if not match:
         raise UnknownRequest(f"'{shown(text)}' names no request: write k6-1/17, or 17 where there is one k6 instance")
-    ids = _ids(joined)
+    number = int(match[2])
+    ids = {row["instance"]: row for row in joined.rows(sql(__name__, "ids"), number=number)}
     if not ids:
         raise UnknownRequest("the run has no record of any request")
     instance = match[1] or (next(iter(ids)) if len(ids) == 1 else None)
@@ -34,32 +36,13 @@ def named(joined: Joined, text: str) -> list[Key]:
         raise UnknownRequest(f"request {text} may be of {' or '.join(ids)}: write {next(iter(ids))}/{text}")
     if instance not in ids:
         raise UnknownRequest(f"no requests of '{instance}' are recorded; there are those of {' and '.join(ids)}")
-    number = int(match[2])
-    nearest = _nearest(joined, instance, number)
-    if nearest != number:
-        low, high = ids[instance]
+    of_instance = ids[instance]
+    if of_instance["nearest"] != number:
         raise UnknownRequest(
-            f"there is no request {instance}/{number}; its ids go from {low} to {high}, the nearest is"
-            f" {instance}/{nearest}"
+            f"there is no request {instance}/{number}; its ids go from {of_instance['low']} to {of_instance['high']},"
+            f" the nearest is {instance}/{of_instance['nearest']}"
         )
     return [(instance, number)]
-
-
-def _ids(joined: Joined) -> dict[str, tuple[int, int]]:
-    """The instances that recorded requests, and their lowest and highest ids."""
-    found = joined.rows(
-        "SELECT instance, min(id) AS low, max(id) AS high FROM requests GROUP BY instance ORDER BY instance"
-    )
-    return {row["instance"]: (row["low"], row["high"]) for row in found}
-
-
-def _nearest(joined: Joined, instance: str, number: int) -> int:
-    found = joined.rows(
-        "SELECT id FROM requests WHERE instance = $instance ORDER BY abs(id - $number), id LIMIT 1",
-        instance=instance,
-        number=number,
-    )
-    return int(found[0]["id"])
 
 
 def worst(joined: Joined, number: int) -> list[Key]:
@@ -68,11 +51,7 @@ def worst(joined: Joined, number: int) -> list[Key]:
     Raises:
         UnknownRequest: there is no request at all.
     """
-    found = joined.rows(
-        """SELECT instance, id FROM cases
-            ORDER BY outcome = 'failed' DESC, total_us DESC, instance, id LIMIT $number""",
-        number=number,
-    )
+    found = joined.rows(sql(__name__, "worst"), number=number)
     if not found:
         raise UnknownRequest("the run has no record of any request")
     return [(row["instance"], row["id"]) for row in found]

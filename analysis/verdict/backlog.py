@@ -69,10 +69,7 @@ _BY_PACKETS = ("failed", "never_answered", "never_accepted", "given_up", "healed
 def failed(run: Run, seen: Observation, server: str, overflows: int) -> FailedBehindOverflows:
     """Count what failed behind a listener's overflows, by packets and by the estimator."""
     known = _has_packets(seen, server)
-    row = seen.row(
-        sql(__name__, "failed_at"),
-        server=server,
-    )
+    row = seen.row(sql(__name__, "failed_at"), server=server)
     least, most, rests_on = _bounds(run, overflows, row["syns_min"], row["syns_max"])
     return FailedBehindOverflows(
         server=server,
@@ -149,10 +146,7 @@ def _places(seen: Observation, server: str) -> int | None:
     """The most connections that waited for a place, or had one and were not accepted, at one time."""
     if not _has_packets(seen, server):
         return None
-    row = seen.row(
-        sql(__name__, "places"),
-        server=server,
-    )
+    row = seen.row(sql(__name__, "places"), server=server)
     places: int | None = row["places"]
     return places
 
@@ -161,9 +155,5 @@ def _rates(seen: Observation, server: str) -> tuple[float | None, float | None]:
     seconds = (seen.window.end_us - seen.window.start_us) / 1e6
     if seconds <= 0 or not _has_packets(seen, server):
         return None, None
-    row = seen.row(
-        """SELECT count(*) FILTER (outcome <> 'earlier') AS came, count(in_queue_us) AS taken
-             FROM ledger WHERE to_instance = $server AND in_window""",
-        server=server,
-    )
+    row = seen.row(sql(__name__, "came_and_taken"), server=server)
     return round(row["came"] / seconds, 1), round(row["taken"] / seconds, 1)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from analysis import output
 from analysis.account import observed
-from analysis.database import sql
+from analysis.database import has_rows, sql
 from analysis.health import Evidence
 from analysis.verdict import backlog
 from analysis.verdict.backlog import Advice, FailedBehindOverflows
@@ -216,8 +216,8 @@ def _account(run: Run, seen: Observation | None) -> Connections:
     if seen is None:
         return account
     targets = [_target(run, seen, each) for each in planned]
-    captured = bool(seen.rows("SELECT 1 FROM spans LIMIT 1"))
-    unexplained = seen.row("SELECT count(*) FILTER (cause = 'unexplained') AS count FROM ledger")["count"]
+    captured = has_rows(seen.database, "spans")
+    unexplained = seen.row("SELECT count(*) AS count FROM ledger WHERE cause = 'unexplained'")["count"]
     listeners = [
         (target, listener) for target, found in zip(planned, targets, strict=True) for listener in found.listeners
     ]
@@ -282,14 +282,7 @@ def _target(run: Run, seen: Observation, target: Observed) -> Target:
             Listener.model_validate({**row, "port": int(row["server"].rpartition(":")[2])})
             for row in seen.rows(sql(__name__, "listeners"), prefix=f"{instance}:", **_edges(seen))
         ],
-        servers=[
-            _server(seen, row["to_instance"], row["direction"])
-            for row in seen.rows(
-                "SELECT DISTINCT to_instance, direction FROM ledger WHERE observer = $instance"
-                " ORDER BY direction, to_instance",
-                instance=instance,
-            )
-        ],
+        servers=[Server.model_validate(row) for row in seen.rows(sql(__name__, "servers"), instance=instance)],
         states=_states(run, seen, instance),
         ports=_ports(run, seen, instance),
         peers=[Peer(**row) for row in seen.rows(sql(__name__, "peers"), instance=instance, most=_PEERS_MAX)],
@@ -298,42 +291,6 @@ def _target(run: Run, seen: Observation, target: Observed) -> Target:
 
 def _edges(seen: Observation) -> dict[str, int]:
     return {"start_us": seen.window.start_us, "end_us": seen.window.end_us}
-
-
-def _server(seen: Observation, server: str, direction: Literal["in", "out"]) -> Server:
-    def counts(expression: str, where: str = "true") -> dict[str, int]:
-        query = f"""SELECT {expression} AS name, count(*) AS count FROM ledger
-                     WHERE to_instance = $server AND {where} GROUP BY name ORDER BY name"""  # noqa: S608  as above
-        return {row["name"]: row["count"] for row in seen.rows(query, server=server)}
-
-    row = seen.row(
-        """SELECT count(*) AS connections, coalesce(sum(syns_lost), 0)::BIGINT AS syns_lost,
-                  coalesce(sum(client_retransmissions), 0)::BIGINT AS client_retransmissions,
-                  coalesce(sum(server_retransmissions), 0)::BIGINT AS server_retransmissions
-             FROM ledger WHERE to_instance = $server""",
-        server=server,
-    )
-    return Server.model_validate(
-        {
-            "server": server,
-            "direction": direction,
-            **row,
-            "outcomes": counts("outcome"),
-            "causes": counts("cause", "cause IS NOT NULL"),
-            "handshake_us": _times(seen, "handshake_us", server),
-            "first_byte_us": _times(seen, "first_byte_us", server),
-            "in_queue_us": _times(seen, "in_queue_us", server),
-            "first_to_close": counts("coalesce(closed_by, 'nobody')"),
-            "time_wait": counts("coalesce(time_wait_owner, 'unknown')"),
-        }
-    )
-
-
-def _times(seen: Observation, column: str, server: str) -> Times:
-    query = f"""SELECT count({column}) AS count, quantile_cont({column}, 0.5) AS p50,
-                       quantile_cont({column}, 0.99) AS p99, max({column}) AS max
-                  FROM ledger WHERE to_instance = $server"""  # noqa: S608  as above
-    return Times(**seen.row(query, server=server))
 
 
 def _cost(run: Run, instance: str) -> Cost:
@@ -387,17 +344,10 @@ def _ports(run: Run, seen: Observation, instance: str) -> list[Ports]:
     text = run.raw.manifest.sysctl(instance, "net.ipv4.ip_local_port_range") or ""
     bounds = [int(part) for part in text.split() if part.isdecimal()]
     size = bounds[1] - bounds[0] + 1 if len(bounds) == 2 else None  # noqa: PLR2004  a low and a high port
-    rows = seen.rows(
-        sql(__name__, "time_wait_most"),
-        instance=instance,
-    )
+    rows = seen.rows(sql(__name__, "time_wait_most"), instance=instance)
     return [Ports(**row, range=size) for row in rows]
 
 
 def _crossing(seen: Observation, peer: str, target: str) -> Crossing:
-    row = seen.row(
-        sql(__name__, "crossing"),
-        peer=peer,
-        target=target,
-    )
+    row = seen.row(sql(__name__, "crossing"), peer=peer, target=target)
     return Crossing(peer=peer, target=target, **row)

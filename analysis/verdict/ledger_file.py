@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis import figures
+from analysis.account import attribution, joins
 from analysis.causes import CAUSES, UNEXPLAINED
 from analysis.database import query
 from analysis.expressions.values import Unknown, is_number
@@ -171,14 +172,14 @@ def of_run(run: Run) -> Ledger:
     )
     if isinstance(joined, Unknown) or not _recorded(run):
         return account
-    causes, failed = _causes(joined), _causes(joined, "failed")
+    causes = attribution.causes(joined)
     return account.model_copy(
         update={
             "requests": _requests(joined),
-            "unexplained": causes.get(UNEXPLAINED.name, 0),
+            "unexplained": causes["total"].get(UNEXPLAINED.name, 0),
             "unexplained_requests": _unexplained(joined),
-            "causes": {cause.name: causes[cause.name] for cause in CAUSES if cause.name in causes},
-            "failed_causes": dict(sorted(failed.items())),
+            "causes": {cause.name: causes["total"][cause.name] for cause in CAUSES if cause.name in causes["total"]},
+            "failed_causes": causes["failed"],
             "names": _names(joined),
         }
     )
@@ -200,20 +201,9 @@ def _lacks(run: Run) -> list[str]:
 
 
 def _requests(joined: Joined) -> Requests:
-    rows = joined.rows("SELECT outcome, count(*) AS count FROM cases GROUP BY outcome")
-    counts = {row["outcome"]: row["count"] for row in rows}
-    in_time, failed, slow = (counts.get(outcome, 0) for outcome in ("ok", "failed", "slow"))
-    ok = in_time + slow
-    return Requests(total=ok + failed, ok=ok, failed=failed, slow=slow)
-
-
-def _causes(joined: Joined, outcome: str | None = None) -> dict[str, int]:
-    rows = joined.rows(
-        """SELECT cause, count(*) AS count FROM attributed JOIN cases USING (instance, id)
-            WHERE outcome = coalesce($outcome, outcome) GROUP BY cause""",
-        outcome=outcome,
-    )
-    return {row["cause"]: row["count"] for row in rows}
+    counts = joins.outcomes(joined)
+    ok = counts["ok"] + counts["slow"]
+    return Requests(total=ok + counts["failed"], ok=ok, failed=counts["failed"], slow=counts["slow"])
 
 
 def _names(joined: Joined) -> list[NamedRequests]:
@@ -224,13 +214,7 @@ def _names(joined: Joined) -> list[NamedRequests]:
 
 
 def _unexplained(joined: Joined) -> list[UnexplainedRequest]:
-    rows = joined.rows(
-        """SELECT instance || '/' || id AS request, outcome, evidence AS why
-             FROM attributed JOIN cases USING (instance, id)
-            WHERE cause = $cause ORDER BY instance, id LIMIT $most""",
-        cause=UNEXPLAINED.name,
-        most=_EXAMPLES_MAX,
-    )
+    rows = joined.rows(query(__name__, "unexplained_requests"), cause=UNEXPLAINED.name, most=_EXAMPLES_MAX)
     return [UnexplainedRequest(**row) for row in rows]
 
 

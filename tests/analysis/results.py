@@ -86,11 +86,13 @@ class Results:
         *,
         knobs: dict[str, Record] | None = None,
         holds: dict[str, str] | None = None,
+        levels: dict[str, Record] | None = None,
         **content: Any,  # noqa: ANN401  whatever a series has
     ) -> Path:
         """Write a series of arms: to each cell the keyword arguments of its runs.
 
-        `knobs` are those of each cell; `holds` says of each cell of a search whether its runs have what is looked for.
+        `knobs` are those of each cell, and `levels` its place on the axes, where it is no arm; `holds` says of each
+        cell of a search whether its runs have what is looked for.
         """
         name = "20261121T080000Z-arms-queue"
         places = [
@@ -105,17 +107,27 @@ class Results:
             for number, arguments in enumerate(runs, start=1)
         ]
         described = [
-            {"cell": cell, "scenario": "queue", "levels": {"arm": cell}, "path": ["k6", "backend"]}
+            {
+                "cell": cell,
+                "scenario": "queue",
+                "levels": (levels or {}).get(cell, {"arm": cell}),
+                "path": ["k6", "backend"],
+            }
             | {"knobs": (knobs or {}).get(cell, {})}
             | {"load_s": 1.0, "model": {}}
             for cell in runs_of
         ]
+        axes: dict[str, dict[str, None]] = {}
+        for cell in runs_of:
+            for axis, level in (levels or {}).get(cell, {"arm": cell}).items():
+                axes.setdefault(axis, {})[level] = None
         folder = self.root / "series" / name
         write(
             folder / "series.json",
             {"schema": "connlab.series/1", "series": name, "kind": "arms", "name": "queue", "title": "A queue"}
             | {"question": "How long?", "status": "complete", "repetitions": 4, "baseline": next(iter(runs_of))}
-            | {"axes": [{"name": "arm", "levels": [{"name": cell} for cell in runs_of]}], "cells": described}
+            | {"axes": [{"name": axis, "levels": [{"name": level} for level in found]} for axis, found in axes.items()]}
+            | {"cells": described}
             | {"scenarios": ["queue"], "overrides": [], "request": {}, "command": ["connlab", "run", "queue"]}
             | {"started": "2026-11-21T08:00:00Z", "seed": 1, "cooldown_ms": 0, "stop": {"failed_in_a_row": 3}}
             | {"budget": {"cells": 9, "duration_ms": 60_000}, "runs": places, "fingerprint": fingerprint()}

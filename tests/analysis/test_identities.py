@@ -110,8 +110,26 @@ def failing(run: RunFolder, hop: int) -> set[str]:
     return {each.identity.id for each in balances if each.holds == "false"}
 
 
+def scraped(more: int, *, counted: int) -> Change:
+    """A run with metrics ports: so many connections came to each, and so many more did the kernel accept."""
+
+    def change(run: RunFolder) -> None:
+        run.manifest["metrics_port"] = 9645
+        for sampled in run.samples.values():
+            for tick in sampled.ticks:
+                tick["metrics_connections"] = 5
+            for tick in sampled.tick_between(LATER_S, END_S + 1):
+                tick["metrics_connections"] += more
+        for instance in run.samples:
+            count(instance, "Tcp.PassiveOpens", more=counted)(run)
+
+    return change
+
+
 OF_USERS: dict[str, tuple[Change, set[str]]] = {
     "nothing": (every(), set()),
+    "scrapes of the metrics ports": (scraped(3, counted=3), set()),
+    "a connection that the sampler takes for a scrape": (scraped(3, counted=2), {"opened", "accepted"}),
     "a connection without its dial": (without_dial(2), {"dials-made"}),
     "a dial that was reset as soon as it was made": (dial(2, error="reset", error_kind="reset"), set()),
     "a failure without its dial": (without_dial(50), {"dials-unanswered", "syns-of-failed-dials"}),

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "analysis").rglob("*.sql"))
 # A system that was only watched has another account, with a database of its own: test_observed.py is about that.
-_OBSERVED = ("crossing", "failed_at", "listeners", "peers", "places", "queues", "time_wait_most")
+_OBSERVED = (
+    "came_and_taken", "crossing", "failed_at", "listeners", "peers", "places", "queues", "servers", "time_wait_most",
+)  # fmt: skip
 # The tables that the others are about are not those of a run's account: test_sql_rows_apart.py makes them.
 APART = [path for path in FILES if path.parent.parent.name in ("evidence", "report") or path.stem in _OBSERVED]
 OF_A_RUN = [path for path in FILES if path.parent.parent.name != "observed" and path not in APART]

@@ -58,6 +58,12 @@ class Tables:
             return found.fetchall()
         return self.database.execute(f"SELECT {columns} FROM {name} ORDER BY ALL").fetchall()  # noqa: S608
 
+    def named(self, file: str, **parameters: object) -> Row:
+        """Run a query that gives one row, and give its columns by name."""
+        (row,) = self.made(file, "", **parameters)
+        names = [column[0] for column in self.database.execute(PATHS[file].read_text(), parameters).description]
+        return dict(zip(names, row, strict=True))
+
     def _make(self, name: str) -> None:
         if name not in self._there:
             create(self.database, name, self._columns[name])
@@ -87,7 +93,7 @@ def tables(known_tables: tuple[dict[str, dict[str, str]], list[str]]) -> Tables:
 
 
 def test_every_file_is_put_to_rows_here() -> None:
-    tested = set(re.findall(r'\.made\(\s*"(\w+)"', Path(__file__).read_text()))
+    tested = set(re.findall(r'\.(?:made|named)\(\s*"(\w+)"', Path(__file__).read_text()))
     assert PATHS.keys() - tested == set()
 
 
@@ -644,3 +650,273 @@ def test_flows_file_has_each_connection_with_what_the_joins_know(tables: Tables)
     assert [row[names.index("id")] for row in (first, second)] == [1, 2]
     assert (first[len(names)], first[len(names) + 4]) == (1, 4)
     assert second[-2] == 5
+
+
+def test_outcomes_count_the_requests(tables: Tables) -> None:
+    tables.given("cases", SLOW, {**SLOW, "id": 2, "outcome": "failed"}, {**SLOW, "id": 3, "outcome": "failed"})
+    assert tables.made("outcomes", "") == [(2, 1, 0)]
+
+
+def test_causes_count_those_that_failed_apart_from_those_that_were_slow(tables: Tables) -> None:
+    assert tables.made("causes", "") == [({}, {}, {})]
+    causes = {1: ("slow", "b"), 2: ("slow", "b"), 3: ("failed", "b"), 4: ("failed", "a")}
+    for number, (outcome, cause) in causes.items():
+        tables.given("cases", {**SLOW, "id": number, "outcome": outcome})
+        tables.given("attributed", {"instance": "k6-1", "id": number, "cause": cause})
+    # An id is one instance's.
+    tables.given("cases", {**SLOW, "instance": "k6-2", "outcome": "failed"})
+    (found,) = tables.made("causes", "")
+    assert found == ({"a": 1, "b": 1}, {"b": 2}, {"a": 1, "b": 3})
+    assert list(found[2]) == ["a", "b"]
+
+
+def test_unexplained_requests_are_the_first_of_their_cause(tables: Tables) -> None:
+    for number, cause in ((3, "unexplained"), (1, "refused"), (2, "unexplained"), (9, "unexplained")):
+        tables.given("cases", {**SLOW, "id": number})
+        tables.given("attributed", {"instance": "k6-1", "id": number, "cause": cause, "evidence": f"why {number}"})
+    assert tables.made("unexplained_requests", "", cause="unexplained", most=2) == [
+        ("slow", "why 2", "k6-1/2"),
+        ("slow", "why 3", "k6-1/3"),
+    ]
+
+
+def test_the_tries_of_a_line_have_the_connections_that_are_known(tables: Tables) -> None:
+    key = {"instance": "nginx", "line": 9}
+    tables.given("tries", {**key, "try": 2}, {**key, "try": 1}, {"instance": "nginx", "line": 8, "try": 1})
+    tables.given("tries", {"instance": "haproxy", "line": 9, "try": 1})
+    tables.given("try_links", {**key, "try": 2, "observer": "backend-1", "flow": 7, "how": "dial"})
+    found = tables.made("tries_of_line", "", **key)
+    assert [row[-3:] for row in found] == [(None, None, None), ("backend-1", 7, "dial")]
+
+
+def test_the_errors_of_a_request_are_its_connection_s_in_its_time_by_whole_seconds(tables: Tables) -> None:
+    error = {"instance": "nginx", "connection": 3}
+    rows: list[Row] = [
+        {"line": 1, "time_us": 3_999_999},
+        {"line": 4, "time_us": 6_000_000},
+        {"line": 3, "time_us": 4_000_000},
+        {"line": 5, "time_us": 6_000_001},
+        {"line": 6, "time_us": 5_000_000, "connection": 4},
+        {"line": 7, "time_us": 5_000_000, "instance": "haproxy"},
+    ]
+    tables.given("errors", *({**error, **row} for row in rows))
+    found = tables.made("errors_of_request", "", **error, start_us=5_000_000, end_us=6_000_000)
+    assert [row[1] for row in found] == [3, 4]
+
+
+def test_a_connection_is_found_in_every_capture_its_own_first(tables: Tables) -> None:
+    own = {**ENDS, "client_isn": 7}
+    rows: list[Row] = [
+        {"observer": "nginx", "id": 1},
+        {"observer": "backend-1", "id": 2},
+        # The same addresses and ports again, and each of them another.
+        {"observer": "backend-1", "id": 3, "client_isn": 8},
+        *({"observer": "nginx", "id": 4 + n, end: 2} for n, end in enumerate(("client_port", "server_port"))),
+        *({"observer": "nginx", "id": 6 + n, end: "x"} for n, end in enumerate(("client_address", "server_address"))),
+    ]
+    tables.given("flows", *({**own, **row} for row in rows))
+    found = tables.made("captures_of_flow", "", observer="nginx", id=1)
+    names = [column[0] for column in tables.database.execute("DESCRIBE flows").fetchall()]
+    assert [dict(zip(names, row, strict=True))["id"] for row in found] == [1, 2]
+
+
+def test_a_connection_whose_begin_no_capture_has_is_the_same_without_its_isn(tables: Tables) -> None:
+    tables.given("flows", {"observer": "nginx", "id": 1, **ENDS}, {"observer": "backend-1", "id": 2, **ENDS})
+    assert len(tables.made("captures_of_flow", "", observer="nginx", id=1)) == 2
+
+
+def test_unsampled_are_connections_of_the_window(tables: Tables) -> None:
+    for number, (unsampled, in_window) in enumerate(((2, True), (0, True), (1, False), (1, True))):
+        tables.given("connections", {"observer": "nginx", "id": number, "in_window": in_window})
+        tables.given("queue_proof", {"observer": "nginx", "id": number, "syns_unsampled": unsampled})
+    assert tables.made("unsampled", "") == [(2,)]
+
+
+def test_without_port_counts_a_role_s_dials_and_those_while_the_range_was_in_use(tables: Tables) -> None:
+    tables.given("instances", {"instance": "k6-1", "role": "k6"}, {"instance": "gateway", "role": "gateway"})
+    for instance, held in (("k6-1", 3), ("k6-1", 2), ("k6-1", 1), ("gateway", 9)):
+        tables.given("port_shortages", {"instance": instance, "held": held, "ports": 2})
+    assert tables.made("without_port", "", role="k6") == [(3, 2)]
+
+
+def test_derived_causes_are_of_requests_that_have_one(tables: Tables, tmp_path: Path) -> None:
+    columns = "id BIGINT, instance VARCHAR, evidence VARCHAR, cause VARCHAR"
+    path = written(tables.database, tmp_path, columns, [(1, "k6-1", "why", "refused"), (2, "k6-1", None, None)])
+    assert tables.made("derived_causes", "", path=path) == [("k6-1", 1, "refused", "why")]
+
+
+def test_the_next_request_over_a_connection_begins_after_this_one(tables: Tables) -> None:
+    request = {"instance": "k6-1", "dial": 5}
+    rows: list[Row] = [
+        {"id": 2, "time_us": 100},
+        {"id": 1, "time_us": 100},
+        {"id": 9, "time_us": 300},
+        {"id": 3, "time_us": 200},
+        {"id": 4, "time_us": 150, "dial": 6},
+        {"id": 5, "time_us": 150, "instance": "k6-2"},
+    ]
+    tables.given("requests", *({**request, **row} for row in rows))
+    assert tables.made("next_request", "", **request, time_us=100, id=2) == [(200,)]
+    assert tables.made("next_request", "", **request, time_us=100, id=1) == [(100,)]
+    assert tables.made("next_request", "", **request, time_us=300, id=9) == [(None,)]
+
+
+def test_ids_of_each_instance_and_the_lower_of_two_that_are_as_near(tables: Tables) -> None:
+    for instance, number in (("k6-2", 7), ("k6-1", 8), ("k6-1", 2), ("k6-1", 4)):
+        tables.given("requests", {"instance": instance, "id": number})
+    assert tables.made("ids", "", number=3) == [("k6-1", 2, 8, 2), ("k6-2", 7, 7, 7)]
+
+
+TOOK = (("ok", 9), ("slow", 7), ("failed", 1), ("failed", 5), ("ok", 9))
+
+
+def test_the_worst_failed_and_then_took_longest(tables: Tables) -> None:
+    for number, (outcome, total_us) in enumerate(TOOK):
+        tables.given("cases", {"instance": "k6-1", "id": number, "outcome": outcome, "total_us": total_us})
+    assert [number for _, number in tables.made("worst", "", number=4)] == [3, 2, 0, 4]
+
+
+def test_the_slowest_is_the_first_of_those_that_took_longest_and_succeeded(tables: Tables) -> None:
+    for number, (outcome, total_us) in enumerate((("failed", 99), *TOOK)):
+        tables.given("cases", {"instance": "k6-1", "id": number, "outcome": outcome, "total_us": total_us})
+    assert tables.made("slowest", "") == [("k6-1", 1, None)]
+    tables.given("attributed", {"instance": "k6-1", "id": 1, "cause": "slow-handler"})
+    assert tables.made("slowest", "") == [("k6-1", 1, "slow-handler")]
+
+
+def test_the_typical_request_of_a_cause_took_as_long_as_half_of_those_whose_packets_are_known(tables: Tables) -> None:
+    failed = {"instance": "k6-1", "outcome": "failed"}
+    for number, (total_us, flow) in enumerate(((1, None), (5, 7), (4, 8), (3, 9), (2, 6)), start=1):
+        tables.given("cases", {**failed, "id": number, "total_us": total_us, "flow_id": flow})
+        tables.given("attributed", {"instance": "k6-1", "id": number, "cause": "refused"})
+    tables.given("cases", {**failed, "id": 8, "total_us": 0, "flow_id": 1}, {**SLOW, "id": 9, "flow_id": 1})
+    for number, cause in ((8, "reset"), (9, "refused")):
+        tables.given("attributed", {"instance": "k6-1", "id": number, "cause": cause})
+    assert tables.made("typical", "", outcome="failed", cause="refused") == [("k6-1", 4, 5)]
+
+
+def test_the_typical_good_request_had_to_connect_with_packets_or_without(tables: Tables) -> None:
+    good = {"instance": "k6-1", "outcome": "ok"}
+    for number, reused in enumerate((True, False, False, False), start=1):
+        tables.given("cases", {**good, "id": number, "total_us": number, "reused": reused})
+    assert tables.made("typical", "", outcome="ok", cause=None) == [("k6-1", 3, 3)]
+
+
+def test_the_queue_of_a_server_is_in_the_order_of_its_ticks(tables: Tables) -> None:
+    tick = {"instance": "nginx", "listeners": 1, "depth": 2, "queue_limit": 4, "overflows": 0}
+    rows: list[Row] = [{"n": 2, "time_us": 5}, {"n": 1, "time_us": 9}, {"n": 3, "time_us": 7, "listeners": 0}]
+    tables.given("ticks", *({**tick, **row} for row in (*rows, {"n": 0, "time_us": 1, "instance": "backend-1"})))
+    assert tables.made("queue_of_server", "", server="nginx") == [(9, 2, 4, 0), (5, 2, 4, 0)]
+
+
+def test_the_connections_to_a_server_are_counted_by_what_became_of_them(tables: Tables) -> None:
+    plain = {
+        **MADE, "in_window": True, "answered": True, "established": True, "refused": False, "entered": True,
+        "syn_count": 1, "syns_lost": 0, "syn_retransmissions": 0, "answered_us": 1, "synack_count": 1,
+        "perhaps_unknown": False, "ack_dropped_min": 0, "ack_dropped_max": 0,
+        "client_retransmissions": 0, "server_retransmissions": 0, "handshake_us": 5,
+    }  # fmt: skip
+    never = {"answered": False, "established": False, "entered": False, "answered_us": None, "handshake_us": None}
+    rows: list[Row] = [
+        {"closed_by": "client", "first_rst_by": "client", "ack_dropped_min": 1, "ack_dropped_max": 2},
+        {"syns_lost": 2, "syn_count": 3, "syn_retransmissions": 2, "closed_by": "server", "first_rst_by": "server"},
+        {**never, "refused": True, "synack_count": 0, "first_rst_by": "server"},
+        {**never, "syns_lost": 4, "syn_count": 4, "synack_count": 0},
+        {"established": False, "synack_count": 3, "reused_port_of": 1, "perhaps_unknown": True},
+        {"client_retransmissions": 5, "server_retransmissions": 6, "closed_by": "client"},
+        {"handshake_ack_time_us": 10, "client_first_data_time_us": 59},
+        {"handshake_ack_time_us": 10, "client_first_data_time_us": 60},
+        {"in_window": False},
+        {"to_instance": "backend-1"},
+    ]
+    tables.given("connections", *({**plain, "id": number, **row} for number, row in enumerate(rows)))
+    assert tables.named("connections_to", instance="nginx") == {
+        "total": 8, "established": 5, "refused": 1, "unanswered": 1, "half_open": 1, "healed": 1, "syns": 13,
+        "syn_unanswered": 6, "syn_healed": 2, "syn_failed": 4, "syn_retransmissions": 2, "synack_retransmissions": 2,
+        "entered": 6, "made_at_once": 1, "perhaps_unknown": 1, "ack_dropped_min": 1, "ack_dropped_max": 2,
+        "closed_by_client": 2, "closed_by_server": 1, "reset_by_client": 1, "reset_by_server": 2,
+        "retransmissions": 11, "port_reuses": 1,
+    }  # fmt: skip
+    found = tables.made("of_each_connection", "", instance="nginx")
+    assert found == [(5, None), (5, None), (None, None), (None, 4), (5, None), (5, None), (5, None), (5, None)]
+
+
+def test_no_connection_to_a_server_counts_as_none(tables: Tables) -> None:
+    assert set(tables.named("connections_to", instance="nginx").values()) == {0}
+
+
+def test_what_the_gateway_did_in_the_window_is_that_of_its_instances_alone(tables: Tables) -> None:
+    tables.given("instances", {"instance": "gateway", "role": "gateway"}, {"instance": "k6-1", "role": "k6"})
+    rows: list[Row] = [{}, {"error_kind": "refused"}, {"error_kind": "timeout"}, {"error_kind": "timeout"}]
+    outside: list[Row] = [{"instance": "k6-1"}, {"time_us": 5_000_499}, {"time_us": 9_000_001}]
+    here = {"instance": "gateway", "time_us": 5_000_500}
+    tables.given("dials", *({**here, **row} for row in (*rows, *outside)))
+    tables.given("closes", *({**here, **row} for row in ({}, {"error": "EOF"}, {"error": "EOF"}, *outside)))
+    # What the access log has at 5.000 s may have been at 5.0005 s, too.
+    uses: list[tuple[str, int, bool]] = [
+        ("gateway", 5_000_000, True), ("gateway", 9_000_000, True), ("gateway", 6_000_000, False),
+        ("gateway", 4_999_000, True), ("gateway", 9_001_000, True), ("k6-1", 6_000_000, True),
+    ]  # fmt: skip
+    tables.given("tries", *({"instance": name, "start_us": us, "reused": reused} for name, us, reused in uses))
+    assert tables.named("at_gateway", start_us=5_000_500, end_us=9_000_000) == {
+        "dials_total": 4, "dials_failed": 3, "connections_opened": 1, "kinds": {"refused": 1, "timeout": 2},
+        "connections_closed": 3, "connections_closed_by_peer": 2, "connections_reused": 2,
+    }  # fmt: skip
+    assert tables.named("at_gateway", start_us=0, end_us=1)["kinds"] == {}
+
+
+def test_what_the_proxies_logs_say_of_the_window(tables: Tables) -> None:
+    here = {"server_port": 80, "start_us": 5_000_000, "tries": 1, "try": 1}
+    rows: list[Row] = [
+        {"connect_us": 3, "status": 200},
+        {"status": 504},
+        {"status": 504, "connect_us": 0},
+        {"status": 502, "try": 1, "tries": 2},
+        {"status": 502, "connect_us": 4},
+        {},
+    ]
+    outside: list[Row] = [{"server_port": None}, {"start_us": 4_999_000}, {"start_us": 9_001_000}]
+    tables.given("tries", *({**here, **row} for row in (*rows, *outside)))
+    headers = [("close", 5_000), ("keep-alive", 9_000), ("keep-alive", 5_001), (None, 6_000)]
+    late = [("close", 4_999), ("keep-alive", 9_001)]
+    tables.given("access", *({"sent_http_connection": said, "time_ms": ms} for said, ms in (*headers, *late)))
+    assert tables.named("at_proxies", start_us=5_000_500, end_us=9_000_000) == {
+        "tries_total": 6, "tries_connected": 3, "tries_connect_timeout": 1, "tries_connect_failed": 1,
+        "tries_aborted": 1, "tries_retried": 1, "connection_close": 1, "connection_keep_alive": 2,
+    }  # fmt: skip
+
+
+def test_errors_with_a_number_are_those_of_the_window_by_whole_seconds(tables: Tables) -> None:
+    refused, other = "connect() failed (111: Connection refused)", "connect() failed (1111: other)"
+    rows = [(5, refused), (9, refused), (6, other), (4, refused), (10, refused)]
+    tables.given("errors", *({"time_us": 1_000_000 * second, "text": text} for second, text in rows))
+    assert tables.made("errors_with", "", start_us=5_500_000, end_us=9_000_000, code="111") == [(2,)]
+
+
+def test_error_numbers_are_those_in_brackets_each_once(tables: Tables) -> None:
+    texts = ("(111: refused)", "a (110: timed out) and (104: reset)", "(111: refused)", "no number", "(x: y)", "7: z")
+    tables.given("errors", *({"text": text} for text in texts))
+    assert tables.made("error_numbers", "") == [(110,), (111,)]
+
+
+def test_answers_are_the_statuses_that_came(tables: Tables) -> None:
+    tables.given("requests", *({"status": status} for status in (503, 200, 0, 200)))
+    assert tables.made("answers", "") == [(200, 2), (503, 1)]
+
+
+def test_the_rate_is_of_successes_from_the_first_begin_to_the_last_end(tables: Tables) -> None:
+    for status, begin_us, end_us in ((200, 10, 20), (500, 5, 7), (200, 12, 15)):
+        tables.given("requests", {"status": status, "error_code": 0, "time_us": begin_us, "end_us": end_us})
+    tables.given("requests", {"status": 200, "error_code": 1050, "time_us": 8, "end_us": 40})
+    assert tables.made("rate", "") == [(2, 35)]
+
+
+def test_named_requests_are_counted_and_timed_by_name_or_by_group(tables: Tables) -> None:
+    times = {"connecting_us": 1, "tls_us": 2, "error_code": 0}
+    asked = (("pay", "::buy", 200, 10), ("pay", None, 500, 20), ("home", "", 200, 30), (None, "::buy", 200, 40))
+    for name, group, status, us in asked:
+        tables.given("requests", {**times, "name": name, "group": group, "status": status, "duration_us": us})
+    assert tables.made("named", "", parameter="request") == [("home", 1, 0), ("pay", 2, 1)]
+    assert tables.made("named", "", parameter="group") == [("", 1, 0), ("::buy", 2, 0)]
+    assert tables.made("took_with_name", "", parameter="request", given="pay") == [(13,)]
+    assert tables.made("took_with_name", "", parameter="group", given="::buy") == [(13,), (43,)]

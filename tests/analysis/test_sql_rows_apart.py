@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from string import Template
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from analysis.database import in_memory
 from tests.analysis.test_sql import APART, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PATHS = {path.stem: path for path in APART}
 
@@ -31,9 +35,11 @@ class Rows:
         for row in rows:
             self.database.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(row))})", list(row))  # noqa: S608
 
-    def made(self, file: str, columns: str = "*", **parameters: object) -> list[tuple[Any, ...]]:
-        """Run a file and give these columns of all rows of its table; of a query, its rows."""
-        found = self.database.execute(PATHS[file].read_text(), parameters)
+    def made(
+        self, file: str, columns: str = "*", parts: Mapping[str, str] | None = None, **parameters: object
+    ) -> list[tuple[Any, ...]]:
+        """Run a file and give these columns of all rows of its table; of a query, its rows. `parts` are SQL in it."""
+        found = self.database.execute(Template(PATHS[file].read_text()).safe_substitute(parts or {}), parameters)
         name = table(PATHS[file])
         return (
             found.fetchall()
@@ -164,7 +170,8 @@ def test_listeners_are_counted_from_the_tick_before_the_window_to_the_one_after(
 
 LEDGER = f"""observer VARCHAR, direction VARCHAR, to_instance VARCHAR, {ENDS}, outcome VARCHAR, cause VARCHAR,
     syn_count BIGINT, time_wait_owner VARCHAR, first_time_us BIGINT, last_time_us BIGINT, queued_us BIGINT,
-    in_queue_us BIGINT, answered_us BIGINT"""
+    in_queue_us BIGINT, answered_us BIGINT, in_window BOOLEAN, syns_lost BIGINT, client_retransmissions BIGINT,
+    server_retransmissions BIGINT, handshake_us BIGINT, first_byte_us BIGINT, closed_by VARCHAR"""
 
 
 def of_ledger(port: int, outcome: str, **values: object) -> tuple[Any, ...]:
@@ -172,7 +179,8 @@ def of_ledger(port: int, outcome: str, **values: object) -> tuple[Any, ...]:
         "observer": "a", "direction": "in", "to_instance": "a:80", "client_address": "c", "client_port": port,
         "server_address": "s", "server_port": 80, "client_isn": 7, "outcome": outcome, "cause": None, "syn_count": 1,
         "time_wait_owner": None, "first_time_us": 0, "last_time_us": 10, "queued_us": None, "in_queue_us": None,
-        "answered_us": None,
+        "answered_us": None, "in_window": True, "syns_lost": 0, "client_retransmissions": 0,
+        "server_retransmissions": 0, "handshake_us": None, "first_byte_us": None, "closed_by": None,
     } | values  # fmt: skip
     return tuple(row.values())
 
@@ -226,3 +234,146 @@ def test_places_are_the_most_that_waited_or_stood_in_the_queue_at_once(rows: Row
         of_ledger(3, "never-accepted", first_time_us=5), of_ledger(4, "refused"), of_ledger(5, "earlier"),
     )  # fmt: skip
     assert rows.made("places", server="a:80") == [(3,)]
+
+
+def test_servers_account_for_an_instance_s_connections_by_the_server_s_end(rows: Rows) -> None:
+    rows.given(
+        "ledger", LEDGER,
+        of_ledger(1, "reset", cause="b", syns_lost=1, handshake_us=10, closed_by="server", time_wait_owner="client"),
+        of_ledger(2, "healed", cause="a", syns_lost=2, client_retransmissions=3, handshake_us=20, in_queue_us=7),
+        of_ledger(3, "reset", cause="b", server_retransmissions=4, first_byte_us=5, closed_by="server"),
+        of_ledger(4, "ok", direction="out", to_instance="a>s:80"),
+        of_ledger(5, "ok", observer="b", to_instance="b:80"),
+    )  # fmt: skip
+    nothing = {"count": 0, "p50": None, "p99": None, "max": None}
+    first, second = rows.made("servers", instance="a")
+    assert first == (
+        "a:80", "in", 3, 3, 3, 4, {"healed": 1, "reset": 2}, {"a": 1, "b": 2},
+        {"count": 2, "p50": 15.0, "p99": pytest.approx(19.9), "max": 20},
+        {"count": 1, "p50": 5.0, "p99": 5.0, "max": 5}, {"count": 1, "p50": 7.0, "p99": 7.0, "max": 7},
+        {"nobody": 1, "server": 2}, {"client": 1, "unknown": 2},
+    )  # fmt: skip
+    assert second == (
+        "a>s:80", "out", 1, 0, 0, 0, {"ok": 1}, {}, nothing, nothing, nothing, {"nobody": 1}, {"unknown": 1},
+    )  # fmt: skip
+    # The file connections.json has them in this order.
+    assert [list(first[place]) for place in (6, 7, 11)] == [["healed", "reset"], ["a", "b"], ["nobody", "server"]]
+
+
+def test_came_and_taken_are_those_that_began_in_the_window(rows: Rows) -> None:
+    rows.given(
+        "ledger", LEDGER,
+        of_ledger(1, "ok", in_queue_us=5), of_ledger(2, "ok"), of_ledger(3, "earlier"),
+        of_ledger(4, "ok", in_queue_us=5, in_window=False), of_ledger(5, "ok", in_queue_us=5, to_instance="b:80"),
+    )  # fmt: skip
+    assert rows.made("came_and_taken", server="a:80") == [(2, 1)]
+
+
+TIMELINE = "instance VARCHAR, time_us BIGINT, ticks BIGINT, listen_depth BIGINT, listen_limit BIGINT, time_wait BIGINT"
+
+
+def test_levels_are_the_greatest_of_each_step_that_has_a_tick(rows: Rows) -> None:
+    rows.given(
+        "timeline", TIMELINE,
+        ("a", 100, 1, 3, 2, 7), ("a", 105, 1, 2, 9, 4), ("b", 105, 1, 4, 2, None), ("a", 110, 1, 0, 9, 1),
+        ("a", 107, 0, 99, 99, 99), ("else", 100, 1, 99, 99, 99),
+    )  # fmt: skip
+    asked: dict[str, Any] = {"start": 100, "width": 10, "queues": 2, "instances": ["a", "b"]}
+    assert sorted(rows.made("levels", **asked)) == [
+        ("a", 0, 3, 9, 11, 0, 7), ("a", 1, 0, 9, 11, 0, 1), ("b", 0, 4, 2, 4, 1, None),
+    ]  # fmt: skip
+
+
+def test_grown_is_the_sum_over_instances_of_one_counter_where_it_is_known(rows: Rows) -> None:
+    rows.given(
+        "timeline", 'instance VARCHAR, time_us BIGINT, "Tcp.RetransSegs" BIGINT, "Tcp.RetransSegsToo" BIGINT',
+        ("a", 100, 1, 50), ("b", 109, 2, 50), ("a", 110, 4, 50), ("a", 120, None, 50), ("else", 100, 99, 50),
+    )  # fmt: skip
+    asked: dict[str, Any] = {"start": 100, "width": 10, "instances": ["a", "b"]}
+    assert rows.made("grown", counter="Tcp.RetransSegs", **asked) == [(0, 3), (1, 4)]
+
+
+READINGS = "instance VARCHAR, time_us BIGINT, name VARCHAR, value DOUBLE"
+
+
+def test_read_by_second_is_the_greatest_of_each_name_in_each_second(rows: Rows) -> None:
+    rows.given(
+        "readings", READINGS,
+        ("b", 10, "sockets.server.listen", 1), ("a", 2_000_010, "sockets.server.listen", 2),
+        ("a", 1_500_000, "sockets.server.listen", 3), ("a", 1_900_000, "sockets.server.listen", 4),
+        ("a", 1_900_000, "host.cpu_percent", 99),
+    )  # fmt: skip
+    name = "sockets.server.listen"
+    assert rows.made("read_by_second", start=10, pattern="sockets.%") == [
+        ("a", name, 1, 4), ("a", name, 2, 2), ("b", name, 0, 1),
+    ]  # fmt: skip
+
+
+def test_machine_busy_is_what_one_sampler_read_of_all_processors(rows: Rows) -> None:
+    name = "host.cpu_percent"
+    rows.given(
+        "readings", READINGS,
+        ("a", 20, name, 5), ("a", 10, name, 7), ("a", 10, name, 6), ("b", 10, name, 99), ("a", 10, "else", 99),
+    )  # fmt: skip
+    assert rows.made("machine_busy", instance="a") == [(10, 7), (20, 5)]
+
+
+DRAWN = """instance VARCHAR, id BIGINT, outcome VARCHAR, cause VARCHAR, time_us BIGINT, end_us BIGINT, total_us BIGINT,
+    reused BOOLEAN, dial BIGINT, dial_time_us BIGINT, dial_duration_us BIGINT"""
+
+
+def of_requests(number: int, begin_us: int, end_us: int, outcome: str = "ok", **values: object) -> tuple[Any, ...]:
+    row = {
+        "instance": "k6-1", "id": number, "outcome": outcome, "cause": None, "time_us": begin_us, "end_us": end_us,
+        "total_us": end_us - begin_us, "reused": False, "dial": number, "dial_time_us": begin_us,
+        "dial_duration_us": 1,
+    } | values  # fmt: skip
+    return tuple(row.values())
+
+
+def test_ended_counts_what_became_of_the_requests_of_each_step(rows: Rows) -> None:
+    rows.given(
+        "requests", DRAWN,
+        of_requests(1, 90, 99), of_requests(2, 90, 100), of_requests(3, 100, 109), of_requests(4, 100, 110),
+        of_requests(5, 100, 105, "failed", cause="refused"), of_requests(6, 100, 105, "failed", cause="reset"),
+    )  # fmt: skip
+    found = rows.made("ended", start=100, width=10)
+    assert [step for _, _, step, _ in found] == [0, 0, 0, 1]
+    assert sorted(found, key=str) == [
+        ("failed", "refused", 0, 1), ("failed", "reset", 0, 1), ("ok", None, 0, 2), ("ok", None, 1, 1),
+    ]  # fmt: skip
+
+
+def test_took_tells_connecting_of_those_alone_that_had_to(rows: Rows) -> None:
+    rows.given(
+        "requests", DRAWN,
+        of_requests(1, 110, 120), of_requests(2, 100, 101), of_requests(3, 101, 104, dial_duration_us=2),
+        of_requests(4, 102, 202, reused=True, dial_duration_us=50),
+    )  # fmt: skip
+    assert rows.made("took", start=100, width=10) == [(0, 3.0, pytest.approx(90.3), 100, 2), (1, 10.0, 10.0, 10, 1)]
+
+
+def test_in_order_is_by_begin_and_gives_the_dial_to_whoever_waited_for_it(rows: Rows) -> None:
+    rows.given(
+        "requests", DRAWN,
+        of_requests(3, 10, 20), of_requests(2, 10, 30, "slow", reused=True), of_requests(9, 5, 6, "failed"),
+    )  # fmt: skip
+    assert rows.made("in_order") == [
+        ("failed", 5, 6, 1, 1, 5, 1), ("slow", 10, 30, 20, 2, None, None), ("ok", 10, 20, 10, 3, 10, 1),
+    ]  # fmt: skip
+
+
+def test_dialled_has_each_dial_once_that_a_request_waited_long_for(rows: Rows) -> None:
+    rows.given(
+        "requests", DRAWN,
+        of_requests(1, 30, 99, dial_duration_us=7), of_requests(2, 30, 99, dial=1, dial_duration_us=7),
+        of_requests(3, 10, 99, dial_duration_us=5), of_requests(4, 10, 99, dial_duration_us=4),
+        of_requests(5, 10, 99, dial_duration_us=9, reused=True),
+    )  # fmt: skip
+    assert rows.made("dialled", least_us=5) == [(10, 5), (30, 7)]
+
+
+def test_share_at_last_hop_is_of_one_cause(rows: Rows) -> None:
+    rows.given("requests", "cause VARCHAR, status BIGINT", ("reset", 0), ("reset", 502), ("refused", 502))
+    found = rows.made("share_at_last_hop", parts={"at_last_hop": "status > 0"}, cause="reset")
+    assert found == [(0.5,)]

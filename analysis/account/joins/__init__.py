@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.account import ports
 from analysis.account.joins import cases, connections, hops, links, tables
+from analysis.database import sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,6 +91,11 @@ def join(raw: RawRun, health: Health, window: Window) -> Joined:
     return joined
 
 
+def outcomes(joined: Joined) -> dict[str, int]:
+    """How many requests `failed`, were `slow`, and were `ok`, answered in time."""
+    return joined.row(sql(__name__, "outcomes"))
+
+
 @dataclass(frozen=True, slots=True)
 class Story:
     """All records of one request.
@@ -141,15 +147,9 @@ def _at_the_proxy(joined: Joined, case: Row) -> tuple[Row | None, list[Row], lis
         return None, [], []
     key = {"instance": case["line_instance"], "line": case["line_line"]}
     line = joined.row("SELECT * FROM access WHERE instance = $instance AND line = $line", **key)
-    tries = joined.rows(
-        """SELECT tries.*, try_links.observer, try_links.flow, try_links.how
-             FROM tries LEFT JOIN try_links USING (instance, line, try)
-            WHERE instance = $instance AND line = $line ORDER BY try""",
-        **key,
-    )
+    tries = joined.rows(sql(__name__, "tries_of_line"), **key)
     errors = joined.rows(
-        """SELECT * FROM errors WHERE instance = $instance AND connection = $connection
-              AND time_us BETWEEN $start_us - 1000000 AND $end_us ORDER BY line""",
+        sql(__name__, "errors_of_request"),
         instance=case["line_instance"],
         connection=case["line_connection"],
         start_us=case["time_us"],
@@ -160,13 +160,4 @@ def _at_the_proxy(joined: Joined, case: Row) -> tuple[Row | None, list[Row], lis
 
 def _of_connection(joined: Joined, observer: str, flow: int) -> list[Row]:
     """A connection in every capture that has it."""
-    return joined.rows(
-        """SELECT others.* FROM flows JOIN flows AS others
-               ON others.client_address = flows.client_address AND others.client_port = flows.client_port
-              AND others.server_address = flows.server_address AND others.server_port = flows.server_port
-              AND others.client_isn IS NOT DISTINCT FROM flows.client_isn
-            WHERE flows.observer = $observer AND flows.id = $id
-            ORDER BY others.observer <> $observer, others.observer, others.id""",
-        observer=observer,
-        id=flow,
-    )
+    return joined.rows(sql(__name__, "captures_of_flow"), observer=observer, id=flow)

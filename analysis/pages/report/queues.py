@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import accumulate
 
 from analysis.evidence import roles
@@ -23,15 +24,15 @@ def of_run(record: Record, lasts_s: float) -> list[Row]:
     counted = _OVERFLOWS in record.columns("timeline")
     found = []
     for role in record.path[1:]:
-        places = f"listen_limit + {of_instance(record, role)}"
-        depth = time_series.levels(record, role, "listen_depth", lasts_s)
+        levels = partial(time_series.levels, record, role, lasts_s=lasts_s, queues=of_instance(record, role))
+        depth = levels("depth")
         if depth:
             found.append({
                 "role": role,
                 "queues": count(record, role),
                 "depth": depth,
-                "places": time_series.levels(record, role, places, lasts_s),
-                "full": time_series.levels(record, role, f"(listen_depth >= {places})::INTEGER", lasts_s, max),
+                "places": levels("places"),
+                "full": levels("full", together=max),
                 "overflows": _so_far(record, role) if counted else [],
             })  # fmt: skip
     return found
@@ -51,10 +52,6 @@ def of_instance(record: Record, role: str) -> int:
 
 
 def _so_far(record: Record, role: str) -> list[Point]:
-    rows = record.rows(
-        f"""SELECT time_us, sum("{_OVERFLOWS}") AS grown FROM timeline
-             WHERE list_contains($instances, instance) GROUP BY time_us HAVING grown > 0 ORDER BY time_us""",  # noqa: S608  a column's name
-        instances=record.manifest["instances"].get(role, []),
-    )
-    totals = accumulate(int(row["grown"]) for row in rows)
-    return [(time_series.seconds(record, row["time_us"]), total) for row, total in zip(rows, totals, strict=True)]
+    found = [each for each in time_series.grown(record, role, _OVERFLOWS, width_us=1) if each[1] > 0]
+    totals = accumulate(growth for _, growth in found)
+    return [(round(since_us / 1e6, 3), total) for (since_us, _), total in zip(found, totals, strict=True)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from analysis import causes
 from analysis.causes import UNEXPLAINED, Cause
 from analysis.causes.cause import FIRST_HOP, LAST_HOP
+from analysis.database import composed
 from analysis.evidence import roles
 from analysis.pages.report.run_files import Record
 
@@ -74,9 +75,6 @@ def _hop(record: Record, cause: Cause) -> tuple[str, str]:
     at_the_end = cause.hop == LAST_HOP
     proxied = len(path) > 2  # noqa: PLR2004  client, proxy, server
     if cause.hop not in (FIRST_HOP, LAST_HOP) and proxied and record.has("requests"):
-        rows = record.rows(
-            f"SELECT avg(({cause.hop})::INTEGER) AS share FROM requests WHERE cause = $cause",  # noqa: S608  our own
-            cause=cause.name,
-        )
+        rows = record.rows(composed(__name__, "share_at_last_hop", at_last_hop=cause.hop), cause=cause.name)
         at_the_end = (rows[0]["share"] or 0) > 0.5  # noqa: PLR2004  most of them
     return (path[-2], path[-1]) if at_the_end else (path[0], path[1])

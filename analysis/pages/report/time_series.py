@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from analysis.database import sql
 from analysis.pages.report.charts import Point
 from analysis.pages.report.run_files import Record
 
@@ -24,27 +25,30 @@ def ms(microseconds: float) -> float:
     return max(round(microseconds / 1000, 2), 0.01)
 
 
-def levels(record: Record, role: str, level: str, lasts_s: float, together: Together = sum) -> list[Point]:
+def levels(
+    record: Record, role: str, level: str, lasts_s: float, together: Together = sum, *, queues: int = 1
+) -> list[Point]:
     """A level of a role; the greatest in each step, and only where it changes.
 
     Args:
         record: the run's.
         role: whose.
-        level: an expression over the columns of timeline.parquet; where it is null, there is none.
+        level: a column of levels.sql; where it is null, there is none.
         lasts_s: how long the time line is.
         together: what several instances make together.
+        queues: how many accept queues each instance has.
     """
     width_us = 100_000 * max(1, -(-int(lasts_s * 10) // _STEPS_MAX))
     rows = record.rows(
-        f"""SELECT instance, (time_us - $start) // $width AS step, max({level}) AS level FROM timeline
-             WHERE list_contains($instances, instance) AND ticks > 0 GROUP BY ALL ORDER BY step""",  # noqa: S608  of our own
+        sql(__name__, "levels"),
         start=record.start_us,
         width=width_us,
+        queues=queues,
         instances=record.manifest["instances"].get(role, []),
     )
     of_instances: dict[str, dict[int, float | None]] = {}
     for row in rows:
-        of_instances.setdefault(row["instance"], {})[row["step"]] = row["level"]
+        of_instances.setdefault(row["instance"], {})[row["step"]] = row[level]
     points = [(round(step * width_us / 1e6, 1), value) for step, value in _joined(of_instances, together)]
     return _changes(points) if any(value is not None for _, value in points) else []
 
@@ -75,31 +79,27 @@ def _changes(points: Sequence[Point]) -> list[Point]:
 
 def rates(record: Record, role: str, counter: str, width_s: float) -> list[Point]:
     """By how much a kernel's counter grew in each second, over the instances of a role."""
+    found = grown(record, role, counter, round(width_s * 1e6))
+    return _changes([(round(step * width_s, 3), round(growth / width_s, 2)) for step, growth in found])
+
+
+def grown(record: Record, role: str, counter: str, width_us: int) -> list[tuple[int, int]]:
+    """By how much a kernel's counter, a column of timeline.parquet, grew in each step, over the instances of a role."""
     rows = record.rows(
-        f"""SELECT (time_us - $start) // $width AS step, sum("{counter}") AS grown FROM timeline
-            WHERE list_contains($instances, instance) GROUP BY step ORDER BY step""",  # noqa: S608  a column's name
+        sql(__name__, "grown"),
         start=record.start_us,
-        width=round(width_s * 1e6),
+        width=width_us,
+        counter=counter,
         instances=record.manifest["instances"].get(role, []),
     )
-    points = [
-        (round(row["step"] * width_s, 3), round(float(row["grown"]) / width_s, 2))
-        for row in rows
-        if row["grown"] is not None
-    ]
-    return _changes(points)
+    return [(row["step"], int(row["grown"])) for row in rows]
 
 
 def readings(record: Record, pattern: str) -> dict[tuple[str, str], list[Point]]:
     """What was read once a second: by role and name, summed over instances, by whole seconds."""
     if not record.has("readings"):
         return {}
-    rows = record.rows(
-        """SELECT instance, name, (time_us - $start) // 1000000 AS second, max(value) AS value FROM readings
-            WHERE name LIKE $pattern GROUP BY ALL ORDER BY instance, name, second""",
-        start=record.start_us,
-        pattern=pattern,
-    )
+    rows = record.rows(sql(__name__, "read_by_second"), start=record.start_us, pattern=pattern)
     read: dict[str, dict[int, float | None]] = {}
     found: dict[tuple[str, str], dict[str, dict[int, float | None]]] = {}
     for row in rows:

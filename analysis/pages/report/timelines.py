@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from analysis.causes import UNEXPLAINED, named
+from analysis.database import sql
 from analysis.evidence import roles
 from analysis.formatting import spoken
 from analysis.pages.report import queues, time_series
@@ -99,15 +100,14 @@ def _requests(record: Record, lasts_s: float) -> Chart:
         chart.missing = "No request is on record."
         return chart
     rows = record.rows(
-        """SELECT (end_us - $start) // $width AS bar, outcome, cause, count(*) AS count FROM requests
-            WHERE end_us >= $start GROUP BY ALL ORDER BY bar""",
+        sql(__name__, "ended"),
         start=record.start_us,
         width=round(width_s * 1e6),
     )
     kinds = sorted({(row["outcome"], row["cause"]) for row in rows}, key=lambda kind: (_ORDER[kind[0]], str(kind[1])))
     for outcome, cause in kinds:
         points = [
-            (round(row["bar"] * width_s, 3), row["count"])
+            (round(row["step"] * width_s, 3), row["count"])
             for row in rows
             if (row["outcome"], row["cause"]) == (outcome, cause)
         ]
@@ -119,6 +119,19 @@ def _requests(record: Record, lasts_s: float) -> Chart:
 _ORDER = {"ok": 0, "slow": 1, "failed": 2}
 
 
+def _by_outcome(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
+    """The name and the tone of each outcome that requests have, with these requests."""
+    found = [
+        (name, tone, [row for row in rows if row["outcome"] == outcome])
+        for outcome, name, tone in (
+            ("ok", "answered well", "ok"),
+            ("slow", "slow", "slow"),
+            ("failed", "failed", "fail"),
+        )
+    ]
+    return [each for each in found if each[2]]
+
+
 def _times(record: Record, lasts_s: float) -> Chart:
     if not record.has("requests") or _count(record) > _DOTS_MAX:
         return _times_together(record, lasts_s)
@@ -127,17 +140,10 @@ def _times(record: Record, lasts_s: float) -> Chart:
         "Each dot stands where a request began; its height is the time until it had its answer, or gave up. Crosses"
         " are the part that went by connecting, where that took a millisecond and more. The scale is logarithmic."
     )
-    for outcome, tone in (("ok", "ok"), ("slow", "slow"), ("failed", "fail")):
-        rows = record.rows(
-            "SELECT time_us, total_us FROM requests WHERE outcome = $outcome ORDER BY time_us", outcome=outcome
-        )
-        points = [(time_series.seconds(record, row["time_us"]), time_series.ms(row["total_us"])) for row in rows]
-        if points:
-            chart.series.append(Series({"ok": "answered well"}.get(outcome, outcome), tone, points))
-    rows = record.rows(
-        """SELECT dial_time_us AS time_us, max(dial_duration_us) AS took_us FROM requests
-            WHERE NOT reused AND dial_duration_us >= 1000 GROUP BY instance, dial, dial_time_us ORDER BY time_us"""
-    )
+    for name, tone, found in _by_outcome(record.rows(sql(__name__, "in_order"))):
+        points = [(time_series.seconds(record, row["time_us"]), time_series.ms(row["total_us"])) for row in found]
+        chart.series.append(Series(name, tone, points))
+    rows = record.rows(sql(__name__, "dialled"), least_us=_WORTH_DRAWING_US)
     if rows:
         points = [(time_series.seconds(record, row["time_us"]), time_series.ms(row["took_us"])) for row in rows]
         chart.series.append(Series("connecting", "connect", points))
@@ -180,38 +186,30 @@ def _spans(record: Record, _: float) -> Chart:
     if not record.has("requests"):
         chart.missing = "No request is on record."
         return chart
-    rows = record.rows(
-        """SELECT outcome, time_us, end_us, reused, dial_time_us, dial_duration_us,
-                  row_number() OVER (ORDER BY time_us, instance, id) AS place FROM requests"""
-    )
-    if len(rows) > _SPANS_MAX:
-        chart.missing = f"There are {len(rows):,} requests, too many to draw one by one."
+    if (count := _count(record)) > _SPANS_MAX:
+        chart.missing = f"There are {count:,} requests, too many to draw one by one."
         return chart
-    for outcome, tone in (("ok", "ok"), ("slow", "slow"), ("failed", "fail")):
-        found = [row for row in rows if row["outcome"] == outcome]
-        if found:
-            points = [(time_series.seconds(record, row["time_us"]), row["place"]) for row in found]
-            ends = [time_series.seconds(record, row["end_us"]) for row in found]
-            chart.series.append(Series({"ok": "answered well"}.get(outcome, outcome), tone, points, ends))
-    found = [row for row in rows if not row["reused"] and (row["dial_duration_us"] or 0) >= _WORTH_DRAWING_US]
+    rows = record.rows(sql(__name__, "in_order"))
+    for name, tone, found in _by_outcome(rows):
+        points = [(time_series.seconds(record, row["time_us"]), row["place"]) for row in found]
+        ends = [time_series.seconds(record, row["end_us"]) for row in found]
+        chart.series.append(Series(name, tone, points, ends))
+    found = [row for row in rows if (row["dial_took_us"] or 0) >= _WORTH_DRAWING_US]
     if found:
-        points = [(time_series.seconds(record, row["dial_time_us"]), row["place"]) for row in found]
-        ends = [time_series.seconds(record, row["dial_time_us"] + row["dial_duration_us"]) for row in found]
+        points = [(time_series.seconds(record, row["dial_us"]), row["place"]) for row in found]
+        ends = [time_series.seconds(record, row["dial_us"] + row["dial_took_us"]) for row in found]
         chart.series.append(Series("connecting", "connect", points, ends))
     return chart
 
 
 def _percentiles(record: Record, width_s: float) -> list[Series]:
     rows = record.rows(
-        """SELECT (time_us - $start) // $width AS bar, quantile_cont(total_us, 0.5) AS median,
-                  quantile_cont(total_us, 0.95) AS high, max(total_us) AS longest,
-                  max(dial_duration_us) FILTER (NOT reused) AS connecting
-             FROM requests GROUP BY bar ORDER BY bar""",
+        sql(__name__, "took"),
         start=record.start_us,
         width=round(width_s * 1e6),
     )
     return [
-        Series(name, tone, _steps([(row["bar"], row[key]) for row in rows if row[key] is not None], width_s))
+        Series(name, tone, _steps([(row["step"], row[key]) for row in rows if row[key] is not None], width_s))
         for key, name, tone in (
             ("median", "median", "ok"),
             ("high", "95th percentile", "slow"),
@@ -246,8 +244,8 @@ def _queue(record: Record, lasts_s: float) -> Chart:
         return chart
     for role in record.path[1:]:
         for column, name, tone in (
-            ("listen_depth", f"{role}: waiting", "role"),
-            ("listen_limit", f"{role}: limit", "limit"),
+            ("depth", f"{role}: waiting", "role"),
+            ("limit", f"{role}: limit", "limit"),
         ):
             points = time_series.levels(record, role, column, lasts_s)
             if points:
@@ -367,15 +365,8 @@ def _processors(record: Record, _: float) -> Chart:
         program = name.partition(".")[2]
         chart.series.append(Series(f"{role}: {program}", "role", points))
     chart.series = [each for each in chart.series if each.most >= _CPU_PERCENT_MIN]
-    machine = (
-        record.rows(
-            "SELECT time_us, max(value) AS value FROM readings WHERE name = 'host.cpu_percent' AND instance = $first"
-            " GROUP BY time_us ORDER BY time_us",
-            first=next(iter(record.role_of), ""),
-        )
-        if record.has("readings")
-        else []
-    )
+    first = next(iter(record.role_of), "")
+    machine = record.rows(sql(__name__, "machine_busy"), instance=first) if record.has("readings") else []
     if machine:
         points = [(time_series.seconds(record, row["time_us"]), row["value"]) for row in machine]
         chart.series.append(Series("machine", "limit", points))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.database import sql
 from analysis.evidence.samples import TICK_SLACK_US
 from analysis.formatting import counted
 from analysis.story import at_server, segments, views, wire
@@ -142,11 +143,7 @@ class Teller:
     def _ticks(self, server: str) -> dict[str, Integers]:
         """The accept queue of a server at each tick, in their order."""
         if server not in self._ticks_of:
-            found = self.joined.database.execute(
-                """SELECT time_us, depth, queue_limit, overflows FROM ticks
-                    WHERE instance = $server AND listeners > 0 ORDER BY n""",
-                {"server": server},
-            ).fetchnumpy()
+            found = self.joined.execute(sql(__name__, "queue_of_server"), server=server).fetchnumpy()
             self._ticks_of[server] = {name: np.asarray(values, dtype=np.int64) for name, values in found.items()}
         return self._ticks_of[server]
 
