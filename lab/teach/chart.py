@@ -20,9 +20,9 @@ _INTRODUCTION = """\
 
 <!-- Made by `python -m lab.teach.chart > docs/map.md`; change the records in analysis/causes/, or a role.yaml. -->
 
-For somebody on call, and for whoever learns: what clients see, where to look first, what it may be, and what may be
-turned. [causes.md](causes.md) has what proves each cause; [glossary.md](glossary.md) has the words. `make advise RUN=…`
-computes the value of a knob, and `make drill` lets you practise.
+For engineers on call, and for learners: what clients see, where to look first, what may cause it, and which knob to
+turn. [causes.md](causes.md) has the proof of each cause, [glossary.md](glossary.md) explains the words. `make advise
+RUN=…` computes the value of a knob, and `make drill` lets you practise.
 
 | symptom | what to look at | cause | limit | knob | kernel's counter | lesson |
 |---|---|---|---|---|---|---|
