@@ -41,8 +41,8 @@ def _in_window(evidence: dict[Evidence, str], value: Callable[[Row, Mapping[str,
             return joined
 
         def in_window(window: Window) -> Value:
-            row = joined.row(sql(__name__, "at_gateway"), start_us=window.start_us, end_us=window.end_us)
-            return value(row, found)
+            moments = {"start_us": window.start_us, "end_us": window.end_us}
+            return value(joined.row(sql(__name__, "at_gateway"), role=_ROLE, **moments), found)
 
         return run.resting_on(run.instances(_ROLE), evidence, in_window)
 

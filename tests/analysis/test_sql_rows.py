@@ -858,11 +858,11 @@ def test_what_the_gateway_did_in_the_window_is_that_of_its_instances_alone(table
         ("gateway", 4_999_000, True), ("gateway", 9_001_000, True), ("k6-1", 6_000_000, True),
     ]  # fmt: skip
     tables.given("tries", *({"instance": name, "start_us": us, "reused": reused} for name, us, reused in uses))
-    assert tables.named("at_gateway", start_us=5_000_500, end_us=9_000_000) == {
+    assert tables.named("at_gateway", role="gateway", start_us=5_000_500, end_us=9_000_000) == {
         "dials_total": 4, "dials_failed": 3, "connections_opened": 1, "kinds": {"refused": 1, "timeout": 2},
         "connections_closed": 3, "connections_closed_by_peer": 2, "connections_reused": 2,
     }  # fmt: skip
-    assert tables.named("at_gateway", start_us=0, end_us=1)["kinds"] == {}
+    assert tables.named("at_gateway", role="gateway", start_us=0, end_us=1)["kinds"] == {}
 
 
 def test_what_the_proxies_logs_say_of_the_window(tables: Tables) -> None:

@@ -257,7 +257,8 @@ def test_servers_account_for_an_instance_s_connections_by_the_server_s_end(rows:
         "a>s:80", "out", 1, 0, 0, 0, {"ok": 1}, {}, nothing, nothing, nothing, {"nobody": 1}, {"unknown": 1},
     )  # fmt: skip
     # The file connections.json has them in this order.
-    assert [list(first[place]) for place in (6, 7, 11)] == [["healed", "reset"], ["a", "b"], ["nobody", "server"]]
+    maps = [each for each in first[:12] if isinstance(each, dict) and "p50" not in each]
+    assert [list(each) for each in maps] == [["healed", "reset"], ["a", "b"], ["nobody", "server"]]
 
 
 def test_came_and_taken_are_those_that_began_in_the_window(rows: Rows) -> None:
