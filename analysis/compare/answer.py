@@ -123,8 +123,9 @@ def _border(matrix: MatrixEntry) -> Iterator[str]:
     yield from lines
     if told:
         wrong = [cell.cell for cell in told if not cell.agrees]
-        where = f"; it was wrong in {', '.join(wrong)}" if wrong else ""
-        yield f"The model had the border right in {len(told) - len(wrong)} of {len(told)}{where}."
+        where = f" It is otherwise in {', '.join(wrong)}." if wrong else ""
+        right = f"{len(told) - len(wrong)} of {counted(len(told), 'cell')}"
+        yield f"The model says where users fail and where none does; the runs agree with it in {right}.{where}"
     if max(runs) == 1:
         yield "Each cell ran once, so nothing tells how far repetitions lie apart."
 

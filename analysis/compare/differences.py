@@ -41,13 +41,16 @@ def changes(a: RunRecord, b: RunRecord) -> list[Change]:
 
 
 def _by_path_alone(change: Change, a: RunRecord, b: RunRecord) -> bool:
-    """Whether a setting stands on one side because only that path has the instance, or the role, that it is of."""
+    """Whether a setting stands on one side because only that path has the instance, or the role, that it is of.
+
+    The path says so already, whoever set it: a knob of nginx means nothing where there is no nginx.
+    """
     first, _, rest = change.name.partition(".")
     if _is_sysctl(change.name):
         return not all(rest.split(".")[0] in run.manifest.get("sysctls", {}) for run in (a, b))
     role = rest if first == "image" else first
     of_paths = [role in run.manifest.get("path", []) for run in (a, b)]
-    return not change.asked and any(of_paths) and not all(of_paths)
+    return any(of_paths) and not all(of_paths)
 
 
 def _is_sysctl(name: str) -> bool:

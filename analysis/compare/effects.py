@@ -171,7 +171,7 @@ def _status(
     if interval is None or not (exact or intervals.suffice(len(a), len(b))):
         return Status.UNCLEAR, f"{len(a)} and {len(b)} runs are too few for an interval"
     if interval.has(0):
-        return Status.UNCLEAR, "the interval of the difference includes none"
+        return Status.UNCLEAR, "the interval of the difference includes zero"
     return Status.CHANGED, None
 
 

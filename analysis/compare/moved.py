@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # A difference below this part of the greater mean may be certain, and matters to nobody.
 _MATTERS = 0.05
 
-_COUNT, _TIME, _USE = ("fewer", "more"), ("shorter", "longer"), ("less", "more")
+_COUNT, _TIME, _SPEED, _USE = ("fewer", "more"), ("shorter", "longer"), ("faster", "slower"), ("less", "more")
 # From the settings to the users. A figure belongs to the first of its stage whose pattern it matches.
 _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
     (
@@ -34,7 +34,7 @@ _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
         r"kernel\..*\.Tcp\.(Active|Passive|Attempt|Estab|Curr)|[a-z0-9_]+\.(connections|dials)\.",
     ),
     (Stage.COUNTERS, "packets lost and sent again", _COUNT, r"kernel\..*(Retrans|Timeouts|Loss|TCPSyn)"),
-    (Stage.COUNTERS, "other sockets", _COUNT, r"sockets\."),
+    (Stage.COUNTERS, "sockets in other states", _COUNT, r"sockets\."),
     (Stage.COUNTERS, "use of processors, memory and files", _USE, r"process\."),
     (Stage.COUNTERS, "counted by other counters of the kernel", _USE, r"kernel\."),
     (Stage.COUNTERS, "servers that a proxy tried", _COUNT, r"access\..*\.tries"),
@@ -48,7 +48,7 @@ _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
         _COUNT,
         r".*\.(syn_|syns_of_unanswered|refused|unanswered|half_open|healed|ack_)",
     ),
-    (Stage.PACKETS, "handshakes", _TIME, r".*_ms\."),
+    (Stage.PACKETS, "handshakes", _SPEED, r".*_ms\."),
     (Stage.PACKETS, "sockets in TIME_WAIT, by packets", _COUNT, r".*time_wait"),
     (Stage.PACKETS, "connections that one side closed first", _COUNT, r".*\.closed_by_"),
     (Stage.PACKETS, "SYNs", _COUNT, r".*\.syns$"),
@@ -56,14 +56,14 @@ _GROUPS: tuple[tuple[Stage, str, tuple[str, str], str], ...] = (
     (Stage.USERS, "failures", _COUNT, r".*(failed|\.error\.|dropped)"),
     (Stage.USERS, "waits to connect", _TIME, r"client\.dial_ms\."),
     (Stage.USERS, "connections that users made", _COUNT, r"client\.dials\."),
-    (Stage.USERS, "answers", _TIME, r".*_ms\."),
+    (Stage.USERS, "answers", _SPEED, r".*_ms\."),
     (Stage.USERS, "requests with a cause", _COUNT, r"ledger\."),
     (Stage.USERS, "answers", _COUNT, r""),
 )
 
 
 # Groups that are named by where they were counted, and by nothing that a reader would call a cause.
-_VAGUE = ("other", "use of", "counted", "lines", "requests with a cause")
+_VAGUE = ("sockets in other", "use of", "counted", "lines", "requests with a cause")
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ class Plan(_Part):
     runs: list[Place]
     predictions: list[Prediction] = []
     published: Published | None = None
+    leaves_open: str = ""
     figures: list[str] = []
     search: Search | None = None
     fingerprint: Fingerprint

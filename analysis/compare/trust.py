@@ -84,6 +84,9 @@ def _counted(series: Series) -> Iterator[str]:
 def _drift(series: Series, figure: str | None) -> Iterator[str]:
     if figure is None:
         return
+    if all(len(group.used) < 2 for group in series.groups.values()):  # noqa: PLR2004  one run has no spread
+        yield "Noise and drift: not known. No cell ran more than once, so there are no repetitions to compare."
+        return
     place = {str(each.run): number for number, each in enumerate(series.plan.runs) if each.run is not None}
     found: list[tuple[int, float]] = []
     for group in series.groups.values():

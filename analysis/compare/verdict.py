@@ -108,6 +108,9 @@ class SeriesVerdict(_Part):
     published: Annotated[
         PublishedResult | None, Field(description="Beside a published experiment; null where nothing stands beside one")
     ]
+    leaves_open: Annotated[
+        str, Field(description="What the predictions leave open of what was published; empty if nothing says")
+    ]
     cells: dict[str, CellVerdict]
 
     def to_json(self) -> str:
@@ -135,6 +138,7 @@ def of_series(series: Series) -> SeriesVerdict:
         ),
         predictions=predictions,
         published=measured(series.plan.published, partial(arms.number, groups)),
+        leaves_open=series.plan.leaves_open,
         cells=cells,
     )
 

@@ -75,10 +75,14 @@ class Prediction(_Part):
 
 
 class Published(_Part):
-    """What was published, None for a workshop's own scenario, and figures beside it: expressions by their names."""
+    """What was published, None for a workshop's own scenario, and figures beside it: expressions by their names.
+
+    `there` has the published number of some of them.
+    """
 
     says: str | None = None
     here: dict[str, str]
+    there: dict[str, float] = {}
 
 
 class Host(_Part):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis import output, pages
-from analysis.compare import comparison_file, moved, numbers
+from analysis.compare import comparison_file, intervals, moved, numbers
 from analysis.compare.comparison_file import Comparison, MatrixEntry, PairEntry
 from analysis.compare.verdict import SeriesVerdict
 from analysis.figures.known_names import find
@@ -95,6 +95,9 @@ def html(
             "verdict": verdict,
             "about": _about(comparison),
             "measured": side_by_side.measured(comparison),
+            "meaning": _meaning(comparison.figure),
+            "repeated": any(sum(run.used for run in group.runs) > 1 for group in comparison.groups),
+            "fewest": intervals.FEWEST_OF_TWO,
             "moved": [moved.of_pair(pair) for pair in comparison.pairs],
             "stages": _STAGES,
             "beside": beside,
@@ -124,6 +127,11 @@ def _setting(value: object) -> str:
     if value is None:
         return "none"
     return json.dumps(value) if isinstance(value, bool) or value == "" else str(value)
+
+
+def _meaning(figure: str | None) -> str:
+    found = find(figure) if figure else None
+    return found[0].meaning if found else ""
 
 
 def _within(number: int, least: int, most: int) -> int:

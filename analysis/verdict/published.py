@@ -25,6 +25,9 @@ class Here(_Part):
     expression: Annotated[str, Field(description="What it is computed by")]
     value: Annotated[int | float | None, Field(description="null where the evidence does not give it")]
     why: Annotated[str | None, Field(description="Why it is unknown; null where it is not")]
+    published: Annotated[
+        int | float | None, Field(description="The published number of it; null where the scenario names none")
+    ] = None
 
 
 class PublishedResult(_Part):
@@ -43,11 +46,14 @@ def measured(published: Published | None, number: Callable[[str], Number | Unkno
     """
     if published is None:
         return None
-    here = [_here(name, expression, number(expression)) for name, expression in published.here.items()]
+    here = [
+        _here(name, expression, number(expression), published.there.get(name))
+        for name, expression in published.here.items()
+    ]
     return PublishedResult(says=published.says, here=here)
 
 
-def _here(name: str, expression: str, value: Number | Unknown) -> Here:
+def _here(name: str, expression: str, value: Number | Unknown, there: float | None) -> Here:
     if isinstance(value, Unknown):
-        return Here(name=name, expression=expression, value=None, why=value.why)
-    return Here(name=name, expression=expression, value=value, why=None)
+        return Here(name=name, expression=expression, value=None, why=value.why, published=there)
+    return Here(name=name, expression=expression, value=value, why=None, published=there)

@@ -128,6 +128,9 @@ class Published(Group):
             " there are arms",
         ),
     ]
+    there: Annotated[
+        dict[Text, float], Field(description="The published number of any of these, by the same name; may be left out")
+    ] = Field(default_factory=dict)
 
 
 class ClaimTest(Group):

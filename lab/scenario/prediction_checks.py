@@ -113,6 +113,10 @@ def published_problems(
                 yield Problem(f"published.here '{name}' names no figure", where, "docs/figures.md has the figures")
         except ExpressionError as error:
             yield Problem(f"published.here '{name}': {error}", where)
+    for name in published.there if published else ():
+        if published is not None and name not in published.here:
+            where = effective.where("published", "there", name)
+            yield Problem(f"published.there '{name}' has no figure of that name in published.here", where)
 
 
 def compared_problems(

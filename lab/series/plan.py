@@ -45,6 +45,7 @@ class Plan:
         baseline: the cell with which others are compared.
         predictions: those about the series as a whole.
         published: figures of the series that stand beside a published experiment.
+        leaves_open: what the claims say nothing about of what was published; empty if the scenario does not say.
         figures: those that a comparison of the cells shows first.
         remark: what the user should know before the series begins.
         request: what makes this command the same as another one, besides kind, name and overrides.
@@ -64,6 +65,7 @@ class Plan:
     baseline: str | None
     predictions: tuple[Claim, ...] = ()
     published: Published | None = None
+    leaves_open: str = ""
     figures: tuple[str, ...] = ()
     remark: str | None = None
     request: Mapping[str, Any] = field(default_factory=dict)

@@ -180,6 +180,9 @@ class Series(_Part):
     published: Annotated[
         Published | None, Field(description="For arms: what was published, and figures over arms.<arm>.<figure>")
     ] = None
+    leaves_open: Annotated[
+        str, Field(description="What the claims leave open of what was published; empty if the scenario does not say")
+    ] = ""
     guesses: Annotated[list[Choice], Field(description="In a lesson: what was expected of arms beside each other")] = []
     figures: Annotated[
         list[str], Field(description="The figures that it is about, shown first; empty where nothing names any")

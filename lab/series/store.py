@@ -103,6 +103,7 @@ def _make(plan: Plan, taken: Fingerprint, command: Sequence[str]) -> tuple[Serie
         runs=[Run(cell=cell, repetition=repetition) for cell, repetition in plan.order()],
         predictions=list(plan.predictions),
         published=plan.published,
+        leaves_open=plan.leaves_open,
         figures=list(plan.figures),
         search=plan.search,
         fingerprint=taken,

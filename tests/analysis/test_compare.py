@@ -75,7 +75,7 @@ def test_what_only_one_path_has_differs_by_the_path(results: Results) -> None:
 
     settings = compare([results.run()], [through]).pairs[0].settings
 
-    assert {setting.name: setting.asked for setting in settings} == {"path": True, "nginx.worker_processes": True}
+    assert {setting.name: setting.asked for setting in settings} == {"path": True}
 
 
 def test_four_runs_of_each_tell_a_change_from_noise(results: Results) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,3 +147,23 @@ def test_the_page_begins_with_the_answer_and_leads_to_the_reports(results: Resul
     assert found == sorted(found)
     link = page.split('<a href="')[1].split('"')[0]
     assert (folder / "derived" / link).resolve().parent.is_dir()
+
+
+def test_the_page_sets_what_was_published_beside_what_was_measured(results: Results, tmp_path: Path) -> None:
+    folder = results.series({"off": latencies(1.2, 1.2, 1.2, 1.2), "on": latencies(0.6, 0.6, 0.6, 0.6)}, {"f": LESS})
+    content = json.loads((folder / "series.json").read_text())
+    content["published"] = {
+        "says": "Half",
+        "here": {"off, ms": "arms.off.client.latency_ms.mean", "on, ms": "arms.on.client.latency_ms.mean"},
+        "there": {"off, ms": 2.215},
+    }
+    content["leaves_open"] = "the order alone"
+    (folder / "series.json").write_text(json.dumps(content))
+    judged = series_verdict(folder)
+    assert judged.published is not None
+    assert [(one.name, one.published) for one in judged.published.here] == [("off, ms", 2.215), ("on, ms", None)]
+    comparison_page.write(compare_series(folder), folder / "derived", tmp_path / "results", judged)
+    page = (folder / "derived" / "comparison.html").read_text()
+    assert "What stands of the published claim: the order alone." in page
+    assert '<th scope="col" class="number">published</th>' in page
+    assert '<td class="number" data-label="published">-</td>' in page

@@ -64,7 +64,7 @@ def test_times_of_a_single_connection_are_no_part_of_the_story() -> None:
 
 def test_a_median_stands_for_times_though_an_extreme_moved_more() -> None:
     times = (effect("client.latency_ms.min", 1.0, 0.1), effect("client.latency_ms.p50", 1.0, 0.5))
-    assert told(*times) == ["shorter answers: 1 → 0.5"]
+    assert told(*times) == ["faster answers: 1 → 0.5"]
 
 
 def test_the_story_in_short_leads_from_the_counters_to_the_users() -> None:
@@ -79,7 +79,7 @@ def test_the_story_in_short_leads_from_the_counters_to_the_users() -> None:
         )
     )
     assert moved.in_short(story, "client.latency_ms.p50") == (
-        "In short: fewer connections opened: 500 → 1; and users got shorter answers: 1 → 0.5."
+        "In short: fewer connections opened: 500 → 1; and users got faster answers: 1 → 0.5."
     )
     assert moved.in_short(story, None).endswith("users got fewer connections that users made: 500 → 1.")
     # Where users felt nothing, or nothing moved before them, there is no way to tell of.

@@ -207,14 +207,14 @@ def test_with_repetitions_the_page_says_what_chance_makes(results: Results) -> N
     a, b = ([results.run({"client.users.failed": count + each}) for each in range(4)] for count in (10, 90))
     text = page_of(results, compare(a, b))
 
-    assert "If nothing differed, 0 figures would still exceed the noise." in text
+    assert "By chance alone, about 0 figures would exceed the noise." in text
     assert "Nothing tells the noise." not in text
 
 
 def test_one_figure_is_no_plural(results: Results) -> None:
     text = matrix(results, {"9": [10, 11, 10, 12], "20": [90, 91, 90, 92], "30": [500, 501, 500, 499]})
 
-    assert len(re.findall(r"<summary>All figures: 1 figure changed\. </summary>", text)) == 2
+    assert len(re.findall(r"<summary>All figures: 1 measured figure changed\. </summary>", text)) == 2
 
 
 def test_what_differs_unasked_stands_above_what_was_set(results: Results) -> None:

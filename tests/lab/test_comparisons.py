@@ -67,7 +67,7 @@ def test_the_answer_is_told_in_thirty_lines(connlab: Run, results: Results) -> N
     assert len(out.splitlines()) <= 30
     assert "off beside on" in out
     # Where lines do not suffice, what users felt is kept.
-    assert "longer answers: 3 → 92 ms (client.latency_ms.mean)" in out
+    assert "slower answers: 3 → 92 ms (client.latency_ms.mean)" in out
     assert "groups of figures more moved before that" in out
     assert "3 claims more on the page" in out
     assert "1 pair more on the page" in out

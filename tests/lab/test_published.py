@@ -89,3 +89,15 @@ def test_a_wrong_figure_of_arms_is_refused_with_its_line(tmp_path: Path, here: s
 def test_without_arms_nothing_can_be_said_about_one(effective: Make, about: str) -> None:
     with pytest.raises(BadInput, match=r"scenario\.yaml:16: prediction 'x' is about arms, and the scenario has none"):
         effective(text=f"{MINIMAL}  - id: x\n    says: So.\n    {about}\n")
+
+
+def test_a_published_number_belongs_to_a_figure_beside_it(effective: Make) -> None:
+    published = "published:\n  here: {served: client.requests.ok}\n  there: {%s: 3}\n"
+    found = effective(text=MINIMAL + published % "served")
+    assert found.published is not None
+    assert found.published.there == {"served": 3}
+    with pytest.raises(BadInput) as refused:
+        effective(text=MINIMAL + published % "failed")
+    told = str(refused.value)
+    assert "scenario.yaml:" in told
+    assert "published.there 'failed' has no figure of that name in published.here" in told

@@ -85,7 +85,7 @@ test("a series begins with its figure, how far its arms are apart, and what move
   const [first] = await page.locator(".moved ul").allInnerTexts();
   assert.match(first, /fewer connections opened: 502 → 3/);
   assert.match(first, /fewer connections: 500 → 1/);
-  assert.match(first, /shorter answers: 1\.24 → 0\.64 ms/);
+  assert.match(first, /faster answers: 1\.24 → 0\.64 ms/);
   assert.doesNotMatch(first, /identities/);
   await page.setViewportSize({ width: 420, height: 900 });
   await page.waitForFunction(() => document.documentElement.scrollWidth <= window.innerWidth);

@@ -51,7 +51,7 @@ function borderSeries(name, edges, style) {
       const across = api.value(2) === 1;
       const shape = across
         ? { x1: x + width / 2, y1: y - height / 2, x2: x + width / 2, y2: y + height / 2 }
-        : { x1: x - width / 2, y1: y - height / 2, x2: x + width / 2, y2: y - height / 2 };
+        : { x1: x - width / 2, y1: y + height / 2, x2: x + width / 2, y2: y + height / 2 };
       return { type: "line", shape, style: { ...style, fill: null } };
     },
   };
@@ -101,7 +101,8 @@ function heatMap(matrix, cells, title, figure, range) {
     },
     grid: { left: 110, right: 90, top: 60, bottom: 50 },
     xAxis: axis({ type: "category", data: columns.levels, name: columns.name, nameLocation: "middle", nameGap: 30 }),
-    yAxis: axis({ type: "category", data: rows.levels, name: rows.name }),
+    // The first level stands above, as in the table.
+    yAxis: axis({ type: "category", data: rows.levels, name: rows.name, inverse: true }),
     visualMap: {
       type: "continuous",
       seriesIndex: 0,
@@ -109,6 +110,7 @@ function heatMap(matrix, cells, title, figure, range) {
       right: 0,
       top: "middle",
       formatter: numberText,
+      text: [numberText(range.max), numberText(range.min)],
       textStyle: { color: colour("--ink") },
       inRange: { color: ["#f2f7fc", "#74add1", "#14466b"] },
     },
