@@ -130,7 +130,10 @@ def _setting(value: object) -> str:
 
 
 def _meaning(figure: str | None) -> str:
+    """What a figure counts, or what the list has that it is a statistic of."""
     found = find(figure) if figure else None
+    if figure and found and "statistic" in found[1]:
+        found = find(f"{figure.rpartition('.')[0]}.list")
     return found[0].meaning if found else ""
 
 

@@ -102,7 +102,7 @@ function heatMap(matrix, cells, title, figure, range) {
     grid: { left: 110, right: 90, top: 60, bottom: 50 },
     xAxis: axis({ type: "category", data: columns.levels, name: columns.name, nameLocation: "middle", nameGap: 30 }),
     // The first level stands above, as in the table.
-    yAxis: axis({ type: "category", data: rows.levels, name: rows.name, inverse: true }),
+    yAxis: axis({ type: "category", data: rows.levels, name: rows.name, nameLocation: "start", inverse: true }),
     visualMap: {
       type: "continuous",
       seriesIndex: 0,
