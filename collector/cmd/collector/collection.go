@@ -18,8 +18,8 @@ import (
 	"connlab/collector/internal/scrape"
 )
 
-// A collection runs the sampler, the capture and the scrapes of one role side by side. The first part that fails ends
-// all; a capture that fails does not, for the samples are worth having without it.
+// A collection runs the sampler, the capture and the scrapes of one role side by side. If a part fails, all end. Only a
+// failed capture ends nothing else, because the samples are useful without it.
 type collection struct {
 	settings config.Config
 	raw      string // the folder to write to
@@ -36,7 +36,7 @@ type collection struct {
 
 func openCollection(settings config.Config, raw, state string) (*collection, error) {
 	c := &collection{settings: settings, raw: raw}
-	// The addresses come before "healthy", so that whoever waits for that can rely on them.
+	// The addresses come before "healthy", so that a program that waits for it can rely on them.
 	for _, prefix := range settings.Addresses {
 		if err := address.Add(settings.Interface, prefix); err != nil {
 			return nil, err
@@ -54,7 +54,7 @@ func openCollection(settings config.Config, raw, state string) (*collection, err
 		Everything: settings.Observing,
 	}
 	if settings.Metrics.IsValid() {
-		// A port that is taken ends the collector before it records anything: whoever asked for metrics would look at an
+		// If the port is taken, the collector ends before it records anything. Otherwise the user would look at an
 		// empty board for a whole run.
 		sampling.Latest = latest.New()
 		c.metrics, err = metrics.Listen(settings.Metrics, settings.MetricsLabels, sampling.Latest.Reading)
@@ -102,14 +102,14 @@ func (c *collection) fail(err error) {
 	if err == nil {
 		return
 	}
-	// Noted before anything ends: what fails may be none of the parts, and nobody waits for it.
+	// Noted before anything ends, because the error may come from outside the parts, and run does not wait for that.
 	c.mutex.Lock()
 	c.errs = append(c.errs, err)
 	c.mutex.Unlock()
 	c.stop(err)
 }
 
-// report tells the health check of a change.
+// report writes a change of the state for the health check.
 func (c *collection) report(change func(*health.State)) { c.fail(c.health.Update(change)) }
 
 func (c *collection) capturePackets() error {
@@ -125,7 +125,7 @@ func (c *collection) capturePackets() error {
 	return err
 }
 
-// serveMetrics says why it ended early, if it did. The recording goes on: it is worth having without a board.
+// serveMetrics prints why it ended early, if it did. The recording goes on, because it is useful without a board.
 func (c *collection) serveMetrics() error {
 	if err := c.metrics.Run(c.context); err != nil {
 		fmt.Fprintf(os.Stderr, "collector: %s\n", err)

@@ -1,4 +1,4 @@
-// The collector stands beside a role of the lab: it holds the role's namespaces, samples what the kernel counts there,
+// The collector runs beside a role of the lab: it holds the role's namespaces, samples what the kernel counts there,
 // captures the packets, and answers questions about it. See collector/README.md.
 package main
 
@@ -28,7 +28,7 @@ func commands() []command {
 	}
 }
 
-// errUsage marks what the user got wrong; its message has been printed.
+// errUsage marks a mistake of the user's, whose message is already printed.
 var errUsage = errors.New("usage")
 
 func main() {
@@ -57,7 +57,7 @@ func dispatch(arguments []string, out io.Writer) error {
 	return errUsage
 }
 
-// parse reads a command's flags; it wants as many further arguments as it has names for.
+// parse reads a command's flags; it requires one further argument for each name.
 func parse(flags *flag.FlagSet, arguments []string, names ...string) ([]string, error) {
 	if err := flags.Parse(arguments); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

@@ -16,7 +16,7 @@ import (
 	"connlab/collector/internal/netns"
 )
 
-// asCollector marks a process of this test binary that is to be the collector itself.
+// asCollector marks a process of this test binary that runs as the collector itself.
 const asCollector = "CONNLAB_TEST_IS_THE_COLLECTOR"
 
 func TestMain(m *testing.M) {

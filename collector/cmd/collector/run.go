@@ -51,8 +51,9 @@ func run(arguments []string, _ io.Writer) error {
 	return c.run()
 }
 
-// hold does nothing until it is told to end, or until its time is over. The container whose first process it is then
-// ends, and with it every process in its namespace: a program that knows no deadline of its own gets one by joining it.
+// hold does nothing until a signal ends it, or until its time is over. It is the first process of its container, so the
+// container then ends, with every process in its process namespace. A program without a deadline of its own gets one if
+// it joins this namespace.
 func hold(arguments []string, _ io.Writer) error {
 	flags := flag.NewFlagSet("hold", flag.ContinueOnError)
 	within := flags.Duration("for", time.Hour, "how `long`, at most")
@@ -69,7 +70,7 @@ func hold(arguments []string, _ io.Writer) error {
 	}
 }
 
-// deadline is told when the time is over; never, if it is 0.
+// deadline gives a channel that receives when the time is over; never, if it is 0.
 func deadline(within time.Duration) <-chan time.Time {
 	if within == 0 {
 		return nil

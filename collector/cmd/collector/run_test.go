@@ -22,7 +22,7 @@ import (
 	"connlab/collector/internal/schematest"
 )
 
-// peer is the one other host of these tests; a namespace has one cable.
+// peer is the only other host of these tests; a namespace has one link.
 var peer = sync.OnceValues(func() (*netns.Peer, error) { return netns.NewPeer() })
 
 // A sample is any line of samples.jsonl.
@@ -47,9 +47,9 @@ type group struct {
 }
 
 // Seven clients meet a server that accepts nobody, with a backlog of 2. Its queue takes three of them; each SYN of the
-// others is dropped. One gives up after 300 ms, and its kernel sends a second SYN only after a second: one each, and more
-// only on a machine that is too busy to give up in time. What the client saw, what the kernel counted, what its socket
-// tells and which packets passed must all be the same story.
+// others is dropped. One gives up after 300 ms, and its kernel sends a second SYN only after a second: one each, and
+// more only on a machine that is too busy to give up in time. What the client saw, what the kernel counted, what its
+// socket reports and which packets passed must all agree.
 func TestAProvokedOverflowIsRecordedExactly(t *testing.T) {
 	const backlog, served, turnedAway = 2, 3, 4
 	other := otherHost(t)
@@ -151,8 +151,8 @@ func TestItEndsItselfIfNobodyStopsIt(t *testing.T) {
 	c.samples(t, "error: nobody stopped it within 1s")
 }
 
-// What scrapes a collector over the network shows in the namespace's own counters, and nowhere else: the samples say how
-// many of the accepted connections were scrapes.
+// A scrape over the network shows in the namespace's own counters, and nowhere else. The samples say how many of the
+// accepted connections were scrapes.
 func TestScrapesAreKnownFromTheRolesConnections(t *testing.T) {
 	other := otherHost(t)
 	listenWithoutAccepting(t, 2)
@@ -162,16 +162,16 @@ func TestScrapesAreKnownFromTheRolesConnections(t *testing.T) {
 	if len(conns) != 1 {
 		t.Fatal(errs)
 	}
-	// What the second tick finds is in the file after the first one was handed over.
+	// When the second tick is in the file, the metrics have the first one.
 	path := filepath.Join(c.raw, "samples.jsonl")
 	eventually.Has(t, path, `"depth":1,`, 2)
 	const scrapes = 3
 	var text string
 	for i := range scrapes {
-		// The last one as a client that will have the server close.
+		// The last client asks the server to close.
 		text = scrapeFrom(t, other, i == scrapes-1)
 	}
-	// From within the namespace it counts as opened and as accepted, as the role's own management does.
+	// A scrape from within the namespace counts as opened and as accepted, like the lab's own management traffic.
 	response, err := http.Get("http://127.0.0.1:9645/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -299,7 +299,7 @@ func TestAPartThatFailsEndsAllAndIsTheReason(t *testing.T) {
 	netns.Require(t)
 	c := startCollector(t, "CONNLAB_CAPTURE=off", "CONNLAB_READY_URL=http://127.0.0.1:8081/ready",
 		"CONNLAB_SCRAPE=tomcat=http://127.0.0.1:8081/metrics")
-	// What a scrape has recorded before must not be overwritten.
+	// The collector must not overwrite an earlier recording of a scrape.
 	taken := filepath.Join(c.raw, "tomcat.jsonl")
 	if err := os.WriteFile(taken, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
@@ -357,7 +357,7 @@ func (c *running) waitUnhealthy(t *testing.T, why string) {
 	})
 }
 
-// stop asks the collector to end and wants it to do so in good order.
+// stop asks the collector to end, and fails the test if it does not end in order.
 func (c *running) stop(t *testing.T) {
 	t.Helper()
 	if err := c.signal(unix.SIGTERM); err != nil {
@@ -421,7 +421,7 @@ func otherHost(t *testing.T) *netns.Peer {
 	return other
 }
 
-// listenWithoutAccepting listens on port 8080 of the cable; Go's own listeners have somaxconn as their backlog.
+// listenWithoutAccepting listens on port 8080 of the link; Go's own listeners have somaxconn as their backlog.
 func listenWithoutAccepting(t *testing.T, backlog int) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

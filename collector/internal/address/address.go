@@ -73,7 +73,7 @@ func request(device uint32, prefix netip.Prefix) []byte {
 	return message
 }
 
-// acknowledged returns the error in the kernel's answer, which is nil where it did what was asked.
+// acknowledged returns the error in the kernel's answer; nil if the kernel did what was asked.
 func acknowledged(reply []byte) error {
 	order := binary.NativeEndian
 	if len(reply) < replyBytes || order.Uint16(reply[4:]) != unix.NLMSG_ERROR {

@@ -1,4 +1,4 @@
-// Package capture keeps tcpdump running on one interface and tells how that went.
+// Package capture keeps tcpdump running on one interface and reports how that went.
 package capture
 
 import (
@@ -27,7 +27,7 @@ const (
 	// tcpdump's ring for packets it has not yet written: 16 MiB.
 	ringKiB = 16 << 10
 	// The kernel hands a block of packets over when it is full or, at the latest, after tcpdump's time-out of 1 s;
-	// what stands in a block that was not handed over is lost when tcpdump ends.
+	// packets in a block that the kernel has not handed over are lost when tcpdump ends.
 	settle = 1200 * time.Millisecond
 	// How often the file's size is compared with its bound.
 	sizeInterval = 100 * time.Millisecond
@@ -39,11 +39,11 @@ const (
 type Config struct {
 	Mode      Mode
 	Interface string
-	// PacketsPath is the pcap file, ReportPath the JSON file that tells how the capture went. Neither may exist.
+	// PacketsPath is the pcap file, ReportPath the JSON file that says how the capture went. Neither may exist.
 	PacketsPath, ReportPath string
 	// HeadersOnly cuts off the data of which snapBytes has a part.
 	HeadersOnly bool
-	// BytesMax bounds the pcap file. It is watched, so that the file may end a little above it.
+	// BytesMax bounds the pcap file. The size is read from time to time, so the file may end a little above it.
 	BytesMax int64
 }
 
@@ -60,7 +60,8 @@ type Report struct {
 	statistics
 	// Bytes is the size of the pcap file; nil if there is none.
 	Bytes *int64 `json:"bytes"`
-	// CPUms is what tcpdump itself used. The kernel's share of the work is charged to whoever sends and receives.
+	// CPUms is what tcpdump itself used. The kernel charges its own share of the work to the processes that send and
+	// receive.
 	CPUms int64 `json:"cpu_ms"`
 	// Truncated: the size limit ended the capture before the run did.
 	Truncated bool `json:"truncated"`
@@ -75,7 +76,7 @@ func Run(ctx context.Context, config Config, listening func()) (Report, error) {
 	report := Report{
 		Schema: Schema, Mode: config.Mode, Interface: config.Interface, Filter: filter(config.Mode), Snaplen: snapBytes,
 	}
-	// Made first, with room for what is to come: a capture may well be what fills the disk.
+	// Made first, with room for the report, because the capture itself may fill the disk.
 	file, err := journal.Create(config.ReportPath)
 	if err != nil {
 		return report, err
@@ -95,7 +96,7 @@ func Run(ctx context.Context, config Config, listening func()) (Report, error) {
 	return report, errors.Join(err, file.Close())
 }
 
-// capture runs tcpdump to its end and fills the report. The error is the reason for an end before the context's.
+// capture runs tcpdump to its end and fills the report. The error says why the capture ended before the context did.
 func capture(ctx context.Context, config Config, report *Report, listening func()) error {
 	defer func() { report.EndedUs = time.Now().UnixMicro() }()
 	if _, err := os.Lstat(config.PacketsPath); err == nil {
@@ -107,7 +108,8 @@ func capture(ctx context.Context, config Config, report *Report, listening func(
 		"-Z", "root",
 	}
 	if config.HeadersOnly {
-		// -U: the collector of a target that ends is killed with it, and tcpdump shall then hold back nothing.
+		// -U: if the observed target ends, the collector is killed with it, and tcpdump must not hold back packets
+		// then.
 		arguments = append(arguments, "-U", "-w", "-")
 	} else {
 		arguments = append(arguments, "-w", config.PacketsPath)
@@ -131,7 +133,7 @@ func capture(ctx context.Context, config Config, report *Report, listening func(
 		go func() {
 			err := copyHeaders(config.PacketsPath, packets)
 			if err != nil {
-				// Nobody reads what it writes any more: it shall not wait for that.
+				// Nobody reads tcpdump's output any more, so it must not wait for a reader.
 				_ = command.Process.Kill()
 			}
 			copied <- err
@@ -171,7 +173,7 @@ func capture(ctx context.Context, config Config, report *Report, listening func(
 	return allWritten(config.PacketsPath, *report.Captured)
 }
 
-// allWritten compares the file with tcpdump's count, which goes on unmoved when the disk is full.
+// allWritten compares the file with tcpdump's count, which still rises when the disk is full.
 func allWritten(path string, captured int64) error {
 	written, err := countPackets(path)
 	if err == nil && written != captured {
@@ -205,7 +207,7 @@ func readOutput(messages io.Reader, listening func()) output {
 	return out
 }
 
-// ending tells how tcpdump came to its end.
+// ending says how tcpdump ended.
 type ending struct {
 	output    output
 	asked     bool  // by the supervisor

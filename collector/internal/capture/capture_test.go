@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A client may have any port as its own: a management port, too.
+// A client may have any local port, even the number of a management port.
 func TestTheFilterLeavesNoPortOut(t *testing.T) {
 	for mode, want := range map[Mode]string{
 		Headers:    "tcp",

@@ -11,11 +11,12 @@ import (
 	"connlab/collector/internal/packet"
 )
 
-// headersMin is what is kept of a packet in which no TCP header can be found: Ethernet, IPv4 and TCP at their shortest.
+// headersMin is how much is kept of a packet without a recognisable TCP header: Ethernet, IPv4 and TCP at their
+// shortest.
 const headersMin = 54
 
-// copyHeaders writes a pcap file of tcpdump's to path and cuts the data off each packet: nobody can read in it what was
-// sent. What has been read so far is in the file whenever the input pauses.
+// copyHeaders copies tcpdump's pcap file to path and cuts the data off each packet, so that nobody can read there what
+// was sent. Whenever the input pauses, the file has everything that was read so far.
 func copyHeaders(path string, input io.Reader) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -68,7 +69,7 @@ func headerBytes(linkType uint32, data []byte, wire uint32) uint32 {
 	return min(uint32(len(data)), headers)
 }
 
-// atEnd passes the end of the input over: how many packets there should have been, tcpdump says.
+// atEnd ignores the end of the input, because tcpdump says how many packets there should have been.
 func atEnd(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { netns.TestMain(m) }
 
-// peer is the one other host of these tests; a namespace has one cable.
+// peer is the only other host of these tests; a namespace has one link.
 var peer = sync.OnceValues(func() (*netns.Peer, error) { return netns.NewPeer() })
 
 func TestTheCaptureHoldsTheKnownPackets(t *testing.T) {
@@ -178,7 +178,7 @@ func killTcpdump(t *testing.T, path string) {
 	t.Fatal("no tcpdump runs")
 }
 
-// captureWhile captures on the cable to the peer while work runs; work gets the path of the packets.
+// captureWhile captures on the link to the peer while work runs; work gets the path of the packets.
 func captureWhile(t *testing.T, mode Mode, bytesMax int64, work func(path string)) (Report, []gopacket.Packet) {
 	t.Helper()
 	return captureInto(t, t.TempDir(), mode, bytesMax, work)

@@ -14,7 +14,7 @@ const (
 	packetHeaderBytes = 16
 )
 
-// countPackets counts the packets that stand whole in a pcap file of tcpdump's, up to the first that does not.
+// countPackets counts the complete packets in tcpdump's pcap file, up to the first incomplete one.
 func countPackets(path string) (count int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {

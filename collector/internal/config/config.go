@@ -17,7 +17,7 @@ import (
 	"connlab/collector/internal/metrics"
 )
 
-// The range of the sampling rate. The kernel's clock tick of 100 Hz bounds what faster sampling could tell.
+// The range of the sampling rate. The kernel's clock tick of 100 Hz limits what faster sampling could show.
 const (
 	rateHzMin = 1
 	rateHzMax = 100
@@ -39,8 +39,8 @@ type Config struct {
 	Scrapes         []Scrape
 	Capture         capture.Mode
 	CaptureBytesMax int64
-	// Observing says that the namespace is not the lab's: no port in it belongs to the lab, and no data of a packet is
-	// kept.
+	// Observing says that the namespace is not the lab's: no port in it belongs to the lab, and the capture keeps no
+	// packet's data.
 	Observing bool
 	// Interface is captured, and gets the addresses.
 	Interface string
@@ -48,9 +48,9 @@ type Config struct {
 	Addresses []netip.Prefix
 	// Metrics is where the current figures are served; the zero value if they are not.
 	Metrics netip.AddrPort
-	// MetricsLabels are borne by each of these figures; the instance comes first.
+	// MetricsLabels are the labels of each of these figures; the instance comes first.
 	MetricsLabels []metrics.Label
-	// Deadline is when the collector ends itself, because whoever was to stop it is gone; 0 if it never does.
+	// Deadline is when the collector ends by itself if nobody has stopped it; 0 if it never does.
 	Deadline time.Duration
 }
 
@@ -111,7 +111,7 @@ func FromEnvironment(getenv func(string) string) (Config, error) {
 	read("CONNLAB_METRICS", func(value string) (err error) {
 		config.Metrics, err = metricsAddress(value)
 		if err == nil && config.Metrics.IsValid() && config.Observing {
-			// Whoever observes opens no port in a namespace that is not the lab's.
+			// An observation opens no port in a namespace that is not the lab's.
 			err = errors.New("an observation serves no metrics")
 		}
 		return err
@@ -145,7 +145,7 @@ func ReadyURL(getenv func(string) string) (string, error) {
 	return value, nil
 }
 
-// Port begins the address of a role that is ready as soon as something listens on its port.
+// Port is the prefix of the address of a role that is ready as soon as something listens on its port.
 const Port = "tcp://"
 
 func optionalReadiness(value string) error {

@@ -1,5 +1,5 @@
 // Costbench measures what the collector costs in a network namespace full of sockets, beside a shell loop that asks
-// netstat and ss the same at the same rate. Run it by collector/bench.
+// netstat and ss the same at the same rate. collector/bench runs it.
 package main
 
 import (
@@ -37,7 +37,7 @@ const (
 	busyExitCode = 75
 )
 
-// errBusy says that a fault may be the machine's.
+// errBusy says that the fault may come from a busy machine.
 var errBusy = errors.New("the machine was busy with something else")
 
 func main() {
@@ -99,7 +99,7 @@ func bench(collector string, timeWait, open int, watched time.Duration, costMax 
 	return seen.judge(timeWait, costMax)
 }
 
-// A measurement is what was seen while a collector was watched, and how many sockets in TIME_WAIT stood to the end.
+// A measurement is what was seen while a collector was watched, and how many sockets in TIME_WAIT lasted to the end.
 type measurement struct {
 	percent, idleShare float64
 	ticks              int
@@ -198,7 +198,7 @@ func machineClock() (all, idle float64, err error) {
 	return all, idle, nil
 }
 
-// ticksOf returns the ticks that the last line of a collector's samples tells of.
+// ticksOf returns the number of ticks in the last line of a collector's samples.
 func ticksOf(path string) (int, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -226,8 +226,8 @@ func cpuClock(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), err
 }
 
-// shellPercent asks the usual tools the same, as often as they can up to the same rate, and returns what share of one
-// core the full rate takes.
+// shellPercent asks the usual tools for the same, as often as they can up to the same rate, and returns the share of
+// one core that the full rate takes.
 func shellPercent(watched time.Duration) (share, roundsPerSecond float64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), watched+patience)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Patience is so long that only a hang lasts longer, on a busy machine too.
+// Patience is so long that only a hang takes longer, even on a busy machine.
 const Patience = 5 * time.Minute
 
 // Holds returns as soon as a condition does; what says it in words.

@@ -16,7 +16,7 @@ const (
 	synACKed // the other side acknowledged its SYN
 	finACKed // the other side acknowledged its FIN
 	hasGaps
-	inexact // what it sent cannot be told from its sequence numbers
+	inexact // its sequence numbers do not say what it sent
 )
 
 // Marks of a connection.
@@ -256,9 +256,8 @@ func (c *connection) answers(from Side, a *arrival) bool {
 	return a.Seq-(client.isn+1) < windowBytesMax
 }
 
-// isStrayRST says whether no end takes a RST for one of this connection. While the
-// client waits for a SYN-ACK it takes each that acknowledges its SYN, whatever the
-// sequence number.
+// isStrayRST says whether neither end accepts a RST as one of this connection. While the client waits for a SYN-ACK it
+// takes each that acknowledges its SYN, whatever the sequence number.
 func (c *connection) isStrayRST(from Side, a *arrival) bool {
 	s, peer := &c.sides[from], &c.sides[1-from]
 	answersSYN := a.Flags.Has(packet.ACK) && !c.marks.has(established) && peer.acknowledgedBy(a.Ack)
@@ -280,8 +279,8 @@ func (c *connection) mayHaveSent(from Side, a *arrival) bool {
 	return true
 }
 
-// timeWaitOwner returns the side that holds TIME_WAIT after the connection's
-// end; false if the capture does not tell.
+// timeWaitOwner returns the side that holds TIME_WAIT after the connection's end; false if the capture does not show
+// it.
 func (c *connection) timeWaitOwner() (Side, bool) {
 	if c.marks.has(aborted) || !c.marks.has(established) {
 		return Nobody, true

@@ -10,7 +10,7 @@ import "net/netip"
 // Side is an end of a connection.
 type Side uint8
 
-// The two ends, and what stands for neither and for both of them.
+// The two ends, and the values for neither and for both of them.
 const (
 	Client Side = iota
 	Server
@@ -22,7 +22,7 @@ func (s Side) String() string {
 	return [...]string{"client", "server", "none", "both"}[s]
 }
 
-// CloseKind says by what the end of a connection began.
+// CloseKind says what began the end of a connection.
 type CloseKind uint8
 
 // The kinds of a connection's end.
@@ -71,7 +71,7 @@ type Flow struct {
 	CloseKind              CloseKind
 	SimultaneousClose      bool
 	TimeWaitOwner          Side // any
-	TimeWaitKnown          bool // else the capture does not tell the owner
+	TimeWaitKnown          bool // else the capture does not show the owner
 
 	TruncatedEnd  bool
 	StrayPackets  uint32

@@ -503,8 +503,7 @@ func coversFIN(ack uint32, fin seen) bool {
 	return int32(ack-(fin.seq+uint32(fin.payload)+1)) >= 0
 }
 
-// end answers the questions about one side, and says whether its sequence numbers
-// can be told.
+// end answers the questions about one side, and says whether its sequence numbers are known.
 func (c *conversation) end(side int) (e flow.End, exact bool) {
 	e, exact = flow.End{Address: c.ends[side]}, true
 	e.ISN, e.ISNKnown = c.isn(side)

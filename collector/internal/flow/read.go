@@ -37,8 +37,8 @@ type Damage struct {
 // Segments reads captures, one after the other as if they were one, and calls
 // visit for each TCP segment that has a time, with its number in the captures
 // from 1. What visit gets is valid until it returns. An error of visit ends the
-// reading. Damage in a capture ends the reading of that one and stands in the
-// summary.
+// reading. Damage in a capture ends the reading of that capture; the summary
+// says where.
 func Segments(files []*pcapfile.File, visit func(number uint64, rec *pcapfile.Record, seg *packet.Segment) error) (*Summary, error) {
 	var summary Summary
 	err := summary.readAll(files, func(reader *pcapfile.Reader) error {

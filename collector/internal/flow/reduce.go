@@ -21,8 +21,8 @@ type Result struct {
 }
 
 // Reduce reads captures, one after the other as if they were one, and follows
-// each TCP connection in them. Damage in a capture ends the reading of that one
-// and stands in the summary.
+// each TCP connection in them. Damage in a capture ends the reading of that
+// capture; the summary says where.
 func Reduce(files []*pcapfile.File) (*Result, error) {
 	return reduce(files, min(runtime.GOMAXPROCS(0), shardsMax))
 }
@@ -116,7 +116,7 @@ func (r *reducer) finish() *Result {
 	result.Summary.Flows = uint64(result.Len())
 	for _, s := range r.shards {
 		result.Summary.MissingBytes += s.tracker.missingBytes
-		s.tracker.index, s.tracker.spare = index{}, nil // of no more use
+		s.tracker.index, s.tracker.spare = index{}, nil // no longer needed
 	}
 	return result
 }

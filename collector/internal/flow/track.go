@@ -161,8 +161,8 @@ func (t *tracker) update(index uint32, c *connection, from Side, a *arrival) {
 	}
 }
 
-// reset takes a RST. Its sequence number and data count for nothing: the data is
-// a text that says why, and no part of what the connection carries.
+// reset takes a RST, and ignores its sequence number and data: the data is a
+// text that says why, and no part of what the connection carries.
 func (c *connection) reset(from Side, a *arrival) {
 	c.sides[from].rsts++
 	if c.firstRSTBy == Nobody {
@@ -247,7 +247,7 @@ func (s *side) repeatsACK(peer *side, a *arrival) bool {
 		!s.marks.has(hasACK) || a.Ack != s.ack || a.Window != s.window {
 		return false
 	}
-	// Something that it does not acknowledge is under way.
+	// The other side has sent something that this does not acknowledge.
 	return peer.marks.has(hasNext) && before(a.Ack, peer.next)
 }
 
@@ -275,7 +275,8 @@ func (t *tracker) space(c *connection, key gapsKey, start uint32, a *arrival) {
 	var below, above uint32 // bytes not seen before, by their place
 	if before(start, s.next) {
 		if s.precedesSYN(start, a.Payload) {
-			// No side sends that, unless its numbers have gone round unseen.
+			// No side sends that, unless its numbers have wrapped around
+			// unseen.
 			s.marks |= inexact
 		}
 		below = t.freshBelow(s, key, start, earlier(end, s.next))

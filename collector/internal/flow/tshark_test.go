@@ -30,7 +30,7 @@ var dissectedFields = []string{
 	"tcp.analysis.retransmission", "tcp.analysis.out_of_order", "tcp.analysis.initial_rtt",
 }
 
-// dissect reads a capture with tshark, and skips the test where there is none; where nothing may be skipped, it fails.
+// dissect reads a capture with tshark. Without tshark it skips the test, or fails if no test may be skipped.
 func dissect(t *testing.T, path string, fine bool) []dissected {
 	t.Helper()
 	if _, err := exec.LookPath("tshark"); err != nil {

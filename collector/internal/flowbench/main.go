@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// What flows has to keep to.
+// The limits that flows must keep.
 const (
 	tsharkRatioMin   = 150
 	gopacketRatioMin = 2

@@ -14,7 +14,7 @@ const Schema = "connlab.flows/1"
 // column is one field of a flow in both files.
 type column struct {
 	name    string // without a unit at its end
-	unit    string // unless get tells
+	unit    string // unless get says
 	meaning string
 	get     any // one of the getters below
 }

@@ -1,4 +1,4 @@
-// Package health carries word of a running collector to the health check, which is a process of its own.
+// Package health passes the state of a running collector to the health check, which is a separate process.
 package health
 
 import (
@@ -15,7 +15,7 @@ import (
 type State struct {
 	Sampling bool `json:"sampling"` // the first tick is in the file
 	Capture  bool `json:"capture"`  // tcpdump listens, or no capture was asked for
-	Ready    bool `json:"ready"`    // the role answered, or no question was asked for
+	Ready    bool `json:"ready"`    // the role answered, or no check was asked for
 }
 
 // Missing is nil once all is well; otherwise it says what the collector waits for.
@@ -48,7 +48,7 @@ func NewReporter(path string, state State) (*Reporter, error) {
 	return r, r.write()
 }
 
-// Update changes the state and tells of it.
+// Update changes the state and writes it.
 func (r *Reporter) Update(change func(*State)) error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

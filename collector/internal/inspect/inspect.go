@@ -36,7 +36,7 @@ type Namespace struct {
 	Kernel    string   `json:"kernel"`
 }
 
-// Inspect reads the calling process's namespace. sysctlRoot is /proc/sys but in tests.
+// Inspect reads the calling process's namespace. sysctlRoot is /proc/sys except in tests.
 func Inspect(sysctlRoot string, sysctls []string) (Namespace, error) {
 	namespace := Namespace{Sysctls: map[string]*string{}, Listeners: []Listener{}, Addresses: []string{}}
 	for _, name := range sysctls {

@@ -1,4 +1,4 @@
-// Package journal writes files, of JSON lines most of them, that tell how they ended even on a full disk.
+// Package journal writes files, most of them JSON lines, that say how they ended even on a full disk.
 package journal
 
 import (
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The room kept on disk beyond the end of a file. It is taken in steps; a step that fails while the last one still
-// has room is how a full disk is seen in time for a last line.
+// The room reserved on disk beyond the end of a file. It grows in steps. If a step fails, the disk is full, and the
+// step before still has room for a last line.
 const (
 	reserveStep = 256 << 10
 	reserveLeft = 64 << 10
@@ -24,7 +24,7 @@ type File struct {
 	torn     bool // a write that failed left a part of a line at the end
 }
 
-// Create makes a new file. One that exists is never overwritten: that is an error.
+// Create makes a new file. It never overwrites: if the file exists, it returns an error.
 func Create(path string) (*File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -37,8 +37,8 @@ func Create(path string) (*File, error) {
 	return f, nil
 }
 
-// Append writes whole lines. An error says that no further line may be sure of its room; the lines of this call and
-// one AppendLast still have it, unless the write itself failed.
+// Append writes whole lines. An error says that further lines may have no room. The lines of this call and one
+// AppendLast still fit, unless the write itself failed.
 func (f *File) Append(lines []byte) error {
 	if err := f.AppendLast(lines); err != nil {
 		return err
@@ -49,7 +49,8 @@ func (f *File) Append(lines []byte) error {
 	return nil
 }
 
-// AppendLast writes lines into the room that was reserved before. They stand apart from a part of a line.
+// AppendLast writes lines into the room that was reserved before. If the file ends with a part of a line, they begin on
+// a new one.
 func (f *File) AppendLast(lines []byte) error {
 	if f.torn {
 		lines = append([]byte{'\n'}, lines...)
@@ -65,7 +66,7 @@ func (f *File) AppendLast(lines []byte) error {
 func (f *File) reserve() error {
 	var err error
 	for again := true; again; again = errors.Is(err, unix.EINTR) {
-		// tmpfs gives up at a signal, such as those that Go's scheduler sends to its own threads.
+		// On tmpfs the call gives up at a signal, such as those that Go's scheduler sends to its own threads.
 		err = unix.Fallocate(int(f.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, f.size, reserveStep)
 	}
 	if err != nil && !errors.Is(err, unix.EOPNOTSUPP) {

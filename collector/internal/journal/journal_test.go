@@ -80,7 +80,7 @@ func TestAFullDiskIsToldWhileALastLineHasRoom(t *testing.T) {
 	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), path) {
 		t.Errorf("error %v", err)
 	}
-	// The disk is filled to the last byte by something else.
+	// Something else fills the disk to the last byte.
 	_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 2<<20), 0o600)
 	const last = "the last line\n"
 	if err := file.AppendLast([]byte(last)); err != nil {

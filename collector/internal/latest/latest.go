@@ -1,4 +1,4 @@
-// Package latest holds the figures of the sampler's last ticks for whoever asks between two of them.
+// Package latest holds the figures of the sampler's last ticks for readers that ask between two ticks.
 package latest
 
 import (
@@ -11,7 +11,8 @@ import (
 	"connlab/collector/internal/sockdiag"
 )
 
-// A Reading is what the sampler knows now. What comes once a second, or every five, is that of its last reading.
+// A Reading is what the sampler knows now. Figures that come once a second, or every five seconds, are those of their
+// last reading.
 type Reading struct {
 	// Time is the last tick's; zero before the first.
 	Time      time.Time
@@ -20,7 +21,7 @@ type Reading struct {
 	// Sockets are counted by state and side, TIME_WAIT with them; none are known before the first reading of them.
 	Sockets      map[Kind]int
 	SocketsKnown bool
-	// CPU is what the role's processes have used; not known while no process was ever seen.
+	// CPU is what the role's processes have used; unknown until the first process was seen.
 	CPU      time.Duration
 	CPUKnown bool
 	Sampler  Sampler
@@ -32,15 +33,15 @@ type Kind struct {
 	Side  sockdiag.Side
 }
 
-// A Sampler is what the sampler says of itself.
+// A Sampler is what the sampler says about itself.
 type Sampler struct {
 	Ticks, LateTicks, Gaps int64
 	Late, LateMax          time.Duration
 	CPU                    time.Duration
 }
 
-// A Holder keeps one reading. Taking a tick over costs copies and no garbage, and waits for a reader no longer than its
-// copy takes.
+// A Holder keeps one reading. Taking over a tick costs copies and no garbage, and waits for a reader no longer than the
+// reader's copy takes.
 type Holder struct {
 	mutex   sync.Mutex
 	reading Reading
@@ -55,7 +56,7 @@ func New() *Holder {
 	}
 }
 
-// Tick takes over a tick's counters and listeners, and what the sampler says of itself.
+// Tick takes over a tick's counters and listeners, and what the sampler says about itself.
 func (h *Holder) Tick(now time.Time, tables []*procnet.Table, listeners []sockdiag.Listener, sampler Sampler) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -67,7 +68,7 @@ func (h *Holder) Tick(now time.Time, tables []*procnet.Table, listeners []sockdi
 	h.reading.Listeners = append(h.reading.Listeners[:0], listeners...)
 }
 
-// Groups takes over a reading of the sockets. One that has no TIME_WAIT leaves the last count of it as it is.
+// Groups takes over a reading of the sockets. A reading without TIME_WAIT leaves the last count of it unchanged.
 func (h *Holder) Groups(groups []sockdiag.Group, withTimeWait bool) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -82,7 +83,7 @@ func (h *Holder) Groups(groups []sockdiag.Group, withTimeWait bool) {
 	h.reading.SocketsKnown = true
 }
 
-// Processes adds what the processes have used since they were last seen. A sum over those that are there would go back
+// Processes adds what the processes have used since they were last seen. A sum over the running processes would fall
 // when one ends.
 func (h *Holder) Processes(processes []procfs.Process) {
 	h.mutex.Lock()

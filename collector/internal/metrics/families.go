@@ -14,10 +14,10 @@ import (
 	"connlab/collector/internal/sockdiag"
 )
 
-// A Label is a name and a value that every sample bears.
+// A Label is a name and a value that every sample carries.
 type Label struct{ Name, Value string }
 
-// Taken says whether a label is one that the families below give their samples themselves.
+// Taken says whether the families below already give their samples a label of this name.
 func Taken(name string) bool {
 	return slices.Contains([]string{"protocol", "name", "address", "port", "state", "side"}, name)
 }
@@ -35,8 +35,8 @@ const (
 	totalSuffix = "_total"
 )
 
-// families gives what is known as metric families, each with at least one sample. Names are OpenMetrics': a counter's
-// ends with "_total", and the unit stands before that.
+// families returns all known figures as metric families, each with at least one sample. Names are OpenMetrics': a
+// counter's ends with "_total", and the unit stands before that.
 func families(reading latest.Reading, labels []Label) []*dto.MetricFamily {
 	b := builder{labels: labels}
 	b.kernel(reading)
@@ -124,7 +124,7 @@ func queues(listeners []sockdiag.Listener) []queue {
 	return list
 }
 
-// sockets gives every state of either side, also those that no socket is in: a line on a board does not end for it.
+// sockets returns every state of either side, also those without a socket, so that a line on a board does not end.
 func (b *builder) sockets(counts map[latest.Kind]int) {
 	sockets := b.family("connlab_sockets", noUnit, dto.MetricType_GAUGE,
 		"TCP sockets by state, and by the end of the connection that the role has. Read once a second, TIME_WAIT every five.")
@@ -158,7 +158,7 @@ func (b *builder) counter(name, unit, help string, value float64) {
 	b.keep(family)
 }
 
-// gauge adds one in seconds; those with other units have labels, and are made by hand.
+// gauge adds a gauge in seconds; gauges with other units have labels, and do not use this function.
 func (b *builder) gauge(name, help string, value float64) {
 	family := b.family(name, seconds, dto.MetricType_GAUGE, help)
 	b.add(family, value)

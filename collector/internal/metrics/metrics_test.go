@@ -216,7 +216,7 @@ func TestTheClientClosesFirstAlsoWhereItAskedTheServerTo(t *testing.T) {
 	if err != nil || !bytes.HasSuffix(text, []byte("# EOF\n")) || response.ContentLength != int64(len(text)) {
 		t.Errorf("%d bytes of %d: %v", len(text), response.ContentLength, err)
 	}
-	// A FIN of the server would be the end of the stream; what comes is, after a while, its RST.
+	// A FIN of the server would end the stream; instead, after a while, its RST comes.
 	if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil || err == io.EOF {
 		t.Errorf("the server closed first: %d bytes, %v", n, err)
 	}

@@ -1,6 +1,6 @@
 // Package metrics serves the sampler's last reading over HTTP, as OpenMetrics.
 //
-// A scrape reads nothing of the kernel's: it costs the namespace no walk over its sockets.
+// A scrape reads nothing from the kernel, so it causes no walk over the namespace's sockets.
 package metrics
 
 import (
@@ -21,7 +21,7 @@ import (
 	"connlab/collector/internal/latest"
 )
 
-// Path is what is served; there is nothing else.
+// Path is the only path that is served.
 const Path = "/metrics"
 
 const (
@@ -42,7 +42,7 @@ type Server struct {
 	outside  atomic.Int64
 }
 
-// Listen opens the port, so that one that is taken is known before anything is recorded.
+// Listen opens the port, so that the collector learns of a taken port before it records anything.
 func Listen(address netip.AddrPort, labels []Label, reading func() (latest.Reading, bool)) (*Server, error) {
 	listener, err := net.Listen("tcp", address.String())
 	if err != nil {
@@ -55,7 +55,7 @@ func Listen(address netip.AddrPort, labels []Label, reading func() (latest.Readi
 func (s *Server) Port() uint16 { return s.listener.Addr().(*net.TCPAddr).AddrPort().Port() }
 
 // Connections is how many connections the port has taken from outside this namespace. The namespace's own counters
-// have them too, and cannot tell them from the role's.
+// include them, and do not distinguish them from the role's.
 func (s *Server) Connections() int64 { return s.outside.Load() }
 
 // Run serves until the context is done.
@@ -96,7 +96,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 
 var format = expfmt.NewFormat(expfmt.TypeOpenMetrics)
 
-// text gives the answer as a whole, so that its length is known: a client can then tell a whole answer, and close first.
+// text returns the whole answer, so that its length is known: a client then knows when it has all of it, and can close
+// first.
 func (s *Server) text() ([]byte, error) {
 	var text bytes.Buffer
 	// No sample is better than a zero that nobody has read.
@@ -149,7 +150,7 @@ func (p *passive) closedByClient() bool {
 	if p.context.Err() != nil || p.SetReadDeadline(time.Now().Add(closeTimeout)) != nil {
 		return false
 	}
-	// A client that goes on sending has no more time than one that does nothing.
+	// A client that continues to send gets no more time than one that does nothing.
 	_, err := io.Copy(io.Discard, p.TCPConn)
 	return err == nil
 }

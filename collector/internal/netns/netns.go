@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 }
 
 // Require skips a test that has no network namespace of its own. With CONNLAB_PRIVILEGED=1 the test fails instead: a
-// check must not pass because it could not look.
+// check must not pass because it could not run.
 func Require(t *testing.T) {
 	t.Helper()
 	if os.Getenv(insideVariable) != "" {

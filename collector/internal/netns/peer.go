@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The two ends of the cable between this process's namespace and its peer's; each end is an interface called eth0.
+// The two ends of the veth pair between this process's namespace and its peer's; each end is an interface called eth0.
 const (
 	Address         = "10.99.0.1"
 	AddressIPv6     = "fd99::1"
@@ -22,12 +22,12 @@ const (
 // goroutine.
 func init() { runtime.LockOSThread() }
 
-// A Peer is a second network namespace, connected with that of the process: another host, as far as TCP can tell.
+// A Peer is a second network namespace, connected with that of the process: to TCP it is another host.
 type Peer struct {
 	work chan func()
 }
 
-// NewPeer makes the namespace and the cable. Further addresses of the peer's end may follow.
+// NewPeer makes the namespace and the veth pair. Further addresses of the peer's end may follow.
 func NewPeer(addresses ...string) (*Peer, error) {
 	p := &Peer{work: make(chan func())}
 	made := make(chan error)

@@ -38,8 +38,8 @@ func kindOf(protocol byte, data []byte) Kind {
 	return NotTCP
 }
 
-// kindOfUDP tells a tunnel from other UDP by its port, and by its header if the
-// capture has that.
+// kindOfUDP distinguishes a tunnel from other UDP by its port, and by its
+// header if the capture has that.
 func kindOfUDP(data []byte) Kind {
 	if len(data) < 4 {
 		return NotTCP

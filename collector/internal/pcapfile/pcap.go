@@ -51,7 +51,7 @@ func (p *pcap) next(r *Reader, rec *Record) error {
 	length := pcapRecordHeaderBytes + int(captured)
 	fractionNs := int64(p.order.uint32(h[4:])) * p.tickNs
 	rec.TimeNs, rec.Untimed = int64(p.order.uint32(h))*1e9+fractionNs, false
-	if fractionNs >= 1e9 { // more than a second: nobody knows what was meant
+	if fractionNs >= 1e9 { // more than a second: its meaning is unknown
 		rec.TimeNs, rec.Untimed = 0, true
 	}
 	rec.WireLen = max(p.order.uint32(h[12:]), captured)

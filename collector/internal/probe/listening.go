@@ -10,10 +10,10 @@ import (
 	"connlab/collector/internal/sockdiag"
 )
 
-// Listening tells whether something listens on an address's port with an empty accept queue. Ask it before asking the
-// role. A connection that is refused would count as the role's (Tcp.ActiveOpens, Tcp.AttemptFails, Tcp.OutRsts).
-// One that a paused role does not accept would stay in its queue, given up or not, until further ones count as dropped
-// (TcpExt.ListenOverflows).
+// Listening says whether something listens on an address's port with an empty accept queue. Ask it before you ask the
+// role. A refused connection would count as the role's (Tcp.ActiveOpens, Tcp.AttemptFails, Tcp.OutRsts). A connection
+// that a paused role does not accept would stay in its queue, even after the client has given up, until further ones
+// count as dropped (TcpExt.ListenOverflows).
 type Listening struct {
 	port      uint16
 	mutex     sync.Mutex

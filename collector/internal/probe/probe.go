@@ -19,7 +19,7 @@ const BodyBytesMax = 4 << 20
 // server close first and keep TIME_WAIT; call CloseIdleConnections when done. It follows no redirect and no proxy.
 func NewClient(timeout time.Duration) *http.Client { return newClient(timeout, nil) }
 
-// NewClientWhile is a client that connects only while somebody accepts connections.
+// NewClientWhile returns a client that connects only while the role accepts connections.
 func NewClientWhile(listening *Listening, timeout time.Duration) *http.Client {
 	return newClient(timeout, listening)
 }

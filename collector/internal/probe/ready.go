@@ -11,8 +11,8 @@ const (
 	readyTimeout  = 2 * time.Second
 )
 
-// WaitReady asks the address until it answers 200, or the context is done. It connects only while listening says that
-// somebody accepts connections on the address's port (Listening.Now).
+// WaitReady asks the address until it answers 200, or the context is done. It connects only while listening says that a
+// program accepts connections on the address's port (Listening.Now).
 func WaitReady(ctx context.Context, address string, listening func() (bool, error)) error {
 	client := NewClient(readyTimeout)
 	defer client.CloseIdleConnections()

@@ -23,9 +23,9 @@ type Process struct {
 	CPUms   int64  // user and system time since it began, all threads
 	RSSkB   int64
 	Threads int64
-	// OpenFiles is -1 where the kernel does not tell.
+	// OpenFiles is -1 if the kernel does not say.
 	OpenFiles int64
-	// started tells a process from a later one with the same id.
+	// started distinguishes a process from a later one with the same id.
 	started int64
 }
 
@@ -43,7 +43,7 @@ const (
 	fieldRSSPages   = 24 - 3
 )
 
-// parseProcess parses /proc/PID/stat. The command's name stands in parentheses and may hold some itself.
+// parseProcess parses /proc/PID/stat. The command's name stands in parentheses and may contain parentheses.
 func parseProcess(text []byte, units Units) (Process, error) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 1 || end < open {
@@ -74,8 +74,8 @@ func parseProcess(text []byte, units Units) (Process, error) {
 	}, nil
 }
 
-// parseHost parses the first line of /proc/stat: user nice system idle iowait irq softirq steal, then guest times
-// that user and nice hold already.
+// parseHost parses the first line of /proc/stat: user nice system idle iowait irq softirq steal, then guest times that
+// user and nice already include.
 func parseHost(text []byte, units Units) (Host, error) {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	fields := bytes.Fields(line)

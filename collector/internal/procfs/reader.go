@@ -30,7 +30,7 @@ func KernelUnits() (Units, error) {
 }
 
 // A Reader reads the processes of one process namespace, apart from those of its own container: a role shares its
-// process namespace with its collector, and a control group tells the two apart.
+// process namespace with its collector, and the control group distinguishes the two.
 type Reader struct {
 	root  string
 	units Units
@@ -43,8 +43,8 @@ type Reader struct {
 	buffer          []byte
 }
 
-// starting begins the names that runc has while it makes a container's process, or one that is to run beside it. It
-// comes into the process namespace before the control group, so that nobody can tell yet whose process it will be.
+// starting is the prefix of runc's process name while it makes a container's process, or one that will run beside it.
+// This process enters the process namespace before the control group, so nobody knows yet whose it will be.
 const starting = "runc:["
 
 type knownProcess struct {
@@ -53,7 +53,7 @@ type knownProcess struct {
 	round   int
 }
 
-// Open reads below root, which is /proc but in tests.
+// Open reads below root, which is /proc except in tests.
 func Open(root string, units Units) (*Reader, error) {
 	r := &Reader{root: root, units: units, known: map[int]knownProcess{}, buffer: make([]byte, 4096)}
 	var err error
@@ -124,8 +124,8 @@ func (r *Reader) process(pid int) (process Process, own bool, err error) {
 	return process, known.own, nil
 }
 
-// openFiles is the number of a process's open files, or -1. Asking for the size needs no privilege; counting the
-// entries, the way on older kernels, is granted for processes of one's own user only.
+// openFiles is the number of a process's open files, or -1. Asking for the size needs no privilege. On older kernels
+// the entries are counted, which is allowed only for processes of the same user.
 func (r *Reader) openFiles(pid int) int64 {
 	path := filepath.Join(r.root, strconv.Itoa(pid), "fd")
 	if r.countsOpenFiles {
@@ -155,7 +155,7 @@ func (r *Reader) Host() (Host, error) {
 	return host, nil
 }
 
-// read returns the beginning of a file, in the reader's buffer: all of what is read here stands in the first 4 KiB.
+// read returns the beginning of a file, in the reader's buffer: everything that is needed here is in the first 4 KiB.
 func (r *Reader) read(path string) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -22,7 +22,7 @@ type file struct {
 	parse func(*Table, []byte) error
 }
 
-// Open opens the counter files below root, which is /proc/net but in tests. sockstat6 may be missing, as it is on a
+// Open opens the counter files below root, which is /proc/net except in tests. sockstat6 may be missing, as it is on a
 // kernel without IPv6.
 func Open(root string) (*Reader, error) {
 	r := &Reader{}

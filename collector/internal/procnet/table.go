@@ -91,7 +91,7 @@ func (t *Table) ParsePairs(text []byte) error {
 }
 
 // ParseSockstat parses /proc/net/sockstat or sockstat6: lines as "TCP: inuse 5 orphan 0 tw 0". The prefix, with its
-// dot, tells the two files apart. On an error the table holds what was read so far.
+// dot, distinguishes the two files. On an error the table holds what was read so far.
 func (t *Table) ParseSockstat(text []byte, prefix string) error {
 	n := 0
 	defer func() { t.truncate(n) }()

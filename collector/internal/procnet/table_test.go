@@ -159,7 +159,7 @@ func FuzzParseSockstat(f *testing.F) {
 	})
 }
 
-// compare checks that a table that held another reading before comes to the same as a fresh one.
+// compare checks that a table that held another reading before ends with the same values as a fresh one.
 func compare(t *testing.T, fresh, used *Table, parse func(*Table) error) {
 	t.Helper()
 	freshErr, usedErr := parse(fresh), parse(used)

@@ -50,8 +50,8 @@ func TestAnOverflowOfTheAcceptQueueIsSeenByEachInstrument(t *testing.T) {
 	const served, turnedAway = 2, 3
 	synsMax := int64(turnedAway)
 	records := recordWhile(t, func(string) {
-		// The queue takes backlog + 1 connections; of all others each SYN is dropped. One gives up before its kernel sends
-		// a second SYN after a second, but on a machine that is too busy for that.
+		// The queue takes backlog + 1 connections; of all others each SYN is dropped. Each client gives up before its
+		// kernel sends a second SYN after a second, except on a machine that is too busy for that.
 		for i := range served + turnedAway {
 			began, timeout := time.Now(), eventually.Patience
 			if i >= served {
@@ -206,7 +206,7 @@ func TestAFullDiskEndsTheRecordAndIsItsReason(t *testing.T) {
 	path := filepath.Join(disk, "samples.jsonl")
 	sampler := open(t, path, 1000)
 	err := sampler.Run(context.Background(), func() {
-		// Something else fills the disk, all but what the record has reserved.
+		// Something else fills the disk, except for the room that the record has reserved.
 		_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 2<<20), 0o600)
 	})
 	if !errors.Is(err, unix.ENOSPC) {

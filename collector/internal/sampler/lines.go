@@ -70,7 +70,7 @@ func appendListeners(line []byte, listeners []sockdiag.Listener) []byte {
 	return line
 }
 
-// appendGroups appends the groups in TIME_WAIT, which bear no state in the file, or all others.
+// appendGroups appends the groups in TIME_WAIT, which have no state in the file, or all others.
 func appendGroups(line []byte, groups []sockdiag.Group, timeWait bool) []byte {
 	appended := 0
 	for _, g := range groups {
@@ -125,7 +125,7 @@ func appendAddress(line []byte, key string, address netip.Addr) []byte {
 	return append(address.AppendTo(line), '"')
 }
 
-// appendQuoted appends a JSON string. A process may bear any bytes as its name: what is no UTF-8 becomes U+FFFD.
+// appendQuoted appends a JSON string. A process may have any bytes as its name: those that are not UTF-8 become U+FFFD.
 func appendQuoted(line []byte, text string) []byte {
 	const digits = "0123456789abcdef"
 	line = append(line, '"')

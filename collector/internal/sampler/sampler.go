@@ -1,6 +1,6 @@
 // Package sampler records, many times a second, what the kernel counts in one network namespace and what the role's
 // processes use, as lines of samples.jsonl (docs/data-format.md). It starts no process and, between two dumps of
-// sockets, makes no garbage: at the default rate it is to stay below one hundredth of a core.
+// sockets, makes no garbage: at the default rate it must stay below one hundredth of a core.
 package sampler
 
 import (
@@ -28,8 +28,8 @@ const Schema = "connlab.samples/1"
 // that ends the recording.
 var ErrStopped = errors.New("stopped by a signal")
 
-// Seconds between two lines of a kind. TIME_WAIT is asked for rarely, because 28,000 sockets cost some 7 ms; their total
-// stands in each tick anyway (sockstat.TCP.tw).
+// Seconds between two lines of a kind. The sampler asks for TIME_WAIT rarely, because 28,000 sockets cost some 7 ms;
+// each tick has their total anyway (sockstat.TCP.tw).
 const (
 	secondsFull      = 10
 	secondsSockets   = 1
@@ -44,15 +44,16 @@ type Config struct {
 	RateHz int
 	// Path is the file to create.
 	Path string
-	// ProcRoot is /proc but in tests.
+	// ProcRoot is /proc except in tests.
 	ProcRoot string
 	// Everything says that no port in the namespace is the lab's own.
 	Everything bool
 	// Latest keeps what was read last, for the metrics port; nil if there is none.
 	Latest *latest.Holder
-	// MetricsPort is the collector's own, which is left out of listeners and sockets; 0 if there is none.
+	// MetricsPort is the collector's own; listeners and sockets leave it out; 0 if there is none.
 	MetricsPort uint16
-	// MetricsConnections tells how many that port has taken from outside the namespace; nil if there is no such port.
+	// MetricsConnections returns how many connections that port has taken from outside the namespace; nil if there is
+	// no such port.
 	MetricsConnections func() int64
 }
 
@@ -85,7 +86,7 @@ func Open(config Config) (*Sampler, error) {
 	hz := int64(config.RateHz)
 	s.schedule.period = time.Second / time.Duration(hz)
 	s.full = cadence{every: secondsFull * hz}
-	// What comes once a second is spread over the second, so that no tick has to do it all.
+	// Lines that come once a second are spread over the second, so that no tick has to write all of them.
 	s.sockets = cadence{every: secondsSockets * hz}
 	s.timeWait = cadence{every: secondsTimeWait * hz}
 	s.processes = cadence{every: secondsProcesses * hz, next: hz / 2}
@@ -281,7 +282,7 @@ func (s *Sampler) isOwn(l sockdiag.Listener) bool {
 }
 
 // appendSockets writes a line of sockets and, if asked to, one of TIME_WAIT. One dump serves both, because the kernel's
-// walk over all its sockets is the dear part; the cost of it stands on the first line.
+// walk over all its sockets is the expensive part; its cost is in the first line.
 func (s *Sampler) appendSockets(withTimeWait bool) error {
 	began := cpuTime()
 	now := time.Now()
@@ -337,14 +338,14 @@ func (s *Sampler) appendSelf() {
 	s.line = append(s.line, "}\n"...)
 }
 
-// appendCost ends a line: it closes the member before with the given bracket and tells the CPU time since began.
+// appendCost ends a line: it closes the member before with the given bracket and adds the CPU time since began.
 func (s *Sampler) appendCost(bracket byte, began time.Duration) {
 	s.line = append(s.line, bracket)
 	s.line = appendInt(s.line, `,"cost_us":`, (cpuTime() - began).Microseconds())
 	s.line = append(s.line, "}\n"...)
 }
 
-// finish writes the last line, into room that was reserved for it: a full disk still lets it through.
+// finish writes the last line into reserved room, so that it fits even on a full disk.
 func (s *Sampler) finish(reason string) error {
 	line, err := appendStructure(nil, end{
 		Kind: "end", TimeUs: time.Now().UnixMicro(), Reason: reason, Ticks: s.schedule.ticks,

@@ -15,8 +15,8 @@ type schedule struct {
 // deadline is when the next tick is due.
 func (s *schedule) deadline() time.Time { return s.start.Add(time.Duration(s.next) * s.period) }
 
-// arrive takes the next tick at the time now. It returns the tick's number and how late it is. Ticks whose whole
-// period has passed never come: they count as gaps, and the one under way is taken instead.
+// arrive takes the next tick at the time now. It returns the tick's number and how late it is. Ticks whose whole period
+// has passed never come: they count as gaps, and the current one is taken instead.
 func (s *schedule) arrive(now time.Time) (tick int64, late time.Duration) {
 	late = max(now.Sub(s.deadline()), 0)
 	missed := int64(late / s.period)

@@ -14,7 +14,7 @@ import (
 
 const (
 	period = time.Second
-	// An answer that takes longer would put off the next question.
+	// An answer that takes longer would delay the next request.
 	timeout = 900 * time.Millisecond
 )
 
@@ -27,8 +27,8 @@ type line struct {
 }
 
 // Run creates the file at path and scrapes address into it until the context is done, over one kept-alive connection.
-// It returns an error only when the file cannot be written: a scrape that fails is a line of its own. It does not try to
-// connect while nobody accepts connections there, because the role ended, is paused or begins anew.
+// It returns an error only when the file cannot be written: a scrape that fails is a line of its own. It does not try
+// to connect while no program accepts connections there, because the role has ended, is paused or restarts.
 func Run(ctx context.Context, address, path string) error {
 	file, err := journal.Create(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func scrape(ctx context.Context, address string, listening *probe.Listening, fil
 			return err
 		}
 		if ctx.Err() != nil {
-			// What the end of the run cut off says nothing about the role.
+			// A scrape that the end of the run cut off says nothing about the role.
 			return nil
 		}
 		if err := file.Append(text); err != nil {

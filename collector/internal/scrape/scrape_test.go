@@ -76,7 +76,7 @@ func TestScrapesGoOverOneConnectionUntilTheEnd(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	// A scrape that timed out, as one may on a busy machine, gives its connection up. The end may cut one off.
+	// A scrape that times out, as may happen on a busy machine, gives up its connection. The end may cut one off.
 	timedOut, lines := eventually.Count(path, `"error":`), eventually.Count(path, "\n")
 	if int(opened.Load()) > 1+timedOut {
 		t.Errorf("%d connections, and %d scrapes timed out", opened.Load(), timedOut)

@@ -57,7 +57,7 @@ func TestTheKernelFiltersByState(t *testing.T) {
 	client, accepted := pair()
 	defer func() { _, _ = client.Close(), accepted.Close() }()
 	first, second := pair()
-	// Whoever closes first keeps TIME_WAIT; wait until the other has seen it.
+	// The side that closes first keeps TIME_WAIT; wait until the other side has seen the close.
 	_ = first.Close()
 	if _, err := second.Read(make([]byte, 1)); err == nil {
 		t.Fatal("the connection is still open")

@@ -90,7 +90,7 @@ const (
 
 // A Conn asks about the network namespace it was dialled in. It is not safe for use by several goroutines.
 //
-// It is a plain blocking socket with one buffer. On the sockets of github.com/mdlayher/netlink, which stand in the
+// It is a plain blocking socket with one buffer. With the sockets of github.com/mdlayher/netlink, which use the
 // runtime's poller and copy what they receive, the listeners cost 2.5 times as much and 28,000 sockets 1.6 times.
 type Conn struct {
 	fd       int
@@ -133,7 +133,7 @@ func (c *Conn) Sockets(states StateSet, visit func(Socket)) error {
 	})
 }
 
-// dump sends one request and calls visit for each reply. After an error the connection is of no further use.
+// dump sends one request and calls visit for each reply. After an error the connection is no longer usable.
 func (c *Conn) dump(request []byte, visit func(reply []byte) error) error {
 	c.sequence++
 	binary.NativeEndian.PutUint32(request[8:], c.sequence)
@@ -269,7 +269,7 @@ func decodeDrops(attributes []byte) (uint32, error) {
 	return 0, errors.New("no socket memory, and so no drops, in the reply")
 }
 
-// cut splits off an item of netlink's: it tells its own length, and the next one begins at a multiple of four bytes.
+// cut splits off a netlink item: the item states its own length, and the next one begins at a multiple of four bytes.
 func cut(b []byte, length, lengthMin int) (item, rest []byte, err error) {
 	if length < lengthMin || length > len(b) {
 		return nil, nil, fmt.Errorf("an item of %d bytes in %d", length, len(b))

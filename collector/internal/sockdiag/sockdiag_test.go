@@ -25,7 +25,7 @@ func TestRecordedListenersDecode(t *testing.T) {
 	want := []Listener{
 		{Address: netip.MustParseAddr("::1"), Port: 9091, Depth: 1, Limit: 4096},
 		{Address: netip.MustParseAddr("127.0.0.1"), Port: 9090, Limit: 4096},
-		// A backlog of 1 that holds two connections and has turned three SYNs away.
+		// A backlog of 1 with two connections in the queue; the kernel has dropped three SYNs.
 		{Address: netip.MustParseAddr("::"), Port: 8080, Depth: 2, Limit: 1, Drops: 3},
 	}
 	if !slices.Equal(listeners, want) {

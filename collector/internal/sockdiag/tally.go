@@ -52,8 +52,8 @@ type Tally struct {
 	groups     []Group
 }
 
-// NewTally returns a tally that knows no listener yet; with everything it counts the lab's own traffic too. What is
-// connected to the collector's own metrics port is not counted; 0 is no port.
+// NewTally returns a tally that knows no listener yet; with everything it counts the lab's own traffic too. It does not
+// count connections to the collector's own metrics port; 0 is no port.
 func NewTally(everything bool, metrics uint16) *Tally {
 	return &Tally{everything: everything, metrics: metrics, listened: map[uint16]struct{}{}, counts: map[groupKey]int{}}
 }
@@ -73,7 +73,7 @@ func (t *Tally) Add(s Socket) {
 	if !t.everything && s.Peer.Addr().IsLoopback() && (management.IsPort(s.Local.Port()) || management.IsPort(s.Peer.Port())) {
 		return
 	}
-	// The collector listens there, so this port is nobody else's here; on another host it may be anybody's.
+	// The collector listens there, so no other program has this port here; on another host any program may have it.
 	if t.metrics != 0 && (s.Local.Port() == t.metrics || s.Peer.Addr().IsLoopback() && s.Peer.Port() == t.metrics) {
 		return
 	}
