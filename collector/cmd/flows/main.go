@@ -1,5 +1,5 @@
-// Command flows reduces packet captures to one record for each TCP connection, and prints the packets of chosen
-// connections.
+// Command flows reduces packet captures to one record for each TCP connection,
+// and prints the packets of chosen connections.
 //
 // See docs/flows.md for the fields and their exact meaning.
 package main
@@ -121,8 +121,9 @@ func run(arguments []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // writeRecords writes the records in the forms that are asked for.
 func writeRecords(result *flow.Result, out string, asJSON bool, stdout io.Writer) error {
-	// Everything but the connections is garbage as soon as it is written, and the connections have no pointers. So
-	// frequent garbage collection costs little.
+	// Everything but the connections is garbage as soon as it is written, and
+	// the connections have no pointers. So frequent garbage collection costs
+	// little.
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	if out != "" {
 		if err := writeParquet(out, result); err != nil {
@@ -154,7 +155,8 @@ func readChosen(name string, stdin io.Reader) ([]excerpt.Connection, error) {
 	return chosen, nil
 }
 
-// openAll opens all captures before the program reads any, so that a wrong name costs no time.
+// openAll opens all captures before the program reads any, so that a wrong name
+// costs no time.
 func openAll(names []string) ([]*pcapfile.File, error) {
 	var files []*pcapfile.File
 	for _, name := range names {
@@ -187,7 +189,8 @@ func refuseOverwriting(out string, captures []string) error {
 	return nil
 }
 
-// writeParquet writes a temporary file and then renames it, so that no half-written file ever has the name.
+// writeParquet writes a temporary file and then renames it, so that no
+// half-written file ever has the name.
 func writeParquet(out string, result *flow.Result) (err error) {
 	part := out
 	if info, err := os.Stat(out); err != nil || info.Mode().IsRegular() {
@@ -205,7 +208,8 @@ func writeParquet(out string, result *flow.Result) (err error) {
 	return os.Rename(part, out)
 }
 
-// report says which parts of the captures are not in the output, and returns the exit code.
+// report says which parts of the captures are not in the output, and returns
+// the exit code.
 func report(stderr io.Writer, s *flow.Summary, names []string) int {
 	unsupported := ""
 	if s.UnknownLinkIn > 0 {

@@ -256,8 +256,9 @@ func (c *connection) answers(from Side, a *arrival) bool {
 	return a.Seq-(client.isn+1) < windowBytesMax
 }
 
-// isStrayRST says whether neither end accepts a RST as one of this connection. While the client waits for a SYN-ACK it
-// takes each that acknowledges its SYN, whatever the sequence number.
+// isStrayRST says whether neither end accepts a RST as one of this connection.
+// While the client waits for a SYN-ACK it takes each that acknowledges its SYN,
+// whatever the sequence number.
 func (c *connection) isStrayRST(from Side, a *arrival) bool {
 	s, peer := &c.sides[from], &c.sides[1-from]
 	answersSYN := a.Flags.Has(packet.ACK) && !c.marks.has(established) && peer.acknowledgedBy(a.Ack)
@@ -279,8 +280,8 @@ func (c *connection) mayHaveSent(from Side, a *arrival) bool {
 	return true
 }
 
-// timeWaitOwner returns the side that holds TIME_WAIT after the connection's end; false if the capture does not show
-// it.
+// timeWaitOwner returns the side that holds TIME_WAIT after the connection's
+// end; false if the capture does not show it.
 func (c *connection) timeWaitOwner() (Side, bool) {
 	if c.marks.has(aborted) || !c.marks.has(established) {
 		return Nobody, true
@@ -288,8 +289,9 @@ func (c *connection) timeWaitOwner() (Side, bool) {
 	if !c.marks.has(closed) {
 		return Nobody, false
 	}
-	// A side that had received the other's FIN when it sent its own went through
-	// CLOSE_WAIT and LAST_ACK and holds nothing. Every other one ends in TIME_WAIT.
+	// A side that had received the other's FIN when it sent its own went
+	// through CLOSE_WAIT and LAST_ACK and holds nothing. Every other one ends
+	// in TIME_WAIT.
 	client, server := &c.sides[Client], &c.sides[Server]
 	clientHolds := !server.finCoveredBy(client.finACK)
 	serverHolds := !client.finCoveredBy(server.finACK)

@@ -242,7 +242,8 @@ func (c *conversation) ownsSYN(s seen) bool {
 	return s.acK && from == 1 && c.acknowledges(0, s.ack)
 }
 
-// acknowledges says whether ack covers a side's SYN and nothing that it has not sent.
+// acknowledges says whether ack covers a side's SYN and nothing that it has not
+// sent.
 func (c *conversation) acknowledges(side int, ack uint32) bool {
 	isn, known := c.isn(side)
 	next, _ := c.highest(side)
@@ -503,7 +504,8 @@ func coversFIN(ack uint32, fin seen) bool {
 	return int32(ack-(fin.seq+uint32(fin.payload)+1)) >= 0
 }
 
-// end answers the questions about one side, and says whether its sequence numbers are known.
+// end answers the questions about one side, and says whether its sequence
+// numbers are known.
 func (c *conversation) end(side int) (e flow.End, exact bool) {
 	e, exact = flow.End{Address: c.ends[side]}, true
 	e.ISN, e.ISNKnown = c.isn(side)

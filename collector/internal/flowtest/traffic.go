@@ -15,8 +15,8 @@ type Traffic struct {
 	Exchanges int
 	// GapUs is the mean time from one connection's beginning to the next one's.
 	GapUs int64
-	// Faulty lets everything go wrong that can: segments get lost, missed by the capture, repeated, swapped; ends
-	// abort, vanish, and use ports again.
+	// Faulty lets everything go wrong that can: segments get lost, missed by
+	// the capture, repeated, swapped; ends abort, vanish, and use ports again.
 	Faulty bool
 }
 
