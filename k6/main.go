@@ -19,7 +19,7 @@ import (
 func main() {
 	journal := new(record.Journal)
 	dials := dial.NewLog(journal)
-	// k6 shows how its iterations go to its VUs alone.
+	// k6 reports the progress of its iterations only to its VUs.
 	execution := new(atomic.Pointer[lib.ExecutionState])
 	modules.Register("k6/x/connlab", module.New(journal, dials, execution))
 	k6output.RegisterExtension("connlab", output.NewConstructor(journal, dials, execution, os.Exit))

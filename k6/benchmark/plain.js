@@ -1,4 +1,4 @@
-// The same calls as workloads/users.js makes, as one would write them for any k6: nothing of the lab's, k6's own tags.
+// The same calls as workloads/users.js makes, written for a plain k6: without the lab's code, with k6's own tags.
 import { check } from 'k6';
 import http from 'k6/http';
 

@@ -12,7 +12,7 @@ import (
 	"go.k6.io/k6/lib"
 )
 
-// Attempt is what k6's own record of a request lacks: whose it was, when it began, and which dial it waited for or used.
+// Attempt is what k6's own record of a request lacks: its user, its beginning, and the dial that it waited for or used.
 // It travels as the remote address in the request's trail, the one value there that comes from a connection.
 type Attempt struct {
 	VU        uint64
@@ -37,10 +37,10 @@ func (a *Attempt) String() string {
 	return a.conn.remote
 }
 
-// Reused tells whether the request's connection was kept from before.
+// Reused says whether an earlier request had already used the connection.
 func (a *Attempt) Reused() bool { return a.conn != nil && a.reused }
 
-// Connecting is how long the connection took that was made for the request; 0 if none was.
+// Connecting is how long it took to make the request's connection; 0 if none was made for it.
 func (a *Attempt) Connecting() time.Duration {
 	if a.conn == nil || a.reused {
 		return 0
@@ -48,7 +48,7 @@ func (a *Attempt) Connecting() time.Duration {
 	return a.conn.connecting
 }
 
-// DialID is the dial of the request's connection or, if it got none, the dial that was begun for it; 0 if none was.
+// DialID is the dial of the request's connection or, if it got none, the dial that began for it; 0 if none did.
 func (a *Attempt) DialID() uint64 {
 	if a.conn == nil {
 		return a.dialled.Load()
@@ -76,8 +76,8 @@ func (a *attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 	getConn, gotConn := trace.GetConn, trace.GotConn
 	// k6 makes a trace for each request, so this one is ours to change.
 	trace.GetConn = func(hostPort string) {
-		// net/http asks again if its kept connection was gone; the request then has no connection. k6's tracer counts
-		// the request as blocked from the first time on.
+		// net/http sends the request again if the server had closed its kept connection; the request then has no
+		// connection. k6's tracer counts the request as blocked from the first time on.
 		if !carried {
 			getConn(hostPort)
 		}
@@ -97,8 +97,9 @@ func (a *attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 	// net/http keeps a request's values in the context of the dial that it begins for it.
 	response, err := a.next.RoundTrip(request.WithContext(context.WithValue(ctx, attemptKey{}, attempt)))
 	if err != nil && attempt.conn == nil {
-		// A request that never had a connection has no address that could carry its attempt. Told that a kept connection
-		// came before it was asked for, k6's tracer takes the address and leaves all timings 0, as for such a request.
+		// A request that never had a connection has no address that could carry its attempt. If k6's tracer hears of a
+		// kept connection before the request for one, it takes the address and leaves all timings 0, as for a request
+		// without a connection.
 		if !carried {
 			gotConn(httptrace.GotConnInfo{Conn: carrier{attempt: attempt}, Reused: true})
 		}

@@ -47,7 +47,7 @@ func ask(t *testing.T, state *lib.State, target string) (*httpext.Trail, error) 
 	return tracer.Done(), err
 }
 
-// net/http asks again over a new connection when the kept one turns out to be gone.
+// net/http sends the request again over a new connection if the server has closed the kept one.
 func TestARequestAskedAgainNamesItsLastDial(t *testing.T) {
 	log, listener, state := newRecorded(t), listen(t, "tcp", "127.0.0.1:0"), vuState()
 	if err := log.Install(state, patience); err != nil {
@@ -79,7 +79,7 @@ func TestARequestAskedAgainNamesItsLastDial(t *testing.T) {
 	}
 }
 
-// answerOncePerConnection answers the first request of each connection, and breaks it off a while after the second.
+// answerOncePerConnection answers the first request of each connection, and aborts it a while after the second.
 func answerOncePerConnection(listener net.Listener, while time.Duration) {
 	for {
 		conn, err := listener.Accept()

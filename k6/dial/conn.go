@@ -50,8 +50,8 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// note keeps the first error that came from outside: it tells whether the server closed first, and how. What the
-// client's own Close or deadline does to a pending Read says nothing of the kind.
+// note keeps the first error that came from outside: it says whether the server closed first, and how. An error of a
+// pending Read that comes from the client's own Close or deadline does not say that.
 func (c *Conn) note(err error) {
 	if err == nil || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return

@@ -35,7 +35,7 @@ func (l *Log) Install(state *lib.State, connectTimeout time.Duration) error {
 	recorded := &Dialer{Dialer: dialer, log: l, vu: state.VUID}
 	state.Dialer = recorded
 	transport.DialContext = recorded.DialContext
-	// Docker's client may have put a proxy into the environment: the load is for the targets.
+	// Docker's client may have put a proxy into the environment: the load must go to the targets.
 	transport.Proxy = nil
 	state.Transport = &attempts{next: transport, state: state}
 	return nil

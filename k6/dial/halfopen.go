@@ -12,14 +12,15 @@ import (
 	"go.k6.io/k6/lib"
 )
 
-// errHalfOpen stands for the outcome of a dial that was held half open as long as it was to be.
+// errHalfOpen stands for a dial that stayed half open for the whole time.
 var errHalfOpen = errors.New("held half open")
 
 // HoldHalfOpen begins a connection for a VU, over IPv4, and holds it without ever completing its handshake: the server
-// answers, and this kernel drops what it answers before TCP sees it, so that the server's kernel keeps a request in its SYN
-// queue and this one goes on asking. It needs no privileges, and sends nothing that an ordinary connect(2) would not send.
+// answers, and this kernel drops the answer before TCP sees it. So the server's kernel keeps a request in its SYN
+// queue, and this one continues to send SYNs. It needs no privileges, and sends nothing that an ordinary connect(2)
+// would not send.
 //
-// It returns when the time is over, nil, or when k6 ends. The dial is recorded as failed, as "half-open".
+// It returns nil when the time is over, or an error when k6 ends. The dial is recorded as failed, as "half-open".
 func HoldHalfOpen(ctx context.Context, state *lib.State, address string, hold time.Duration) error {
 	if state == nil {
 		return errors.New("only a VU has connections, not the init code")

@@ -12,7 +12,7 @@ import (
 // tcpUserTimeout is TCP_USER_TIMEOUT, which package syscall lacks.
 const tcpUserTimeout = 18
 
-// halfOpen holds a connection half open, beside what else is to be done to its socket.
+// halfOpen lets prepare change the socket, and holds the connection half open.
 func (r *recorded) halfOpen(hold time.Duration, prepare func(fd int) error) (line, error) {
 	r.t.Helper()
 	listener := listen(r.t, "tcp4", "127.0.0.1:0")

@@ -11,7 +11,7 @@ import (
 // errEnded stands for the outcome of a dial that k6's end cut short.
 var errEnded = fmt.Errorf("k6 ended while it was connecting: %w", context.Canceled)
 
-// kindOf names what became of a dial, "" for a success. The names are part of the format of dials.jsonl.
+// kindOf names the outcome of a dial, "" for a success. The names are part of the format of dials.jsonl.
 func kindOf(err error) string {
 	var timeout net.Error
 	switch {

@@ -54,7 +54,7 @@ func (l *Log) Finish() (written, failed uint64) {
 	return l.written, l.failed
 }
 
-// begin gives a dial its number. After Finish it is followed no more.
+// begin gives a dial its number. After Finish the log no longer follows it.
 func (l *Log) begin(vu uint64) *pending {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 	"connlab/k6/record"
 )
 
-// patience is so long that only a hang lasts longer, on a busy machine too.
+// patience is so long that only a hang takes longer, even on a busy machine.
 const patience = 5 * time.Minute
 
 type line struct {
@@ -54,7 +54,7 @@ func newRecorded(t *testing.T) *recorded {
 	return &recorded{Log: NewLog(journal), t: t, journal: journal, folder: folder}
 }
 
-// lines closes the journal and returns what stands below its header.
+// lines closes the journal and returns the lines below its header.
 func (r *recorded) lines() []line {
 	r.t.Helper()
 	if err := r.journal.Close(); err != nil {
@@ -83,7 +83,7 @@ func vuState() *lib.State {
 	return &lib.State{VUID: 1, Dialer: netext.NewDialer(net.Dialer{}, resolver), Transport: &http.Transport{}}
 }
 
-// dialer is what a VU has once Install has been there.
+// dialer is a VU's dialer after Install.
 func (r *recorded) dialer(connectTimeout time.Duration) *Dialer {
 	r.t.Helper()
 	state := vuState()
@@ -122,7 +122,7 @@ func TestAConnectionCountsItsBytesAndTellsWhoClosedFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	local := conn.LocalAddr().String()
-	// The client's own deadline is no end of the connection.
+	// The client's own deadline does not end the connection.
 	_ = conn.SetReadDeadline(time.Now().Add(-time.Second))
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("Read returned %v", err)
@@ -172,7 +172,7 @@ func TestTheEndCutsDialsShortAndClosesConnections(t *testing.T) {
 	if written, failed := log.Finish(); written != 2 || failed != 1 {
 		t.Errorf("%d written, %d failed", written, failed)
 	}
-	// What was faster than k6's end, but slower than the record's, leaves nothing behind its last lines.
+	// A dial that ends before k6, but after the record, leaves nothing after the last lines.
 	conn, err := net.Dial("tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,9 @@ import (
 	"connlab/k6/record"
 )
 
-// lookDelay is how long after connect(2) the local address is read. A dial that is answered sooner does not need it: its
-// connection tells. One that fails later could not tell any more, and without its port it would not join its packets.
+// lookDelay is how long after connect(2) the local address is read. A dial that connects sooner does not need it: its
+// connection has the address. One that fails later has it no longer, and without its port the analysis could not join
+// it with its packets.
 const lookDelay = 20 * time.Millisecond
 
 // pending is a dial under way.

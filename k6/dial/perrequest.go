@@ -25,7 +25,7 @@ const (
 	Server Side = "server"
 )
 
-// longAgo is a deadline that ends what is under way.
+// longAgo is a deadline that ends a pending operation at once.
 var longAgo = time.Unix(1, 0)
 
 // perRequest is the transport of a VU that makes a connection for each request; a chosen side closes it first. net/http
@@ -84,8 +84,8 @@ func (p *perRequest) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// connect dials for this request alone. One that gives up meanwhile ends as its context did, and cancels its dial, which
-// net/http would let go on for the sake of a later request.
+// connect dials for this request alone. A request that gives up meanwhile ends as its context did, and cancels its
+// dial. net/http would let the dial continue for a later request.
 func (p *perRequest) connect(ctx context.Context, address string) (net.Conn, error) {
 	dialCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -137,7 +137,7 @@ func (p *perRequest) send(conn net.Conn, request *http.Request) error {
 	return nil
 }
 
-// slept tells whether it could sleep undisturbed.
+// slept says whether nothing interrupted the sleep.
 func slept(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -181,7 +181,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-// Close implements io.Closer. Before the body's end it breaks the connection off.
+// Close implements io.Closer. Before the body's end it aborts the connection.
 func (b *body) Close() error {
 	b.stop()
 	_ = b.conn.Close()

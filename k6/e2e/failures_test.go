@@ -37,10 +37,10 @@ func fullQueue(t *testing.T) string {
 	return "http://" + fullqueue.Address(t)
 }
 
-// otherTimeoutsMS is what the time-outs are that a case does not set: a failure that comes later is not its own.
+// otherTimeoutsMS are the time-outs that a case does not set: a failure that comes later is not the case's own.
 const otherTimeoutsMS = 30_000
 
-// The codes are k6's. That each failure keeps its own is what the analysis stands on.
+// The codes are k6's. The analysis relies on a separate code for each failure.
 func TestFailuresAndTheirCodes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

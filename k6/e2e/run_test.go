@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// knobs is a whole environment: small loads, quickly over.
+// knobs is a whole environment: small loads that end quickly.
 func knobs(targets string) map[string]string {
 	return map[string]string{
 		"INSTANCE": "k6-1", "SEGMENT_SEQUENCE": "0,1", "TARGETS": targets,
@@ -81,7 +81,7 @@ func (r *run) wait(t *testing.T) *run {
 	return r
 }
 
-// eventually waits for what k6 is about to do: so long that only a hang lasts longer, on a busy machine too.
+// eventually waits for what k6 is about to do, so long that only a hang takes longer, even on a busy machine.
 func (r *run) eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Minute); !condition(); time.Sleep(50 * time.Millisecond) {

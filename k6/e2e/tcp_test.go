@@ -16,7 +16,7 @@ type peer struct {
 	closedBy string // "client" or "server": whose FIN came first
 }
 
-// answerPeers serves each connection one answer, closes it if it was asked to, and tells what it saw.
+// answerPeers serves each connection one answer, closes it if it was asked to, and reports what it saw.
 func answerPeers(t *testing.T, answer string, beforeClosing time.Duration) (target string, peers <-chan peer) {
 	t.Helper()
 	seen := make(chan peer, 100)

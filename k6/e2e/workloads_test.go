@@ -20,7 +20,7 @@ func TestUsersArriveOneByOneAndHoldTheirConnections(t *testing.T) {
 		t.Fatalf("%d requests, %d dials, %d closes, ended %v: want 10, 5, 5 in order",
 			len(record.requests), len(record.dials), len(record.closes), record.ended)
 	}
-	// Later than its time a busy machine may let a user arrive, but never earlier.
+	// On a busy machine a user may arrive late, but never early.
 	for _, dial := range record.dials {
 		if waited := dial.TimeUS - r.begun(t); waited < (dial.VU-1)*500_000 {
 			t.Errorf("user %d arrived %d us after the record began", dial.VU, waited)
@@ -127,7 +127,7 @@ func TestInstancesShareTheUsersOfATest(t *testing.T) {
 		if len(record.requests) != 2 {
 			t.Fatalf("instance %d made %d requests of 4", i+1, len(record.requests))
 		}
-		// Users 1 and 3, or 2 and 4: later than its time a busy machine may let one arrive, but never earlier.
+		// Users 1 and 3, or 2 and 4: on a busy machine one may arrive late, but never early.
 		for n, request := range record.requests {
 			if waited := request.TimeUS - r.begun(t); waited < int64(i+2*n)*1_500_000 {
 				t.Errorf("user %d arrived %d us after instance %d's record began", i+2*n+1, waited, i+1)
@@ -258,7 +258,7 @@ func TestAUserThatIsTurnedAwayLeavesWhenItIsTime(t *testing.T) {
 	if len(record.requests) != 4 {
 		t.Errorf("4 users, told to come again in 40 s, made %d requests in 1.5 s", len(record.requests))
 	}
-	// Each left by itself: who sleeps on is interrupted when the load has lasted its longest.
+	// Each user left by itself: k6 interrupts users who still sleep at the end of the load's longest time.
 	if live := record.live[len(record.live)-1]; live.InterruptedIterations != 0 {
 		t.Errorf("%+v", live)
 	}

@@ -29,7 +29,8 @@ export function workloadOptions(name, scenario, { keep_alive }) {
     scenarios: { [name]: scenario },
     discardResponseBodies: true,
     noConnectionReuse: !keep_alive,
-    // k6's own, but that each name is looked up once: addresses stay, and a look-up in mid-run would delay its request.
+    // k6's own, except that each name is looked up once: addresses stay the same, and a look-up in mid-run would delay
+    // its request.
     dns: { ttl: 'inf', select: 'random', policy: 'preferIPv4' },
     systemTags,
     summaryTrendStats: ['count', 'avg', 'min', 'med', 'max', 'p(90)', 'p(95)', 'p(99)'],

@@ -6,7 +6,7 @@ import { summaryFiles } from './summary.js';
 const neededTags = ['scenario', 'name', 'method', 'status', 'error', 'error_code', 'group', 'check', 'url'];
 
 /**
- * The script's own options. Where it chooses its system tags, it gets those too that the record needs.
+ * The script's own options. If it chooses its system tags, it also gets those that the record needs.
  *
  * @param {import('k6/options').Options} [options]
  * @returns {import('k6/options').Options}

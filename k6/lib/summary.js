@@ -34,7 +34,7 @@ function summaryText({ state, metrics }) {
     `${value('iterations', 'count')} iterations, ${value('dropped_iterations', 'count')} dropped`,
   ];
   if (requests > failed) {
-    // The plain metric has the requests that failed as well, with the 0 ms of those that never got a connection.
+    // The plain metric includes failed requests, with 0 ms for those that never got a connection.
     const times = 'http_req_duration{expected_response:true}';
     const [median, p95, max] = ['med', 'p(95)', 'max'].map((stat) => value(times, stat).toFixed(1));
     lines.push(`answers came after ${median} ms (median), ${p95} ms (p95), ${max} ms (max), connecting not included`);

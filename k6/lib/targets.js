@@ -25,8 +25,8 @@ export function addresses(targets) {
 }
 
 /**
- * A user's place among those who are dealt out in turn. k6 shares the users of a test out to its instances in turn, too:
- * of two, one has the users 1, 3, 5, … So each instance deals out its own, and begins one further on than the one before.
+ * A user's place in its instance's order. k6 assigns the users of a test to its instances in turn: the first of two has
+ * the users 1, 3, 5, … So each instance counts its own users, and begins one place after the instance before it.
  *
  * @param {number} user 1, 2, … over all instances of the test
  * @param {{segment_sequence: string[]}} knobs
@@ -51,7 +51,7 @@ export function ofUser(each, user, knobs) {
 }
 
 /**
- * What one call takes of them: the calls are dealt out in turn.
+ * The element for one call: the calls take them in turn.
  *
  * @template Each
  * @param {Each[]} each

@@ -1,4 +1,4 @@
-// Users who come one after the other, make their calls and are done: what several workloads have in common.
+// Users who come one after the other, make their calls and end: what several workloads have in common.
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import { sleepUntil } from './clock.js';

@@ -84,7 +84,7 @@ func (i *instance) Exports() modules.Exports {
 	}}
 }
 
-// record has the dials of setup or teardown recorded, which run in no VU and so have no iteration that begins.
+// record records the dials of setup or teardown. These run in no VU, so no iteration begins for them.
 func (i *instance) record() error {
 	if err := i.module.dials.Install(i.vu.State(), i.connectTimeout); err != nil {
 		return fmt.Errorf("connlab.record: %w", err)
@@ -102,8 +102,8 @@ func (i *instance) connectionPerRequest(closesFirst dial.Side, lineIntervalMS in
 	return nil
 }
 
-// holdHalfOpen begins a connection to an address, host:port, and holds it without completing its handshake, for so many
-// milliseconds.
+// holdHalfOpen begins a connection to an address, host:port, and holds it without completing its handshake, for a
+// number of milliseconds.
 func (i *instance) holdHalfOpen(address string, holdMS int64) error {
 	err := dial.HoldHalfOpen(i.vu.Context(), i.vu.State(), address, time.Duration(holdMS)*time.Millisecond)
 	if err != nil && !errors.Is(err, context.Canceled) {

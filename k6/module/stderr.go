@@ -7,8 +7,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// repeatErrorsOnStderr sees to it that k6's errors stand on stderr too when its log goes to a file (--log-output file=…):
-// whoever starts k6 must read why it stopped.
+// repeatErrorsOnStderr writes k6's errors to stderr too when its log goes to a file (--log-output file=…), so that the
+// lab and the user see why k6 stopped.
 func repeatErrorsOnStderr(logger logrus.FieldLogger) {
 	target, ok := logger.(*logrus.Logger)
 	if ok && target.Out == io.Discard {

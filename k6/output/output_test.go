@@ -19,7 +19,7 @@ import (
 	"connlab/k6/record"
 )
 
-// started is an output with a folder of its own, and what became of k6 by it.
+// started is an output with a folder of its own, and what it did to k6.
 type started struct {
 	*Output
 

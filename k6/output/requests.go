@@ -11,7 +11,7 @@ import (
 	"connlab/k6/record"
 )
 
-// tagCacheMax bounds what scripts with a URL of its own for each request can make the cache hold.
+// tagCacheMax bounds the cache, because a script may use a different URL for each request.
 const tagCacheMax = 10_000
 
 var errNotFollowed = errors.New(
@@ -64,7 +64,7 @@ func (r *requests) appendLine(lines []byte, trail *httpext.Trail, attempt *dial.
 	lines = record.AppendTime(append(lines, `,"end_us":`...), trail.EndTime)
 	lines = record.AppendMicroseconds(append(lines, `,"blocked_us":`...), trail.Blocked)
 	// Over HTTP/2 a request may leave on a connection that another one's dial made, before its own dial's handshake
-	// ends: k6 then counts a sending below 0. The request waited for a handshake until it left, and no longer.
+	// ends: k6 then reports a negative sending time. The request waited for a handshake until it left, and no longer.
 	sending, tls := trail.Sending, trail.TLSHandshaking
 	if sending < 0 {
 		sending, tls = 0, max(tls+sending, 0)

@@ -12,8 +12,8 @@ import (
 // flushPeriod bounds what a crash of k6 can lose.
 const flushPeriod = 200 * time.Millisecond
 
-// Journal holds the four files of a run's raw folder. Before Open and after Close its files drop what they are given, so
-// that a script that imports k6/x/connlab runs without the output connlab too.
+// Journal holds the four files of a run's raw folder. Before Open and after Close its files drop all records, so that a
+// script that imports k6/x/connlab runs without the output connlab too.
 type Journal struct {
 	Dials, Requests, Events, Live File
 

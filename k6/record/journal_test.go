@@ -101,7 +101,7 @@ func TestWithoutAnOpenJournalLinesAreDropped(t *testing.T) {
 	}
 }
 
-// fullDisk takes a part of what it is given, as a disk does that runs full.
+// fullDisk takes only a part of each write, like a disk that becomes full.
 type fullDisk struct{ taken int }
 
 var errNoSpace = errors.New("no space left on device")

@@ -1,4 +1,4 @@
-// Connections whose handshake is never completed, and ordinary users beside them.
+// Connections whose handshake the client never completes, and ordinary users beside them.
 import exec from 'k6/execution';
 import connlab from 'k6/x/connlab';
 import { count, duration, readKnobs } from '../lib/knobs.js';

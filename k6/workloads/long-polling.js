@@ -3,8 +3,8 @@
 // not.
 //
 // Users leave by this script's own clock, between two requests. k6's ramp would interrupt them in mid-request, and such
-// a request has no record: its grace periods are long enough for each to end by itself, and for those who are gone to
-// sleep until the ramp's end.
+// a request has no record. So the ramp's grace periods are long enough for each user to end by itself, and for users
+// who have left to sleep until the ramp's end.
 import exec from 'k6/execution';
 import connlab from 'k6/x/connlab';
 import { sleepUntil } from '../lib/clock.js';
@@ -62,7 +62,7 @@ const rooms = knobs.targets.map((target) => ({ wait: post(target, 'wait'), entry
 const retrySeconds = 1;
 
 /**
- * A user's place in the waiting room, as the server tells it.
+ * A user's place in the waiting room, as the server reports it.
  *
  * @typedef {{token: string, number: number, canEnter: boolean, pollingPeriodMs: number, turnUnixUs: number | null}} Place
  */

@@ -1,4 +1,4 @@
-// Arrivals at a fixed rate, whatever the server does: what finds no free user is counted as dropped.
+// Arrivals at a fixed rate, whatever the server does: k6 counts an arrival that finds no free user as dropped.
 import exec from 'k6/execution';
 import connlab from 'k6/x/connlab';
 import { count, delayKnobs, duration, readKnobs } from '../lib/knobs.js';
