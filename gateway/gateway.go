@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// How long requests under way may take after SIGTERM, as nginx's worker_shutdown_timeout in the lab.
+	// How long requests in progress may take after SIGTERM: the same as nginx's worker_shutdown_timeout in the lab.
 	graceMax = 5 * time.Second
-	// How long those that were cut short then may take to get their lines.
+	// How long the handler may then take to write the lines of requests that were cut short.
 	drainMax = time.Second
-	// How long a line may wait for its file, as in nginx's access_log in the lab.
+	// How long a line may wait before it is written: the same as for nginx's access_log in the lab.
 	flushPeriod = time.Second
 )
 
@@ -46,7 +46,7 @@ type gateway struct {
 	stopFlushing, flushd chan struct{}
 }
 
-// open listens and makes the files, and serves nobody yet. Its error is the user's to mend.
+// open listens and makes the files, but serves nobody yet. The user has to correct what its error says.
 func open(ctx context.Context, settings config.Config, places places, stderr io.Writer) (*gateway, error) {
 	addresses, err := upstream.Resolve(ctx, settings.Upstreams)
 	if err != nil {
@@ -74,11 +74,12 @@ func open(ctx context.Context, settings config.Config, places places, stderr io.
 		Handler:  management.Handler(g.pool, g.traffic, g.handler, clients, addresses),
 		ErrorLog: log.New(faults, "", 0),
 	}
-	// Go listens by MPTCP where the kernel can; the other servers of the lab never do.
+	// Go uses MPTCP if the kernel supports it; the other servers of the lab never do.
 	var plain net.ListenConfig
 	plain.SetMultipathTCP(false)
 	for i, address := range []string{places.traffic, places.management} {
-		// IPv4, as all of the lab: an IPv6 socket would listen on both, and the kernel's figures would name neither.
+		// IPv4, like the rest of the lab: an IPv6 socket would listen on both, and the kernel's figures would name
+		// neither.
 		listener, err := plain.Listen(ctx, "tcp4", address)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("cannot listen: %w", err), g.closeFiles())
@@ -89,7 +90,7 @@ func open(ctx context.Context, settings config.Config, places places, stderr io.
 	return g, nil
 }
 
-// serve answers until ctx ends, lets the requests under way finish, and completes the record.
+// serve answers until ctx ends, lets the requests in progress finish, and completes the record.
 func (g *gateway) serve(ctx context.Context) error {
 	go g.flushNowAndThen()
 	failed := make(chan error, 2)

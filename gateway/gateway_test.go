@@ -84,7 +84,7 @@ var defaults = config.Config{
 	MaxIdleConns: 100, MaxIdleConnsPerHost: 2, IdleConnTimeout: 90 * time.Second, DialTimeout: 30 * time.Second,
 }
 
-// patience is so long that only a hang lasts longer, on a busy machine too.
+// patience is so long that only a hang takes longer, even on a busy machine.
 const patience = 5 * time.Minute
 
 // start begins a gateway before the servers at these addresses.
@@ -118,7 +118,7 @@ func (r *running) url(path string) string {
 	return "http://" + r.gateway.listeners[0].Addr().String() + path
 }
 
-// get asks through the gateway; a transport error is status 0.
+// get sends a request through the gateway; a transport error is status 0.
 func (r *running) get(path string) (status int, body string) {
 	response, err := r.client.Get(r.url(path))
 	if err != nil {
@@ -132,7 +132,7 @@ func (r *running) get(path string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// together asks that many times at once.
+// together sends that many requests at once.
 func (r *running) together(count int, path string) {
 	var all sync.WaitGroup
 	for range count {
@@ -169,7 +169,7 @@ func (r *running) eventually(what string, holds func(gatewayState) bool) {
 	}
 }
 
-// lines ends the gateway and gives a file's lines, each valid against the schema of its name.
+// lines ends the gateway and returns a file's lines, each valid against the schema of its name.
 func lines[T any](r *running, name string) []T {
 	r.t.Helper()
 	if err := r.stop(); err != nil {
@@ -196,8 +196,8 @@ func (r *running) read(name string) string {
 	return string(text)
 }
 
-// backend is a real server; it answers 200 with the request's path, after ?after=, and with ?crowd= only when so many ask
-// at once.
+// backend is a real server; it answers 200 with the request's path, after ?after=, and with ?crowd= only when that many
+// requests wait at once.
 func backend(t *testing.T) (server *httptest.Server, connections *atomic.Int64) {
 	t.Helper()
 	var together crowd
@@ -215,7 +215,7 @@ func backend(t *testing.T) (server *httptest.Server, connections *atomic.Int64) 
 	})
 }
 
-// A crowd is let go when it is complete.
+// A crowd gets its answers when it is complete.
 type crowd struct {
 	mutex    sync.Mutex
 	arrived  int
@@ -518,7 +518,7 @@ func TestALateHeaderIs504(t *testing.T) {
 	}
 }
 
-// The backend closes a kept connection in answer to its second request: Go asks again over another one.
+// The backend closes a kept connection in answer to its second request: Go sends it again over another one.
 func TestAKeptConnectionThatTurnsOutClosedIsATryOfItsOwn(t *testing.T) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -620,7 +620,7 @@ func TestTheSettingsAreReadBack(t *testing.T) {
 	}
 }
 
-// Go listens by MPTCP where the kernel can, and net.mptcp.enabled says so.
+// Go uses MPTCP if the kernel supports it and net.mptcp.enabled is set.
 func TestItListensByTCP(t *testing.T) {
 	server, _ := backend(t)
 	r := start(t, defaults, addressOf(server))
@@ -698,7 +698,7 @@ func TestARequestThatIsCutShortAtTheEndHasItsLine(t *testing.T) {
 	}
 }
 
-// An upgraded connection is not net/http's any more: its end is not the traffic's.
+// An upgraded connection no longer belongs to net/http, so it does not end with the traffic.
 func TestARequestThatDoesNotEndIsALostLine(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "Upgrade")

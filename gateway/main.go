@@ -28,7 +28,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.LookupEnv, os.Stderr))
 }
 
-// run serves until ctx ends, and returns the exit code. What it has to say goes to stderr, a line for each fault.
+// run serves until ctx ends, and returns the exit code. It writes its messages to stderr, a line for each fault.
 func run(ctx context.Context, arguments []string, lookup func(string) (string, bool), stderr io.Writer) int {
 	var places places
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)

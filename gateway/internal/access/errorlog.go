@@ -13,7 +13,7 @@ import (
 )
 
 // An ErrorLog is an error.log in nginx's form: "2025/11/21 07:26:40 [error] 7#7: *12 what happened", *12 being the
-// number of the client's connection. It tells why a request got an answer that is the gateway's own.
+// number of the client's connection. It says why the gateway answered a request by itself.
 type ErrorLog struct {
 	file *journal.File
 }
@@ -27,7 +27,7 @@ const (
 	Reading    = "while reading response header from upstream"
 )
 
-// Upstream tells of a server that failed a request.
+// Upstream reports a server that failed a request.
 func (l *ErrorLog) Upstream(connection int64, stage, server string, err error) {
 	what := map[string]string{Connecting: "connect()", Reading: "recv()"}[stage]
 	text := fmt.Sprintf("%s failed (%v)", what, err)
@@ -44,7 +44,7 @@ func (l *ErrorLog) Upstream(connection int64, stage, server string, err error) {
 	l.write(fmt.Sprintf("*%d %s %s, upstream: \"%s\"", connection, text, stage, server))
 }
 
-// Write takes what net/http has to say; it implements io.Writer.
+// Write takes the messages of net/http; it implements io.Writer.
 func (l *ErrorLog) Write(text []byte) (int, error) {
 	l.write(strings.TrimSpace(string(text)))
 	return len(text), nil

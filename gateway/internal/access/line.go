@@ -1,4 +1,4 @@
-// Package access writes what the gateway did for each request, in the forms of nginx's own logs.
+// Package access writes what the gateway did for each request, in the formats of nginx's own logs.
 package access
 
 import (
@@ -12,17 +12,17 @@ import (
 	"connlab/gateway/internal/journal"
 )
 
-// A Try is one use, or attempted use, of a connection to an upstream server. A request has several where Go's transport
+// A Try is one use, or attempted use, of a connection to an upstream server. A request has several if Go's transport
 // finds that a kept connection was closed, and takes another.
 type Try struct {
 	Server string // address:port
 	Status int    // 0: none
-	// Since the try began; negative: it never came so far.
+	// Since the try began; negative: it did not reach this stage.
 	Connected, Header, Ended time.Duration
 
 	Sent, Received int64
 	Connection     int64  // the dial's number in dials.jsonl, also of one that failed; 0: none was known
-	Requests       int64  // that were given the connection so far
+	Requests       int64  // that got the connection so far
 	Local          string // the gateway's end
 	Reused         bool   // as net/http/httptrace has it
 }

@@ -17,7 +17,7 @@ type Counter struct {
 // Open is how many are open.
 func (c *Counter) Open() int64 { return c.open.Load() }
 
-// A Listener gives connections that are followed.
+// A Listener accepts connections that the Counter follows.
 type Listener struct {
 	net.Listener
 
@@ -68,13 +68,13 @@ func (c *Conn) Serial() int64 { return c.serial }
 // Written is how many bytes were sent so far.
 func (c *Conn) Written() int64 { return c.written.Load() }
 
-// Begin counts a request, from 1, and tells when its first byte was read.
+// Begin counts a request, from 1, and returns when its first byte was read.
 func (c *Conn) Begin() (number int64, firstByte time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests++
 	if c.firstByte.IsZero() {
-		// It came along with the request before it.
+		// It was read together with the request before it.
 		c.firstByte = time.Now()
 	}
 	return c.requests, c.firstByte

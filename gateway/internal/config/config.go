@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Config holds the gateway's settings. The defaults stand in role.yaml and are Go's own; the gateway has none.
+// Config holds the gateway's settings. role.yaml has the defaults, which are Go's own; the gateway has none.
 type Config struct {
 	Upstreams []string // host:port, at least one
 
@@ -25,8 +25,8 @@ type Config struct {
 	ServerIdleTimeout time.Duration // of http.Server; 0: no limit
 }
 
-// FromEnvironment reads the settings. Its error has a line for each that is missing or cannot be read. What a setting may
-// be stands in role.yaml, and the lab has checked it.
+// FromEnvironment reads the settings. Its error has a line for each that is missing or cannot be read. role.yaml says
+// what a setting may be, and the lab has checked it.
 func FromEnvironment(lookup func(string) (string, bool)) (Config, error) {
 	var config Config
 	var errs []error

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// So much is kept before it is written, as in nginx's access_log in the lab.
+// The bytes kept in memory before a write: the same as for nginx's access_log in the lab.
 const bufferBytes = 64 << 10
 
 // A File takes lines from any goroutine. A write that fails, as on a full disk, is reported once; later lines are lost,
@@ -24,20 +24,20 @@ type File struct {
 	closed bool
 }
 
-// Create makes a new file that all can read. One that exists is never overwritten: that is an error.
+// Create makes a new file that all can read. It never overwrites: if the file exists, it returns an error.
 func Create(path string, stderr io.Writer) (*File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write its record: %w", err)
 	}
-	// Whatever the umask of the one who starts it.
+	// Independent of the umask under which the gateway starts.
 	if err := file.Chmod(0o644); err != nil && !errors.Is(err, syscall.EPERM) {
 		return nil, fmt.Errorf("cannot write its record: %w", err)
 	}
 	return &File{file: file, stderr: stderr, buffer: make([]byte, 0, 2*bufferBytes)}, nil
 }
 
-// Append adds whole lines, which build writes after those that wait.
+// Append adds whole lines, which build writes after the waiting ones.
 func (f *File) Append(build func(lines []byte) []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,7 +50,7 @@ func (f *File) Append(build func(lines []byte) []byte) {
 	}
 }
 
-// Flush writes what waits.
+// Flush writes the waiting lines.
 func (f *File) Flush() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

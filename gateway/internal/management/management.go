@@ -1,4 +1,4 @@
-// Package management answers on the management port: whether the gateway is ready, and how it stands.
+// Package management answers on the management port: whether the gateway is ready, and what its state is.
 package management
 
 import (

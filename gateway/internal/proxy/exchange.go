@@ -37,7 +37,7 @@ func (e *exchange) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{GetConn: e.getConn, GotConn: e.gotConn, PutIdleConn: e.putIdleConn}
 }
 
-// last is the try under way; the caller holds mu.
+// last is the current try; the caller holds mu.
 func (e *exchange) last() *try {
 	if len(e.tries) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (e *exchange) last() *try {
 func (e *exchange) getConn(server string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	// Another try: the connection of the one before turned out to be closed.
+	// Another try: the connection of the one before was closed.
 	e.settle(e.last(), http.StatusBadGateway)
 	e.waiting.Add(1)
 	e.tries = append(e.tries, &try{
@@ -71,7 +71,8 @@ func (e *exchange) gotConn(info httptrace.GotConnInfo) {
 	t.Requests = conn.Take(&t.traffic, info.Reused)
 }
 
-// putIdleConn comes when the pool has taken a connection back, or would not: then it is closed, and needs no return.
+// putIdleConn is called when the pool has taken a connection back, or refused it: a refused one is closed, and needs no
+// return.
 func (e *exchange) putIdleConn(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -89,8 +90,8 @@ func (e *exchange) header(status int) {
 	}
 }
 
-// failed notes that the last try has no answer, and tells where and how far it came. The gateway's answer is its status;
-// 0 if it has none because the client went away.
+// failed notes that the last try has no answer, and returns its server and how far it came. The gateway's answer is its
+// status; 0 if it has none because the client went away.
 func (e *exchange) failed(status int, err error) (server string, connected bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -106,7 +107,7 @@ func (e *exchange) failed(status int, err error) (server string, connected bool)
 	return t.Server, t.conn != nil
 }
 
-// end notes that the exchange is over, however it went.
+// end notes that the exchange is over, whatever its outcome.
 func (e *exchange) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,7 +128,7 @@ func (e *exchange) settle(t *try, status int) {
 	}
 }
 
-// all gives the tries of an exchange that is over.
+// all returns the tries of an exchange that is over.
 func (e *exchange) all() []access.Try {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package proxy passes requests on to the upstream servers, and keeps account of each.
+// Package proxy passes requests on to the upstream servers, and records each.
 package proxy
 
 import (
@@ -20,7 +20,7 @@ import (
 	"connlab/gateway/internal/upstream"
 )
 
-// nginx's word for a client that closed its connection before it had an answer.
+// nginx's status for a client that closed its connection before it had an answer.
 const statusClientClosed = 499
 
 // How often Drain looks.
@@ -42,7 +42,7 @@ type target struct {
 	name string
 }
 
-// Requests are those of one moment; Served counts from the start.
+// Requests are the counts at one moment; Served counts from the start.
 type Requests struct {
 	InFlight int64 `json:"inFlight"`
 	Waiting  int64 `json:"waiting"` // of those, for a connection to a backend
@@ -66,12 +66,12 @@ func New(addresses []upstream.Address, pool *upstream.Pool, requests *access.Log
 	return h
 }
 
-// Requests tells what the handler is doing.
+// Requests returns what the handler is doing.
 func (h *Handler) Requests() Requests {
 	return Requests{InFlight: h.inFlight.Load(), Waiting: h.waiting.Load(), Served: h.served.Load()}
 }
 
-// Drain waits until all requests have their lines, and returns how many have none when ctx ends.
+// Drain waits until all requests have their lines; if ctx ends first, it returns how many have none.
 func (h *Handler) Drain(ctx context.Context) (without int64) {
 	ticker := time.NewTicker(drainPeriod)
 	defer ticker.Stop()
@@ -104,7 +104,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		received := conn.EndOfRequest()
 		if complete {
-			// So that the line stands for bytes that were sent, and has the time when the last one was.
+			// So that the line counts only bytes that were sent, and has the time at which the last one was.
 			complete = answer.Flush() == nil
 		}
 		e.end()
@@ -120,7 +120,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.served.Add(1)
 		h.inFlight.Add(-1)
 	}()
-	// A copy that breaks off ends by a panic: net/http then closes the client's connection.
+	// An interrupted copy ends with a panic: net/http then closes the client's connection.
 	ctx := context.WithValue(r.Context(), exchangeKey{}, e)
 	h.proxy.ServeHTTP(answer, r.WithContext(httptrace.WithClientTrace(ctx, e.trace())))
 	complete = true
@@ -176,7 +176,7 @@ type answer struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (a *answer) WriteHeader(status int) {
-	// 1xx are no answer yet.
+	// 1xx is not the answer yet.
 	if a.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
 		a.status = status
 	}

@@ -42,7 +42,7 @@ func (c *Conn) ID() int64 { return c.id }
 func (c *Conn) Local() string { return c.local }
 
 // Take is for httptrace's GotConn: from now on the connection's bytes are this request's. It returns how many requests
-// were given the connection so far.
+// have got the connection so far.
 func (c *Conn) Take(traffic *Traffic, reused bool) (number int64) {
 	c.user.Store(traffic)
 	if reused {
@@ -109,8 +109,8 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// note keeps the first error that came from outside: it tells whether the backend closed first, and how. What the
-// gateway's own Close or deadline does to a pending Read says nothing of the kind.
+// note keeps the first error that came from outside: it says whether the backend closed first, and how. An error of a
+// pending Read that comes from the gateway's own Close or deadline does not say that.
 func (c *Conn) note(err error) {
 	if err == nil || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// lookDelay is how long after connect(2) the local address is read. A dial that is answered sooner does not need it: its
-// connection tells. One that fails later could not tell any more, and without its port it would not join its packets.
+// lookDelay is how long after connect(2) the local address is read. A dial that connects sooner does not need it: its
+// connection has the address. One that fails later has it no longer, and without its port the analysis could not join
+// it with its packets.
 const lookDelay = 20 * time.Millisecond
 
 // pending is a dial under way.
@@ -45,7 +46,7 @@ func (d *pending) look(timeout time.Duration) func(string, string, syscall.RawCo
 	}
 }
 
-// settle ends the watch and tells the local address, "" if it is not known. A connection knows its own.
+// settle ends the watch and returns the local address, "" if it is not known. A connection knows its own.
 func (d *pending) settle(local string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -129,7 +129,7 @@ func (l *Log) closed(conn *Conn, at time.Time) {
 	l.write(closeLine{"close", conn.id, at.UnixMicro(), conn.sent.Load(), conn.received.Load(), conn.broken.Load()})
 }
 
-// finish closes what is open, records what is under way as canceled, and writes the last line.
+// finish closes open connections, records pending dials as canceled, and writes the last line.
 func (l *Log) finish() {
 	l.mu.Lock()
 	conns := make([]*Conn, 0, len(l.open))

@@ -1,5 +1,5 @@
 // Package upstream is the gateway's side towards the backends: Go's own pool of connections, a record of each of them,
-// and counters of what the pool does not tell.
+// and counters of what the pool does not report.
 package upstream
 
 import (
@@ -29,12 +29,12 @@ type counts struct {
 	failed [len(Kinds)]atomic.Int64
 }
 
-// Connections are the pool's at one moment; Opened, Reused and the closed ones count from the start.
+// Connections are the pool's counts at one moment; Opened, Reused and the closed ones count from the start.
 type Connections struct {
 	Open         int64 `json:"open"`
 	Idle         int64 `json:"idle"`
 	Opened       int64 `json:"opened"`
-	Reused       int64 `json:"reused"` // requests that went over a connection of another's
+	Reused       int64 `json:"reused"` // requests that used a connection opened for another request
 	Closed       int64 `json:"closed"`
 	ClosedByPeer int64 `json:"closedByPeer"` // of those closed
 }
@@ -45,10 +45,10 @@ type Dials struct {
 	Failed   map[string]int64 `json:"failed"`
 }
 
-// NewPool makes a pool with these settings, and else with Go's own.
+// NewPool makes a pool with these settings, and with Go's own for the rest.
 func NewPool(settings config.Config, log *Log) *Pool {
 	pool := &Pool{dialTimeout: settings.DialTimeout, log: log}
-	// What follows the request alone is left as it is: no proxy of the environment's, and bodies as they come.
+	// Only the request decides where it goes and what it carries: no proxy from the environment, and unchanged bodies.
 	pool.Transport = &http.Transport{
 		DialContext:           pool.dial,
 		MaxIdleConns:          settings.MaxIdleConns,
@@ -65,9 +65,9 @@ func NewPool(settings config.Config, log *Log) *Pool {
 // DialTimeout bounds connect(2); 0: the kernel does.
 func (p *Pool) DialTimeout() time.Duration { return p.dialTimeout }
 
-// Connections tells the state of the pool.
+// Connections returns the state of the pool.
 func (p *Pool) Connections() Connections {
-	// In this order no connection is counted as closed, or in use, before it is as opened.
+	// In this order no connection counts as closed, or in use, before it counts as opened.
 	closed, byPeer, inUse := p.counts.closed.Load(), p.counts.closedByPeer.Load(), p.counts.inUse.Load()
 	reused, opened := p.counts.reused.Load(), p.counts.opened.Load()
 	return Connections{
@@ -80,7 +80,7 @@ func (p *Pool) Connections() Connections {
 	}
 }
 
-// Dials tells how connecting goes.
+// Dials returns the state of the dials.
 func (p *Pool) Dials() Dials {
 	dials := Dials{UnderWay: p.counts.dialling.Load(), Failed: make(map[string]int64, len(Kinds))}
 	for i, kind := range Kinds {

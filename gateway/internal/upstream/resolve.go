@@ -16,11 +16,11 @@ const (
 
 // An Address is one upstream server.
 type Address struct {
-	Name     string // host:port, as configured; requests bear it as their Host
+	Name     string // host:port, as configured; requests carry it as their Host
 	Resolved string // the IPv4 address and the port that connections go to
 }
 
-// Resolve looks names up once and for all, so that a dial is a connect(2) and nothing else.
+// Resolve looks each name up only once, so that a dial is a connect(2) and nothing else.
 func Resolve(ctx context.Context, names []string) ([]Address, error) {
 	ctx, cancel := context.WithTimeout(ctx, resolveMax)
 	defer cancel()
@@ -46,7 +46,7 @@ func lookup(ctx context.Context, host string) (string, error) {
 		if err == nil && len(found) > 0 {
 			return found[0].Unmap().String(), nil
 		}
-		// Once the time is up, the fault before that tells more.
+		// When the time is up, the error before that says more.
 		if last == nil || !errors.Is(err, context.DeadlineExceeded) {
 			last = err
 		}
