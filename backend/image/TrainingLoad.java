@@ -8,9 +8,9 @@ import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 
 /**
- * The load of the training run: every endpoint, often enough that the JVM's profiles tell the hot paths. Ends with an
- * error if the server ends before it is up, or answers otherwise than it should, so that no cache is made of a broken
- * one. Its argument is the server's process id.
+ * The load of the training run: every endpoint, often enough that the JVM's profiles show the hot paths. Ends with an
+ * error if the server ends before it is up, or answers wrongly, so that nobody makes a cache of a broken server. Its
+ * argument is the server's process id.
  */
 class TrainingLoad {
 

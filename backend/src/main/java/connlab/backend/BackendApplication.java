@@ -9,7 +9,7 @@ import org.springframework.context.annotation.ComponentScan;
 /** The server under load. Its settings come in {@code CONNLAB_*} environment variables. */
 @SpringBootConfiguration(proxyBeanMethods = false)
 @EnableAutoConfiguration
-// What is meant for the management server's context alone must not be found for the traffic server's.
+// The traffic server's context must not find classes that are only for the management server's.
 @ComponentScan(excludeFilters = @ComponentScan.Filter(ManagementContextConfiguration.class))
 public class BackendApplication {
 

@@ -17,12 +17,12 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * One connection that speaks HTTP/1.1: unlike a client library it opens no second one, tries nothing twice and tells
- * when the server hangs up.
+ * One connection that speaks HTTP/1.1: unlike a client library it opens no second one, retries nothing and reports when
+ * the server closes.
  */
 public final class Wire implements AutoCloseable {
 
-    /** So long only a hang lasts, on a busy machine too. */
+    /** Only a hang takes this long, even on a busy machine. */
     private static final Duration PATIENCE = Duration.ofMinutes(5);
 
     private final Socket socket;
@@ -51,12 +51,12 @@ public final class Wire implements AutoCloseable {
         return receive();
     }
 
-    /** Sends as it is and waits for nothing. */
+    /** Sends the text unchanged and waits for nothing. */
     public void send(String text) throws IOException {
         socket.getOutputStream().write(text.getBytes(StandardCharsets.US_ASCII));
     }
 
-    /** Whether the server hangs up, unasked, within {@code patience}. */
+    /** Whether the server closes by itself within {@code patience}. */
     public boolean isClosedWithin(Duration patience) throws IOException {
         socket.setSoTimeout(Math.toIntExact(patience.toMillis()));
         try {

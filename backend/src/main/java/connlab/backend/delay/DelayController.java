@@ -23,8 +23,8 @@ class DelayController {
     private static final byte[] FILLING = filling(16 * 1024);
 
     /**
-     * Holds its thread for {@code ms} milliseconds, as a handler does that waits for a database, then answers
-     * {@code bytes} times the letter x. POST does the same: a request that nobody may send a second time unasked.
+     * Holds its thread for {@code ms} milliseconds, like a handler that waits for a database, then answers
+     * {@code bytes} times the letter x. POST does the same, but a proxy or client may not repeat it by itself.
      *
      * @throws ResponseStatusException 400 if either number is out of range, 503 if the server stops meanwhile
      */

@@ -1,8 +1,8 @@
 package connlab.backend.knobs;
 
 /**
- * The knobs of this server; application.yaml says which setting each one sets. What each may be stands in role.yaml,
- * and the lab has checked it.
+ * The knobs of this server; application.yaml says which setting each one sets. role.yaml says what each may be, and the
+ * lab has checked it.
  */
 enum Knob {
     ACCEPT_COUNT,

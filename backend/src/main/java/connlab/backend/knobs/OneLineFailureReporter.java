@@ -4,8 +4,8 @@ import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.boot.diagnostics.FailureAnalysisReporter;
 
 /**
- * Says why the server did not start in one line on standard error, which the lab can show as it is. It stands for
- * Spring Boot's own report of many lines, which application.yaml turns off.
+ * Says why the server did not start in one line on standard error, which the lab can show as it is. It replaces Spring
+ * Boot's own report of many lines, which application.yaml turns off.
  */
 class OneLineFailureReporter implements FailureAnalysisReporter {
 

@@ -11,8 +11,9 @@ import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
 
 /**
- * Frees the management server from the knobs of the traffic server, which Spring Boot gives to both: a monitor that one
- * kept-alive connection can lock out, or that hangs up and leaves TIME_WAIT behind, would disturb what it watches.
+ * Frees the management server from the knobs of the traffic server, which Spring Boot applies to both. With these knobs
+ * a kept-alive connection could lock the monitor out, and the server could close its connection and leave TIME_WAIT
+ * behind: the monitor would disturb what it watches.
  *
  * <p>Only the management server's own context sees this class, by
  * {@code META-INF/spring/org.springframework.boot.actuate.autoconfigure.web.ManagementContextConfiguration.imports}.
@@ -34,7 +35,7 @@ public class ManagementServerConfiguration {
 
     private static void setUp(Connector connector) {
         AbstractHttp11Protocol<?> protocol = (AbstractHttp11Protocol<?>) connector.getProtocolHandler();
-        // A small pool of its own, also where the traffic runs on virtual threads.
+        // A small pool of its own, even if the traffic runs on virtual threads.
         protocol.setExecutor(null);
         protocol.setMaxThreads(THREADS);
         protocol.setMinSpareThreads(1);

@@ -8,7 +8,7 @@ import org.springframework.boot.tomcat.TomcatWebServer;
 import org.springframework.boot.web.server.servlet.context.ServletWebServerApplicationContext;
 import org.springframework.stereotype.Component;
 
-/** {@code GET /actuator/tomcat}: what the live traffic connector and the waiting room say of themselves. */
+/** {@code GET /actuator/tomcat}: what the live traffic connector and the waiting room report. */
 @Component
 @Endpoint(id = "tomcat")
 class TomcatEndpoint {

@@ -9,7 +9,7 @@ import org.apache.tomcat.util.net.SocketWrapperBase;
 /**
  * Tomcat's endpoint with true counts of connections.
  *
- * <p>Tomcat's own are off: its connection count has the acceptor's next connection in it while the limit is not
+ * <p>Tomcat's own are wrong: its connection count includes the acceptor's next connection while the limit is not
  * reached, and its keep-alive count is the number of all registered connections, busy ones among them.
  */
 final class TrafficEndpoint extends NioEndpoint {
@@ -19,9 +19,7 @@ final class TrafficEndpoint extends NioEndpoint {
         return connections.size();
     }
 
-    /**
-     * The open connections on which the poller waits for the client to speak: no thread has them, nor will one soon.
-     */
+    /** The open connections on which the poller waits for the client's data: no thread has them, and none will soon. */
     int waitingConnections() {
         Poller poller = getPoller();
         if (poller == null) {

@@ -6,8 +6,8 @@ import org.apache.coyote.http11.Http11NioProtocol;
 import org.apache.tomcat.util.threads.VirtualThreadExecutor;
 
 /**
- * Tomcat's HTTP/1.1, as it stands, with what the lab asks about it in reach: the live settings and counts, which Tomcat
- * shows through JMX alone.
+ * Tomcat's HTTP/1.1, unchanged, with access to what the lab asks for: the live settings and counts, which Tomcat
+ * otherwise shows only through JMX.
  */
 public final class TrafficProtocol extends Http11NioProtocol {
 
@@ -84,7 +84,7 @@ public final class TrafficProtocol extends Http11NioProtocol {
      * Connections.
      *
      * @param current accepted and open
-     * @param keepAlive those of them that wait for the client's next, or first, request
+     * @param keepAlive the current ones that wait for the client's next, or first, request
      */
     public record Connections(int current, int keepAlive) {}
 

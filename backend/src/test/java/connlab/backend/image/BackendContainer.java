@@ -17,14 +17,14 @@ import org.testcontainers.containers.GenericContainer;
 import org.testcontainers.containers.wait.strategy.Wait;
 
 /**
- * The image as the lab runs it: without capabilities, on a read-only file system. Reached by its own address and not
- * through a published port, behind which a proxy could take connections that the server did not.
+ * The image as the lab runs it: without capabilities, on a read-only file system. The tests reach it by its own address
+ * and not through a published port, where a proxy could accept connections that the server did not.
  */
 final class BackendContainer extends GenericContainer<BackendContainer> {
 
     static final int TRAFFIC_PORT = 8080;
 
-    /** For whatever a test waits for: so long only a hang lasts, on a busy machine too. */
+    /** How long a test waits: only a hang takes this long, even on a busy machine. */
     static final Duration PATIENCE = Duration.ofMinutes(5);
 
     BackendContainer(Map<String, String> knobs) {

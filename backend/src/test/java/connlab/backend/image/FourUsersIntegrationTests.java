@@ -26,7 +26,8 @@ import org.junit.jupiter.api.Test;
 /**
  * Four users of OkHttp at a server for one connection: the first is served, the second and the third wait in the accept
  * queue, which holds accept-count + 1, for the keep-alive time-out of those before them, and the fourth cannot connect.
- * The first sends its request when the fourth has failed: however slow the machine is, its connection stands till then.
+ * The first sends its request when the fourth has failed: however slow the machine is, its connection stays open until
+ * then.
  */
 class FourUsersIntegrationTests {
 
@@ -71,7 +72,8 @@ class FourUsersIntegrationTests {
             assertThat(fourth.took()).isGreaterThanOrEqualTo(CONNECT_TIMEOUT);
             assertAcceptQueueHolds(2, neighbour);
             assertTomcatHasAccepted(1, neighbour);
-            // One SYN, and one more for each second that the user took: sooner the kernel repeats none, but for a tick.
+            // One SYN, and one more for each second that the user took: the kernel repeats none earlier than that,
+            // except by a tick.
             Refusals refusals = refusals(neighbour);
             assertThat(refusals.overflows())
                     .isBetween(1L, 1 + fourth.took().plusMillis(50).toSeconds());
@@ -79,7 +81,7 @@ class FourUsersIntegrationTests {
 
             long startNs = System.nanoTime();
             fourthHasFailed.countDown();
-            // 1, 7 and 13 seconds or later: who waits, waits for the handler and the keep-alive time-out of all before.
+            // 1, 7 and 13 seconds or later: each waits for the handler and the keep-alive time-out of all before it.
             Duration turn = HANDLER.plus(KEEP_ALIVE);
             assertServedAfter(HANDLER, startNs, firstCall);
             assertServedAfter(HANDLER.plus(turn), startNs, secondCall);

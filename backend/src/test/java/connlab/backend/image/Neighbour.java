@@ -49,7 +49,7 @@ final class Neighbour implements AutoCloseable {
         return result.getStdout().strip();
     }
 
-    /** What the server says of itself on its management port, as JSON. */
+    /** What the server reports on its management port, as JSON. */
     String tomcat() throws IOException, InterruptedException {
         return bash("""
                 exec 3<>/dev/tcp/127.0.0.1/8081

@@ -19,7 +19,7 @@ import org.testcontainers.containers.startupcheck.StartupCheckStrategy;
 import org.testcontainers.containers.wait.strategy.WaitAllStrategy;
 import org.testcontainers.utility.DockerStatus;
 
-/** How the real image starts, refuses to, and ends. */
+/** How the real image starts, refuses to start, and ends. */
 class StartIntegrationTests {
 
     /** The kernel's own constant, less what passes between the old server's close and its restart. */
@@ -75,7 +75,7 @@ class StartIntegrationTests {
 
     @Test
     void sigtermLetsRequestsFinish() throws IOException, InterruptedException {
-        // Long enough for the request to be seen under way, and a grace that is longer still, on a busy machine too.
+        // Long enough to see the request in progress, and a grace that is longer still, even on a busy machine.
         try (BackendContainer backend =
                 new BackendContainer(Map.of("SPRING_LIFECYCLE_TIMEOUTPERSHUTDOWNPHASE", "2m"))) {
             backend.start();
@@ -189,7 +189,7 @@ class StartIntegrationTests {
                 .exec();
     }
 
-    /** 128 + 15: the JVM's own end by the signal, and not the kill that follows a deaf process. */
+    /** 128 + 15: the JVM ended on the signal by itself, without the kill that would follow. */
     private static void assertEndedByTheSignal(BackendContainer backend) {
         assertThat(backend.getCurrentContainerInfo().getState().getExitCodeLong())
                 .isEqualTo(143);
@@ -199,7 +199,7 @@ class StartIntegrationTests {
         return backend.execInContainer("head", "-n", "1", file).getStdout();
     }
 
-    /** Takes the end of a container for its start. */
+    /** Accepts the end of a container as its start. */
     private static final class Ended extends StartupCheckStrategy {
 
         @Override

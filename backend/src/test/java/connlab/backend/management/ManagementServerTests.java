@@ -30,7 +30,7 @@ class ManagementServerTests {
     /** Long after the traffic server's time-outs; Tomcat looks for them once a second. */
     private static final Duration IDLE = Duration.ofSeconds(4);
 
-    /** So long only a server lasts that never hangs up. */
+    /** Only a server that never closes takes this long. */
     private static final Duration PATIENCE = Duration.ofMinutes(5);
 
     @LocalServerPort

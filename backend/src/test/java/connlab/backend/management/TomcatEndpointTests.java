@@ -14,7 +14,7 @@ import org.springframework.boot.test.web.server.LocalServerPort;
 import org.springframework.test.annotation.DirtiesContext;
 import org.springframework.test.context.TestPropertySource;
 
-/** Every value differs from Tomcat's default, so that none can stand here by chance. */
+/** Every value differs from Tomcat's default, so that none can be right by chance. */
 @BackendTest
 @TestPropertySource(
         properties = {
@@ -30,7 +30,7 @@ import org.springframework.test.context.TestPropertySource;
 @DirtiesContext(classMode = DirtiesContext.ClassMode.AFTER_EACH_TEST_METHOD)
 class TomcatEndpointTests {
 
-    /** So long only a hang lasts, on a busy machine too. */
+    /** Only a hang takes this long, even on a busy machine. */
     private static final Duration PATIENCE = Duration.ofMinutes(5);
 
     @LocalServerPort
