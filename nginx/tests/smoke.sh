@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=nginx/tests/lib.sh
 source /tests/lib.sh
 
-# So long only a hang lasts, on a busy machine too.
+# Only a hang takes this long, even on a busy machine.
 readonly patience_s=300
 nginx_pid=''
 
@@ -140,7 +140,7 @@ clients_are_kept_as_asked() {
   is 'keepalive_timeout 300ms: its log says so' '"keep-alive"' "$(logged sent_http_connection)"
 }
 
-# How many listeners of port $1 have a backlog of $2, asked of the kernel.
+# How many listeners of port $1 have a backlog of $2, as the kernel says.
 listeners() { ss --no-header --listening --tcp --numeric "sport = :$1" | awk -v backlog="$2" '$3 == backlog' | wc -l; }
 
 the_kernel_has_the_listeners() {
