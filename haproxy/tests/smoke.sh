@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=haproxy/tests/lib.sh
 source /tests/lib.sh
 
-# So long only a hang lasts, on a busy machine too.
+# Only a hang takes this long, even on a busy machine.
 readonly patience_s=300
 haproxy_pid=''
 
