@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from analysis.account import waits
 from analysis.account.slack import CLOCK_SLACK_US, NGINX_TURN_US
 from analysis.causes import CAUSES, UNEXPLAINED
-from analysis.database import make, sql
+from analysis.database import composed, make, sql
 from analysis.health import limits
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def build(
     joined.need("cases")
     database = joined.database
     proxied = len(manifest.request_path) > 2  # noqa: PLR2004  client and server
-    database.execute(_MACROS.format(start_us=int(start_us)))
+    database.execute(composed(__name__, "macros_of_evidence", start_us=str(start_us)))
     known_us = apart_us or 0
     waits.build(database, proxied=proxied, silent=_silent(manifest), apart_us=known_us)
     constants = {
@@ -65,9 +65,13 @@ def build(
         ),
     )
     database.execute(sql(__name__, "known"), constants)
-    database.execute(_decided(in_doubt=apart_us != 0))
+    doubted = "NULL::VARCHAR" if apart_us == 0 else f"if(apart_us > {_APART}, cause, NULL)"
+    database.execute(composed(__name__, "decided", cause=_CAUSE, doubted=doubted), {"unexplained": UNEXPLAINED.name})
     found = {cause for (cause,) in database.execute("SELECT DISTINCT cause FROM decided").fetchall()}
-    database.execute(_attributed([cause for cause in _ANY if cause.name in found]))
+    # DuckDB takes longer to read how the evidence for all causes is told than to tell it for those that occur.
+    says = [f"WHEN '{cause.name}' THEN {cause.says}" for cause in _ANY if cause.name in found]
+    evidence = f"CASE cause {' '.join(says)} END" if says else "NULL"
+    database.execute(composed(__name__, "attributed", evidence=evidence))
 
 
 def causes(joined: Joined) -> dict[str, dict[str, int]]:
@@ -97,14 +101,6 @@ def _keep_alive_us(manifest: Manifest) -> int | None:
     return 1000 * knob.value - CLOCK_SLACK_US
 
 
-# A moment, told from the start of the measurement; a duration; when the server closed a connection, by FIN or RST.
-_MACROS = """
-    CREATE MACRO moment(time_us) AS format('{{:.3f}} s', (time_us - {start_us}) / 1000000);
-    CREATE MACRO took(span_us) AS
-        if(span_us < 1000000, format('{{:.1f}} ms', span_us / 1000), format('{{:.3f}} s', span_us / 1000000));
-    CREATE MACRO server_close_us(fin_us, rst_by, rst_us) AS least(fin_us, if(rst_by = 'server', rst_us, NULL));
-"""
-
 # What a run has none of without complaints of a proxy, dials that found no port, and actions of the lab.
 BESIDE = {
     "beside": {
@@ -126,25 +122,3 @@ _CAUSE = f"""CASE {" ".join(f"WHEN {_when(cause)} THEN '{cause.name}'" for cause
 _APART = "CASE cause {} END".format(
     " ".join(f"WHEN '{cause.name}' THEN {cause.apart}" for cause in _ANY if cause.apart is not None)
 )
-
-
-def _decided(*, in_doubt: bool) -> str:
-    """Decide; where clocks are apart by more than a cause's proof bears, `doubted` has it, and nothing is proven."""
-    doubted = f"if(apart_us > {_APART}, cause, NULL)" if in_doubt else "NULL::VARCHAR"
-    return f"""
-        CREATE TABLE decided AS
-        SELECT instance, id, if(doubted IS NULL, cause, '{UNEXPLAINED.name}') AS cause, doubted
-          FROM (SELECT instance, id, cause, {doubted} AS doubted FROM (SELECT *, {_CAUSE} AS cause FROM known))
-    """  # noqa: S608  names of our own
-
-
-def _attributed(causes: list[Cause]) -> str:
-    """Tell the evidence for the causes that occur: DuckDB takes longer to read how to tell it for all."""
-    says = " ".join(f"WHEN '{cause.name}' THEN {cause.says}" for cause in causes)
-    evidence = f"CASE cause {says} END" if says else "NULL"
-    return f"""
-        CREATE TABLE attributed AS
-        SELECT instance, id, cause, {evidence} || coalesce(acted_says, '') AS evidence
-          FROM known JOIN decided USING (instance, id)
-         ORDER BY instance, id
-    """  # noqa: S608  names of our own

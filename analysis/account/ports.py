@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.database import make, sql
+from analysis.database import create, make, sql
 from analysis.evidence.logs.access_log import NO_PORT
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ RANGE = "net.ipv4.ip_local_port_range"
 
 def build(database: duckdb.DuckDBPyConnection, manifest: Manifest) -> None:
     """Make the table."""
-    database.execute("CREATE TABLE port_ranges (instance VARCHAR, ports BIGINT)")
+    create(database, "port_ranges", {"instance": "VARCHAR", "ports": "BIGINT"})
     for instance in manifest.sysctls:
         ports = ports_of(manifest.sysctl(instance, RANGE))
         if ports is not None:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from analysis.database import composed
 from analysis.evidence import bulk, own_script
 from analysis.evidence.jsonl import Damage, JsonLines, Record, integer, kind_of
 from analysis.plain import open_plain
@@ -81,8 +82,9 @@ def read(folder: Path) -> Client:
     live, summary = None, _summary(folder / "summary.json")
     for _, record in JsonLines(folder / "live.jsonl"):
         live = record or live
+    query = composed(__name__, "lines_of_requests", whole=WHOLE_REQUEST, succeeded=SUCCEEDED)
     return Client(
-        requests=bulk.read(folder / "requests.jsonl", _REQUESTS, ("vu", "latency_us", "ok", "answered", "error_code")),
+        requests=bulk.read(folder / "requests.jsonl", query, ("vu", "latency_us", "ok", "answered", "error_code")),
         dials=read_dials(folder / "dials.jsonl"),
         events=_read_events(folder / "events.jsonl"),
         dropped_iterations=_dropped_iterations(summary, live),
@@ -94,7 +96,8 @@ def read(folder: Path) -> Client:
 
 def read_dials(path: Path) -> Log:
     """Return what a dials.jsonl holds, of k6 or of the gateway; it never raises."""
-    return bulk.read(path, _DIALS, ("duration_us", "failure"), kinds=list(ERROR_KINDS))
+    query = composed(__name__, "lines_of_dials", whole=WHOLE_DIAL)
+    return bulk.read(path, query, ("duration_us", "failure"), kinds=list(ERROR_KINDS))
 
 
 def _read_events(path: Path) -> Events:
@@ -127,44 +130,6 @@ _DIAL = ("id", "time_us", "duration_us")
 WHOLE_REQUEST = f"kind IS NULL AND {bulk.whole(*_REQUEST)}"
 WHOLE_DIAL = f"kind = 'dial' AND {bulk.whole(*_DIAL)}"
 WHOLE_CLOSE = f"kind = 'close' AND {bulk.whole('id', 'time_us', 'bytes_sent', 'bytes_received')}"
-
-
-def _integers(*names: str) -> str:
-    return ", ".join(f"{name}: 'BIGINT'" for name in names)
-
-
-# Both queries give one row for each line, in the file's order: what it is (bulk.Line), how many records the
-# end line announces, and the columns of the records. A line is corrupt if it is nothing else.
-_REQUESTS = f"""
-    SELECT CASE WHEN whole THEN 0
-                WHEN kind = 'header' THEN if(schema = 'connlab.requests/1', 1, 3)
-                WHEN kind = 'end' AND requests IS NOT NULL THEN 2
-                ELSE 4 END AS line,
-           requests AS announced,
-           vu, error_code,
-           CASE WHEN whole THEN connecting_us + tls_us + duration_us END AS latency_us,
-           ({SUCCEEDED})::BIGINT AS ok,
-           (status > 0)::BIGINT AS answered
-      FROM (SELECT *, {WHOLE_REQUEST} AS whole
-              FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{
-                   kind: 'VARCHAR', schema: 'VARCHAR', {_integers(*_REQUEST, "requests")}}}))
-"""  # noqa: S608  names of our own
-
-_DIALS = f"""
-    SELECT CASE WHEN whole THEN 0
-                WHEN kind = 'header' THEN if(schema = 'connlab.dials/1', 1, 3)
-                WHEN kind = 'end' AND dials IS NOT NULL THEN 2
-                WHEN kind = 'close' THEN 3
-                ELSE 4 END AS line,
-           dials AS announced,
-           duration_us,
-           CASE WHEN error IS NULL AND error_kind IS NULL THEN 0
-                ELSE coalesce(list_position($kinds, error_kind), len($kinds))::BIGINT END AS failure
-      FROM (SELECT *, {WHOLE_DIAL} AS whole
-              FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{
-                   kind: 'VARCHAR', schema: 'VARCHAR', error: 'VARCHAR', error_kind: 'VARCHAR',
-                   {_integers(*_DIAL, "dials")}}}))
-"""  # noqa: S608  names of our own
 
 
 def _summary(path: Path) -> Any:  # noqa: ANN401 # JSON

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import numpy as np
 
-from analysis.database import create, in_memory, sql
+from analysis.database import composed, create, in_memory, sql
 from analysis.evidence import clock, logs
 from analysis.evidence.client_files import WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.clock_fit import SAME, Bounds, Fit, fit
@@ -260,14 +260,16 @@ def _add_events(
     for instance, path in rows.items():
         captured = {"instance": instance, "path": path, "one_of": one_of}
         database.execute(sql(__name__, "events_captured"), captured)
+    dialled = composed(__name__, "dialled_both_ends", whole=WHOLE_DIAL)
+    answered = composed(__name__, "answered", whole=WHOLE_REQUEST)
     for instance, file, _ in manifest.logged(logs.DIALS):
-        if _read(database, _DIALLED, places.role(instance, file), one_of=one_of):
+        if _read(database, dialled, places.role(instance, file), one_of=one_of):
             database.execute(sql(__name__, "events_dialled"), {"instance": instance})
     for instance in manifest.of_role("k6"):
-        if not _read(database, _DIALLED, places.role(instance, "dials.jsonl"), one_of=one_of):
+        if not _read(database, dialled, places.role(instance, "dials.jsonl"), one_of=one_of):
             continue
         database.execute(sql(__name__, "events_dialled"), {"instance": instance})
-        if _read(database, _ANSWERED, places.role(instance, "requests.jsonl")):
+        if _read(database, answered, places.role(instance, "requests.jsonl")):
             database.execute(sql(__name__, "events_requested"), {"instance": instance})
     database.execute("DELETE FROM events WHERE machine IS NULL")
 
@@ -289,33 +291,6 @@ _EVENTS = {
 
 # A sender's last packet may have been lost, but what a client sent with its last request had come when it was answered.
 _LAST = "last client data"
-
-# The dials of a client's log that have both ends, as a capture names them.
-_DIALLED = f"""
-    CREATE OR REPLACE TABLE dialled AS
-    SELECT *, row_number() OVER (PARTITION BY client, server ORDER BY time_us, id) AS place,
-           count(*) OVER (PARTITION BY client, server) AS places
-      FROM (SELECT *, regexp_replace(replace(replace(local, '[', ''), ']', ''), ':(\\d+)$', ' \\1') AS client,
-                   regexp_replace(replace(replace(remote, '[', ''), ']', ''), ':(\\d+)$', ' \\1') AS server
-              FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{
-                   kind: 'VARCHAR', id: 'BIGINT', time_us: 'BIGINT', duration_us: 'BIGINT', local: 'VARCHAR',
-                   remote: 'VARCHAR', error: 'VARCHAR', error_kind: 'VARCHAR'}})
-             WHERE {WHOLE_DIAL} AND local IS NOT NULL AND remote IS NOT NULL
-               AND error_kind IS DISTINCT FROM 'address-not-available')
-     WHERE hash(client) % $one_of = 0
-"""  # noqa: S608  names of our own
-# The begin of the first and of the last request over a connection, and the end of the first.
-_ANSWERED = f"""
-    CREATE OR REPLACE TABLE answered AS
-    SELECT dial, min(time_us + blocked_us) AS first_us, max(time_us + blocked_us) AS last_us, min(end_us) AS end_us
-      FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{
-           kind: 'VARCHAR', id: 'BIGINT', vu: 'BIGINT', url: 'VARCHAR', time_us: 'BIGINT', end_us: 'BIGINT',
-           blocked_us: 'BIGINT', connecting_us: 'BIGINT', tls_us: 'BIGINT', sending_us: 'BIGINT',
-           waiting_us: 'BIGINT', receiving_us: 'BIGINT', duration_us: 'BIGINT', status: 'BIGINT',
-           error_code: 'BIGINT', dial: 'BIGINT'}})
-     WHERE {WHOLE_REQUEST} AND dial IS NOT NULL
-     GROUP BY dial HAVING bool_and(status > 0 AND tls_us = 0 AND url LIKE 'http://%')
-"""  # noqa: S608  names of our own
 
 
 def _read(database: duckdb.DuckDBPyConnection, query: str, path: Path, **parameters: object) -> bool:

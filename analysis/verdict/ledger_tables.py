@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.database import query
+from analysis.account.joins.tables import insert
+from analysis.database import create, query
 from analysis.expressions.values import Unknown
 from analysis.output import copy_rows
 
@@ -53,21 +54,15 @@ def _timeline(run: Run, joined: Joined, window: Window) -> None:
     """Make the table `timeline`: for each instance and each step of the window, what its ticks in it say."""
     steps = min(-(-(window.end_us - window.start_us) // STEP_US), _STEPS_MAX)
     names = _changing_counters(run)
-    counters = "".join(f', "{name}" BIGINT' for name in names)
-    database = joined.database
-    database.execute(f"""
-        CREATE TABLE timeline (time_us BIGINT, instance VARCHAR, ticks BIGINT, listen_depth BIGINT, listen_limit BIGINT,
-                               time_wait BIGINT, requests_begun BIGINT, requests_ended BIGINT, requests_failed BIGINT
-                               {counters})
-    """)
+    counts = ("ticks", "listen_depth", "listen_limit", "time_wait", *_OF_CLIENTS, *names)
+    types = {"time_us": "BIGINT", "instance": "VARCHAR", **dict.fromkeys(counts, "BIGINT")}
+    create(joined.database, "timeline", types)
     for instance in run.raw.instances:
         columns = {"time_us": window.start_us + STEP_US * np.arange(steps, dtype=np.int64)}
         columns |= _of_requests(run, joined, instance, window, steps)
         columns |= _of_ticks(run, instance, window, steps, names)
-        database.register("incoming", columns)
         selected = ", ".join(f'nullif("{name}", {_NONE}) AS "{name}"' for name in columns)
-        database.execute(f"INSERT INTO timeline BY NAME SELECT '{instance}' AS instance, {selected} FROM incoming")  # noqa: S608  names of our own
-        database.unregister("incoming")
+        insert(joined.database, "timeline", columns, f"'{instance}' AS instance, {selected}")
 
 
 # Stands for what is not known: no count of the kernel is below 0, and no difference of two is this far.

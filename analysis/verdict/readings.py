@@ -17,7 +17,7 @@ from analysis.database import over_files
 from analysis.evidence import timeline
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.expressions.values import Unknown
-from analysis.output import replacing
+from analysis.output import copy_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,13 +46,12 @@ def write(run: Run, folder: Path) -> None:
     rows = sorted(_rows(run.raw, window))
     columns = zip(("time_us", "instance", "name", "value"), zip(*rows, strict=True) if rows else ([],) * 4, strict=True)
     types = {"time_us": "int64", "value": "float64"}
-    with over_files() as database, replacing(path) as partial:
+    with over_files() as database:
         database.register(
             "incoming", {name: np.array(values, dtype=types.get(name, "object")) for name, values in columns}
         )
-        target = str(partial).replace("'", "''")
         query = "SELECT time_us, instance::VARCHAR AS instance, name::VARCHAR AS name, value FROM incoming"
-        database.execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
+        copy_rows(database.execute, query, path)
 
 
 def _rows(raw: RawRun, window: Window) -> Iterator[_Row]:

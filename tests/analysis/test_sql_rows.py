@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,9 +47,11 @@ class Tables:
             self.database.execute(f"INSERT INTO {name} ({names}) VALUES ({places})", list(row.values()))  # noqa: S608
         return self
 
-    def made(self, file: str, columns: str, **parameters: object) -> list[tuple[Any, ...]]:
-        """Run a file and give these columns of all rows of its table; of a query, its rows."""
-        text = PATHS[file].read_text()
+    def made(
+        self, file: str, columns: str, parts: dict[str, str] | None = None, /, **parameters: object
+    ) -> list[tuple[Any, ...]]:
+        """Run a file and give these columns of all rows of its table; of a query, its rows. `parts` are SQL in it."""
+        text = Template(PATHS[file].read_text()).safe_substitute(parts or {})
         name = table(PATHS[file])
         for source in {*_SOURCES.findall(text), name} & self._columns.keys():
             if f"CREATE TABLE {source} " not in text and f"CREATE VIEW {source} " not in text:
@@ -920,3 +923,19 @@ def test_named_requests_are_counted_and_timed_by_name_or_by_group(tables: Tables
     assert tables.made("named", "", parameter="group") == [("", 1, 0), ("::buy", 2, 0)]
     assert tables.made("took_with_name", "", parameter="request", given="pay") == [(13,)]
     assert tables.made("took_with_name", "", parameter="group", given="::buy") == [(13,), (43,)]
+
+
+def test_decided_has_the_cause_or_why_clocks_leave_it_open(tables: Tables) -> None:
+    tables.given("known", *({"instance": "k6-1", "id": number, "apart_us": 10 * number} for number in (1, 2, 3)))
+    parts = {"cause": "if(id < 3, 'reset', NULL)", "doubted": "if(apart_us > 10, cause, NULL)"}
+    found = tables.made("decided", "id, cause, doubted", parts, unexplained="unexplained")
+    assert found == [(1, "reset", None), (2, "unexplained", "reset"), (3, None, None)]
+
+
+def test_attributed_tells_the_evidence_and_what_the_lab_did(tables: Tables) -> None:
+    tables.given(
+        "known", {"instance": "k6-1", "id": 1}, {"instance": "k6-1", "id": 2, "acted_says": "; the lab had begun"}
+    )
+    tables.given("decided", *({"instance": "k6-1", "id": number, "cause": "reset"} for number in (1, 2)))
+    found = tables.made("attributed", "id, cause, evidence", {"evidence": "CASE cause WHEN 'reset' THEN 'RST' END"})
+    assert found == [(1, "reset", "RST"), (2, "reset", "RST; the lab had begun")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from string import Template
@@ -378,3 +379,123 @@ def test_share_at_last_hop_is_of_one_cause(rows: Rows) -> None:
     rows.given("requests", "cause VARCHAR, status BIGINT", ("reset", 0), ("reset", 502), ("refused", 502))
     found = rows.made("share_at_last_hop", parts={"at_last_hop": "status > 0"}, cause="reset")
     assert found == [(0.5,)]
+
+
+def test_macros_of_records_ask_addresses_ends_and_tries(rows: Rows) -> None:
+    rows.made("macros_of_records", parts={"succeeded": "error_code = 0 AND status BETWEEN 200 AND 399"})
+    asked = """SELECT succeeded(0, 399), succeeded(0, 400), succeeded(1, 200), host_of('[::1]:80'), port_of('[::1]:80'),
+        host_of('10.0.0.2:81'), port_of('10.0.0.2'), seconds_of('0.5, -, -1, 2')"""
+    assert rows.database.execute(asked).fetchall() == [
+        (True, False, False, "::1", 80, "10.0.0.2", None, [0.5, None, None, 2.0])
+    ]
+
+
+def test_macros_of_evidence_tell_moments_durations_and_a_server_s_close(rows: Rows) -> None:
+    rows.made("macros_of_evidence", parts={"start_us": "1000000"})
+    asked = """SELECT moment(3500000), took(1500), took(1500000), server_close_us(9, 'server', 5),
+        server_close_us(9, 'client', 5), server_close_us(NULL, 'client', 5)"""
+    assert rows.database.execute(asked).fetchall() == [("2.500 s", "1.5 ms", "1.500 s", 5, 9, None)]
+
+
+def of_lines(tmp_path: Path, *lines: dict[str, Any] | str) -> str:
+    """A file of JSON Lines, with lines that are none as they stand."""
+    path = tmp_path / "lines.jsonl"
+    path.write_text("".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines))
+    return str(path)
+
+
+def test_records_are_the_whole_lines_each_id_once(rows: Rows, tmp_path: Path) -> None:
+    lines = ({"id": 2, "kind": "dial", "group": "b"}, {"id": 1, "group": "a"}, {"id": 2, "group": "c"}, {"group": "d"})
+    found = rows.made(
+        "records",
+        parts={"whole": "id IS NOT NULL"},
+        path=of_lines(tmp_path, *lines, "{broken\n"),
+        instance="k6-1",
+        fields={"kind": "VARCHAR", "id": "BIGINT", "group": "VARCHAR"},
+    )
+    assert found == [(2, "b", "k6-1"), (1, "a", "k6-1")]
+
+
+def test_captured_of_instance_adds_one_capture_s_connections(rows: Rows, tmp_path: Path) -> None:
+    path = str(tmp_path / "flows.parquet")
+    rows.database.execute(f"COPY (SELECT unnest([2, 1])::BIGINT AS id, 7 AS isn, 'x' AS other) TO '{path}'")
+    rows.given("captured", "observer VARCHAR, handshakes_only BOOLEAN, id BIGINT, isn BIGINT")
+    found = rows.made(
+        "captured_of_instance", parts={"columns": "id, isn"}, path=path, observer="nginx", handshakes_only=True
+    )
+    assert found == [("nginx", True, 1, 7), ("nginx", True, 2, 7)]
+
+
+def test_lines_of_requests_tell_records_header_end_and_what_is_corrupt(rows: Rows, tmp_path: Path) -> None:
+    record = {
+        "vu": 3, "error_code": 0, "status": 200, "connecting_us": 1, "tls_us": 2, "duration_us": 10,
+    }  # fmt: skip
+    path = of_lines(
+        tmp_path, {"kind": "header", "schema": "connlab.requests/1"}, {"kind": "header", "schema": "else"},
+        record, record | {"status": 0, "error_code": 1050}, "{broken\n", {"kind": "end", "requests": 2},
+    )  # fmt: skip
+    parts = {"whole": "kind IS NULL AND duration_us IS NOT NULL", "succeeded": "error_code = 0 AND status > 0"}
+    found = rows.made("lines_of_requests", parts=parts, path=path)
+    assert [(line, announced) for _, _, announced, line, *_ in found] == [
+        (1, None), (3, None), (0, None), (0, None), (4, None), (2, 2),
+    ]  # fmt: skip
+    assert [(vu, *rest) for vu, _, _, line, *rest in found if line == 0] == [(3, 13, 1, 1), (3, 13, 0, 0)]
+
+
+def test_lines_of_dials_number_the_kinds_of_failure(rows: Rows, tmp_path: Path) -> None:
+    dial = {"kind": "dial", "id": 1, "duration_us": 5}
+    path = of_lines(
+        tmp_path, {"kind": "header", "schema": "connlab.dials/1"}, dial, dial | {"error": "x", "error_kind": "refused"},
+        dial | {"error": "x", "error_kind": "unheard of"}, {"kind": "close", "id": 1}, {"kind": "end", "dials": 3},
+        {"id": 1},
+    )  # fmt: skip
+    found = rows.made(
+        "lines_of_dials", parts={"whole": "kind = 'dial'"}, path=path, kinds=["timeout", "refused", "other"]
+    )
+    assert found == [
+        (None, None, 1, 0), (5, None, 0, 0), (5, None, 0, 2), (5, None, 0, 3), (None, None, 3, 0), (None, 3, 2, 0),
+        (None, None, 4, 0),
+    ]  # fmt: skip
+
+
+def test_dialled_has_dials_with_both_ends_as_a_capture_names_them(rows: Rows, tmp_path: Path) -> None:
+    ends = {"kind": "dial", "local": "[::1]:1000", "remote": "10.0.0.2:80"}
+    path = of_lines(
+        tmp_path, ends | {"id": 2, "time_us": 20}, ends | {"id": 1, "time_us": 10},
+        ends | {"id": 3, "local": "c:1001", "error_kind": "address-not-available"}, {"kind": "dial", "id": 4},
+        ends | {"kind": "close", "id": 1},
+    )  # fmt: skip
+    columns = "id, client, server, place, places"
+    found = rows.made("dialled_both_ends", columns, {"whole": "kind = 'dial'"}, path=path, one_of=1)
+    assert found == [(1, "::1 1000", "10.0.0.2 80", 1, 2), (2, "::1 1000", "10.0.0.2 80", 2, 2)]
+
+
+def test_answered_bounds_the_requests_of_a_plain_connection(rows: Rows, tmp_path: Path) -> None:
+    request = {"url": "http://s/", "status": 200, "tls_us": 0, "blocked_us": 1}
+    path = of_lines(
+        tmp_path,
+        request | {"dial": 1, "time_us": 10, "end_us": 15}, request | {"dial": 1, "time_us": 20, "end_us": 25},
+        request | {"dial": 2, "time_us": 10, "end_us": 15}, request | {"dial": 2, "status": 0},
+        request | {"dial": 3, "url": "https://s/", "time_us": 10}, request | {"time_us": 10},
+        request | {"dial": 1, "id": 9},
+    )  # fmt: skip
+    found = rows.made("answered", parts={"whole": "id IS NULL"}, path=path)
+    assert found == [(1, 11, 21, 15)]
+
+
+def test_lines_of_an_access_log_have_numbers_and_the_format_s_columns(rows: Rows, tmp_path: Path) -> None:
+    found = rows.made(
+        "lines",
+        parts={"columns": "took / 1000 AS seconds", "within": "if(took BETWEEN -9000 AND 9000, took, NULL) AS took"},
+        path=of_lines(tmp_path, {"took": 500}, "\n", {"took": 10_000}, {"took": 2000}),
+        fields={"took": "BIGINT"},
+    )
+    assert found == [(0.5, 1), (None, 2), (2.0, 3)]
+
+
+@pytest.mark.parametrize(("speaks", "sentence"), [(True, 3), (False, 4)])
+def test_kinds_of_lines_of_an_access_log_leave_room_for_sentences(rows: Rows, speaks: bool, sentence: int) -> None:  # noqa: FBT001
+    columns = "time_ms BIGINT, status BIGINT, request_time DOUBLE"
+    rows.given("lines", columns, (900, 200, 0.4), (900, 200, 1e10), (None, None, None), (None, 200, 1.0))
+    found = rows.made("kinds_of_lines", parts={"whole": "time_ms IS NOT NULL AND status IS NOT NULL"}, speaks=speaks)
+    assert [(line, begin_ms) for *_, line, begin_ms in found] == [(0, 500), (0, 900), (sentence, None), (4, None)]

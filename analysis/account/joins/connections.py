@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.account.joins import admissions
-from analysis.database import has_rows, make, sql
+from analysis.database import create, has_rows, make, sql
 from analysis.evidence.samples import TICK_SLACK_US
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def build(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Sequence[Hop],
         hops: the run's.
         window: connections that began outside it are not counted.
     """
-    database.execute("CREATE TABLE hops (hop BIGINT, client VARCHAR, server VARCHAR, observer VARCHAR)")
+    create(database, "hops", HOPS)
     for hop in hops:
         for observer in hop.observers:
             database.execute("INSERT INTO hops VALUES (?, ?, ?, ?)", [hop.number, hop.client, hop.server, observer])
@@ -60,6 +60,8 @@ def _find_lost_syns(database: duckdb.DuckDBPyConnection, apart_us: int) -> None:
     database.execute(sql(__name__, "lost_syns"), {"slack_us": TICK_SLACK_US + (apart_us if elsewhere else 0)})
     database.execute(sql(__name__, "queue_proof"))
 
+
+HOPS = {"hop": "BIGINT", "client": "VARCHAR", "server": "VARCHAR", "observer": "VARCHAR"}
 
 # What a run has none of that lost no SYN.
 OF_LOST_SYNS = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
-from analysis.database import create, in_memory, may_use
+from analysis.database import composed, create, in_memory, may_use
 from analysis.evidence import logs, size
 from analysis.evidence.client_files import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.jsonl import integer
@@ -75,21 +75,12 @@ _RECORDS = {
     "closes": (_CLOSES, WHOLE_CLOSE),
 }
 
-_MACROS = f"""
-    CREATE MACRO succeeded(error_code, status) AS {SUCCEEDED};
-    CREATE MACRO host_of(address) AS regexp_extract(address, '^\\[?(.*?)\\]?:\\d+$', 1);
-    CREATE MACRO port_of(address) AS try_cast(regexp_extract(address, ':(\\d+)$', 1) AS BIGINT);
-    CREATE MACRO seconds_of(tries) AS list_transform(
-        list_transform(string_split(tries, ', '), lambda each: try_cast(each AS DOUBLE)),
-        lambda seconds: if(seconds BETWEEN 0 AND 1e9, seconds, NULL));
-"""
-
 
 def load(raw: RawRun) -> duckdb.DuckDBPyConnection:
     """Return a database with the tables of a run; it never raises for what the run's files hold or lack."""
     database = in_memory()
     may_use(database, size.of_run(raw).tables_mb)
-    database.execute(_MACROS)
+    database.execute(composed(__name__, "macros_of_records", succeeded=SUCCEEDED))
     _load_instances(database, raw)
     _load_clients(database, raw)
     _load_access(database, raw)
@@ -142,9 +133,9 @@ def _load_clients(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
 def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "access", {"instance": "VARCHAR", "line": "BIGINT", **COLUMNS})
     for instance, file, of in raw.manifest.logged(logs.ACCESS):
-        query = f"""INSERT INTO access BY NAME SELECT $instance AS instance, * FROM {logs.ACCESS[of].records()}
-                     WHERE {WHOLE_LINE}"""  # noqa: S608  names of our own
-        _read(database, query, instance, raw.places.role(instance, file))
+        adapter = logs.ACCESS[of]
+        query = f"SELECT *, $instance AS instance FROM ({adapter.lines()}) WHERE {WHOLE_LINE}"  # noqa: S608  names of our own
+        _read(database, "access", query, raw.places.role(instance, file), instance=instance, fields=adapter.fields)
         _on_steady(database, "access", instance, raw.clocks.of(instance), "time_ms", unit_us=1000)
     _tell_processes_apart(database, raw, "access", "1000 * time_ms", resolution_us=1)
 
@@ -181,16 +172,8 @@ def _tell_processes_apart(
 def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, path: Path, clock: Clock) -> None:
     """Append the whole records of a file of JSON Lines."""
     columns, whole = _RECORDS[table]
-    # A word of SQL, such as group, is a field's name too.
-    fields = ", ".join(f"'{name}': '{type_}'" for name, type_ in {"kind": "VARCHAR", **columns}.items())
-    # An id that comes again, in a damaged file, is no second record: joins count on one.
-    query = f"""
-        INSERT INTO {table} BY NAME SELECT $instance AS instance, {", ".join(f'"{name}"' for name in columns)}
-          FROM (SELECT *, row_number() OVER () AS line
-                  FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {{{fields}}}))
-         WHERE {whole} QUALIFY row_number() OVER (PARTITION BY id ORDER BY line) = 1 ORDER BY line
-    """  # noqa: S608  names of our own
-    _read(database, query, instance, path)
+    fields = {"kind": "VARCHAR", **columns}
+    _read(database, table, composed(__name__, "records", whole=whole), path, instance=instance, fields=fields)
     _on_steady(database, table, instance, clock, *(name for name in columns if name in {"time_us", "end_us"}))
 
 
@@ -204,10 +187,10 @@ def _on_steady(
         database.execute(f"UPDATE {table} SET {changes} WHERE instance = $instance", {"instance": instance})  # noqa: S608  as above
 
 
-def _read(database: duckdb.DuckDBPyConnection, query: str, instance: str, path: Path) -> None:
+def _read(database: duckdb.DuckDBPyConnection, table: str, query: str, path: Path, **parameters: object) -> None:
     # A file that is not there or cannot be read at all: its instrument's health says so.
     with contextlib.suppress(OSError, duckdb.Error), open_plain(path) as file:
-        database.execute(query, {"instance": instance, "path": descriptor_path(file)})
+        database.execute(f"INSERT INTO {table} BY NAME {query}", {**parameters, "path": descriptor_path(file)})
 
 
 def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
@@ -242,11 +225,10 @@ def load_captured(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     for instance, reduction in raw.reductions.items():
         report = raw.captures[instance].report or {}
         if reduction.rows is not None:
+            only = report.get("mode") == "handshakes"
             database.execute(
-                f"""INSERT INTO captured BY NAME
-                    SELECT $observer AS observer, $only AS handshakes_only, {", ".join(FLOWS)}
-                      FROM read_parquet($path) ORDER BY id""",  # noqa: S608  names of our own
-                {"observer": instance, "only": report.get("mode") == "handshakes", "path": str(reduction.rows)},
+                composed(__name__, "captured_of_instance", columns=", ".join(FLOWS)),
+                {"observer": instance, "handshakes_only": only, "path": str(reduction.rows)},
             )
 
 

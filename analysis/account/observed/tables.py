@@ -60,7 +60,7 @@ def observe(raw: RawRun) -> Observation | None:
     create(database, "instances", {"instance": "VARCHAR", "role": "VARCHAR"})
     database.execute("INSERT INTO instances VALUES (?, ?)", [PEERS, PEERS])
     database.execute("INSERT INTO instances SELECT DISTINCT to_instance, ? FROM flows", [LISTENER])
-    create(database, "hops", {"hop": "BIGINT", "client": "VARCHAR", "server": "VARCHAR", "observer": "VARCHAR"})
+    create(database, "hops", connections.HOPS)
     database.execute("INSERT INTO hops SELECT 1, ?, ?, observer FROM captured GROUP BY observer", [PEERS, LISTENER])
     connections.follow(database, raw, window)
     database.execute(sql(__name__, "ledger"), {"start_us": window.start_us, "end_us": window.end_us})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from analysis.database import composed
 from analysis.evidence import bulk
 from analysis.evidence.clock import NEVER_SET
 
@@ -48,32 +49,23 @@ class Format:
     columns: Mapping[str, str] = field(default_factory=dict)
     speaks: bool = False
 
-    def records(self) -> str:
-        """SQL for a row for each line of the file `$path`: its number `line`, blank ones not counted, and `COLUMNS`."""
-        fields = ", ".join(f"{name}: '{type_}'" for name, type_ in self.fields.items())
+    def lines(self) -> str:
+        """SQL for a row for each line of the file `$path` of `$fields`: its number `line`, and `COLUMNS`."""
         columns = ", ".join(
             f"({self.columns.get(name) or (name if name in self.fields else 'NULL')})::{type_} AS {name}"
             for name, type_ in COLUMNS.items()
         )
-        bounded = ", ".join(
-            f"if({name} BETWEEN -{far} AND {far}, {name}, NULL) AS {name}" for name, far in self.bounds.items()
+        within = ", ".join(
+            f"if({name} BETWEEN -{far} AND {far}, {name}, NULL) AS {name}" if (far := self.bounds.get(name)) else name
+            for name in self.fields
         )
-        return f"""(SELECT row_number() OVER () AS line, {columns}
-                      FROM (SELECT * {f"REPLACE ({bounded})" if bounded else ""}
-                              FROM read_json($path, format = 'newline_delimited', ignore_errors = true,
-                                             columns = {{{fields}}})))"""  # noqa: S608  names of our own
+        return composed(__name__, "lines", columns=columns, within=within)
 
 
 def read(path: Path, of: Format, clock: Clock = NEVER_SET) -> bulk.Log:
     """Return the columns begin_ms, time_ms (on the steady clock) and status of an access log; it never raises."""
-    # One row for each line; see analysis.evidence.bulk. The file has neither header nor end.
-    otherwise = "if(time_ms IS NULL AND status IS NULL, 3, 4)" if of.speaks else "4"
-    query = f"""
-        SELECT if({WHOLE_LINE}, 0, {otherwise}) AS line, 0 AS announced, time_ms, status,
-               time_ms - if(request_time BETWEEN 0 AND 1e9, (1000 * request_time)::BIGINT, 0) AS begin_ms
-          FROM {of.records()}
-    """  # noqa: S608  names of our own
-    found = bulk.read(path, query, ("time_ms", "begin_ms", "status"))
+    query = f"WITH lines AS ({of.lines()}) {composed(__name__, 'kinds_of_lines', whole=WHOLE_LINE)}"
+    found = bulk.read(path, query, ("time_ms", "begin_ms", "status"), fields=of.fields, speaks=of.speaks)
     shown_ms = found.columns["time_ms"]
     shift_ms = clock.steady_all(1000 * shown_ms) // 1000 - shown_ms
     for name in ("time_ms", "begin_ms"):

@@ -1,0 +1,9 @@
+-- What queries ask of how a request ended, of an address with its port, and of the times of a proxy's tries. When a
+-- request succeeded, is the part of this text that Python has.
+CREATE MACRO succeeded(error_code, status) AS $succeeded;
+CREATE MACRO host_of(address) AS regexp_extract(address, '^\[?(.*?)\]?:\d+$', 1);
+CREATE MACRO port_of(address) AS try_cast(regexp_extract(address, ':(\d+)$', 1) AS bigint);
+CREATE MACRO seconds_of(tries) AS list_transform(
+    list_transform(string_split(tries, ', '), lambda each: try_cast(each AS double)),
+    lambda seconds: if(seconds BETWEEN 0 AND 1e9, seconds, NULL)
+);
