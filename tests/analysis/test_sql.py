@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "analysis").rglob("*.sql"))
-# A system that was only watched has another account, with a database of its own: test_observed.py is about that.
+# A system that was only watched has another account, with a database of its own.
 _OBSERVED = (
     "came_and_taken", "crossing", "failed_at", "listeners", "peers", "places", "queues", "servers", "time_wait_most",
 )  # fmt: skip
 # The tables that the others are about are not those of a run's account: test_sql_rows_apart.py makes them.
 # These read a run's files, or have what others are made with.
 _READING = ("captured_of_instance", "macros_of_evidence", "macros_of_records", "records")
-_ROOMS = ("evidence", "logs", "report")
+_ROOMS = ("evidence", "logs", "observed", "report")
 APART = [path for path in FILES if path.parent.parent.name in _ROOMS or path.stem in (*_OBSERVED, *_READING)]
-OF_A_RUN = [path for path in FILES if path.parent.parent.name != "observed" and path not in APART]
+OF_A_RUN = [path for path in FILES if path not in APART]
 
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 of_macros = [path for path in FILES if path.stem.startswith("macros_")]

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.database import in_memory
+from analysis.account.joins.tables import FLOWS
+from analysis.database import create, in_memory
 from tests.analysis.test_sql import APART, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+Row = dict[str, Any]
 
 PATHS = {path.stem: path for path in APART}
 
@@ -499,3 +502,69 @@ def test_kinds_of_lines_of_an_access_log_leave_room_for_sentences(rows: Rows, sp
     rows.given("lines", columns, (900, 200, 0.4), (900, 200, 1e10), (None, None, None), (None, 200, 1.0))
     found = rows.made("kinds_of_lines", parts={"whole": "time_ms IS NOT NULL AND status IS NOT NULL"}, speaks=speaks)
     assert [(line, begin_ms) for *_, line, begin_ms in found] == [(0, 500), (0, 900), (sentence, None), (4, None)]
+
+
+def test_flows_of_what_was_watched_name_its_listener_or_the_server_elsewhere(rows: Rows) -> None:
+    rows.given("own", "observer VARCHAR, address VARCHAR", ("web", "10.0.0.1"))
+    rows.given("ticks", "instance VARCHAR", ("web:80",))
+    ends = "observer VARCHAR, id BIGINT, client_address VARCHAR, server_address VARCHAR, server_port BIGINT"
+    rows.given(
+        "captured", ends,
+        ("web", 1, "10.0.0.9", "10.0.0.1", 80), ("web", 2, "10.0.0.1", "10.0.0.3", 5432),
+        ("web", 3, "10.0.0.1", "10.0.0.1", 80), ("web", 4, "10.0.0.9", "10.0.0.7", 80),
+    )  # fmt: skip
+    assert rows.made("flows", "id, direction, to_instance") == [
+        (1, "in", "web:80"), (2, "out", "web>10.0.0.3:5432"), (3, "in", "web:80"), (4, "in", "web:80"),
+    ]  # fmt: skip
+
+
+CONNECTION = {"observer": "web", "id": 1, "first_time_us": 10, "last_time_us": 90, "syn_times_us": [10], "syns_lost": 0,
+              "answered": True, "established": True, "entered": True, "refused": False, "truncated_start": False,
+              "client_inferred": False, "handshakes_only": False, "closed_by": "client"}  # fmt: skip
+UNANSWERED = {"answered": False, "syn_times_us": [10, 1_000_010], "syns_lost": 2}
+
+
+@pytest.mark.parametrize(
+    ("values", "until_us", "overflowed", "found"),
+    [
+        ({"server_first_data_time_us": 50}, 99, 0, ("answered", None)),
+        ({"server_first_data_time_us": 50, "syns_lost": 1}, 99, 1, ("healed", "waited-for-syn-retry")),
+        ({"server_first_data_time_us": 50, "syns_lost": 1}, 99, 0, ("healed", None)),
+        ({"client_fin_time_us": 40, "server_first_data_time_us": 50}, 99, 0, ("given-up", None)),
+        ({"refused": True}, 99, 0, ("refused", "connection-refused")),
+        (UNANSWERED, 9_000_000, 2, ("never-answered", "accept-queue-drop")),
+        (UNANSWERED, 9_000_000, 1, ("never-answered", "unexplained")),
+        (UNANSWERED, 3_000_000, 2, ("undecided", "waited-for-syn-retry")),
+        ({"last_time_us": 9}, 99, 0, None),
+    ],
+)
+def test_ledger_of_what_was_watched_has_outcome_and_proven_cause(
+    rows: Rows, values: Row, until_us: int, overflowed: int, found: tuple[str, str | None] | None
+) -> None:
+    more = dict.fromkeys(("direction", "to_instance", "observer"), "VARCHAR") | dict.fromkeys(
+        ("handshakes_only", "entered", "refused", "aborted"), "BOOLEAN"
+    )
+    counts = dict.fromkeys(("syns_lost", "answered_us", "queued_us", "ack_dropped_min"), "BIGINT")
+    create(rows.database, "connections", {**FLOWS, **more, **counts})
+    connection = CONNECTION | values
+    places = ", ".join("?" * len(connection))
+    insert = f"INSERT INTO connections ({', '.join(connection)}) VALUES ({places})"  # noqa: S608
+    rows.database.execute(insert, list(connection.values()))
+    rows.given("spans", "observer VARCHAR, end_us BIGINT", ("web", until_us))
+    rows.given("accepted", "observer VARCHAR, id BIGINT, accepted_after_us BIGINT, accepted_before_us BIGINT")
+    proof = ("syns_overflowed", "syns_syn_queue_full", "syns_not_dropped", "syns_unsampled", "depth_max", "queue_limit")
+    columns = "observer VARCHAR, id BIGINT, " + ", ".join(f"{name} BIGINT" for name in proof)
+    rows.given("queue_proof", columns, ("web", 1, overflowed, 0, 0, 0, 1, 1))
+    made = rows.made("ledger", "outcome, cause", start_us=10, end_us=99)
+    assert made == ([] if found is None else [found])
+
+
+def test_ledger_both_ends_gives_the_client_s_end_what_the_server_s_proves(rows: Rows) -> None:
+    rows.given(
+        "ledger", f"id BIGINT, direction VARCHAR, cause VARCHAR, {ENDS}",
+        (1, "in", "accept-queue-drop", "c", 1000, "s", 80, 7), (2, "out", "unexplained", "c", 1000, "s", 80, 7),
+        (3, "out", "unexplained", "c", 1000, "s", 80, 8), (4, "out", None, "c", 1000, "s", 80, 7),
+    )  # fmt: skip
+    assert rows.made("ledger_both_ends", "id, cause") == [
+        (1, "accept-queue-drop"), (2, "accept-queue-drop"), (3, "unexplained"), (4, None),
+    ]  # fmt: skip
