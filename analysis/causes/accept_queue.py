@@ -1,4 +1,4 @@
-"""The accept queue, for all causes that it has a part in: what to know of it, its knobs, and its remedy."""
+"""The accept queue, for all causes that it has a part in: what to know about it, its knobs, and its remedy."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ QUEUE = (
 )
 SILENCE = (
     "When the queue is full, the kernel throws away the first packet of a new connection, the SYN, and says nothing."
-    " The client cannot tell that from a slow network: it sends the SYN again after longer and longer pauses, until one"
-    " finds a place or its connect time-out ends. No log of the server tells of it. Only the kernel counts it, as"
-    " TcpExt.ListenOverflows."
+    " The client cannot distinguish that from a slow network: it sends the SYN again after longer and longer pauses,"
+    " until one finds a place or its connect time-out ends. No log of the server shows it. Only the kernel counts it,"
+    " as TcpExt.ListenOverflows."
 )
 
 

@@ -144,13 +144,13 @@ CAUSES = (
         label="kept connection was closed",
         symptom="now and then 502, or reset, on a kept connection",
         look="idle time-outs on both sides: who closes first",
-        because="{server} closed an idle connection in the moment in which {client} used it again",
+        because="{server} closed an idle connection just when {client} used it again",
         where=_ON_CONNECTION,
         hop="status > 0",
         explains=(
             (
-                "A kept connection may be closed by the server at any time. If a request is on its way just then,"
-                " nothing answers it. The side that sends requests should be the first to give an idle connection up."
+                "The server may close a kept connection at any time. If a request is on its way just then, nothing"
+                " answers it. The side that sends requests should be the first to close an idle connection."
             ),
         ),
         knobs={
@@ -179,12 +179,10 @@ CAUSES = (
         label="reset",
         symptom="connection reset in the middle of a request",
         look="a capture: who sent the RST; the server's log",
-        because="{server} broke the connection off (RST) before it answered",
+        because="{server} reset the connection (RST) before it answered",
         where=_ON_CONNECTION,
         hop=FIRST_HOP,
-        explains=(
-            "A reset ends a connection at once: what was under way on it is lost, and the client gets an error.",
-        ),
+        explains=("A reset ends a connection at once: data on its way is lost, and the client gets an error.",),
         knobs={},
         remedy=NO_KNOB,
         lesson=None,
@@ -224,17 +222,17 @@ CAUSES = (
         label="no server left to try",
         symptom="502 from every request, for seconds",
         look="the proxy's error log: no live upstreams",
-        because="the proxy had left all servers out after earlier failures, and answered 502",
+        because="the proxy had excluded all servers after earlier failures, and answered 502",
         where="At the proxy, which asked no server.",
         hop=LAST_HOP,
         explains=(
             (
-                "A proxy may leave a server out for some time after some failed tries, if there are several servers."
-                " When it has left out all, it answers 502 at once, however well the servers are by then."
+                "If there are several servers, a proxy may exclude one for some time after some failed tries. When it"
+                " has excluded all, it answers 502 at once, even if the servers work again by then."
             ),
         ),
         knobs={
-            "{client}.failures": "how many failed tries leave a server out",
+            "{client}.failures": "after how many failed tries a server is excluded",
             "{client}.left_out": "for how long",
             "{server}.backlog": "how many connections may wait at each server",
         },
@@ -252,13 +250,13 @@ CAUSES = (
         label="timed out in the proxy's queue",
         symptom="503 from the proxy after a fixed time",
         look="the proxy's access log: its own queue (HAProxy: `sQ`)",
-        because="{client} let it wait in its own queue for as long as it may, and asked no server",
+        because="it waited in the queue of {client} until that queue's time-out, and {client} asked no server",
         where="At the proxy, which asked no server.",
         hop=LAST_HOP,
         explains=(
             (
-                "A proxy that limits the requests at a server queues the others. The queue is bounded by a time-out;"
-                " when it ends, the proxy answers 503, and the server's kernel knows nothing of the request."
+                "A proxy that limits the requests at a server queues the others. When a request has waited until the"
+                " queue's time-out, the proxy answers 503, and the server's kernel knows nothing of the request."
             ),
         ),
         knobs={
@@ -279,10 +277,10 @@ CAUSES = (
         label="server too slow for the proxy",
         symptom="504 after a fixed time",
         look="the proxy's error log: timed out while reading the response header",
-        because="the proxy waited for the server as long as it may, and answered 504",
+        because="the proxy waited for the server until its own time-out, and answered 504",
         where="Between the proxy and the server.",
         hop=LAST_HOP,
-        explains=("A proxy gives a server up when its own time-out ends, however near the answer is.",),
+        explains=("A proxy gives up on a server when its own time-out ends, even if the answer is near.",),
         knobs={"{client}.answer_timeout": "how long {client} waits for a server's answer"},
         remedy=_patience,
         lesson=None,
@@ -299,10 +297,10 @@ CAUSES = (
         label="server broke off",
         symptom="502, and the proxy had a connection",
         look="the proxy's error log; the server's log of that moment",
-        because="the server broke off while the proxy waited for its answer, and the proxy answered 502",
+        because="the server or the connection to it failed while the proxy waited, and the proxy answered 502",
         where="Between the proxy and the server.",
         hop=LAST_HOP,
-        explains=("A proxy that gets no whole answer from a server tells the client so, with the status 502.",),
+        explains=("If a proxy gets no complete answer from a server, it answers the client with status 502.",),
         knobs={},
         remedy=NO_KNOB,
         lesson="gateway-pool-throughput",

@@ -24,7 +24,7 @@ _NO_CONNECTION = f"(remote IS NULL AND (dial_error_kind = 'timeout' OR dial_erro
 
 
 def _logged(number: int) -> str:
-    """The proxy's error log has this number of the system's. The gateway's own record of a dial tells more exactly."""
+    """The proxy's error log has this error number. The gateway's own record of a dial is more exact."""
     return f"(NOT coalesce(try_names_dial, false) AND error_text LIKE '%({number}: %')"
 
 
@@ -75,7 +75,7 @@ def _silent(prefix: str) -> str:
 
 
 def _ports(run: Recorded) -> Remedy | None:
-    # Who keeps connections to the proxy opens few of them: then the ports are the proxy's.
+    # A client that keeps its connections to the proxy opens few of them: then the proxy lacks ports.
     role = run.proxy if run.proxy and run.keeps_connections else run.client
     if pool := _pool(run, role):
         return pool
@@ -139,11 +139,11 @@ CAUSES = (
         explains=(
             (
                 "Each connection to one server takes a port of its own out of a range. The side that closes a"
-                " connection first keeps its port for another 60 seconds, in the state TIME_WAIT. Who opens and closes"
-                " connections fast enough has the whole range in TIME_WAIT, and its kernel refuses to connect"
-                " (EADDRNOTAVAIL)."
+                " connection first keeps its port for another 60 seconds, in the state TIME_WAIT. A program that opens"
+                " and closes connections fast enough has the whole range in TIME_WAIT, and its kernel refuses to"
+                " connect (EADDRNOTAVAIL)."
             ),
-            "Keeping connections, rather than opening a new one for each request, is what helps most.",
+            "It helps most to keep connections instead of opening a new one for each request.",
         ),
         knobs={
             "load.keep_alive": "whether clients keep their connections",
@@ -234,7 +234,7 @@ CAUSES = (
         symptom="connection reset right after connecting",
         look="`sysctl net.ipv4.tcp_abort_on_overflow` at the server; `netstat -s`: the listen queue overflowed",
         because=(
-            "{server} answered the SYN of {client}, then had no place in its accept queue and broke the connection off"
+            "{server} answered the SYN of {client}, then had no place in its accept queue and reset the connection"
         ),
         where=BEFORE_CONNECTION,
         hop=HOP_OF_DIAL,
@@ -243,8 +243,8 @@ CAUSES = (
             (
                 "The kernel asks for room twice: when the SYN comes, and when the handshake's last packet does. Clients"
                 " that send their SYNs at the same moment may all find room the first time, and only some of them the"
-                " second. The setting tcp_abort_on_overflow tells the kernel to break the others off with a reset"
-                " (RST); without it, the kernel stays silent and they try again."
+                " second. With the setting tcp_abort_on_overflow the kernel resets the others (RST); without it, the"
+                " kernel stays silent and they try again."
             ),
         ),
         knobs={**KNOBS, "kernel.{server}.net.ipv4.tcp_abort_on_overflow": "whether the kernel resets or stays silent"},
@@ -277,14 +277,14 @@ CAUSES = (
         hop=HOP_OF_DIAL,
         explains=(
             (
-                "A connection that has been answered, and not yet completed by its client, waits in the listening"
-                " socket's SYN queue. That has the same limit as the accept queue, and holds one more. Clients that"
-                " never complete their connections fill it, and the kernel throws away the SYNs of all others, as"
-                " TcpExt.TCPReqQFullDrop, and says nothing."
+                "After the kernel has answered a SYN, the connection waits in the listening socket's SYN queue until"
+                " its client completes it. This queue has the same limit as the accept queue, and holds one more."
+                " Clients that never complete their connections fill it. Then the kernel throws away the SYNs of all"
+                " others and says nothing; it counts them as TcpExt.TCPReqQFullDrop."
             ),
             (
-                "With tcp_syncookies the kernel needs no place: it writes what it must know into the number of its"
-                " answer, and makes the connection when that number comes back."
+                "With tcp_syncookies the kernel needs no place: it writes what it must know into the sequence number of"
+                " its answer, and makes the connection when that number comes back."
             ),
         ),
         knobs={

@@ -91,7 +91,7 @@ CAUSES = (
         because="the request waited at {client} until one of its connections to {server} was free",
         where="At {client}, before the request went on to {server}.",
         hop="coalesce(up_pool_us, 0) > coalesce(pool_us, 0)",
-        explains=("Where all connections are in use and there may be no more of them, further requests wait.",),
+        explains=("If all connections are in use and the limit allows no more, further requests wait.",),
         knobs={"{client}.server_connections": "how many connections to each server there may be; 0 sets no limit"},
         remedy=_connections,
         lesson="gateway-pool-too-small",
@@ -151,8 +151,8 @@ CAUSES = (
             (
                 "A connection takes its place in the queue with the last packet of the handshake, the client's ACK."
                 " Here the queue had filled up since the SYN, so the kernel threw the ACK away. The client believes"
-                " that the connection stands; the server's kernel, or the client's data sent again, has to bring it"
-                " about later."
+                " that it is connected. The connection is made later, when the server's kernel sends its SYN-ACK again,"
+                " or the client its data."
             ),
         ),
         knobs=KNOBS,
@@ -174,7 +174,7 @@ CAUSES = (
         label="waited in the accept queue",
         symptom="slow, no error; connecting took no time",
         look="`ss -lnt` at the server: Recv-Q above 0; connections beside their limit",
-        because="the connection lay in the accept queue of {server} until the server had a place for it",
+        because="the connection waited in the accept queue of {server} until the server had a place for it",
         where="At {server}, after the connection was made and before the server accepted it.",
         hop="coalesce(up_queue_us, 0) > coalesce(queue_us, 0)",
         explains=(
@@ -203,7 +203,7 @@ CAUSES = (
         label="tried in vain before",
         symptom="answers late by the proxy's connect time-out",
         look="the proxy's access log: more than one upstream in a line",
-        because="the proxy had tried another server, or the same one, in vain",
+        because="the proxy had tried another server, or the same one, without success",
         where="Between the proxy and the servers.",
         hop=FIRST_HOP,
         explains=(
@@ -238,8 +238,8 @@ CAUSES = (
         hop=FIRST_HOP,
         explains=(
             (
-                "A process that is paused does nothing, and its kernel goes on without it: connections are completed"
-                " and requests are acknowledged. For the client that is a server which is silent."
+                "A paused process does nothing, but its kernel continues without it: it completes connections and"
+                " acknowledges requests. To the client the server is silent."
             ),
         ),
         knobs={},
@@ -295,7 +295,7 @@ CAUSES = (
         because="the server worked on it for that long",
         where="At {server}, in its handler.",
         hop=LAST_HOP,
-        explains=("The connection was made and taken at once; the time went by in the program itself.",),
+        explains=("The server accepted the connection at once; the time passed in the program itself.",),
         knobs={"load.handler_delay": "how long the handler takes"},
         remedy="the handler took that time; no setting of the path makes it faster",
         lesson=None,
@@ -306,7 +306,7 @@ CAUSES = (
         proof=(
             "The server's kernel shows when the program had taken the connection at the latest, and when the request"
             " had come. Packets, or a proxy's log, show when its answer began. The role declares no page about its"
-            " threads, so nothing tells whether it worked meanwhile or let the request wait inside."
+            " threads, so no record says whether it worked meanwhile or let the request wait inside."
         ),
         when=_main("server_us"),
         apart=_APART,
@@ -315,14 +315,14 @@ CAUSES = (
             server, moment(taken_us), took(server_us), took(total_us))""",
         label="time in the server",
         symptom="slow, with empty queues",
-        look="the server's own words: its threads, its pools, its database",
+        look="the server's own logs and metrics: its threads, its pools, its database",
         because="the server had the request for that long",
         where="At {server}, inside the program.",
         hop=LAST_HOP,
         explains=(
             (
-                "The connection was made and taken, and the request had come. Whether the program worked on it, or let"
-                " it wait for a thread or for a database, only its own words could tell."
+                "The program had the connection and the request. Only the program itself could say whether it worked"
+                " on the request, or let it wait for a thread or for a database."
             ),
         ),
         knobs={},
@@ -344,10 +344,10 @@ CAUSES = (
         label="the client was late",
         symptom="slow at the client alone",
         look="the processor of the client's machine",
-        because="the client was late to take an answer that was there: the machine was too busy",
+        because="the client was late to read an answer that had come: the machine was too busy",
         where="At {client}, the load generator.",
         hop=FIRST_HOP,
-        explains=("The processors of this machine had no time left. Then the load generator measures itself.",),
+        explains=("The processors of this machine had no time left, so the load generator measured its own delay.",),
         knobs={"load.users": "how many users there are"},
         remedy="the generator, not the path, was too slow: ask for less load, or share it by load.instances",
         lesson=None,

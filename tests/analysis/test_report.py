@@ -237,7 +237,7 @@ def test_the_report_says_what_a_request_in_the_queue_waited_for(run: RunFolder) 
     client.requests = [request for request in client.requests if request["status"] == 200]
     found = summary.of_run(read(run))
 
-    assert found.sentence.startswith("2 of 3 requests were slow, because the connection lay in the accept queue")
+    assert found.sentence.startswith("2 of 3 requests were slow, because the connection waited in the accept queue")
     assert found.why[-1] == (
         "The backend serves 1 at once (backend.max_connections); up to 1 + 1 more wait in the queue"
         " (backend.accept_count) until one of these goes. An idle client keeps its place"

@@ -70,7 +70,7 @@ def hop(client: str, server: str, fatal: int, healed: int) -> Record:
         ((9, 5, 0), {DROP: 2, STATUS: 2, RESET: 1}, {DROP: 2, STATUS: 2, RESET: 1},
          "5 of 9 requests failed, 2 of them because the backend had no place"),
         ((9, 4, 0), {DROP: 2, STATUS: 2}, {DROP: 2, STATUS: 2}, "4 of 9 requests failed, 2 of them because"),
-        ((9, 0, 1), {WAITED: 1}, {}, "1 of 9 requests was slow, because the connection lay in the accept queue"),
+        ((9, 0, 1), {WAITED: 1}, {}, "1 of 9 requests was slow, because the connection waited in the accept queue"),
         ((9, 0, 3), {WAITED: 2, "slow-handler": 1}, {}, "3 of 9 requests were slow, most of them because"),
         ((9, 3, 0), {"unexplained": 3}, {"unexplained": 3}, "3 of 9 requests failed, and nothing on record proves"),
         ((9, 3, 0), {"unexplained": 2, DROP: 1}, {"unexplained": 2, DROP: 1},
