@@ -21,8 +21,8 @@ fingerprint() {
   local base=$1
   shift
   { printf '%s\n' "$base" "$version"; files_of "$@" | LC_ALL=C sort | while IFS= read -r file; do
-    if [[ -f $file ]]; then sha256sum "$file"; fi
-  done; } | sha256sum | cut -c1-16
+    if [[ -f $file ]]; then printf '%s\0' "$file"; fi
+  done | xargs -0 -r sha256sum; } | sha256sum | cut -c1-16
 }
 
 label_of() { docker image inspect --format '{{index .Config.Labels "connlab.source"}}' "connlab/$1" 2>/dev/null || true; }
