@@ -65,6 +65,15 @@ def cpu_percent(readings: Sequence[Record]) -> float | None:
     return round(100_000 * used_ms / duration_us, 2)
 
 
+def own_cpu_percent(selves: Sequence[Record]) -> float | None:
+    """The processor time a collector used from the first of its records of itself to the last, likewise."""
+    used = [(record["time_us"], cpu_ms) for record in selves if (cpu_ms := integer(record, "cpu_ms")) is not None]
+    if not used:
+        return None
+    duration_us: int = used[-1][0] - used[0][0]
+    return round(100_000 * (used[-1][1] - used[0][1]) / duration_us, 2) if duration_us > 0 else None
+
+
 def _cpu_ms(readings: Iterable[Record]) -> dict[int, int]:
     """The last known processor time of each process of the role, by its id."""
     latest: dict[int, int] = {}

@@ -10,6 +10,7 @@ import numpy as np
 
 from analysis.database import sql
 from analysis.evidence import processes
+from analysis.evidence.jsonl import integer
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.measured_run import Run, greatest, status_bounds, total
 from analysis.figures.pattern import Compute, Figure
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from analysis.evidence.bulk import Log
+    from analysis.evidence.captures import Capture
     from analysis.evidence.jsonl import Record
     from analysis.evidence.window import Window
 
@@ -65,6 +67,34 @@ def _most(key: str, unit: int = 1) -> Callable[[list[Record], Window], Value]:
         return max(known) if unit == 1 else round(max(known) / unit, 1)
 
     return value
+
+
+def _samplers(run: Run, found: Mapping[str, str]) -> Value:
+    instances, samples = run.instances(found["role"]), run.raw.samples
+    return run.resting_on(
+        instances, _PROCESSES, lambda window: total(_sampler_mean(samples[each].selves, window) for each in instances)
+    )
+
+
+def _sampler_mean(selves: list[Record], window: Window) -> Value:
+    percent = processes.own_cpu_percent(processes.under_load(selves, window))
+    return unknown("there are too few records of the sampler itself") if percent is None else percent
+
+
+def _captures(run: Run, found: Mapping[str, str]) -> Value:
+    instances, captures = run.instances(found["role"]), run.raw.captures
+    return run.resting_on(
+        instances,
+        {},
+        lambda window: total(_tcpdump_mean(captures[each], window) if each in captures else 0 for each in instances),
+    )
+
+
+def _tcpdump_mean(capture: Capture, window: Window) -> Value:
+    used_ms = integer(capture.report or {}, "cpu_ms")
+    if used_ms is None:
+        return unknown("no capture.json says what tcpdump used")
+    return round(100_000 * used_ms / (window.load_end_us - window.start_us), 2)
 
 
 def _lines(count: Callable[[Log, Window, Mapping[str, str]], int]) -> Compute:
@@ -155,6 +185,24 @@ FIGURES: tuple[Figure, ...] = (
         "Their greatest number of open files.",
         _SAMPLES_FILE,
         _of_processes(greatest, _most("open_files")),
+    ),
+    Figure(
+        "process.<role>.collector.cpu_percent.mean",
+        Kind.NUMBER,
+        "% of one processor",
+        "Processor time of the collectors beside the role's instances under the load, without tcpdump; the sum of the"
+        " instances.",
+        _SAMPLES_FILE,
+        _samplers,
+    ),
+    Figure(
+        "process.<role>.tcpdump.cpu_percent.mean",
+        Kind.NUMBER,
+        "% of one processor",
+        "Processor time of tcpdump beside the role's instances: all of it, from its start to its end, as if it were"
+        " under the load; the sum of the instances. 0 where nothing is captured.",
+        "collector: capture.json",
+        _captures,
     ),
     Figure(
         "access.<proxy>.requests",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.evidence import clock, timeline
+from analysis.evidence import clock, processes, timeline
 from analysis.evidence.jsonl import Record, integer
 from analysis.expressions.values import Unknown
 from analysis.health import limits
@@ -30,7 +30,7 @@ def examine(instance: str, samples: Samples, window: Window | None) -> Report:
         "gaps": integer(own, "gaps"),
         "late_ms_max": _ms(integer(own, "late_us_max")),
         "longest_gap_ms": None,
-        "cpu_percent": _cpu_percent(samples.selves),
+        "cpu_percent": processes.own_cpu_percent(samples.selves),
         "ended": samples.end is not None,
     }
     for message in samples.lines.damage.messages("samples.jsonl"):
@@ -117,15 +117,6 @@ def _twice_ms(of_run: Clock, window: Window) -> float:
     found = [each for first, until, again, over in of_run.twice() for each in ((first, until), (again, over))]
     inside = [min(until, window.end_us) - max(first, window.start_us) for first, until in found]
     return max([0, *inside]) / 1000
-
-
-def _cpu_percent(selves: list[Record]) -> float | None:
-    readings = [(record["time_us"], integer(record, "cpu_ms")) for record in selves]
-    known = [(time_us, cpu_ms) for time_us, cpu_ms in readings if cpu_ms is not None]
-    if not known:
-        return None
-    duration_us: int = known[-1][0] - known[0][0]
-    return round(100_000 * (known[-1][1] - known[0][1]) / duration_us, 2) if duration_us > 0 else None
 
 
 def _ms(value_us: int | None) -> float | None:

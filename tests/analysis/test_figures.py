@@ -18,6 +18,7 @@ from analysis.figures.reference import markdown
 from analysis.health import Evidence
 from analysis.model import outcomes
 from tests.analysis.support import (
+    END_S,
     KNOBS,
     OTHERS,
     SERVED_MS,
@@ -124,6 +125,9 @@ def why(run: RunFolder, name: str) -> str:
         ("process.backend.rss_mb.max", 200.0),
         ("process.backend.threads.max", 31),
         ("process.backend.open_files.max", 60),
+        ("process.backend.collector.cpu_percent.mean", 0.8),
+        ("process.backend.tcpdump.cpu_percent.mean", 0.08),
+        ("process.k6.tcpdump.cpu_percent.mean", 0),
         ("tomcat.backend.connections.max", 1),
         ("tomcat.backend.threads_busy.max", 1),
         ("tomcat.backend.requests", 3),
@@ -191,6 +195,15 @@ def test_a_role_is_the_sum_of_its_instances_and_the_greatest_of_their_maxima(run
     assert value(run, "model.accept_capacity") == 6
     assert why(run, "model.users_served") == "the model gives none: the model is of one backend"
     assert why(run, "kernel.backend.TcpExt.ListenOverflows") == "this kernel has no counter TcpExt.ListenOverflows"
+
+
+def test_what_instruments_took_is_unknown_without_their_own_records(run: RunFolder) -> None:
+    run.samples["backend-1"].lose_readings("self", 0, END_S)
+    del run.lines["backend-1/capture.json"]
+    assert why(run, "process.backend.collector.cpu_percent.mean") == "there are too few records of the sampler itself"
+    assert why(run, "process.backend.tcpdump.cpu_percent.mean") == "no capture.json says what tcpdump used"
+    run.samples["backend-1"].lose_readings("processes", 0, END_S)
+    assert why(run, "process.backend.collector.cpu_percent.mean").startswith("sampler/backend-1: no reading of")
 
 
 def test_the_clients_of_several_instances_are_put_together(run: RunFolder) -> None:
