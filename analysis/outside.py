@@ -23,18 +23,18 @@ SeriesId = Annotated[str, Field(pattern=r"^[0-9TZ]+-(arms|matrix|search)-[a-z0-9
 PlaceOfRun = Annotated[str, Field(pattern=f"^{_WORD}/{_WORD}$", max_length=512)]
 
 # A thousand years, either way.
-_MS_MAX = 10**3 * 366 * 86_400 * 1000
+MS_MAX = 10**3 * 366 * 86_400 * 1000
 
 
 def _bounded(value: bool | float | str) -> bool | int | float | str:  # noqa: FBT001  a knob's value
-    if isinstance(value, int | float) and not (math.isfinite(value) and abs(value) <= _MS_MAX):
+    if isinstance(value, int | float) and not (math.isfinite(value) and abs(value) <= MS_MAX):
         raise ValueError("a number of more than 14 digits")
     return value
 
 
 Scalar = Annotated[bool | int | float | str, AfterValidator(_bounded)]
-Ms = Annotated[int, Field(ge=0, le=_MS_MAX)]
-Us = Annotated[int, Field(ge=0, le=1000 * _MS_MAX)]
+Ms = Annotated[int, Field(ge=0, le=MS_MAX)]
+Us = Annotated[int, Field(ge=0, le=1000 * MS_MAX)]
 Count = Annotated[int, Field(ge=0, le=1 << 40)]
 Port = Annotated[int, Field(ge=0, le=65_535)]
 ExitCode = Annotated[int, Field(ge=-(1 << 31), le=1 << 31)]

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from analysis.evidence import roles
 from analysis.evidence.roles import TRAFFIC_PORT, Role
-from analysis.outside import Count, ExitCode, Instance, KnobName, Ms, Named, Port, Scalar, SeriesId, Us
+from analysis.outside import MS_MAX, Count, ExitCode, Instance, KnobName, Ms, Named, Port, Scalar, SeriesId, Us
 from analysis.plain import read_plain
 
 FILE = "manifest.json"
@@ -184,6 +184,7 @@ class Manifest(_Part):
     predictions: list[Prediction] = []
     published: Published | None = None
     observed: Observed | None = None
+    profile: dict[str, Annotated[float, Field(ge=0, le=MS_MAX)]] | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -47,6 +47,7 @@ def failing(run: RunFolder) -> None:
     """A full accept queue, of which somebody expected something."""
     run.manifest |= {"slow_ms": 5000, "title": "A full accept queue: 103 users, three places"}
     run.manifest["question"] = "What does each of them see, and how does the server's kernel count it?"
+    run.manifest["profile"] = {"prepare": 2_250.4, "prepare/start": 1_750.2, "measure": 50_000.1}
     asked = {"prediction": run.manifest["predictions"][0]["id"], "unit": "count"}
     run.manifest["guesses"] = [
         asked | {"asks": "How many users get all of their answers?", "figure": "client.users.served", "value": 3},

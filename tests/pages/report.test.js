@@ -143,6 +143,22 @@ describe("what the reports say", () => {
     assert.match(text, /make run SCENARIO=accept-queue-overflow/);
     assert.match(text, /min avg p50 p90 p95 p99 max/);
   });
+
+  test("who had the processors: each program of the path, the instruments, the rest, and what was idle", async () => {
+    const text = await read("failing", "conditions");
+    assert.match(text, /k6 2\.5 backend 2\.5 the collectors 0\.8 tcpdump 0\.0 other: .* 4\.2 idle 90\.0/);
+    assert.match(await read("aborted", "conditions"), /Not known: nothing says how busy the processors were/);
+  });
+
+  test("where the time of a profiled run went: each step, those within another one further in", async () => {
+    const { page, close } = await open(browser, report("failing"));
+    const step = (name) => page.locator("#steps tr", { hasText: name }).locator("th");
+    assert.match(await textOf(page, "#steps"), /prepare\s+2,250\s+start\s+1,750\s+measure\s+50,000/);
+    assert.equal(await step("prepare").textContent(), "prepare");
+    assert.equal(await step("start").textContent(), "\u2003start");
+    await close();
+    assert.doesNotMatch(await read("healthy", "conditions"), /Where the time of the run went/);
+  });
 });
 
 describe("the time lines", () => {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis import pages
 from analysis.formatting import counted, spoken
-from analysis.pages.report import conditions, labels, ladders, path, queues, summary, timelines
+from analysis.pages.report import conditions, labels, ladders, path, profile, queues, summary, timelines
 from analysis.pages.report.run_files import Record
 from analysis.verdict import guesses
 
@@ -32,6 +32,8 @@ def html(record: Record, linked: str | None = None) -> str:
             "load": conditions.load(record),
             "times": conditions.times(record),
             "statistics": conditions.STATISTICS,
+            "shares": profile.shares(record),
+            "steps": profile.steps(record),
             "knobs": conditions.knobs(record),
             "sysctls": conditions.sysctls(record),
             "versions": conditions.versions(record),
