@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -18,6 +19,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 from rich.text import Text
 
+from analysis.steps import Steps
 from lab import terminal
 from lab.engine.metrics import DEFAULT_PORT
 from lab.errors import BadInput, ConnlabError, ExitCode, LabError, Problem
@@ -82,6 +84,11 @@ MetricsPortOption = Annotated[
     int | None,
     typer.Option("--metrics-port", min=1024, max=65535, help=f"The port of --metrics; else {DEFAULT_PORT}."),
 ]
+ProfileOption = Annotated[
+    bool, typer.Option("--profile", help="Record how long each step of the run took, and print it at the end.")
+]
+# When `make` began with the set-up, seconds since 1970.
+BeganOption = Annotated[float | None, typer.Option("--began", envvar="CONNLAB_BEGAN", hidden=True)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for a program.")]
 
 
@@ -120,6 +127,8 @@ def run(
     spread: SpreadOption = False,
     metrics: MetricsOption = False,
     metrics_port: MetricsPortOption = None,
+    profile: ProfileOption = False,
+    began: BeganOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
@@ -128,9 +137,14 @@ def run(
     port = (metrics_port or DEFAULT_PORT) if metrics else None
     _choose(engine, context=context, namespace=namespace, registry=registry, spread=spread, metrics=port)
     if scenario == ALL:
-        _run_all(new=new, check=check, as_json=as_json, of_one=bool(sets or preset or arm or repetitions or dry_run))
-    asked = _resolve(scenario, sets or [], preset, arm, repetitions)
-    _run(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json)
+        of_one = bool(sets or preset or arm or repetitions or dry_run or profile)
+        _run_all(new=new, check=check, as_json=as_json, of_one=of_one)
+    steps = Steps()
+    if began is not None:
+        steps.ms["set-up"] = round(max(time.time() - began, 0) * 1000, 1)
+    with steps.step("resolve"):
+        asked = _resolve(scenario, sets or [], preset, arm, repetitions)
+    _run(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json, profile=steps if profile else None)
 
 
 @app.command()
@@ -277,13 +291,15 @@ def _run(
     check: bool,
     as_json: bool,
     ask: bool = False,
+    profile: Steps | None = None,
 ) -> NoReturn:
-    """Run a scenario or its arms; `ask`: put the questions of a lesson first."""
+    """Run a scenario or its arms; `ask`: put the questions of a lesson first; `profile`: as lab.run.run.run has it."""
     from lab.experiments import outcome  # noqa: PLC0415
     from lab.run import machine_limits  # noqa: PLC0415
 
     if plan:
-        _run_series(plan, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=ask)
+        profiled = profile is not None
+        _run_series(plan, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=ask, profile=profiled)
     if new or dry_run:
         which = f"one arm of {resolved.slug} is one run" if resolved.variant.arm else f"{resolved.slug} has no arms"
         raise BadInput(Problem(f"{which}: there is no series to plan or to begin anew"))
@@ -296,15 +312,16 @@ def _run(
 
         machine_limits.check(resolved, chosen())  # nobody is asked about a run that cannot be
         guesses = before(terminal.stderr(), resolved, None).of_run
-    found = outcome.of_run(resolved, _command_line(), terminal.stderr(), guesses)
-    _end_judged(found, as_json=as_json, lesson=resolved.place if ask else None)
+    found = outcome.of_run(resolved, _command_line(), terminal.stderr(), guesses, profile=profile)
+    _end_judged(found, as_json=as_json, lesson=resolved.place if ask else None, profiled=profile is not None)
 
 
 def _run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
     from lab.experiments import everything, outcome  # noqa: PLC0415
 
     if of_one:
-        raise BadInput(Problem("settings, presets and dry runs are of one scenario, and not of all", way_on="name it"))
+        what = "settings, presets, dry runs and profiles are of one scenario, and not of all"
+        raise BadInput(Problem(what, way_on="name it"))
     scenarios = list(outcome.all_planned())
     if check:
         raise typer.Exit
@@ -322,13 +339,21 @@ def _command_line() -> list[str]:
     return ["connlab", *sys.argv[1:]]
 
 
-def _end_judged(found: Any, *, as_json: bool, lesson: Any = None) -> NoReturn:  # noqa: ANN401 # an Outcome, a Place
-    from lab.results import next_step  # noqa: PLC0415
+def _end_judged(
+    found: Any,  # noqa: ANN401 # an Outcome
+    *,
+    as_json: bool,
+    lesson: Any = None,  # noqa: ANN401 # a Place
+    profiled: bool = False,
+) -> NoReturn:
+    from lab.results import next_step, profile_printing  # noqa: PLC0415
 
     if as_json:
         terminal.result_json(found.as_json())
     else:
         found.print(terminal.stdout())
+        if profiled:
+            profile_printing.print_profile(terminal.stdout(), found.runs)
         after = next_step.after_series if found.series else next_step.after_run
         _next((next_step.after_lesson(lesson) if lesson else None) or after(found.folder))
     raise typer.Exit(found.code)
@@ -460,6 +485,7 @@ def _run_series(
     check: bool,
     as_json: bool,
     ask: bool = False,
+    profile: bool = False,
 ) -> NoReturn:
     from lab.engine.choice import chosen  # noqa: PLC0415
     from lab.experiments import outcome  # noqa: PLC0415
@@ -481,8 +507,8 @@ def _run_series(
         command.check(plan, chosen())
         answers = lessons.before(terminal.stderr(), next(iter(plan.cells.values())).effective, plan)
     lesson = next(iter(plan.cells.values())).effective.place if ask else None
-    found = outcome.of_plan(plan, _command_line(), terminal.stderr(), new=new, answers=answers)
-    _end_judged(found, as_json=as_json, lesson=lesson)
+    found = outcome.of_plan(plan, _command_line(), terminal.stderr(), new=new, answers=answers, profile=profile)
+    _end_judged(found, as_json=as_json, lesson=lesson, profiled=profile)
 
 
 @app.command()

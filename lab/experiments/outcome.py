@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from analysis.steps import Steps
 from lab import paths
 from lab.engine.choice import chosen
 from lab.errors import BadInput, ExitCode
@@ -82,13 +83,16 @@ def of_run(
     lock: Lock | None = None,
     *,
     tries_out: bool = False,
+    profile: Steps | None = None,
 ) -> Outcome:
     """Run a scenario without arms once and judge it; the arguments are those of lab.run.run.run.
 
     Raises:
         BadInput, LabError: as lab.run.run.run.
     """
-    folder = run(effective, chosen(), arguments, console, guesses=guesses, lock=lock, tries_out=tries_out)
+    folder = run(
+        effective, chosen(), arguments, console, guesses=guesses, lock=lock, tries_out=tries_out, profile=profile
+    )
     return Outcome(folder, reports.derive(folder))
 
 
@@ -100,13 +104,14 @@ def of_plan(
     new: bool,
     answers: Answers | None = None,
     lock: Lock | None = None,
+    profile: bool = False,
 ) -> Outcome:
     """Run a series, or what is left of it, and judge it; the arguments are those of lab.series.command.run_plan.
 
     Raises:
         BadInput, LabError: as lab.series.command.run_plan.
     """
-    folder = command.run_plan(plan, chosen(), arguments, console, new=new, answers=answers, lock=lock)
+    folder = command.run_plan(plan, chosen(), arguments, console, new=new, answers=answers, lock=lock, profile=profile)
     return Outcome(folder, verdicts.derive_series(folder), record.load(folder), answers)
 
 

@@ -263,6 +263,13 @@ class Manifest(_Part):
     observed: Annotated[
         Observed | None, Field(description="What was watched, if the lab started none of it; else null")
     ] = None
+    profile: Annotated[
+        dict[str, float] | None,
+        Field(
+            description="Milliseconds of each step, in the order in which they began, if that was asked for; else null."
+            " `prepare/start` is a part of `prepare`"
+        ),
+    ] = None
 
     def begin(self, name: PhaseName) -> Phase:
         """Open a phase now, and close the one before it."""

@@ -16,11 +16,15 @@ def start(session: Session, watch: Watch) -> None:
     """
     engine, effective, topology = session.engine, session.effective, session.topology
     own = effective.world.services
-    session.manifest.images = {
-        **engine.images(["collector", *(role for role in effective.scenario.path if role not in own)]),
-        **engine.service_images(effective),
-    }
-    engine.start(Parts(effective, topology, session.manifest.run, session.places), watch)
-    session.manifest.nodes = dict(engine.machines(topology))
-    readback.read_back(engine, effective, topology, session.manifest, session.places)
-    session.save()
+    step = session.steps.step
+    with step("images"):
+        session.manifest.images = {
+            **engine.images(["collector", *(role for role in effective.scenario.path if role not in own)]),
+            **engine.service_images(effective),
+        }
+    with step("start"):
+        engine.start(Parts(effective, topology, session.manifest.run, session.places), watch)
+        session.manifest.nodes = dict(engine.machines(topology))
+    with step("read back"):
+        readback.read_back(engine, effective, topology, session.manifest, session.places)
+        session.save()

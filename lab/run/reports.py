@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from analysis import suggested
+from analysis.steps import Steps
 from lab import paths, terminal
 from lab.errors import BadInput, Interruption, LabError, Problem
 from lab.run import verdicts
-from lab.run.manifest import FILE, load
+from lab.run.manifest import FILE, Manifest, load
 from lab.run.session import tries_out
 from lab.run.signals import interruptible
 
@@ -26,10 +27,15 @@ def derive(folder: Path) -> dict[str, Any]:
         LabError: captures cannot be read, or what was derived cannot be written or read.
         Interruption: a signal came; derived/ has what was written by then, and no verdict.
     """
+    steps, profiled = Steps(), _profiled(folder)
     try:
         with interruptible():  # a second signal, after a run that one has ended, ends the analysis alone
-            verdict = verdicts.derive(folder)
-            write(folder)
+            with steps.step("analysis"):
+                verdict = verdicts.derive(folder, steps)
+            _keep(steps, profiled, folder)
+            with steps.step("report"):
+                write(folder)
+            _keep(steps, profiled, folder)
     except (Interruption, OSError) as error:
         again = suggested.make("analyse", {"RUN": paths.shown(folder)})
         reason = f"{error.filename or paths.shown(folder)}: {error.strerror}" if isinstance(error, OSError) else error
@@ -37,6 +43,22 @@ def derive(folder: Path) -> dict[str, Any]:
         kind = LabError if isinstance(error, OSError) else Interruption
         raise kind(what, way_on=f"analyse it again: {again}") from error
     return verdict
+
+
+def _profiled(folder: Path) -> Manifest | None:
+    """Give the manifest of a run that is to say how long its analysis took, and does not say it yet."""
+    with contextlib.suppress(OSError, ValueError):
+        found = load(folder)
+        if found.profile is not None and "analysis" not in found.profile:
+            return found
+    return None
+
+
+def _keep(steps: Steps, profiled: Manifest | None, folder: Path) -> None:
+    """Add steps to a run's manifest: once those that the report shows, and once with the report itself."""
+    if profiled is not None and profiled.profile is not None:
+        profiled.profile |= steps.ms
+        profiled.save(folder)
 
 
 def write(folder: Path) -> Path:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from analysis import suggested
 from analysis.evidence import rawfiles
+from analysis.steps import Steps
 from lab import paths, terminal
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
@@ -46,6 +47,7 @@ def run(
     guesses: Sequence[Guess] = (),
     lock: Lock | None = None,
     tries_out: bool = False,
+    profile: Steps | None = None,
 ) -> Path:
     """Run a scenario once and give the folder with everything recorded; containers are gone when this returns.
 
@@ -57,17 +59,23 @@ def run(
         guesses: what somebody expects of it; its manifest keeps them.
         lock: the machine's lock, where the command holds it for more than this run.
         tries_out: whether it tries settings out, so that `latest` stays where it is.
+        profile: as `Occasion` has it.
 
     Raises:
         BadInput: this machine or its kernel cannot do what is asked.
         LabError: the lab or the machine failed, or the run was interrupted; what was recorded stays.
     """
-    for line in configurations.told(effective, machine_limits.check(effective, engine)):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    steps = profile or Steps()
+    with steps.step("check"):
+        for line in configurations.told(effective, machine_limits.check(effective, engine)):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
     with machine_lock(f"the run of {effective.slug}", held=lock) as held, interruptible():
-        clear_up_after(held, engine)
-        occasion = Occasion(cell=effective.variant.arm or Occasion.cell, guesses=guesses, tries_out=tries_out)
-        session = open_session(effective, engine, command, occasion, held)
+        with steps.step("clear up"):
+            clear_up_after(held, engine)
+        cell = effective.variant.arm or Occasion.cell
+        occasion = Occasion(cell=cell, guesses=guesses, tries_out=tries_out, profile=profile)
+        with steps.step("open"):
+            session = open_session(effective, engine, command, occasion, held)
         record(session, console, held, effective.slug)
         return session.folder
 
@@ -205,16 +213,19 @@ def _remove_or_say(engine: Engine) -> str | None:
 
 
 def _phases(session: Session, console: Console, title: str) -> None:
-    scenario, topology = session.effective.scenario, session.topology
+    scenario, topology, step = session.effective.scenario, session.topology, session.steps.step
     with Display(console, title) as display, session.engine.watch(session.manifest.run) as watch:
-        _begin(session, display, "prepare")
-        prepare.start(session, watch)
-        if line := scrape_targets.publish(session):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-        measure.await_start_line(session, watch)
+        with step("prepare"):
+            _begin(session, display, "prepare")
+            prepare.start(session, watch)
+            if line := scrape_targets.publish(session):
+                console.print(line, markup=False, highlight=False, soft_wrap=True)
+            with step("start line"):
+                measure.await_start_line(session, watch)
         if scenario.warmup.requests:
-            _begin(session, display, "warmup")
-            measure.warm_up(session)
+            with step("warmup"):
+                _begin(session, display, "warmup")
+                measure.warm_up(session)
         clocks.look(session)
         _end(session)
 
@@ -222,16 +233,20 @@ def _phases(session: Session, console: Console, title: str) -> None:
         ports = {one: topology.port_of(one) for one in topology.all}
         gauges = Gauges(topology.clients, ports, session.places) if session.engine.on_this_machine else None
         display.watch(gauges)
-        _begin(session, display, "measure", foreseen.expected_s(session.effective))
-        fault = measure.load(session, watch, display)
-        _begin(session, display, "drain", scenario.drain / 1000)
-        measure.drain(session, watch, display)
+        with step("measure"):
+            _begin(session, display, "measure", foreseen.expected_s(session.effective))
+            fault = measure.load(session, watch, display)
+        with step("drain"):
+            _begin(session, display, "drain", scenario.drain / 1000)
+            measure.drain(session, watch, display)
         _end(session)
         clocks.look(session)
 
         display.watch(None)
         display.phase("stopping")
         _close(session, fault)
+    if session.manifest.profile is not None:
+        session.save()
 
 
 def _begin(session: Session, display: Display, name: manifest.PhaseName, expected_s: float | None = None) -> None:
@@ -242,24 +257,30 @@ def _begin(session: Session, display: Display, name: manifest.PhaseName, expecte
 
 def _end(session: Session) -> None:
     session.manifest.end_phase()
-    measure.await_samples(session)
+    with session.steps.step("samples"):
+        measure.await_samples(session)
 
 
 def _close(session: Session, fault: str | None) -> None:
     """Bring the evidence into its final form, then clear up; no signal comes between."""
-    with shielded():
-        session.engine.stop_along_the_path(session.topology)
-        try:
-            session.engine.keep_logs(session.topology, session.raw)
-        except (LabError, OSError) as error:
-            # They are for people; no figure rests on them.
-            terminal.problem(f"connlab: what the containers said was not kept: {_reason(error)}")
-        try:
-            session.manifest.exits = session.engine.exit_codes(session.topology)
-        except LabError as error:
-            terminal.problem(f"connlab: the containers' exit codes were not kept: {error}")
-        session.manifest.removed.extend(rawfolders.seal(session.raw))
-        session.finish("failed" if fault else "complete", fault)
-        session.engine.remove()
+    step = session.steps.step
+    with step("close"), shielded():
+        with step("stop"):
+            session.engine.stop_along_the_path(session.topology)
+        with step("logs"):
+            try:
+                session.engine.keep_logs(session.topology, session.raw)
+            except (LabError, OSError) as error:
+                # They are for people; no figure rests on them.
+                terminal.problem(f"connlab: what the containers said was not kept: {_reason(error)}")
+            try:
+                session.manifest.exits = session.engine.exit_codes(session.topology)
+            except LabError as error:
+                terminal.problem(f"connlab: the containers' exit codes were not kept: {error}")
+        with step("seal"):
+            session.manifest.removed.extend(rawfolders.seal(session.raw))
+            session.finish("failed" if fault else "complete", fault)
+        with step("remove"):
+            session.engine.remove()
         if not session.tries_out:
             point_latest(session.folder)

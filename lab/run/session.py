@@ -7,11 +7,12 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.evidence import rawfiles
 from analysis.evidence.rawfiles import Places
+from analysis.steps import Steps
 from lab import paths, terminal
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
@@ -34,6 +35,7 @@ class Occasion:
 
     Attributes:
         tries_out: whether it tries settings out, as an exercise does, so that `latest` stays where it is.
+        profile: gets its steps, if its manifest is to say how long each took; has those that came before.
     """
 
     series: str | None = None
@@ -41,6 +43,7 @@ class Occasion:
     repetition: int = 1
     guesses: Sequence[Guess] = ()
     tries_out: bool = False
+    profile: Steps | None = None
 
 
 _ALONE = Occasion()
@@ -53,6 +56,7 @@ class Session:
     Attributes:
         folder: results/<scenario>/<run-id>.
         tries_out: whether `latest` stays where it is.
+        steps: those that were taken so far.
     """
 
     engine: Engine
@@ -61,6 +65,7 @@ class Session:
     folder: Path
     manifest: Manifest
     tries_out: bool = False
+    steps: Steps = field(default_factory=Steps)
 
     @property
     def raw(self) -> Path:
@@ -73,7 +78,9 @@ class Session:
         return Places(self.folder)
 
     def save(self) -> None:
-        """Write the manifest as it stands."""
+        """Write the manifest as it stands; with the steps so far, if it is to have them."""
+        if self.manifest.profile is not None:
+            self.manifest.profile = dict(self.steps.ms)
         self.manifest.save(self.folder)
 
     def finish(self, status: Status, reason: str | None = None) -> None:
@@ -139,8 +146,10 @@ def open_session(
         predictions=[*(stated.prediction for stated in effective.predictions), *(options.claims() if options else ())],
         published=effective.published,
         guesses=list(occasion.guesses),
+        profile=None if occasion.profile is None else {},
     )
-    session = Session(engine, effective, topology, folder, first, occasion.tries_out or tries_out(occasion.series))
+    apart = occasion.tries_out or tries_out(occasion.series)
+    session = Session(engine, effective, topology, folder, first, apart, occasion.profile or Steps())
     try:
         manifest.reserve(folder)
         session.save()

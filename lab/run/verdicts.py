@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from analysis.steps import Steps
 from lab import terminal
 from lab.errors import BadInput, ExitCode, LabError, Problem
 
@@ -34,8 +35,12 @@ _LIST_SHOWN = 6
 _DIGITS = 4
 
 
-def derive(folder: Path) -> dict[str, Any]:
+def derive(folder: Path, steps: Steps | None = None) -> dict[str, Any]:
     """Derive everything from a run's raw files and give its verdict, as derived/verdict.json has it.
+
+    Args:
+        folder: the run's.
+        steps: gets the steps of the analysis.
 
     Raises:
         BadInput: the folder is no run's.
@@ -45,7 +50,7 @@ def derive(folder: Path) -> dict[str, Any]:
     import analysis  # noqa: PLC0415
 
     try:
-        return analysis.analyse(folder).model_dump(mode="json", by_alias=True)
+        return analysis.analyse(folder, steps).model_dump(mode="json", by_alias=True)
     except analysis.ManifestError as error:
         raise BadInput(Problem(str(error))) from None
     except (analysis.FlowsError, analysis.TooLargeError) as error:

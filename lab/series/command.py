@@ -37,6 +37,7 @@ def run_plan(
     answers: Answers | None = None,
     places: Callable[[Executor], Iterable[Run]] | None = None,
     lock: Lock | None = None,
+    profile: bool = False,
 ) -> Path:
     """Run a series, or what is left of it, and give its folder.
 
@@ -49,6 +50,7 @@ def run_plan(
         answers: what somebody expects of it, kept in its record and in those of its runs.
         places: what is to be run; by default every place of the plan that has no complete run.
         lock: the machine's lock, where the command holds it for more than this series.
+        profile: whether each run's manifest is to say how long its steps took.
 
     Raises:
         BadInput: this machine cannot do what a cell asks, or an unfinished series must not be mixed with this one.
@@ -75,7 +77,9 @@ def run_plan(
             series,
             folder,
             cells,
-            RealRunner(engine, command, console, lock=held, images=taken.images, guesses=answers.of_arm),
+            RealRunner(
+                engine, command, console, lock=held, images=taken.images, guesses=answers.of_arm, profile=profile
+            ),
             Progress(series, cells, console),
         )
         if resumed:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from rich.console import Console
 
+from analysis.steps import Steps
 from lab.engine.protocol import Engine
 from lab.errors import LabError
 from lab.run import reports
@@ -33,6 +34,7 @@ class RealRunner:
         lock: Lock,
         images: Mapping[str, str],
         guesses: Mapping[str | None, Sequence[Guess]],
+        profile: bool,
     ) -> None:
         self._engine = engine
         self._command = command
@@ -40,6 +42,7 @@ class RealRunner:
         self._lock = lock
         self._images = {name: image for name, image in images.items() if not is_own(name)}
         self._guesses = guesses
+        self._profile = profile
 
     def run(self, effective: Effective, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
         """Run it once, with the images that the series began with."""
@@ -48,8 +51,11 @@ class RealRunner:
         if rebuilt:
             way_on = "NEW=1 (--new) starts another series"
             raise LabError(f"connlab/{rebuilt[0]} was rebuilt since the series began", way_on=way_on)
-        expected = replace(occasion, guesses=self._guesses.get(occasion.cell, ()))
-        session = open_session(effective, self._engine, self._command, expected, self._lock)
+        steps = Steps()
+        guesses = self._guesses.get(occasion.cell, ())
+        expected = replace(occasion, guesses=guesses, profile=steps if self._profile else None)
+        with steps.step("open"):
+            session = open_session(effective, self._engine, self._command, expected, self._lock)
         opened(session.folder)
         record(session, self._console, self._lock, title)
 

@@ -149,7 +149,7 @@ def test_a_signal_in_the_analysis_says_what_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: signal.Signals
 ) -> None:
     (tmp_path / "manifest.json").write_text("{}")
-    monkeypatch.setattr("lab.run.verdicts.derive", lambda _: os.kill(os.getpid(), number))
+    monkeypatch.setattr("lab.run.verdicts.derive", lambda *_: os.kill(os.getpid(), number))
     monkeypatch.setattr(reports, "write", lambda folder: folder)
     with pytest.raises(SystemExit) as ended:
         cli.main(["analyse", str(tmp_path)])

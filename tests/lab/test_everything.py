@@ -188,7 +188,7 @@ def connlab(*arguments: str) -> int:
     return int(end.value.code or 0)
 
 
-@pytest.mark.parametrize("option", ["--set=load.users=2", "--preset=published", "--dry-run"])
+@pytest.mark.parametrize("option", ["--set=load.users=2", "--preset=published", "--dry-run", "--profile"])
 def test_what_belongs_to_one_scenario_is_refused(capsys: pytest.CaptureFixture[str], option: str) -> None:
     assert connlab("run", option, "all") == ExitCode.BAD_INPUT
     assert "are of one scenario, and not of all" in capsys.readouterr().err

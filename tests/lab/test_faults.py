@@ -240,7 +240,7 @@ def run(world: World, engine: InMemoryEngine, patch: pytest.MonkeyPatch, analysi
     """Run the scenario by the command line, and give its exit code; a good run needs no analysis of its own."""
     derive = analysis.derive if analysis else verdicts.derive
 
-    def derived(folder: Path) -> dict[str, Any]:
+    def derived(folder: Path, *_: object) -> dict[str, Any]:
         world.at("analysis")
         return derive(folder)
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ VARIABLES = (
     *("SCENARIO", "SET", "ARM", "RUN", "REQUEST", "WORST", "A", "B", "MATRIX", "KNOB", "UNTIL", "FROM", "TO", "STEP"),
     *("EXERCISE", "PRESET", "ARM", "OVERFLOWS", "CONNECT_TIMEOUT", "SYSCTLS", "DRY", "NEW", "RUNS", "OTHER"),
     *("ENGINE", "CONTEXT", "NAMESPACE", "REGISTRY", "SPREAD", "ONLY", "PORT", "WORKSHOP", "METRICS", "METRICS_PORT"),
+    "PROFILE",
     *("CONTAINER", "COMPOSE", "PID", "PEER", "FOR", "CAPTURE", "CAPTURE_MAX_MB", "INTERFACE", "ROLE", "ALLOW_HOST"),
 )
 
@@ -32,7 +34,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     log = tmp_path / "calls"
     # Not by bash, which takes twice as long to start: there are some two thousand calls.
     recorder = f"""#!/bin/sh
-printf '%s\\0' "${{0##*/}}" "$@" >>{log}; printf '\\n\\0' >>{log}
+printf '%s\\0' "${{0##*/}}" "$@" ${{CONNLAB_BEGAN:+"began=$CONNLAB_BEGAN"}} >>{log}; printf '\\n\\0' >>{log}
 case " $* " in *" refused "*) exit 2 ;; esac
 """
     shutil.copy(paths.ROOT / "Makefile", tmp_path)
@@ -152,6 +154,15 @@ def test_a_dry_run_is_none_of_a_record_s(make: Make) -> None:
     assert [call[0] for call in make("record", "SCENARIO=one", "DRY=1")[1]] == [
         *("python.sh", "connlab", "ready.sh", "connlab"),
     ]
+
+
+def test_a_profile_counts_from_before_the_set_up(make: Make) -> None:
+    before = time.time()
+    _, calls = make("run", "SCENARIO=one", "PROFILE=1")
+    assert calls[1][:-1] == ["connlab", "run", "--check", "--profile", "--", "one"]
+    assert calls[3][:-1] == ["connlab", "run", "--profile", "--", "one"]
+    assert before <= float(calls[3][-1].removeprefix("began=")) <= time.time()
+    assert make("run", "SCENARIO=one")[1][3] == ["connlab", "run", "--", "one"]
 
 
 def test_a_preset_is_asked_for_by_its_name(make: Make) -> None:
