@@ -289,10 +289,6 @@ _EVENTS = {
     "place": "BIGINT", "places": "BIGINT", "what": "VARCHAR", "sender": "VARCHAR", "time_us": "BIGINT",
 }  # fmt: skip
 
-# A sender's last packet may have been lost, but what a client sent with its last request had come when it was answered.
-_LAST = "last client data"
-
-
 def _read(database: duckdb.DuckDBPyConnection, query: str, path: Path, **parameters: object) -> bool:
     """Make a table of a file; what is missing bounds nothing, and makes none."""
     with suppress(OSError, duckdb.Error), open_plain(path) as file:

@@ -177,7 +177,8 @@ def test_what_kubectl_prints_is_read_in_each_of_its_forms(indent: int | None) ->
     told = [said("k6-1", role={"running": {}}), said("k6-1", role={"terminated": {"exitCode": 0}})]
     client.stays("get pods --watch *", "".join(json.dumps(one, indent=indent) + "\n" for one in told))
     with Watch(Kubectl(client=client), "run-1") as seen:
-        assert seen.await_end("k6-1", 60) == 0
+        assert seen.await_pods(["k6-1"], lambda _: seen.exit_code("k6-1") is not None, 60)
+        assert seen.exit_code("k6-1") == 0
 
 
 @pytest.mark.parametrize(

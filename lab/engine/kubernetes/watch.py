@@ -107,15 +107,6 @@ class Watch:
         with self._news:
             return self._pods.get(instance)
 
-    def await_end(self, service: str, within_s: float) -> int | None:
-        """Give the exit code of a service that is about to end; None if the cluster does not tell within the time."""
-        with self._news:
-            self._news.wait_for(lambda: self._code(service) is not None, within_s)
-            return self._code(service)
-
-    def _code(self, service: str) -> int | None:
-        return self._exits.get(service, self._expected.get(service))
-
     def check(self) -> None:
         """Raise LabError if the cluster has not been heard of for a while."""
         lost = self._lost_since
