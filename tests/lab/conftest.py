@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from lab import paths
-from lab.run import verdicts
+from lab.run import measure, verdicts
 from lab.run.manifest import Git
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
@@ -27,6 +27,12 @@ __all__ = ["remembered"]
 # A busy machine is no failure of the code. `make fuzz` asks for more examples.
 settings.register_profile("connlab", deadline=None, max_examples=int(os.environ.get("CONNLAB_FUZZ_EXAMPLES", "100")))
 settings.load_profile("connlab")
+
+
+@pytest.fixture(autouse=True)
+def _samplers_are_awaited_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The engine in memory has samplers that write nothing; a test that is about them sets a limit of its own.
+    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
 
 
 @pytest.fixture(scope="session")

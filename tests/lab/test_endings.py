@@ -14,7 +14,7 @@ from rich.console import Console
 from lab import cli
 from lab.engine.protocol import STOP_GRACE_S
 from lab.errors import EngineFailed, Interruption, LabError
-from lab.run import manifest, measure, reports
+from lab.run import manifest, reports
 from lab.run.manifest import Manifest
 from lab.run.run import run
 from lab.scenario.topology import Topology
@@ -79,7 +79,6 @@ Go = Callable[[InMemoryEngine], None]
 @pytest.fixture
 def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
     assert elsewhere.is_dir()
-    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
     monkeypatch.setattr("lab.run.reports.derive", lambda _: {})
 
     def take(engine: InMemoryEngine) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from lab.doctor import examine
 from lab.engine.protocol import Engine
 from lab.errors import LabError
-from lab.run import manifest, measure
+from lab.run import manifest
 from lab.run.manifest import Manifest
 from lab.run.run import run
 from lab.series import arms, command, record
@@ -28,7 +28,6 @@ Go = Callable[..., Manifest]
 @pytest.fixture
 def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
     """Take a scenario through a run on an engine, and give what its manifest says."""
-    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
     monkeypatch.setattr("lab.run.reports.derive", lambda _: {})
     assert elsewhere.is_dir()
 
@@ -104,7 +103,6 @@ def test_a_restart_is_the_action_s_own_end_of_a_server(go: Go) -> None:
 def test_a_series_runs_each_of_its_places(
     effective: Make, elsewhere: Path, write_scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
     monkeypatch.setattr("lab.run.reports.derive", lambda _: {"predictions": [1], "verdict": "reproduced"})
     of_arms = yaml_with(
         ARMS, {"[k6, nginx, backend]": "[k6, gateway, backend]", "      nginx.keepalive_timeout: 5s\n": ""}

@@ -198,7 +198,6 @@ def make(
     elsewhere: Path, write_scenario: Write, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[str, str], World]]:
     monkeypatch.setattr(paths, "SCENARIOS", write_scenario(MINIMAL + "drain: 0s\n"))
-    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
     scratch = elsewhere / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))

@@ -33,7 +33,7 @@ from lab.run.run import clear_up_after, run
 from lab.run.session import Session
 from lab.scenario.topology import topology_of
 from tests.lab.engine import InMemoryDocker, InMemoryEngine
-from tests.lab.support import Make
+from tests.lab.support import MINIMAL, Make
 
 POD_MONITOR = YAML(typ="safe").load((paths.ROOT / "docs/boards/podmonitor.yaml").read_text())
 OWNER = {"kind": "Job", "name": "connlab-run-1", "uid": "1"}
@@ -201,13 +201,12 @@ Go = Callable[[InMemoryEngine], tuple[manifest.Manifest, str]]
 @pytest.fixture
 def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
     """Take a scenario through a run, and give its manifest and what was printed."""
-    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
     monkeypatch.setattr("lab.run.reports.derive", lambda _: {})
     assert elsewhere.is_dir()
 
     def take(engine: InMemoryEngine) -> tuple[manifest.Manifest, str]:
-        said = StringIO()
-        return manifest.load(run(effective(), engine, ["connlab"], Console(file=said))), said.getvalue()
+        said, asked = StringIO(), effective(text=MINIMAL + "drain: 0s\n")
+        return manifest.load(run(asked, engine, ["connlab"], Console(file=said))), said.getvalue()
 
     return take
 

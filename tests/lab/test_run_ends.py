@@ -9,7 +9,7 @@ from rich.console import Console
 
 from lab.engine.compose.engine import Compose
 from lab.errors import LabError
-from lab.run import manifest, measure
+from lab.run import manifest
 from lab.run.run import run
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import IMAGES, MINIMAL, Make
@@ -19,12 +19,9 @@ from tests.lab.test_watch import event
 
 
 @pytest.fixture
-def ended(
-    effective: Make, elsewhere: Path, fake_docker: InMemoryDocker, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Path]:
+def ended(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Callable[..., Path]:
     """Run the minimal scenario; its client ends with this exit code, or Compose with that one."""
     assert elsewhere.is_dir()
-    monkeypatch.setattr(measure, "_SAMPLE_MAX_S", 0)
     resolved = effective(text=MINIMAL + "drain: 0s\n")
 
     def go(client: int, *, compose: int = 0, tries_out: bool = False) -> Path:
