@@ -9,7 +9,7 @@ connlab := .venv/bin/connlab
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET PRESET ARM RUN REQUEST WORST A B FIGURE WORSE_THAN BETTER JUNIT MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES ONLY EXERCISE SEED LEVEL MORE CAUSE PLACE PORT WORKSHOP VERBOSE REPETITIONS METRICS METRICS_PORT PROFILE
+export SCENARIO SET PRESET ARM RUN REQUEST WORST A B FIGURE WORSE_THAN BETTER JUNIT MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES ONLY EXERCISE SEED LEVEL MORE CAUSE PLACE PORT WORKSHOP BUNDLE VERBOSE REPETITIONS METRICS METRICS_PORT PROFILE
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
@@ -144,6 +144,12 @@ setup-test:
 python:
 	@setup/python.sh
 
+.PHONY: bundle load
+bundle: ## [TO=<file>]: a participant's kit: one archive with which other machines run the lab without a network (docs/kit.md)
+	@setup/bundle.sh "$${TO:-}"
+load: ## BUNDLE=<file>: takes a kit in; after that no run needs a network
+	@setup/load.sh "$${BUNDLE:-}"
+
 # --- tests ----------------------------------------------------------------------------------------------------
 
 # setup/loop/parts.py is the list of the parts, and has what each runs.
@@ -170,8 +176,8 @@ parts: python ## the parts of `make test`, `make check` and `make fmt`
 	@.venv/bin/python -m setup.loop list
 
 .PHONY: test-bare
-test-bare: ## [RELEASE=bookworm|trixie]: the README's two commands on a bare Debian 12 and 13, as root; not part of test
-	@setup/bare.sh $${RELEASE:+"$$RELEASE"}
+test-bare: ## [RELEASE=bookworm|trixie]: the README's two commands on a bare Debian 12 and 13, as root; BUNDLE=<file>: a kit on one without a network; not part of test
+	@setup/bare.sh $${BUNDLE:+--kit "$$BUNDLE"} $${RELEASE:+"$$RELEASE"}
 
 .PHONY: test-faults
 test-faults: ## [ONLY=<fault>]: real runs that are struck at every point, into docs/reliability.md; as root; not part of test

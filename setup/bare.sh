@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the README's two commands on bare Debian machines and prints how long each step took.
 #   bare.sh [bookworm|trixie …]    all of them, if none is named
+#   bare.sh --kit FILE RELEASE     what a participant types who has this kit (docs/kit.md) and no network
 # A machine is a container: the root file system that debootstrap makes, with what the README asks for and nothing else,
 # and with an engine of its own. The host's images, caches and Python environment are out of its reach.
 # CONNLAB_DOCKER_ARGUMENTS adds arguments to `docker run`: `--cpuset-cpus 0,1 --memory 8g` makes a smaller machine.
@@ -11,7 +12,13 @@ source setup/lib.sh
 
 readonly releases=(bookworm trixie) preconditions=git,make,python3,ca-certificates
 readonly logs=.cache/test-bare label=connlab.check=bare
-readonly commands=('make run SCENARIO=accept-queue-overflow' 'make test')
+commands=('make run SCENARIO=accept-queue-overflow' 'make test')
+kit_file='' network=()
+if [[ ${1:-} == --kit ]]; then
+  kit_file=$2 network=(--network none) commands=('make load BUNDLE=/root/kit.tar' 'make run SCENARIO=accept-queue-overflow')
+  [[ -r $kit_file && $# -eq 3 ]] || die "the kit '$kit_file' cannot be read, or not one release is named" "way on: BUNDLE=<file> RELEASE=<that of the kit>"
+  shift 2
+fi
 
 # Settings of the user's own for package registries and proxies: variables, and files of the host and of the user.
 readonly variables='(https?|ftp|all|no)_proxy|GO(PROXY|NOPROXY|PRIVATE|SUMDB|NOSUMDB|INSECURE)|PIP_(INDEX_URL|EXTRA_INDEX_URL|TRUSTED_HOST|PROXY|DEFAULT_TIMEOUT)|npm_config_registry'
@@ -74,12 +81,14 @@ start_machine() {
   # An engine's file systems cannot lie on those of another engine's containers: they need a volume.
   docker volume create --label "$label" "$machine"
   docker run --detach --init --privileged --cgroupns private --name "$machine" --hostname "bare-$release" --label "$label" \
-    --volume "$machine:/var/lib/docker" "${passed[@]}" "connlab/bare:$release" bash -c "$(<setup/bare-boot.sh)"
+    --volume "$machine:/var/lib/docker" "${network[@]}" "${passed[@]}" "connlab/bare:$release" bash -c "$(<setup/bare-boot.sh)"
   # Asked of its log: a process that `docker exec` starts too early would stand in the boot's way.
   until docker logs "$machine" 2>&1 | grep -qx ready; do
     [[ $(docker inspect --format '{{.State.Running}}' "$machine") == true ]] || { docker logs "$machine"; return 1; }
     sleep 0.2
   done
+  # A participant's machine has nothing of the one where the kit was made.
+  [[ -z $kit_file ]] || return 0
   hand_over / / "${host_files[@]}"
   hand_over "${HOME:-/root}" /root "${user_files[@]}"
   in_machine update-ca-certificates
@@ -89,6 +98,12 @@ start_machine() {
 }
 
 clone() {
+  if [[ -n $kit_file ]]; then
+    in_machine tee /root/kit.tar >/dev/null <"$kit_file"
+    in_machine tar -C /root -xf /root/kit.tar repository.bundle
+    in_machine git clone --quiet /root/repository.bundle /root/connlab
+    return
+  fi
   git clone --quiet --bare --depth 1 "file://$PWD" "$work/$machine.git"
   tar -C "$work" -c "$machine.git" | in_machine tar -C /root --no-same-owner -x
   in_machine git clone --quiet "/root/$machine.git" /root/connlab

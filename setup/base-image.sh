@@ -10,7 +10,8 @@ readonly host_certificates=/usr/local/share/ca-certificates
 
 # What the image is made from; a change of any of it makes the image stale.
 fingerprint() {
-  { cat base.Dockerfile; find "$host_certificates" -name '*.crt' -type f -exec cat {} + 2>/dev/null || true; } |
+  printf '%s.' "$(base_recipe)"
+  { find "$host_certificates" -name '*.crt' -type f -print0 2>/dev/null || true; } | LC_ALL=C sort -z | xargs -0 -r cat |
     sha256sum | cut -c1-16
 }
 
@@ -52,7 +53,9 @@ debootstrap_trixie_slim() {
 }
 
 wanted=$(fingerprint)
-if [[ $(docker image inspect --format '{{index .Config.Labels "connlab.base"}}' "$base" 2>/dev/null) == "$wanted" ]]; then
+have=$(docker image inspect --format '{{index .Config.Labels "connlab.base"}}' "$base" 2>/dev/null || true)
+# The base out of a kit has the certificates of the machine where the kit was made. It serves while its recipe does.
+if [[ $have == "$wanted" || ($have == "$(base_recipe)".* && $have == "$(cat "$kit/base" 2>/dev/null)") ]]; then
   exit 0
 fi
 docker image inspect "$trixie_slim" >/dev/null 2>&1 || pull_trixie_slim || debootstrap_trixie_slim

@@ -22,33 +22,28 @@ must_be_whole() {
     die "a Docker Engine answers, but this is missing: ${missing[*]}" "way on: install it and run the command again"
 }
 
-# Debian 13's packages, for an older Debian from a source of their own. They are named with their release one by one:
-# `-t trixie` would take everything that they depend on from there, too, the C library included.
 install_engine() {
-  local release packages=(docker.io docker-cli docker-compose docker-buildx)
-  release=$(. /etc/os-release && printf '%s' "${VERSION_ID:-}")
-  if is_trixie_or_newer "$release"; then
-    apt_install "${packages[@]}" iptables
-    return
-  fi
-  local mirror
-  apt_update
-  mirror=$(debian_mirror)
-  cat >/etc/apt/sources.list.d/connlab-trixie.sources <<SOURCES
+  local packages
+  mapfile -t packages < <(engine_packages)
+  if [[ -n ${CONNLAB_KIT:-} ]]; then
+    [[ -d $kit/debian ]] || die "no Docker Engine answers, and this kit has no packages for Debian '$(debian_codename)'" \
+      "way on: install Docker Engine 25 or newer, Compose 2.20 or newer, and buildx, or make a kit on a machine like this one"
+    apt_apart "$kit/apt" "file:${kit// /%20}/debian"
+  elif [[ ${packages[*]} == */trixie* ]]; then
+    local mirror
+    apt_update
+    mirror=$(debian_mirror)
+    cat >/etc/apt/sources.list.d/connlab-trixie.sources <<SOURCES
 Types: deb
 URIs: $mirror
 Suites: trixie
 Components: main
 Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 SOURCES
-  cat >/etc/apt/preferences.d/connlab-trixie <<PREFERENCES
-Explanation: connlab takes the Docker Engine from Debian 13; nothing else may come from there.
-Package: *
-Pin: release n=trixie
-Pin-Priority: 100
-PREFERENCES
-  unset CONNLAB_APT_UPDATED
-  apt_install "${packages[@]/%//trixie}" iptables
+    trixie_pin >/etc/apt/preferences.d/connlab-trixie
+    unset CONNLAB_APT_UPDATED
+  fi
+  apt_install "${packages[@]}"
 }
 
 start_engine() {

@@ -4,6 +4,7 @@
 #   images.sh all          all that `make test` needs
 #   images.sh image …      these: go go-check java node pages prometheus collector backend nginx haproxy gateway k6 flows
 #                          kubernetes pause
+#   images.sh fingerprints base     what each image of a run would bear as its label if its base were that one
 # `flows` is no image: the collector's build exports that program to .cache/bin, for the analysis to run without Docker.
 # An image bears the fingerprint of its sources as a label; where that agrees nothing is built.
 set -euo pipefail
@@ -18,8 +19,6 @@ readonly toolchains=(go go-check java node pages prometheus) needed=(collector f
 files_of() { { git ls-files --cached --others --exclude-standard -- "$@" 2>/dev/null || find "$@" -type f; } | grep -v '/role\.yaml$'; }
 
 fingerprint() {
-  local base=$1
-  shift
   { printf '%s\n' "$base" "$version"; files_of "$@" | LC_ALL=C sort | while IFS= read -r file; do
     if [[ -f $file ]]; then printf '%s\0' "$file"; fi
   done | xargs -0 -r sha256sum; } | sha256sum | cut -c1-16
@@ -28,8 +27,9 @@ fingerprint() {
 label_of() { docker image inspect --format '{{index .Config.Labels "connlab.source"}}' "connlab/$1" 2>/dev/null || true; }
 
 build() {
-  local image=$1 context=$2 wanted=$3
-  shift 3
+  local image=$1 context=$2 wanted
+  shift 2
+  wanted=$(source_of "$image")
   [[ $(label_of "$image") == "$wanted" ]] && return
   local arguments=(--load --provenance=false --label "connlab.source=$wanted" --label "org.opencontainers.image.version=$version" --tag "connlab/$image")
   # A mirror of the user's own reaches the builds the way it reaches the user's tools.
@@ -38,58 +38,71 @@ build() {
   quietly "building connlab/$image" build_image "${arguments[@]}" "$@" "$context"
 }
 
-base=$(docker image inspect --format '{{.Id}}' connlab/base)
 version=$(sed -n 's/^version = "\(.*\)".*/\1/p' pyproject.toml)
 readonly version
+# A base is known by its layers and its label: its id depends on how an engine stores images.
+if [[ ${1:-} == fingerprints ]]; then
+  base=$2
+else
+  base=$(docker image inspect --format '{{.RootFS.Layers}} {{index .Config.Labels "connlab.base"}}' connlab/base)
+fi
+readonly base
 declare -A built=()
+
+# The fingerprint of what an image is made from; that of flows too.
+source_of() {
+  case $1 in
+    go | go-check | java | node) fingerprint setup/toolchain.Dockerfile ;;
+    pages) fingerprint setup/toolchain.Dockerfile setup/pages.Dockerfile ;;
+    prometheus) fingerprint setup/prometheus.Dockerfile ;;
+    collector | gateway | k6 | backend) fingerprint "$1" setup/toolchain.Dockerfile ;;
+    kubernetes | pause) fingerprint setup/kubernetes setup/toolchain.Dockerfile ;;
+    flows) fingerprint collector setup/toolchain.Dockerfile ;;
+    nginx | haproxy) fingerprint "$1" ;;
+    *) die "there is no image '$1'" "way on: one of ${toolchains[*]} ${needed[*]}" ;;
+  esac
+}
 
 ensure() {
   local image=$1
   [[ -n ${built[$image]:-} ]] && return
   built[$image]=1
   case $image in
-    go | go-check | java | node)
-      build "$image" setup "$(fingerprint "$base" setup/toolchain.Dockerfile)" --target "$image" --file setup/toolchain.Dockerfile
-      ;;
+    go | go-check | java | node) build "$image" setup --target "$image" --file setup/toolchain.Dockerfile ;;
     pages)
       ensure node
-      build pages setup "$(fingerprint "$base" setup/toolchain.Dockerfile setup/pages.Dockerfile)" --file setup/pages.Dockerfile
+      build pages setup --file setup/pages.Dockerfile
       ;;
-    prometheus)
-      build prometheus setup "$(fingerprint "$base" setup/prometheus.Dockerfile)" --file setup/prometheus.Dockerfile
-      ;;
+    prometheus) build prometheus setup --file setup/prometheus.Dockerfile ;;
     collector | gateway | k6) of_toolchain "$image" go ;;
     backend) of_toolchain "$image" java ;;
     kubernetes | pause) of_kubernetes "$image" ;;
     flows) export_flows ;;
-    nginx | haproxy) build "$image" "$image" "$(fingerprint "$base" "$image")" ;;
-    *) die "there is no image '$image'" "way on: one of ${toolchains[*]} ${needed[*]}" ;;
+    *) build "$image" "$image" ;;
   esac
 }
 
 # A role's image is fresh whatever became of its toolchain's image: that is made only to build with.
 of_toolchain() {
-  local image=$1 toolchain=$2 wanted
-  wanted=$(fingerprint "$base" "$image" setup/toolchain.Dockerfile)
-  [[ $(label_of "$image") == "$wanted" ]] && return
+  local image=$1 toolchain=$2
+  [[ $(label_of "$image") == "$(source_of "$image")" ]] && return
   ensure "$toolchain"
-  build "$image" "$image" "$wanted"
+  build "$image" "$image"
 }
 
 # The node of the tests' cluster, and what holds a pod's namespaces there; kubectl comes to the host with the node.
 of_kubernetes() {
-  local image=$1 wanted target=pause
+  local image=$1 target=pause
   [[ $image == pause ]] || target=node
-  wanted=$(fingerprint "$base" setup/kubernetes setup/toolchain.Dockerfile)
-  [[ $(label_of "$image") == "$wanted" && -x .cache/kubernetes/kubectl ]] && return
+  [[ $(label_of "$image") == "$(source_of "$image")" && -x .cache/kubernetes/kubectl ]] && return
   ensure go
-  build "$image" setup/kubernetes "$wanted" --target "$target"
+  build "$image" setup/kubernetes --target "$target"
   [[ $image == pause ]] || quietly "taking kubectl" build_image --target export --output .cache/kubernetes setup/kubernetes
 }
 
 export_flows() {
   local wanted stamp=.cache/bin/flows.source
-  wanted=$(fingerprint "$base" collector setup/toolchain.Dockerfile)
+  wanted=$(source_of flows)
   [[ -x .cache/bin/flows && $(cat "$stamp" 2>/dev/null) == "$wanted" ]] && return
   ensure go
   quietly "building flows" build_image --target export --output .cache/bin collector
@@ -103,6 +116,11 @@ in_turn() {
   done
 }
 
+if [[ ${1:-} == fingerprints ]]; then
+  printf 'base %s\n' "$(base_recipe)"
+  for image in "${needed[@]}"; do printf '%s %s\n' "$image" "$(source_of "$image")"; done
+  exit 0
+fi
 case ${1:-} in
   '') set -- "${needed[@]}" ;;
   all) set -- "${needed[@]}" "${toolchains[@]}" ;;

@@ -3,6 +3,23 @@
 
 say() { printf 'connlab set-up: %s\n' "$*" >&2; }
 
+# What `make load` has taken out of a participant's kit (docs/kit.md); load.sh sets the variable while it takes a new one in.
+kit=${CONNLAB_KIT:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.cache/kit}
+
+base_recipe() { sha256sum <"$(dirname "${BASH_SOURCE[0]}")/base.Dockerfile" | cut -c1-16; }
+
+# The Python that the lab runs with, and its version as (3, 11).
+find_python() {
+  local candidate
+  for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
+    if version=$("$candidate" -c 'import sys; print(sys.version_info[:2]); sys.exit(sys.version_info < (3, 11))' 2>/dev/null); then
+      python=$(command -v "$candidate")
+      return
+    fi
+  done
+  die "Python 3.11 or newer is missing" "way on: install it (Debian: apt-get install python3 python3-venv)"
+}
+
 # A reason and a way on; 4 is connlab's exit code for "the lab or the machine failed".
 die() {
   printf 'connlab set-up: %s\n' "$@" >&2
@@ -93,6 +110,47 @@ apt_archive() {
   archive=$(apt-get indextargets --format '$(CREATED_BY) $(COMPONENT) $(LABEL) $(CODENAME)|$(REPO_URI)' 2>/dev/null |
     sed -n "s/^Packages main $1 $2|//p" | head -n 1)
   printf '%s\n' "${archive%/}"
+}
+
+# The engine's packages are Debian 13's, also on an older Debian. There they are named with their release one by one:
+# `-t trixie` would take everything that they depend on from there, too, the C library included.
+engine_packages() {
+  local packages=(docker.io docker-cli docker-compose docker-buildx)
+  is_trixie_or_newer "$(. /etc/os-release && printf '%s' "${VERSION_ID:-}")" || packages=("${packages[@]/%//trixie}")
+  printf '%s\n' "${packages[@]}" iptables
+}
+
+trixie_pin() {
+  cat <<'PREFERENCES'
+Explanation: connlab takes the Docker Engine from Debian 13; nothing else may come from there.
+Package: *
+Pin: release n=trixie
+Pin-Priority: 100
+PREFERENCES
+}
+
+# The releases of Debian that this machine's engine comes from.
+engine_releases() {
+  debian_codename
+  [[ $(engine_packages) != */trixie* ]] || printf '\ntrixie'
+}
+
+# apt_apart FOLDER ARCHIVE [SETTING VALUE …]: from here on apt reads this archive alone, and keeps what it reads in the
+# folder: the machine's own sources stay as they are. Debian signs the archive, wherever a copy of it lies.
+apt_apart() {
+  local folder=$1 archive=$2 release
+  shift 2
+  mkdir -p "$folder/lists/partial" "$folder/cache/archives/partial" "$folder/none"
+  for release in $(engine_releases); do
+    printf 'deb [target=Packages arch=%s check-valid-until=no signed-by=%s] %s %s main\n' "$(dpkg --print-architecture)" \
+      /usr/share/keyrings/debian-archive-keyring.gpg "$archive" "$release"
+  done >"$folder/sources.list"
+  trixie_pin >"$folder/preferences"
+  printf '%s "%s";\n' Dir::Etc::sourcelist "$folder/sources.list" Dir::Etc::sourceparts "$folder/none" \
+    Dir::Etc::preferences "$folder/preferences" Dir::Etc::preferencesparts "$folder/none" \
+    Dir::State::lists "$folder/lists" Dir::Cache "$folder/cache" APT::Sandbox::User root "$@" >"$folder/apt.conf"
+  export APT_CONFIG=$folder/apt.conf
+  unset CONNLAB_APT_UPDATED
 }
 
 debian_codename() { . /etc/os-release && printf '%s' "${VERSION_CODENAME:-}"; }

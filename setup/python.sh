@@ -10,14 +10,7 @@ venv=.venv lock=requirements.lock program=connlab
 [[ ${1:-} == dev ]] && lock=requirements-dev.lock
 [[ ${1:-} == notebook ]] && venv=.venv-notebook lock=requirements-notebook.lock program=marimo
 
-python=
-for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
-  if version=$("$candidate" -c 'import sys; print(sys.version_info[:2]); sys.exit(sys.version_info < (3, 11))' 2>/dev/null); then
-    python=$(command -v "$candidate")
-    break
-  fi
-done
-[[ -n $python ]] || die "Python 3.11 or newer is missing" "way on: install it (Debian: apt-get install python3 python3-venv)"
+find_python
 
 # An environment is of one place and one Python: in a copy of the tree its programs would run those of the first.
 stamp() { { pwd -P; printf '%s\n' "$version"; cat "$1" pyproject.toml; } | sha256sum | cut -c1-16; }
@@ -45,8 +38,14 @@ trap bring_back EXIT
 bring_back # what a killed set-up left aside
 fresh && exit 0
 
+# What a kit brought, with a pip of its own: no network, and no package of Debian's. It serves for its own lock alone.
+wheels=$kit/python pip='' options=(--disable-pip-version-check)
+if cmp -s "$lock" "$wheels/$lock" && [[ $(cat "$wheels/version" 2>/dev/null) == "$version" ]]; then
+  pip=$(printf '%s' "$wheels"/pip-*.whl)
+  options+=(--no-index --find-links "$wheels")
+fi
 # Debian keeps venv's pip in a package of its own.
-if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+if [[ -z $pip ]] && ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
   if ! on_debian || ! is_root; then
     die "Python's venv module is missing" "way on: install it (Debian: apt-get install python3-venv)"
   fi
@@ -55,8 +54,9 @@ fi
 
 install() {
   [[ ! -d $venv ]] || mv "$venv" "$aside"
-  "$python" -m venv "$venv"
-  "$venv/bin/python" -m pip install --require-hashes --disable-pip-version-check --no-input --requirement "$lock"
+  "$python" -m venv "$venv" ${pip:+--without-pip}
+  [[ -z $pip ]] || "$venv/bin/python" "$pip/pip" install "${options[@]}" "$pip"
+  "$venv/bin/python" -m pip install --require-hashes "${options[@]}" --no-input --requirement "$lock"
   if [[ $program == connlab ]]; then
     .venv/bin/python -m pip install --no-deps --no-build-isolation --no-index --disable-pip-version-check --editable .
   fi

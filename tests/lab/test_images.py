@@ -61,6 +61,21 @@ def test_what_go_compiles_and_the_others_are_built_beside_each_other(
     assert (tree / ".cache" / "bin" / "flows.source").exists()
 
 
+def test_the_fingerprints_are_those_that_the_images_bear(tree: Path, docker_program: FakeDocker) -> None:
+    docker_program.says('"image inspect"*connlab/base', "[sha256:1] of a base")
+    command = [tree / "setup" / "images.sh"]
+    subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
+    said = subprocess.run(
+        [*command, "fingerprints", "[sha256:1] of a base"], check=True, capture_output=True, text=True
+    )
+    known = dict(line.split() for line in said.stdout.splitlines())
+    assert set(known) == {"base", "flows", *ROOMS}
+    built = [call for call in docker_program.calls if "--tag" in call]
+    for room in ROOMS:
+        assert [call for call in built if f"connlab.source={known[room]} " in call and f"--tag connlab/{room} " in call]
+    assert (tree / ".cache" / "bin" / "flows.source").read_text().strip() == known["flows"]
+
+
 @pytest.mark.parametrize(("failing", "other"), [("k6", "nginx"), ("nginx", "gateway")])
 def test_a_build_that_fails_fails_the_set_up_and_leaves_nothing_at_work(
     tree: Path, tmp_path: Path, docker_program: FakeDocker, failing: str, other: str

@@ -22,6 +22,7 @@ VARIABLES = (
     *("ENGINE", "CONTEXT", "NAMESPACE", "REGISTRY", "SPREAD", "ONLY", "PORT", "WORKSHOP", "METRICS", "METRICS_PORT"),
     "PROFILE",
     *("CONTAINER", "COMPOSE", "PID", "PEER", "FOR", "CAPTURE", "CAPTURE_MAX_MB", "INTERFACE", "ROLE", "ALLOW_HOST"),
+    "BUNDLE",
 )
 
 Make = Callable[..., tuple[int, list[list[str]]]]
@@ -43,6 +44,7 @@ case " $* " in *" refused "*) exit 2 ;; esac
         *(f".venv/bin/{one}" for one in ("python", "ruff", "mypy", "sqlfluff", "lint-imports")),
     ]
     programs += [".venv/bin/pytest", "setup/ready.sh", "setup/python.sh", "setup/check.sh", "bin/docker"]
+    programs += ["setup/bundle.sh", "setup/load.sh", "setup/bare.sh"]
     for program in (*programs, "nginx/check-variants", "backend/bench-startup"):
         (tmp_path / program).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / program).write_text(recorder)
@@ -119,6 +121,14 @@ def test_an_exercise_is_checked_before_the_set_up(make: Make) -> None:
     _, calls = make("exercise", "EXERCISE=one/2", "SET=load.users=1")
     assert calls[1] == ["connlab", "exercise", "--check", "--set=load.users=1", "--", "one/2"]
     assert calls[3] == ["connlab", "exercise", "--set=load.users=1", "--", "one/2"]
+
+
+def test_a_kit_is_written_taken_in_and_tried(make: Make) -> None:
+    file = "/media/a stick/kit.tar"
+    assert make("bundle") == (0, [["bundle.sh", ""]])
+    assert make("bundle", f"TO={file}") == (0, [["bundle.sh", file]])
+    assert make("load", f"BUNDLE={file}") == (0, [["load.sh", file]])
+    assert make("test-bare", f"BUNDLE={file}", "RELEASE=trixie") == (0, [["bare.sh", "--kit", file, "trixie"]])
 
 
 def test_what_is_to_be_observed_is_checked_before_the_set_up(make: Make) -> None:

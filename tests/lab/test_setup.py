@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shutil
@@ -78,8 +79,10 @@ def test_an_interrupted_build_of_images_ends_in_order(tmp_path: Path, monkeypatc
 # --- the Python environment ----------------------------------------------------------------------------------
 
 PYTHON = """#!/usr/bin/env bash
+echo "$*" >>called
 case "$*" in
   *version_info*) cat "${0%/*}/version" ;;
+  *ensurepip*) [[ ! -e without-ensurepip ]] ;;
   "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
   *" --requirement "*) echo "${@: -1}" >>installed; [[ ! -e slow ]] || sleep 0.5; [[ ! -e offline ]] ;;
   *" --editable ."*) printf '#!/bin/sh\\n' >.venv/bin/connlab; chmod +x .venv/bin/connlab ;;
@@ -170,6 +173,44 @@ def test_a_killed_installation_loses_nothing_that_a_failed_one_would_keep(tree: 
     assert installed(tree) == ["requirements.lock", "requirements-dev.lock"]
 
 
+@pytest.fixture
+def kit(tree: Path) -> Path:
+    """What `make load` leaves of a kit."""
+    folder = tree / ".cache" / "kit" / "python"
+    folder.mkdir(parents=True)
+    (folder / "pip-23.0.1-py3-none-any.whl").touch()
+    (folder / "requirements.lock").write_text("requirements.lock")
+    (folder / "version").write_text("(3, 11)\n")
+    return folder
+
+
+def pips(tree: Path) -> list[str]:
+    return [call for call in (tree / "called").read_text().splitlines() if "install" in call]
+
+
+def test_a_kit_s_packages_need_no_network_and_no_pip_of_the_machine_s(tree: Path, kit: Path) -> None:
+    (tree / "without-ensurepip").touch()
+    assert set_up(tree) == 0
+    own, locked, _ = pips(tree)
+    offline = f"--disable-pip-version-check --no-index --find-links {kit}"
+    assert own == f"{kit}/pip-23.0.1-py3-none-any.whl/pip install {offline} {kit}/pip-23.0.1-py3-none-any.whl"
+    assert locked == f"-m pip install --require-hashes {offline} --no-input --requirement requirements.lock"
+    assert "-m venv .venv --without-pip" in (tree / "called").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "arguments"),
+    [("requirements.lock", "an older lock", ()), ("version", "(3, 13)\n", ()), ("version", "(3, 11)\n", ("dev",))],
+)
+def test_what_a_kit_does_not_have_comes_from_the_network(
+    tree: Path, kit: Path, name: str, content: str, arguments: tuple[str, ...]
+) -> None:
+    (kit / name).write_text(content)
+    assert set_up(tree, *arguments) == 0
+    assert not [call for call in pips(tree) if str(kit) in call]
+    assert "-m venv .venv" in (tree / "called").read_text().splitlines()
+
+
 # --- the engine ----------------------------------------------------------------------------------------------
 
 
@@ -232,6 +273,53 @@ def test_what_the_set_up_installs_removes_nothing_and_waits_for_others(tmp_path:
     ]
 
 
+@pytest.fixture
+def without_engine(docker_program: FakeDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without an engine, on which a kit is taken in; what apt would install brings the engine's program."""
+    folder = tmp_path / "bin"
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setenv("CONNLAB_KIT", str(tmp_path / "a kit"))
+    monkeypatch.setenv("CONNLAB_DOCKERD_LOG", str(tmp_path / "dockerd.log"))
+    monkeypatch.setenv("PATH", str(folder))
+    engine = f"""printf '#!/bin/sh\\n' >{folder}/dockerd; chmod +x {folder}/dockerd"""
+    apt = f"""cat "$APT_CONFIG" >>{tmp_path}/apt.log; case "$*" in *install*) {engine} ;; esac"""
+    for name, does in {"apt-get": apt, "id": "echo 0", "systemctl": "true"}.items():
+        (folder / name).write_text(f"#!/bin/sh\n{does}\n")
+        (folder / name).chmod(0o755)
+    used = ("bash", "env", "sed", "cat", "mkdir", "chmod", "dirname", "mktemp", "tail", "sleep", "rm", "seq", "dpkg")
+    for program in (*used, "setsid"):
+        if found := shutil.which(program, path="/usr/bin:/bin"):
+            (folder / program).symlink_to(found)
+    docker_program.says('"compose version "*', "2.26.1")
+    docker_program.says('"context show"', "default")
+    docker_program.rules.append(f'"version "*) [ -e {folder}/dockerd ] && printf 26.1.5; exit ;;')
+    docker_program.otherwise()
+    return tmp_path / "a kit"
+
+
+on_debian = pytest.mark.skipif(
+    platform.freedesktop_os_release()["ID"] != "debian", reason="the set-up installs on Debian only"
+)
+
+
+@on_debian
+def test_an_engine_out_of_a_kit_comes_from_its_archive_alone(without_engine: Path, tmp_path: Path) -> None:
+    (without_engine / "debian").mkdir(parents=True)
+    subprocess.run([paths.SETUP / "engine.sh"], check=True, capture_output=True, timeout=HANG_S)
+    assert f'Dir::Etc::sourcelist "{without_engine}/apt/sources.list";' in (tmp_path / "apt.log").read_text()
+    sources = (without_engine / "apt" / "sources.list").read_text().splitlines()
+    assert {line.partition("] ")[2].split()[0] for line in sources} == {f"file:{tmp_path}/a%20kit/debian"}
+
+
+@on_debian
+def test_a_kit_without_an_engine_for_this_release_says_so(without_engine: Path, tmp_path: Path) -> None:
+    without_engine.mkdir()
+    ended = subprocess.run([paths.SETUP / "engine.sh"], capture_output=True, text=True, check=False, timeout=HANG_S)
+    assert ended.returncode == 4
+    assert "no Docker Engine answers, and this kit has no packages for Debian" in ended.stderr
+    assert not (tmp_path / "apt.log").exists()
+
+
 # --- the base image ------------------------------------------------------------------------------------------
 
 DEBOOTSTRAP = """#!/usr/bin/env bash
@@ -266,3 +354,34 @@ def test_a_base_image_made_from_the_archive_keeps_the_packages_licences(
     assert ended.returncode == 0, ended.stderr
     files = {line for line in (tmp_path / "root").read_text().splitlines() if not line.endswith("/")}
     assert files == {"./usr/share/doc/bash/copyright", "./usr/share/doc/libbash"}
+
+
+@pytest.mark.parametrize(
+    ("label", "kits", "is_fresh"),
+    [
+        ("{recipe}.{here}", "", True),
+        ("{recipe}.elsewhere", "{recipe}.elsewhere", True),
+        ("{recipe}.elsewhere", "", False),
+        ("older.elsewhere", "older.elsewhere", False),
+    ],
+)
+def test_the_base_of_a_kit_serves_with_the_certificates_of_elsewhere(
+    docker_program: FakeDocker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    label: str,
+    kits: str,
+    *,
+    is_fresh: bool,
+) -> None:
+    certificates = [file.read_bytes() for file in sorted(Path("/usr/local/share/ca-certificates").rglob("*.crt"))]
+    known = {
+        "recipe": hashlib.sha256((paths.SETUP / "base.Dockerfile").read_bytes()).hexdigest()[:16],
+        "here": hashlib.sha256(b"".join(certificates)).hexdigest()[:16],
+    }
+    monkeypatch.setenv("CONNLAB_KIT", str(tmp_path))
+    (tmp_path / "base").write_text(kits.format(**known))
+    docker_program.says('"image inspect "*connlab/base', label.format(**known))
+    docker_program.says('"context show"', "default")
+    subprocess.run([paths.SETUP / "base-image.sh"], check=True, capture_output=True, timeout=HANG_S)
+    assert any(call.startswith("buildx build ") for call in docker_program.calls) != is_fresh
