@@ -6,16 +6,39 @@ and not by a name that somebody could give to another one, and then takes its pl
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Written(BaseModel):
+    """A part of a JSON file that the analysis writes, or all of it: nothing else stands there, and nothing changes it.
+
+    Attributes:
+        indent: by how much the file is indented.
+        sorts: whether its keys stand in the order of the alphabet; else in that of the model.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    indent: ClassVar[int] = 2
+    sorts: ClassVar[bool] = False
+
+    def to_json(self) -> str:
+        """The content of the file."""
+        content = self.model_dump(mode="json", by_alias=True)
+        text = json.dumps(content, indent=self.indent, sort_keys=self.sorts, ensure_ascii=False, allow_nan=False)
+        return text + "\n"
 
 
 def make_folder(folder: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from analysis.compare.effects import Stage, Status
+from analysis.output import Written
 from analysis.outside import PlaceOfRun
 
 FILE = "comparison.json"
@@ -17,11 +17,7 @@ SCHEMA: Literal["connlab.comparison/1"] = "connlab.comparison/1"
 State = Literal["clean", "failing", "mixed", "inconclusive", "missing"]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class SampleEntry(_Part):
+class SampleEntry(Written):
     """One figure in one group of runs."""
 
     values: Annotated[list[int | float], Field(description="In each run that is evidence and knows it")]
@@ -30,7 +26,7 @@ class SampleEntry(_Part):
     high: float | None
 
 
-class RunEntry(_Part):
+class RunEntry(Written):
     """One run."""
 
     run: Annotated[str, Field(description="<scenario>/<run-id>")]
@@ -38,14 +34,14 @@ class RunEntry(_Part):
     why: Annotated[str | None, Field(description="Why it is not")]
 
 
-class GroupEntry(_Part):
+class GroupEntry(Written):
     """Runs that are repetitions of one another."""
 
     name: Annotated[str, Field(description="A, B, or the cell")]
     runs: list[RunEntry]
 
 
-class SettingEntry(_Part):
+class SettingEntry(Written):
     """One setting that differs."""
 
     name: Annotated[str, Field(description="A knob, or its place in the manifest, as host.kernel")]
@@ -54,7 +50,7 @@ class SettingEntry(_Part):
     asked: Annotated[bool, Field(description="Whether somebody set it; else it differs unasked")]
 
 
-class EffectEntry(_Part):
+class EffectEntry(Written):
     """One figure in both groups."""
 
     figure: str
@@ -83,7 +79,7 @@ class EffectEntry(_Part):
     why: Annotated[str | None, Field(description="Why it is unclear or unknown")]
 
 
-class Counts(_Part):
+class Counts(Written):
     """How many figures of a stage have each status."""
 
     changed: int
@@ -93,7 +89,7 @@ class Counts(_Part):
     unknown: int
 
 
-class PairEntry(_Part):
+class PairEntry(Written):
     """One group beside another."""
 
     a: Annotated[str, Field(description="The group that is compared with")]
@@ -107,14 +103,14 @@ class PairEntry(_Part):
     effects: list[EffectEntry]
 
 
-class AxisEntry(_Part):
+class AxisEntry(Written):
     """What varies in a matrix."""
 
     name: str
     levels: list[str]
 
 
-class CellEntry(_Part):
+class CellEntry(Written):
     """One cell of a matrix."""
 
     cell: str
@@ -142,7 +138,7 @@ class CellEntry(_Part):
     figures: Annotated[dict[str, SampleEntry], Field(description="As the matrix names them, where known")]
 
 
-class MatrixEntry(_Part):
+class MatrixEntry(Written):
     """The cells of a series."""
 
     axes: list[AxisEntry]
@@ -154,7 +150,7 @@ class MatrixEntry(_Part):
     cells: list[CellEntry]
 
 
-class TryEntry(_Part):
+class TryEntry(Written):
     """One run of a search."""
 
     value: Annotated[int, Field(description="The knob's; durations in ms")]
@@ -165,7 +161,7 @@ class TryEntry(_Part):
     run: Annotated[PlaceOfRun | None, Field(description="<scenario>/<run-id>; null before it begins")]
 
 
-class SearchEntry(_Part):
+class SearchEntry(Written):
     """A search as its path to the border."""
 
     knob: str
@@ -176,7 +172,7 @@ class SearchEntry(_Part):
     tries: Annotated[list[TryEntry], Field(description="In the order in which they were made")]
 
 
-class TrustEntry(_Part):
+class TrustEntry(Written):
     """What speaks for a series, and what against it."""
 
     order: Annotated[list[str], Field(description="The runs in the order in which they were made")]
@@ -191,8 +187,11 @@ class TrustEntry(_Part):
     repetitions: Annotated[int, Field(description="How often each cell is planned to run")]
 
 
-class Comparison(_Part):
+class Comparison(Written):
     """What became different between groups of runs."""
+
+    indent = 1
+    sorts = True
 
     contract: Annotated[Literal["connlab.comparison/1"], Field(alias="schema")]
     kind: Literal["runs", "arms", "matrix", "search"]
@@ -207,8 +206,3 @@ class Comparison(_Part):
     matrix: MatrixEntry | None
     search: Annotated[SearchEntry | None, Field(description="null except for a search")] = None
     trust: Annotated[TrustEntry | None, Field(description="null where runs are compared that are no series")]
-
-    def to_json(self) -> str:
-        """The content of comparison.json."""
-        content = self.model_dump(mode="json", by_alias=True)
-        return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from analysis.compare import arms
 from analysis.evidence.manifest import Tolerance
+from analysis.output import Written
 from analysis.verdict.published import PublishedResult, measured
 from analysis.verdict.verdict_file import FILE
 
@@ -29,11 +29,7 @@ Result = Literal["reproduced", "not-reproduced", "inconclusive"]
 __all__ = ["FILE", "SCHEMA", "SeriesVerdict", "of_series"]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class Measured(_Part):
+class Measured(Written):
     """One figure of one arm."""
 
     values: Annotated[list[int | float], Field(description="In each run that is evidence and knows it")]
@@ -42,7 +38,7 @@ class Measured(_Part):
     high: float | None
 
 
-class ArmPrediction(_Part):
+class ArmPrediction(Written):
     """One prediction over arms, and what became of it."""
 
     id: str
@@ -60,7 +56,7 @@ class ArmPrediction(_Part):
     why: Annotated[str | None, Field(description="Why the status is unknown; null where it is not")]
 
 
-class OwnPrediction(_Part):
+class OwnPrediction(Written):
     """One prediction of a cell's runs, each about itself."""
 
     id: str
@@ -70,7 +66,7 @@ class OwnPrediction(_Part):
     false: Annotated[int, Field(description="In how many it did not")]
 
 
-class CellVerdict(_Part):
+class CellVerdict(Written):
     """The runs of one cell."""
 
     planned: Annotated[int, Field(description="Repetitions that the series has of it")]
@@ -90,8 +86,10 @@ class CellVerdict(_Part):
     predictions: Annotated[list[OwnPrediction], Field(description="What the runs say each about itself")]
 
 
-class SeriesVerdict(_Part):
+class SeriesVerdict(Written):
     """The verdict on one series."""
+
+    sorts = True
 
     contract: Annotated[Literal["connlab.series-verdict/1"], Field(alias="schema")]
     series: str
@@ -112,11 +110,6 @@ class SeriesVerdict(_Part):
         str, Field(description="What the predictions leave open of what was published; empty if nothing says")
     ]
     cells: dict[str, CellVerdict]
-
-    def to_json(self) -> str:
-        """The content of verdict.json."""
-        content = self.model_dump(mode="json", by_alias=True)
-        return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def of_series(series: Series) -> SeriesVerdict:

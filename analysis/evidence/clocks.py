@@ -289,6 +289,7 @@ _EVENTS = {
     "place": "BIGINT", "places": "BIGINT", "what": "VARCHAR", "sender": "VARCHAR", "time_us": "BIGINT",
 }  # fmt: skip
 
+
 def _read(database: duckdb.DuckDBPyConnection, query: str, path: Path, **parameters: object) -> bool:
     """Make a table of a file; what is missing bounds nothing, and makes none."""
     with suppress(OSError, duckdb.Error), open_plain(path) as file:

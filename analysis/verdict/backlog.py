@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from analysis.database import sql
 from analysis.figures import estimate
 from analysis.figures.estimate import Estimate
+from analysis.output import Written
 
 if TYPE_CHECKING:
     from analysis.account.observed import Observation
@@ -20,11 +21,7 @@ _SOMAXCONN = "net.core.somaxconn"
 _ROUND_TO = 64
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class FailedBehindOverflows(_Part):
+class FailedBehindOverflows(Written):
     """How many connections failed behind one listener's overflows."""
 
     server: str
@@ -43,7 +40,7 @@ class FailedBehindOverflows(_Part):
     rests_on: Annotated[str, Field(description="What the estimator knows of the clients, or lacks")]
 
 
-class Advice(_Part):
+class Advice(Written):
     """What to change for one listener."""
 
     server: str

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from analysis.evidence.clocks import LAB
 from analysis.expressions.values import Unknown
+from analysis.output import Written
 from analysis.output import write as write_file
 
 if TYPE_CHECKING:
@@ -20,11 +20,7 @@ FILE = Path("derived") / "clocks.json"
 SCHEMA: Literal["connlab.clocks/1"] = "connlab.clocks/1"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class MachineEntry(_Part):
+class MachineEntry(Written):
     """One machine's clock."""
 
     machine: Annotated[str | None, Field(description="As the engine names it; null for the one on which the lab ran")]
@@ -46,7 +42,7 @@ class MachineEntry(_Part):
     ]
 
 
-class ClocksFile(_Part):
+class ClocksFile(Written):
     """The clocks of one run."""
 
     contract: Annotated[Literal["connlab.clocks/1"], Field(alias="schema")] = SCHEMA
@@ -60,10 +56,6 @@ class ClocksFile(_Part):
         int | None, Field(description="The same of an instance's time against the lab's, of phases and actions")
     ]
     machines: list[MachineEntry]
-
-    def to_json(self) -> str:
-        """The content of clocks.json."""
-        return json.dumps(self.model_dump(mode="json", by_alias=True), indent=2, ensure_ascii=False) + "\n"
 
 
 def write(run: Run, run_dir: Path) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from analysis import output
 from analysis.account import observed
 from analysis.database import has_rows, sql
 from analysis.health import Evidence
+from analysis.output import Written
 from analysis.verdict import backlog
 from analysis.verdict.backlog import Advice, FailedBehindOverflows
 
@@ -47,11 +47,7 @@ Outcome = Literal[
 ]  # fmt: skip
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class Times(_Part):
+class Times(Written):
     """How long something took, in µs, over `count` connections; null where there is none."""
 
     count: int
@@ -60,7 +56,7 @@ class Times(_Part):
     max: int | None
 
 
-class Cost(_Part):
+class Cost(Written):
     """What the observation itself took; percent of one processor."""
 
     sampler_percent: Annotated[float | None, Field(description="null where the sampler did not say")]
@@ -70,7 +66,7 @@ class Cost(_Part):
     capture_bytes: int | None
 
 
-class Server(_Part):
+class Server(Written):
     """The connections to one listener of the instance, or from the instance to one server elsewhere."""
 
     server: Annotated[str, Field(description="instance:port, or instance>address:port for one elsewhere")]
@@ -92,7 +88,7 @@ class Server(_Part):
     ]
 
 
-class Listener(_Part):
+class Listener(Written):
     """A listening socket of the instance."""
 
     server: str
@@ -106,7 +102,7 @@ class Listener(_Part):
     ]
 
 
-class State(_Part):
+class State(Written):
     """The most sockets that were in one state at a reading, once a second (TIME_WAIT: every five)."""
 
     side: Literal["client", "server"]
@@ -116,7 +112,7 @@ class State(_Part):
     last: int
 
 
-class Peer(_Part):
+class Peer(Written):
     """The connections with one address."""
 
     peer: str
@@ -126,7 +122,7 @@ class Peer(_Part):
     healed: int
 
 
-class Ports(_Part):
+class Ports(Written):
     """TIME_WAIT on the instance's own side of its connections to one server, against its range of ports."""
 
     server: str
@@ -134,7 +130,7 @@ class Ports(_Part):
     range: Annotated[int | None, Field(description="How many ports net.ipv4.ip_local_port_range has")]
 
 
-class Target(_Part):
+class Target(Written):
     """One observed network namespace."""
 
     instance: str
@@ -152,7 +148,7 @@ class Target(_Part):
     peers: Annotated[list[Peer], Field(description=f"The {_PEERS_MAX} with the most failed connections, then the most")]
 
 
-class Crossing(_Part):
+class Crossing(Written):
     """Connections that both a peer's capture and a target's have."""
 
     peer: str
@@ -162,7 +158,7 @@ class Crossing(_Part):
     syns_lost_between: Annotated[int, Field(description="SYNs that left the peer and did not come to the target")]
 
 
-class Connections(_Part):
+class Connections(Written):
     """The account of one observation."""
 
     contract: Annotated[Literal["connlab.connections/1"], Field(alias="schema")]
@@ -177,11 +173,6 @@ class Connections(_Part):
     crossings: list[Crossing]
     failed: list[FailedBehindOverflows]
     advice: list[Advice]
-
-    def to_json(self) -> str:
-        """The content of connections.json."""
-        content = self.model_dump(mode="json", by_alias=True)
-        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write(run: Run) -> Connections:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from analysis import figures
 from analysis.expressions.values import Unknown
 from analysis.figures.concrete import names
+from analysis.output import Written
 from analysis.verdict.measured import MeasuredValue, measured
 
 if TYPE_CHECKING:
@@ -20,10 +20,11 @@ FILE = Path("derived") / "figures.json"
 SCHEMA: Literal["connlab.figures/1"] = "connlab.figures/1"
 
 
-class FiguresFile(BaseModel):
+class FiguresFile(Written):
     """Every figure of one run."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    indent = 1
+    sorts = True
 
     contract: Annotated[Literal["connlab.figures/1"], Field(alias="schema")]
     scenario: str
@@ -36,11 +37,6 @@ class FiguresFile(BaseModel):
         ),
     ]
     why: Annotated[dict[str, str], Field(description="Why, for each figure that is null")]
-
-    def to_json(self) -> str:
-        """The content of figures.json."""
-        content = self.model_dump(mode="json", by_alias=True)
-        return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def of_run(run: Run) -> FiguresFile:

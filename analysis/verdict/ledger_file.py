@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from analysis import figures
 from analysis.account import attribution, joins
@@ -15,6 +14,7 @@ from analysis.database import query
 from analysis.expressions.values import Unknown, is_number
 from analysis.figures import identities
 from analysis.health import Evidence
+from analysis.output import Written
 
 if TYPE_CHECKING:
     from analysis.account.identities import Balance, HopAccount
@@ -33,11 +33,7 @@ _EXAMPLES_MAX = 20
 _NAMES_MAX = 100
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class Requests(_Part):
+class Requests(Written):
     """The requests that k6 recorded."""
 
     total: int
@@ -46,7 +42,7 @@ class Requests(_Part):
     slow: Annotated[int, Field(description="Those of the ok that were answered later than the scenario's bound")]
 
 
-class NamedRequests(_Part):
+class NamedRequests(Written):
     """The requests of one name and group, and what became of them."""
 
     name: Annotated[str, Field(description="A script's tags.name, else the URL; a workload's own name for them")]
@@ -59,7 +55,7 @@ class NamedRequests(_Part):
     causes: Annotated[dict[str, int], Field(description="Cause → those that failed or were slow")]
 
 
-class UnexplainedRequest(_Part):
+class UnexplainedRequest(Written):
     """A request whose cause nothing proves."""
 
     request: Annotated[str, Field(description="As k6-1/17: the instance, and the id in its requests.jsonl")]
@@ -67,7 +63,7 @@ class UnexplainedRequest(_Part):
     why: Annotated[str, Field(description="What is missing for a cause")]
 
 
-class Side(_Part):
+class Side(Written):
     """One side of an identity."""
 
     name: Annotated[str, Field(description="What it counts: figures, in the language of predictions")]
@@ -78,7 +74,7 @@ class Side(_Part):
     ] = None
 
 
-class IdentityEntry(_Part):
+class IdentityEntry(Written):
     """What one observer counted must equal what another did."""
 
     id: str
@@ -92,7 +88,7 @@ class IdentityEntry(_Part):
     why: Annotated[str | None, Field(description="Why a side is unknown; null where none is")]
 
 
-class DroppedSyns(_Part):
+class DroppedSyns(Written):
     """SYNs that reached the server's capture and that nothing answered; null where no capture tells."""
 
     healed: Annotated[
@@ -101,7 +97,7 @@ class DroppedSyns(_Part):
     fatal: Annotated[int | None, Field(description="None was: the connection failed")]
 
 
-class HopEntry(_Part):
+class HopEntry(Written):
     """One hop of the path."""
 
     from_: Annotated[str, Field(alias="from", description="The role that connects")]
@@ -115,7 +111,7 @@ class HopEntry(_Part):
     identities: list[IdentityEntry]
 
 
-class Ledger(_Part):
+class Ledger(Written):
     """The account of one run."""
 
     contract: Annotated[Literal["connlab.ledger/1"], Field(alias="schema")]
@@ -147,11 +143,6 @@ class Ledger(_Part):
         Field(description=f"By name and group, the most failed and slow first; {_NAMES_MAX} at most"),
     ]
     hops: list[HopEntry]
-
-    def to_json(self) -> str:
-        """The content of ledger.json."""
-        content = self.model_dump(mode="json", by_alias=True)
-        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def of_run(run: Run) -> Ledger:

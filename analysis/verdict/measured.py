@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from analysis.expressions.values import Unknown, Value
+from analysis.output import Written
 
 # A longer list is reduced to its length and its ends; the raw files have all of it.
 _LIST_MAX = 100
 
 
-class ListSummary(BaseModel):
+class ListSummary(Written):
     """A list of more than 100 values."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     count: Annotated[int, Field(description="How many values it has")]
     min: float | int

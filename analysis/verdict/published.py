@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from analysis.expressions.values import Unknown
+from analysis.output import Written
 
 if TYPE_CHECKING:
     from analysis.evidence.manifest import Published
     from analysis.expressions.values import Number
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Here(_Part):
+class Here(Written):
     """One figure of this lab."""
 
     name: Annotated[str, Field(description="What it is, in words")]
@@ -30,7 +27,7 @@ class Here(_Part):
     ] = None
 
 
-class PublishedResult(_Part):
+class PublishedResult(Written):
     """What was published, and the figures of this lab that stand beside it."""
 
     says: Annotated[str | None, Field(description="What was published; null for a workshop's own scenario")]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from analysis.account.identities import Status
 from analysis.health import Evidence
+from analysis.output import Written
 from analysis.verdict import ledger_file
 from analysis.verdict.measured import MeasuredValue, measured
 from analysis.verdict.predictions import Outcome, judge, keeps_out, number
@@ -32,11 +32,7 @@ Result = Literal["reproduced", "not-reproduced", "inconclusive"]
 _FALSE_IDENTITIES = "ledger.identities.failed"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class PredictionResult(_Part):
+class PredictionResult(Written):
     """One prediction of the scenario, and what became of it."""
 
     id: str
@@ -51,7 +47,7 @@ class PredictionResult(_Part):
     why: Annotated[str | None, Field(description="Why the status is unknown or not-applicable; else null")]
 
 
-class InstrumentHealth(_Part):
+class InstrumentHealth(Written):
     """What one instrument recorded of itself."""
 
     healthy: Annotated[bool, Field(description="Whether all of its evidence can be used")]
@@ -60,7 +56,7 @@ class InstrumentHealth(_Part):
     ]
 
 
-class ProblemEntry(_Part):
+class ProblemEntry(Written):
     """One thing that is wrong with an instrument."""
 
     instrument: str
@@ -68,7 +64,7 @@ class ProblemEntry(_Part):
     spoils: Annotated[list[Evidence], Field(description="Evidence that cannot be used; empty if all can")]
 
 
-class LedgerSummary(_Part):
+class LedgerSummary(Written):
     """The ledger in short; ledger.json has it whole."""
 
     unexplained: Annotated[int | None, Field(description="As in ledger.json")]
@@ -76,8 +72,10 @@ class LedgerSummary(_Part):
     identities: Annotated[dict[Literal["true", "false", "unknown"], int], Field(description="How many hold")]
 
 
-class Verdict(_Part):
+class Verdict(Written):
     """The verdict on one run."""
+
+    sorts = True
 
     contract: Annotated[Literal["connlab.verdict/1"], Field(alias="schema")]
     scenario: str
@@ -97,11 +95,6 @@ class Verdict(_Part):
     ledger: LedgerSummary
     health: Annotated[dict[str, InstrumentHealth], Field(description="Every instrument, as sampler/backend-1")]
     problems: Annotated[list[ProblemEntry], Field(description="Everything that is wrong, ordered by instrument")]
-
-    def to_json(self) -> str:
-        """The content of verdict.json."""
-        content = self.model_dump(mode="json", by_alias=True)
-        return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 class JudgedRun:

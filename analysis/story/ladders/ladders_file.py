@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from analysis.output import Written
 from analysis.story.ladders.choose import Kind
 
 FILE = Path("derived") / "ladders.json"
 SCHEMA: Literal["connlab.ladders/1"] = "connlab.ladders/1"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class Queue(_Part):
+class Queue(Written):
     """A server's accept queue at its ticks around a moment."""
 
     server: str
@@ -28,7 +24,7 @@ class Queue(_Part):
     overflows: Annotated[int, Field(description="By how much TcpExt.ListenOverflows grew from the one to the other")]
 
 
-class Step(_Part):
+class Step(Written):
     """A packet, packets of one side that follow each other, or something that an end did."""
 
     after_us: Annotated[int, Field(description="Since the request began")]
@@ -42,7 +38,7 @@ class Step(_Part):
     queue: Annotated[Queue | None, Field(description="The server's accept queue as the SYN came")] = None
 
 
-class Packets(_Part):
+class Packets(Written):
     """How to see a connection's packets."""
 
     connection: str
@@ -50,7 +46,7 @@ class Packets(_Part):
     wireshark: Annotated[str, Field(description="A display filter")]
 
 
-class Ladder(_Part):
+class Ladder(Written):
     """One request and the connections that carried it."""
 
     kind: Annotated[Kind, Field(description="Why it was chosen")]
@@ -68,7 +64,7 @@ class Ladder(_Part):
     packets: list[Packets]
 
 
-class Ladders(_Part):
+class Ladders(Written):
     """The connections that tell a run's story."""
 
     contract: Annotated[Literal["connlab.ladders/1"], Field(alias="schema")]
@@ -76,11 +72,6 @@ class Ladders(_Part):
     run: str
     ladders: list[Ladder]
     lacks: Annotated[list[str], Field(description="What the captures lack")]
-
-    def to_json(self) -> str:
-        """The content of ladders.json."""
-        content = self.model_dump(mode="json", by_alias=True)
-        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def ladders(scenario: str, run: str, found: list[Ladder], lacks: list[str]) -> Ladders:
