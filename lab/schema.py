@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import paths, terminal
-from lab.experiments.lines import Line
+from lab.experiments.lines import RecordedRun
 from lab.reading.units import DURATION_PATTERN, format_duration
 from lab.roles.declaration import Role
 from lab.run.manifest import Manifest
@@ -29,7 +29,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "exercises.schema.json": {"$schema": _DIALECT, **Exercises.model_json_schema()},
         "role.schema.json": {"$schema": _DIALECT, **_with_units(Role.model_json_schema())},
         "manifest.schema.json": {"$schema": _DIALECT, **Manifest.model_json_schema(mode="serialization")},
-        "experiment.schema.json": {"$schema": _DIALECT, **Line.model_json_schema(mode="serialization")},
+        "experiment.schema.json": {"$schema": _DIALECT, **RecordedRun.model_json_schema(mode="serialization")},
         "series.schema.json": {"$schema": _DIALECT, **Series.model_json_schema(mode="serialization")},
     }
 

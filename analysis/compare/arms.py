@@ -27,7 +27,7 @@ from analysis.compare.intervals import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Int
 from analysis.compare.lists import taken_in_each_run
 from analysis.compare.measurement import PREFIX, Measurement, arm_word, arms_in
 from analysis.expressions import Expression, ExpressionError, parse, respelled
-from analysis.expressions.tree import Arithmetic, Call, Comparison, Junction, Name, Node, Not, conjunction, disjunction
+from analysis.expressions.tree import Arithmetic, Call, Chain, Junction, Name, Node, Not, conjunction, disjunction
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
 from analysis.figures import UnknownFigure
 from analysis.figures.known_names import nearest
@@ -185,16 +185,16 @@ class _Leaves:
         if isinstance(node, Not):
             value = self.truth(node.operand)
             return value if isinstance(value, Unknown) else not value
-        kind = node.operands[0].kind(_number) if isinstance(node, Comparison) else None
-        if isinstance(node, Comparison) and kind is Kind.TRUTH:
+        kind = node.operands[0].kind(_number) if isinstance(node, Chain) else None
+        if isinstance(node, Chain) and kind is Kind.TRUTH:
             return self._agree(node)
         if kind is Kind.TEXT:
             return node.value(_no_value)
-        if isinstance(node, Comparison | Call):
+        if isinstance(node, Chain | Call):
             return conjunction([self._compare(*each) for each in _comparisons(node)])
         return node.value(_no_value)
 
-    def _agree(self, node: Comparison) -> Value:
+    def _agree(self, node: Chain) -> Value:
         """Compare truth values, which know but == and !=."""
         values = [self.truth(operand) for operand in node.operands]
         missing = [value for value in values if isinstance(value, Unknown)]
@@ -254,7 +254,7 @@ def _no_value(name: str) -> Value:
 
 def _comparisons(node: Node) -> Iterator[tuple[Node, str, Node]]:
     """The comparisons of two numbers that a comparison, `near` or `between` consists of."""
-    if isinstance(node, Comparison):
+    if isinstance(node, Chain):
         for (left, right), sign in zip(pairwise(node.operands), node.signs, strict=True):
             yield left, sign, right
     elif isinstance(node, Call) and node.function == "between":

@@ -12,7 +12,7 @@ Setting = bool | int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingChange:
     """One setting that differs.
 
     Attributes:
@@ -27,11 +27,11 @@ class Change:
     asked: bool
 
 
-def changes(a: RunRecord, b: RunRecord) -> list[Change]:
+def changes(a: RunRecord, b: RunRecord) -> list[SettingChange]:
     """Every setting that differs between two runs, those that differ unasked first."""
     settings_a, settings_b = settings(a), settings(b)
     found = [
-        Change(name, settings_a.get(name), settings_b.get(name), _asked(name, a, b))
+        SettingChange(name, settings_a.get(name), settings_b.get(name), _asked(name, a, b))
         for name in sorted(settings_a.keys() | settings_b.keys())
         if settings_a.get(name) != settings_b.get(name)
     ]
@@ -40,7 +40,7 @@ def changes(a: RunRecord, b: RunRecord) -> list[Change]:
     return sorted(found, key=lambda change: (change.asked, _is_sysctl(change.name), change.name))
 
 
-def _by_path_alone(change: Change, a: RunRecord, b: RunRecord) -> bool:
+def _by_path_alone(change: SettingChange, a: RunRecord, b: RunRecord) -> bool:
     """Whether a setting stands on one side because only that path has the instance, or the role, that it is of.
 
     The path says so already, whoever set it: a knob of nginx means nothing where there is no nginx.
@@ -103,10 +103,10 @@ def must_agree(name: str) -> bool:
     return not name.startswith(_OF_NO_EFFECT)
 
 
-def mixed(a: RunRecord, b: RunRecord) -> Change | None:
+def mixed(a: RunRecord, b: RunRecord) -> SettingChange | None:
     """The first setting by which two runs are no repetitions of each other; None if they are."""
     instances_a, instances_b = (run.manifest.get("instances") for run in (a, b))
     found = [change for change in changes(a, b) if must_agree(change.name)]
     if not found and instances_a != instances_b:
-        return Change("instances", str(instances_a), str(instances_b), asked=True)
+        return SettingChange("instances", str(instances_a), str(instances_b), asked=True)
     return found[0] if found else None

@@ -25,7 +25,7 @@ from analysis.compare.intervals import Interval
 from analysis.figures import known_names
 
 if TYPE_CHECKING:
-    from analysis.compare.differences import Change
+    from analysis.compare.differences import SettingChange
     from analysis.compare.groups import Group
     from analysis.compare.groups_of_runs import Values
 
@@ -41,7 +41,7 @@ _FELT = re.compile(r"client\.|ledger\.requests\.(failed|slow)$|access\.")
 _MACHINE = ("host.kernel", "host.cpus")
 
 
-class Outcome(StrEnum):
+class GateOutcome(StrEnum):
     """What a gate says."""
 
     PASSED = "passed"
@@ -101,9 +101,9 @@ class Gate:
     runs_b: int
     worse_by: Interval | None
     by_chance: float | None
-    outcome: Outcome
+    outcome: GateOutcome
     why: str | None
-    unasked: tuple[Change, ...]
+    unasked: tuple[SettingChange, ...]
 
 
 def judge(a: Group, b: Group, figure: str, limit: Limit, *, greater_is_better: bool | None = None) -> Gate:
@@ -179,7 +179,7 @@ def _mean(values: Values) -> float | None:
 class Decided:
     """What two groups of values say; see `Gate`."""
 
-    outcome: Outcome
+    outcome: GateOutcome
     why: str | None
     worse_by: Interval | None = None
     by_chance: float | None = None
@@ -189,20 +189,20 @@ def decide(a: Sequence[float], b: Sequence[float], limit: Limit) -> Decided:
     """Decide by values of which smaller ones are better: a of the baseline, b of what is judged."""
     if not a or not b:
         which = "the baseline" if not a else "what is judged"
-        return Decided(Outcome.UNKNOWN, f"no usable run of {which} knows the figure")
+        return Decided(GateOutcome.UNKNOWN, f"no usable run of {which} knows the figure")
     if min(len(a), len(b)) < 2:  # noqa: PLR2004  one run has no spread
-        return Decided(Outcome.UNKNOWN, f"one run tells nothing of noise; give {FEWEST} of each")
+        return Decided(GateOutcome.UNKNOWN, f"one run tells nothing of noise; give {FEWEST} of each")
     allowed = limit.of(sum(a) / len(a))
     pair = (tuple(a), tuple(b))
     worse_by = groups_of_runs.difference_intervals([pair])[pair]
     if worse_by.high <= allowed:
-        return Decided(Outcome.PASSED, None, worse_by)
+        return Decided(GateOutcome.PASSED, None, worse_by)
     # A share of the baseline moves with it: the same runs, each worse by the limit, are what b must lie beyond.
     shifted = [value + (limit.value * abs(value) if limit.relative else limit.value) for value in a]
     by_chance = _by_chance(shifted, b)
     if worse_by.low > allowed and by_chance <= BY_CHANCE_MAX:
-        return Decided(Outcome.WORSE, None, worse_by, by_chance)
-    return Decided(Outcome.UNKNOWN, _too_few(a, b, allowed), worse_by, by_chance)
+        return Decided(GateOutcome.WORSE, None, worse_by, by_chance)
+    return Decided(GateOutcome.UNKNOWN, _too_few(a, b, allowed), worse_by, by_chance)
 
 
 def _too_few(a: Sequence[float], b: Sequence[float], allowed: float) -> str:

@@ -46,7 +46,7 @@ class Cell(_Part):
     model: dict[str, Scalar] = {}
 
 
-class Place(_Part):
+class PlannedRun(_Part):
     """One repetition of a cell; `run` is a folder below results/, None before it begins."""
 
     cell: Named
@@ -91,7 +91,7 @@ class Plan(_Part):
     axes: list[Axis] = []
     baseline: str | None = None
     cells: list[Cell]
-    runs: list[Place]
+    runs: list[PlannedRun]
     predictions: list[Prediction] = []
     published: Published | None = None
     leaves_open: str = ""
@@ -114,7 +114,7 @@ class Series:
     plan: Plan
     groups: dict[str, Group]
 
-    def places(self, cell: str) -> list[Place]:
+    def places(self, cell: str) -> list[PlannedRun]:
         """The repetitions of a cell, whatever became of them."""
         return [place for place in self.plan.runs if place.cell == cell]
 
@@ -145,7 +145,7 @@ def read_plan(folder: Path) -> Plan:
         raise CompareError(f"{path}: {what}; run the series again with NEW=1 (--new)") from None
 
 
-def _run(folder: Path, plan: Plan, place: Place) -> RunRecord:
+def _run(folder: Path, plan: Plan, place: PlannedRun) -> RunRecord:
     # A series lies in results/series/<id>, its runs in results/<scenario>/<run-id>.
     path = folder.parent.parent / str(place.run)
     if not path.is_dir():

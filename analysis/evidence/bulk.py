@@ -36,7 +36,7 @@ def whole(*fields: str) -> str:
     return f"list_count(list_filter([{', '.join(fields)}], {within})) = {len(fields)}"
 
 
-class Line(IntEnum):
+class LineKind(IntEnum):
     """What a query says each line is, in its column `line`."""
 
     RECORD = 0
@@ -86,13 +86,13 @@ def read(path: Path, query: str, columns: tuple[str, ...], **parameters: object)
         missing = why_unreadable(error) if isinstance(error, OSError) else str(error).splitlines()[0]
         return Log(Damage(missing=missing), header=False, announced=None, columns=dict.fromkeys(columns, _NOTHING))
     lines = np.asarray(found["line"])
-    announced = np.asarray(found["announced"])[lines == Line.END]
-    corrupt = int((lines == Line.CORRUPT).sum()) - cut
+    announced = np.asarray(found["announced"])[lines == LineKind.END]
+    corrupt = int((lines == LineKind.CORRUPT).sum()) - cut
     return Log(
         damage=Damage(bad_lines=max(corrupt, 0), cut=cut),
-        header=bool((lines == Line.HEADER).any()),
+        header=bool((lines == LineKind.HEADER).any()),
         announced=int(announced[-1]) if len(announced) else None,
-        columns={name: np.asarray(found[name][lines == Line.RECORD], dtype=np.int64) for name in columns},
+        columns={name: np.asarray(found[name][lines == LineKind.RECORD], dtype=np.int64) for name in columns},
     )
 
 

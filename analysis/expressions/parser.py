@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from analysis.expressions.functions import FUNCTIONS
 from analysis.expressions.tokens import ExpressionError, Token, Type, tokens
-from analysis.expressions.tree import Arithmetic, Call, Comparison, Junction, Literal, Name, Negative, Node, Not
+from analysis.expressions.tree import Arithmetic, Call, Chain, Junction, Literal, Name, Negative, Node, Not
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ class _Parser:
         while self._at(*_COMPARISONS):
             signs.append(self._advance().text)
             operands.append(self._sum())
-        return Comparison(operands[0].column, tuple(operands), tuple(signs)) if signs else operands[0]
+        return Chain(operands[0].column, tuple(operands), tuple(signs)) if signs else operands[0]
 
     def _sum(self) -> Node:
         return self._chain(("+", "-"), lambda: self._chain(("*", "/", "//", "%"), self._signed))

@@ -135,7 +135,7 @@ class Arithmetic(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Node):
+class Chain(Node):
     """A chain of comparisons, as in `0 < a <= b`: all of them must hold."""
 
     operands: tuple[Node, ...]

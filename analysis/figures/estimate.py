@@ -36,7 +36,7 @@ _KERNELS = {"Linux before 6.5": 0, "Linux from 6.5 on, macOS, iOS": 4}
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class SynTimers:
     """What decides when a client sends SYNs.
 
     Attributes:
@@ -77,7 +77,7 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class FailedBounds:
     """Failed connections behind a number of overflows.
 
     `most` holds whatever else was counted. The least is 0: all may have got in on a later SYN. That every overflow
@@ -93,10 +93,10 @@ class Estimate:
     """The bounds of failed connections, for each client and for any mixture of them."""
 
     overflows: int
-    clients: tuple[Client, ...]
+    clients: tuple[SynTimers, ...]
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> FailedBounds:
         """For any mixture of the clients."""
         return _bounds(
             self.overflows,
@@ -104,18 +104,18 @@ class Estimate:
             max(client.syns_max for client in self.clients),
         )
 
-    def bounds_of(self, client: Client) -> Bounds:
+    def bounds_of(self, client: SynTimers) -> FailedBounds:
         """If all clients were as this one."""
         return _bounds(self.overflows, client.syns_min, client.syns_max)
 
 
-def _bounds(overflows: int, syns_min: int, syns_max: int) -> Bounds:
+def _bounds(overflows: int, syns_min: int, syns_max: int) -> FailedBounds:
     most = overflows // syns_min
     # Rounded up, it may pass `most`: then no number of failures alone makes that many overflows.
-    return Bounds(min(-(-overflows // syns_max), most), most)
+    return FailedBounds(min(-(-overflows // syns_max), most), most)
 
 
-def plausible_clients(connect_timeout_ms: int, sysctls: Mapping[str, int]) -> tuple[Client, ...]:
+def plausible_clients(connect_timeout_ms: int, sysctls: Mapping[str, int]) -> tuple[SynTimers, ...]:
     """The clients that there may be.
 
     Args:
@@ -125,14 +125,14 @@ def plausible_clients(connect_timeout_ms: int, sysctls: Mapping[str, int]) -> tu
     """
     known = _DEFAULTS | dict(sysctls)
     if LINEAR_TIMEOUTS in known:
-        return (Client("clients with these sysctls", known, connect_timeout_ms),)
+        return (SynTimers("clients with these sysctls", known, connect_timeout_ms),)
     return tuple(
-        Client(name, {**known, LINEAR_TIMEOUTS: linear}, connect_timeout_ms) for name, linear in _KERNELS.items()
+        SynTimers(name, {**known, LINEAR_TIMEOUTS: linear}, connect_timeout_ms) for name, linear in _KERNELS.items()
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckedEstimate:
     """An estimate from a run's own counter, beside the true number.
 
     Attributes:
@@ -157,14 +157,14 @@ class Check:
         return merge(*(each for each in (self.estimate, self.failed) if isinstance(each, Unknown)))
 
 
-def of_run(run: Run) -> Check:
+def of_run(run: Run) -> CheckedEstimate:
     """Estimate a run's failed connections at its first hop, and count them."""
     first, *others = run.raw.manifest.path[1:] or [""]
     counts = {
         each: _counter(run, each.replace("-", "_"), _OVERFLOWS) for role in others for each in run.instances(role)
     }
     drops = _counter(run, first, "TCPReqQFullDrop") if first else 0
-    return Check(
+    return CheckedEstimate(
         _estimate_of(run, first),
         _failed(run),
         tuple(run.instances(first)),
@@ -191,14 +191,14 @@ def _estimate_of(run: Run, server: str) -> Estimate | Unknown:
     return Estimate(overflows, clients)
 
 
-def _client(settings: Settings, instance: str) -> Client:
+def _client(settings: Settings, instance: str) -> SynTimers:
     values = {name: settings.sysctl(instance, name) for name in SYSCTLS}
     if values[SYN_RETRIES] is None:
         raise UndefinedError(f"the kernel of {instance} has no {SYN_RETRIES}")
     # A kernel without the others behaves as if it had them at these values.
     without = {LINEAR_TIMEOUTS: 0, TIMEOUT_MAX: TIMEOUT_MAX_MS}
     known = {name: without[name] if value is None else value for name, value in values.items()}
-    return Client(instance, known, settings.integer("load.connect_timeout"))
+    return SynTimers(instance, known, settings.integer("load.connect_timeout"))
 
 
 def _failed(run: Run) -> int | Unknown:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from analysis.model import capacity, ladder
 from analysis.model.settings import Settings, UndefinedError, require
-from analysis.model.users import Load, Outcome, Server, simulate
+from analysis.model.users import Capacity, Load, UsersOutcome, simulate
 
 if TYPE_CHECKING:
     from analysis.model.ladder import Syn
@@ -182,7 +182,7 @@ def _certain(figure: int | None) -> int:
     return figure
 
 
-def _outcome(settings: Settings) -> Outcome:
+def _outcome(settings: Settings) -> UsersOutcome:
     """What the workload `users` leads to."""
     _undisturbed(settings)
     require(settings.get("load.workload") == "users", "the model is of the workload users")
@@ -205,7 +205,7 @@ def _outcome(settings: Settings) -> Outcome:
         ladder=syn_ladder(settings),
     )
     keep_alive_timeout_ms = settings.integer("backend.keep_alive_timeout")
-    outcome = simulate(Server(slots, listen_backlog(settings), keep_alive_timeout_ms), load)
+    outcome = simulate(Capacity(slots, listen_backlog(settings), keep_alive_timeout_ms), load)
     _require_patience(settings, load, outcome)
     return outcome
 
@@ -229,7 +229,7 @@ def _require_lasting_connections(settings: Settings) -> None:
     )
 
 
-def _require_patience(settings: Settings, load: Load, outcome: Outcome) -> None:
+def _require_patience(settings: Settings, load: Load, outcome: UsersOutcome) -> None:
     """No time-out but that of the connect may end a request, and the workload must come to its own end."""
     timeout_ms = settings.integer("load.request_timeout")
     require(

@@ -40,7 +40,7 @@ ACCEPT_LATE_MS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class Capacity:
     """One Tomcat: connections at once, the accept queue's limit, and how long an idle connection is kept."""
 
     slots: int
@@ -72,7 +72,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class UsersOutcome:
     """What becomes of the users; None stands for what depends on times known only within bounds.
 
     Attributes:
@@ -109,11 +109,11 @@ class Outcome:
 
 
 @lru_cache(maxsize=8)  # several figures of one run ask for the same
-def simulate(server: Server, load: Load) -> Outcome:
+def simulate(server: Capacity, load: Load) -> UsersOutcome:
     """Return what becomes of the users, trying the bounds of every time that is known only so."""
-    runs = [_Run(server, load, *late).outcome() for late in product((False, True), repeat=3)]
+    runs = [_Course(server, load, *late).outcome() for late in product((False, True), repeat=3)]
     earliest, contested = runs[0], any(run.contested for run in runs)
-    return Outcome(
+    return UsersOutcome(
         served=None if contested else _agreed(run.served for run in runs),
         failed=None if contested else _agreed(run.failed for run in runs),
         dropped_syns=None if contested else _agreed(run.dropped_syns for run in runs),
@@ -138,10 +138,10 @@ class _Event(IntEnum):
     SYN = 2
 
 
-class _Run:
+class _Course:
     """One course of events, with each of the uncertain times either at its earliest or at its latest."""
 
-    def __init__(self, server: Server, load: Load, syn_late: bool, keep_alive_late: bool, accept_late: bool) -> None:  # noqa: FBT001  a product of choices, passed by position in one place
+    def __init__(self, server: Capacity, load: Load, syn_late: bool, keep_alive_late: bool, accept_late: bool) -> None:  # noqa: FBT001  a product of choices, passed by position in one place
         self._server = server
         self._load = load
         self._syn_ms = [syn.latest_ms if syn_late else syn.earliest_ms for syn in load.ladder]
@@ -157,7 +157,7 @@ class _Run:
         self._contested = False
         self._first_ms: list[int] = []
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> UsersOutcome:
         for user in range(self._load.users):
             self._schedule(self._arrival_ms(user), _Event.SYN, user)
         while self._events:
@@ -166,7 +166,7 @@ class _Run:
                 self._syn(time_ms, user, attempt)
             else:
                 self._accept(time_ms, event)
-        return Outcome(
+        return UsersOutcome(
             served=self._load.users - self._failed,
             failed=self._failed,
             dropped_syns=self._dropped,

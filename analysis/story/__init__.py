@@ -13,7 +13,7 @@ from analysis.account import joins
 from analysis.evidence.window import Window
 from analysis.story import carried, derived_causes, select
 from analysis.story.narrator import Narrator
-from analysis.story.parts import Account, Cause, Event, Explanation, View
+from analysis.story.parts import Account, AttributedCause, Event, Explanation, View
 from analysis.story.select import UnknownRequest
 from analysis.visible import visible
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from analysis.health import Health
     from analysis.story.select import Key
 
-__all__ = ["Account", "Cause", "Event", "Explanation", "UnknownRequest", "View", "named", "worst"]
+__all__ = ["Account", "AttributedCause", "Event", "Explanation", "UnknownRequest", "View", "named", "worst"]
 
 # A story does not need a complete run; nothing in it is counted over a window.
 _ALWAYS = Window(0, 1 << 62, 1 << 62)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from analysis.database import over_files, sql
-from analysis.story.parts import Cause
+from analysis.story.parts import AttributedCause
 from analysis.visible import visible
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FILE = Path("derived") / "requests.parquet"
 
 
-def read(folder: Path) -> dict[Key, Cause] | None:
+def read(folder: Path) -> dict[Key, AttributedCause] | None:
     """The cause of each request that has one; None if the run was not analysed, or its file cannot be read.
 
     Args:
@@ -28,4 +28,6 @@ def read(folder: Path) -> dict[Key, Cause] | None:
             found = database.execute(sql(__name__, "derived_causes"), {"path": str(folder / FILE)}).fetchall()
     except duckdb.Error:
         return None
-    return {(instance, id_): Cause(cause, visible(evidence or "")) for instance, id_, cause, evidence in found}
+    return {
+        (instance, id_): AttributedCause(cause, visible(evidence or "")) for instance, id_, cause, evidence in found
+    }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from analysis.evidence.rawrun import RawRun
     from analysis.story.at_server import Acceptance
     from analysis.story.carried import Carrier
-    from analysis.story.parts import Cause, Event, Note, View
+    from analysis.story.parts import AttributedCause, Event, Note, View
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Narrator:
         host = self.hosts.get(address or "", shown(address))
         return host if port is None else f"{host}:{port}"
 
-    def tell(self, story: Story, carriers: list[Carrier], close: Row | None, cause: Cause | None) -> Account:
+    def tell(self, story: Story, carriers: list[Carrier], close: Row | None, cause: AttributedCause | None) -> Account:
         """Tell one request.
 
         Args:

@@ -61,7 +61,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class AttributedCause:
     """Why a request failed or was slow, as the ledger has it.
 
     Attributes:
@@ -96,7 +96,7 @@ class Account:
     total_us: int
     start_us: int
     measure_us: int | None
-    cause: Cause | None
+    cause: AttributedCause | None
     events: list[Event] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     views: list[View] = field(default_factory=list)

@@ -22,7 +22,7 @@ _EXACT_DIGITS = 15
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GuessOutcome:
     """One question, its answer, and what came out.
 
     Attributes:
@@ -44,7 +44,7 @@ class Outcome:
     says: str
 
 
-def of_run(manifest: Mapping[str, Any], verdict: Mapping[str, Any], figures: Mapping[str, Any]) -> list[Outcome]:
+def of_run(manifest: Mapping[str, Any], verdict: Mapping[str, Any], figures: Mapping[str, Any]) -> list[GuessOutcome]:
     """Set each guess of a run beside the figure that it is about.
 
     Args:
@@ -61,7 +61,7 @@ def of_run(manifest: Mapping[str, Any], verdict: Mapping[str, Any], figures: Map
 
 def _outcomes(
     guesses: list[dict[str, Any]], judged: Mapping[str, Any], figures: Mapping[str, Any]
-) -> Iterator[Outcome]:
+) -> Iterator[GuessOutcome]:
     for each in guesses:
         prediction = judged.get(each["prediction"], {})
         name = each["figure"]
@@ -70,7 +70,7 @@ def _outcomes(
         measured = value if is_number(value) else None
         why = figures["why"].get(name) or prediction.get("why") or "the evidence does not give it"
         mark, remark = compare(each["value"], measured, each["unit"], why)
-        yield Outcome(
+        yield GuessOutcome(
             each["asks"], each["unit"], each["value"], measured, mark, remark, str(prediction.get("says", ""))
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from analysis.expressions import Expression
 from analysis.expressions.refutable import parts
-from analysis.expressions.tree import Comparison, Name, Node
+from analysis.expressions.tree import Chain, Name, Node
 from analysis.expressions.values import Unknown, Value, is_number, unknown
 
 # So many more of something that there was hardly any of are no chance.
@@ -42,7 +42,7 @@ def unmoved(expression: Expression, values: Mapping[str, Value], measured: Colle
 
 def _says_some(part: Node) -> bool:
     """Whether a part says only that there was any, as `client.dials.failed > 0`; the parts beside it say more."""
-    if not isinstance(part, Comparison) or part.signs != (">",):
+    if not isinstance(part, Chain) or part.signs != (">",):
         return False
     return isinstance(part.operands[0], Name) and part.operands[1].value(_no_name) == 0
 

@@ -25,14 +25,14 @@ _BESIDES_S = 1800
 
 
 @dataclass(frozen=True)
-class Limits:
+class ContainerLimits:
     """What a container may take at most."""
 
     memory_mb: int
     processes: int
 
 
-def of_instance(effective: Effective, topology: Topology, instance: str) -> Limits:
+def of_instance(effective: Effective, topology: Topology, instance: str) -> ContainerLimits:
     """Give the limits of an instance's container."""
     name = topology.role_of(instance)
     role = topology.roles[name]
@@ -41,22 +41,22 @@ def of_instance(effective: Effective, topology: Topology, instance: str) -> Limi
     needed_mb = footprint.memory_mb(effective, topology, name, users) // len(topology.instances[name])
     threads = effective.number(role.knob(role.limits.threads)) if role.limits.threads else 0
     # The stack of a thread is a mebibyte at most.
-    return Limits(max(_TIMES * needed_mb + threads, _LEAST_MB), _PROCESSES + threads)
+    return ContainerLimits(max(_TIMES * needed_mb + threads, _LEAST_MB), _PROCESSES + threads)
 
 
-def of_needed(memory_mb: int) -> Limits:
+def of_needed(memory_mb: int) -> ContainerLimits:
     """Give the limits of a service that is not on the path."""
-    return Limits(max(_TIMES * memory_mb, _LEAST_MB), _PROCESSES)
+    return ContainerLimits(max(_TIMES * memory_mb, _LEAST_MB), _PROCESSES)
 
 
-def of_collector() -> Limits:
+def of_collector() -> ContainerLimits:
     """Give the limits of a collector, or of what holds a namespace."""
-    return Limits(_LEAST_MB, _COLLECTOR_PROCESSES)
+    return ContainerLimits(_LEAST_MB, _COLLECTOR_PROCESSES)
 
 
-def of_one_beside_a_run() -> Limits:
+def of_one_beside_a_run() -> ContainerLimits:
     """Give the limits of a container that is no part of a run."""
-    return Limits(_LEAST_MB, _PROCESSES)
+    return ContainerLimits(_LEAST_MB, _PROCESSES)
 
 
 def deadline_s(effective: Effective) -> int:

@@ -65,7 +65,7 @@ class Following(Protocol):
         """End it at once; it has no more lines then."""
 
 
-class Client(Protocol):
+class ProgramClient(Protocol):
     """What an engine asks of its program: to run a command to its end, and to follow one."""
 
     def run(

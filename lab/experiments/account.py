@@ -17,7 +17,7 @@ STATUSES: tuple[Status, ...] = ("true", "false", "unknown")
 
 
 @dataclass(frozen=True)
-class Account:
+class Brief:
     """An outcome in short.
 
     Attributes:
@@ -33,7 +33,7 @@ class Account:
     identities: dict[Status, int]
 
 
-def of(outcome: Outcome, effective: Effective) -> Account:
+def of(outcome: Outcome, effective: Effective) -> Brief:
     """Read the verdicts of an outcome of a scenario, and of its runs."""
     # It brings numpy and duckdb; a list of scenarios needs none.
     from analysis.verdict.verdict_file import FILE, Verdict  # noqa: PLC0415
@@ -46,7 +46,7 @@ def of(outcome: Outcome, effective: Effective) -> Account:
     judged += _never_judged(outcome.series, effective) if outcome.series else []
     unexplained = [verdict.ledger.unexplained for verdict in of_runs.values()]
     known = [count for count in unexplained if count is not None]
-    return Account(
+    return Brief(
         false=_ids(judged, "false"),
         unknown=_ids(judged, "unknown"),
         unexplained=sum(known) if len(known) == len(unexplained) else None,

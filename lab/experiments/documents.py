@@ -11,7 +11,7 @@ from analysis.formatting import counted
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.experiments import lines, outcome
-from lab.experiments.lines import Line
+from lab.experiments.lines import RecordedRun
 from lab.results import listing
 from lab.scenario import twins
 from lab.scenario.effective import Effective
@@ -67,11 +67,11 @@ def write() -> list[Path]:
     return list(FILES)
 
 
-def document(scenarios: Sequence[Effective], recorded: Sequence[Line]) -> str:
+def document(scenarios: Sequence[Effective], recorded: Sequence[RecordedRun]) -> str:
     """Give the content of docs/experiments.md."""
     catalogue = {one.slug: one for one in scenarios}
     rows = []
-    used: list[Line] = []
+    used: list[RecordedRun] = []
     for effective in listing.in_order(scenarios):
         counting = lines.counting(effective, recorded)
         used += counting
@@ -93,7 +93,7 @@ def document(scenarios: Sequence[Effective], recorded: Sequence[Line]) -> str:
     return "\n".join([_INTRODUCTION, *_conditions(used), *_table(header, rows), ""])
 
 
-def readme(text: str, scenarios: Iterable[Effective], recorded: Sequence[Line]) -> str:
+def readme(text: str, scenarios: Iterable[Effective], recorded: Sequence[RecordedRun]) -> str:
     """Give the README with its table of scenarios as it must be.
 
     Raises:
@@ -131,7 +131,7 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _conditions(used: Sequence[Line]) -> Iterator[str]:
+def _conditions(used: Sequence[RecordedRun]) -> Iterator[str]:
     """Say on what and when the recorded runs were made."""
     if not used:
         return
@@ -145,7 +145,7 @@ def _conditions(used: Sequence[Line]) -> Iterator[str]:
     yield ""
 
 
-def _row(effective: Effective, counting: Sequence[Line], twin: str, earlier: str) -> Sequence[str]:
+def _row(effective: Effective, counting: Sequence[RecordedRun], twin: str, earlier: str) -> Sequence[str]:
     published = effective.scenario.published
     first = (effective.scenario.experiment, f"[{effective.slug}](../scenarios/{effective.slug}/README.md)")
     says = _cell(published.says or "") if published else ""
@@ -158,7 +158,7 @@ def _row(effective: Effective, counting: Sequence[Line], twin: str, earlier: str
     return (*first, says, figures, said, twin, _verdict(counting), earlier, *rest)
 
 
-def _twin(effective: Effective, catalogue: Mapping[str, Effective], recorded: Sequence[Line]) -> str:
+def _twin(effective: Effective, catalogue: Mapping[str, Effective], recorded: Sequence[RecordedRun]) -> str:
     """Write where the signal must not show, and in how many runs it did not."""
     found = twins.resolved(effective, catalogue)
     if found is None:
@@ -174,7 +174,7 @@ def _twin(effective: Effective, catalogue: Mapping[str, Effective], recorded: Se
     return f"{', '.join(filter(None, (link, arm))) or 'itself'}: {of}"
 
 
-def claim(effective: Effective, counting: Sequence[Line]) -> str:
+def claim(effective: Effective, counting: Sequence[RecordedRun]) -> str:
     """Write in how many runs the predictions that speak of what was published were all true."""
     declared = effective.scenario.claim
     if declared is None or not counting:
@@ -196,7 +196,7 @@ def _open(effective: Effective) -> str:
     return f": {_cell(claim.undecided)}" if claim.undecided else f"; but {_cell(claim.but)}" if claim.but else ""
 
 
-def _figure(expression: str, counting: Sequence[Line]) -> str:
+def _figure(expression: str, counting: Sequence[RecordedRun]) -> str:
     values = [line.here.get(expression) for line in counting]
     known = [value for value in values if value is not None]
     if not known:
@@ -217,24 +217,24 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= _WHOLE_FROM or float(value).is_integer() else f"{value:.4g}"
 
 
-def count(counting: Sequence[Line]) -> str:
+def count(counting: Sequence[RecordedRun]) -> str:
     """Write in how many recorded runs all predictions held."""
     return f"{_reproduced(counting)} of {len(counting)}" if counting else _NONE
 
 
-def _reproduced(counting: Sequence[Line]) -> int:
+def _reproduced(counting: Sequence[RecordedRun]) -> int:
     return sum(line.verdict == "reproduced" for line in counting)
 
 
 _SHORT: dict[Verdict, str] = {"reproduced": "reproduced", "inconclusive": "inconclusive", "not-reproduced": "not"}
 
 
-def _tally(recorded: Sequence[Line]) -> str:
+def _tally(recorded: Sequence[RecordedRun]) -> str:
     counts = Counter(line.verdict for line in recorded)
     return "; ".join(f"{counts[verdict]} {word}" for verdict, word in _SHORT.items() if counts[verdict])
 
 
-def _verdict(counting: Sequence[Line]) -> str:
+def _verdict(counting: Sequence[RecordedRun]) -> str:
     others = _tally([line for line in counting if line.verdict != "reproduced"])
     parts = [f"reproduced in {count(counting)}", *filter(None, [others])]
     wanting = Counter(
@@ -247,12 +247,12 @@ def _verdict(counting: Sequence[Line]) -> str:
     return "; ".join(parts) + (f" ({told})" if told else "")
 
 
-def _unexplained(counting: Sequence[Line]) -> str:
+def _unexplained(counting: Sequence[RecordedRun]) -> str:
     known = [line.unexplained for line in counting if line.unexplained is not None]
     return f"{max(known)}" if len(known) == len(counting) else f"unknown in {len(counting) - len(known)}"
 
 
-def _identities(counting: Sequence[Line]) -> str:
+def _identities(counting: Sequence[RecordedRun]) -> str:
     told = [f"{_spread([line.identities['true'] for line in counting])} hold"]
     failing = max(line.identities["false"] for line in counting)
     unknown = max(line.identities["unknown"] for line in counting)
@@ -260,5 +260,5 @@ def _identities(counting: Sequence[Line]) -> str:
     return "; ".join(told)
 
 
-def _takes(counting: Sequence[Line]) -> str:
+def _takes(counting: Sequence[RecordedRun]) -> str:
     return f"{median(line.took_s for line in counting):.0f} s"

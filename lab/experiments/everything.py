@@ -15,7 +15,7 @@ from rich.text import Text
 from lab import paths
 from lab.errors import ConnlabError, ExitCode, Interruption
 from lab.experiments import account
-from lab.experiments.account import Account
+from lab.experiments.account import Brief
 from lab.experiments.outcome import Outcome, of_scenario
 from lab.run import verdicts
 from lab.run.lock import machine_lock
@@ -30,7 +30,7 @@ _WORST = (ExitCode.LAB_FAILED, ExitCode.BAD_INPUT, ExitCode.NOT_REPRODUCED, Exit
 
 
 @dataclass(frozen=True)
-class Ended:
+class ScenarioEnd:
     """What became of one scenario.
 
     Attributes:
@@ -42,7 +42,7 @@ class Ended:
     code: ExitCode
     took_s: float
     outcome: Outcome | None = None
-    account: Account | None = None
+    account: Brief | None = None
     why: str | None = None
 
     @property
@@ -69,7 +69,7 @@ class Ended:
 
 def run_all(
     scenarios: Sequence[Effective], arguments: Sequence[str], progress: Console, results: Console, *, new: bool
-) -> list[Ended]:
+) -> list[ScenarioEnd]:
     """Run every scenario, or its series, and print each result as it comes.
 
     No other run of the lab comes between two of them. An interruption ends it, and so do failures in succession: what
@@ -85,7 +85,7 @@ def run_all(
     Raises:
         LabError: another run of the lab is at work on this machine.
     """
-    ended: list[Ended] = []
+    ended: list[ScenarioEnd] = []
     failed_in_a_row = 0
     with machine_lock("the run of all scenarios") as lock:
         for number, effective in enumerate(scenarios, start=1):
@@ -94,14 +94,14 @@ def run_all(
             try:
                 outcome = of_scenario(effective, arguments, progress, lock, new=new)
             except (Exception, Interrupted) as error:  # noqa: BLE001 # whatever became of one, the others go on
-                failed = Ended(effective.slug, code(error), time.monotonic() - began, why=reason(error))
+                failed = ScenarioEnd(effective.slug, code(error), time.monotonic() - began, why=reason(error))
                 ended.append(failed)
                 progress.print(Text(f"connlab: {failed.why}", "red"), soft_wrap=True)
                 if isinstance(error, Interruption | Interrupted):
                     break
             else:
                 took_s = time.monotonic() - began
-                ended.append(Ended(effective.slug, outcome.code, took_s, outcome, account.of(outcome, effective)))
+                ended.append(ScenarioEnd(effective.slug, outcome.code, took_s, outcome, account.of(outcome, effective)))
                 outcome.print(results)
             failed_in_a_row = failed_in_a_row + 1 if ended[-1].code is ExitCode.LAB_FAILED else 0
             if failed_in_a_row == FAILED_IN_A_ROW:
@@ -127,13 +127,13 @@ def code(error: BaseException) -> ExitCode:
     return error.exit_code if isinstance(error, ConnlabError) else ExitCode.LAB_FAILED
 
 
-def worst(ended: Iterable[Ended]) -> ExitCode:
+def worst(ended: Iterable[ScenarioEnd]) -> ExitCode:
     """Give the worst of the exit codes."""
     codes = {one.code for one in ended}
     return next((code for code in _WORST if code in codes), ExitCode.REPRODUCED)
 
 
-def print_summary(console: Console, ended: Iterable[Ended]) -> None:
+def print_summary(console: Console, ended: Iterable[ScenarioEnd]) -> None:
     """Print one line about each scenario."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("scenario", "verdict", "took", "unexplained", "not true, or why", "result"):
@@ -144,7 +144,7 @@ def print_summary(console: Console, ended: Iterable[Ended]) -> None:
     console.print(table)
 
 
-def _details(one: Ended) -> tuple[str, str, str]:
+def _details(one: ScenarioEnd) -> tuple[str, str, str]:
     if one.outcome is None or one.account is None:
         return "-", one.why or "", "-"
     wanting = [*(f"{name} false" for name in one.account.false), *(f"{name} unknown" for name in one.account.unknown)]

@@ -26,7 +26,7 @@ _WORDS: dict[str, Any] = {
 _SAYS = {"predictions": {"__all__": {"says", "when"}}}
 
 
-class Line(BaseModel):
+class RecordedRun(BaseModel):
     """One recorded run."""
 
     model_config = ConfigDict(title="connlab experiment", extra="forbid", frozen=True, validate_by_name=True)
@@ -64,7 +64,7 @@ def content(effective: Effective) -> str:
     return hashlib.sha256(json.dumps(dumped, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def read(file: Path | None = None) -> list[Line]:
+def read(file: Path | None = None) -> list[RecordedRun]:
     """Read all lines, in the order of time; none where there is no file.
 
     Raises:
@@ -74,7 +74,7 @@ def read(file: Path | None = None) -> list[Line]:
     lines = []
     for number, text in enumerate(path.read_text().splitlines() if path.is_file() else [], start=1):
         try:
-            lines.append(Line.model_validate_json(text))
+            lines.append(RecordedRun.model_validate_json(text))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
@@ -85,7 +85,7 @@ def read(file: Path | None = None) -> list[Line]:
     return sorted(lines, key=lambda line: (line.when, line.run))
 
 
-def append(line: Line, file: Path | None = None) -> None:
+def append(line: RecordedRun, file: Path | None = None) -> None:
     """Add a line; it is on the disk when this returns."""
     descriptor = os.open(file or paths.EXPERIMENTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -95,7 +95,7 @@ def append(line: Line, file: Path | None = None) -> None:
         os.close(descriptor)
 
 
-def counting(effective: Effective, lines: Iterable[Line]) -> list[Line]:
+def counting(effective: Effective, lines: Iterable[RecordedRun]) -> list[RecordedRun]:
     """Give the lines of a scenario as it now stands: those of another content measured something else."""
     now = content(effective)
     return [line for line in lines if (line.scenario, line.content) == (effective.slug, now)]

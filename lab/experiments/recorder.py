@@ -13,7 +13,7 @@ from rich.text import Text
 from lab import paths
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.experiments import account, documents, everything, lines, specimens
-from lab.experiments.lines import Line
+from lab.experiments.lines import RecordedRun
 from lab.experiments.outcome import Outcome, of_scenario
 from lab.run import manifest
 from lab.run.lock import Lock, machine_lock
@@ -26,7 +26,7 @@ _SHORT = 12
 
 
 @dataclass
-class Recorded:
+class RecordedRuns:
     """What a command recorded.
 
     Attributes:
@@ -35,7 +35,7 @@ class Recorded:
         counts: how many lines each scenario has that count.
     """
 
-    lines: list[Line] = field(default_factory=list)
+    lines: list[RecordedRun] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -93,7 +93,7 @@ def _git(*arguments: str) -> str:
     return done.stdout
 
 
-def record(scenarios: Sequence[Effective], runs: int, arguments: Sequence[str], console: Console) -> Recorded:
+def record(scenarios: Sequence[Effective], runs: int, arguments: Sequence[str], console: Console) -> RecordedRuns:
     """Run scenarios, in turns, until each has so many lines that count, and bring the documents up to date.
 
     No other run of the lab comes between two of them. Failures in succession end it.
@@ -109,7 +109,7 @@ def record(scenarios: Sequence[Effective], runs: int, arguments: Sequence[str], 
         LabError: another run of the lab is at work on this machine.
         Interruption: the user ended it; what was recorded stays.
     """
-    found = Recorded()
+    found = RecordedRuns()
     try:
         with machine_lock("the recording of runs") as lock:
             _record(found, _open(scenarios, runs), arguments, console, lock)
@@ -121,7 +121,7 @@ def record(scenarios: Sequence[Effective], runs: int, arguments: Sequence[str], 
 
 
 def _record(
-    found: Recorded,
+    found: RecordedRuns,
     wanted: Iterable[tuple[Effective, str]],
     arguments: Sequence[str],
     console: Console,
@@ -159,7 +159,7 @@ def _open(scenarios: Sequence[Effective], runs: int) -> Iterator[tuple[Effective
                 yield effective, f"{effective.slug}, {runs - left + 1} of {runs}"
 
 
-def _once(effective: Effective, commit: str, arguments: Sequence[str], console: Console, lock: Lock) -> Line:
+def _once(effective: Effective, commit: str, arguments: Sequence[str], console: Console, lock: Lock) -> RecordedRun:
     began = time.monotonic()
     # A line is of one run from its beginning to its end, so a series is always a new one.
     outcome = of_scenario(effective, arguments, console, lock, new=True)
@@ -172,7 +172,7 @@ def _once(effective: Effective, commit: str, arguments: Sequence[str], console: 
     return line
 
 
-def line_of(effective: Effective, outcome: Outcome, commit: str, took_s: int) -> Line:
+def line_of(effective: Effective, outcome: Outcome, commit: str, took_s: int) -> RecordedRun:
     """Describe an outcome as a line of the record.
 
     Args:
@@ -184,7 +184,7 @@ def line_of(effective: Effective, outcome: Outcome, commit: str, took_s: int) ->
     first = manifest.load(outcome.runs[0])
     short = account.of(outcome, effective)
     beside = outcome.verdict["published"]
-    return Line(
+    return RecordedRun(
         scenario=effective.slug,
         experiment=effective.scenario.experiment,
         content=lines.content(effective),
@@ -203,7 +203,7 @@ def line_of(effective: Effective, outcome: Outcome, commit: str, took_s: int) ->
     )
 
 
-def summary(recorded: Recorded) -> list[str]:
+def summary(recorded: RecordedRuns) -> list[str]:
     """Say what a command recorded, as lines for a reader."""
     said = [f"{_added(recorded)} to {paths.shown(paths.EXPERIMENTS)}"]
     said += [f"  {slug}: {count} in all" for slug, count in recorded.counts.items()]
@@ -211,6 +211,6 @@ def summary(recorded: Recorded) -> list[str]:
     return said
 
 
-def _added(recorded: Recorded) -> str:
+def _added(recorded: RecordedRuns) -> str:
     count = len(recorded.lines)
     return "1 line was added" if count == 1 else f"{count} lines were added"

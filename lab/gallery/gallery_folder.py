@@ -235,7 +235,7 @@ def _up(place: str, target: str) -> str:
 
 
 def _told(
-    effective: Effective, counting: Sequence[lines.Line], shown: Shown | None, link: str | None
+    effective: Effective, counting: Sequence[lines.RecordedRun], shown: Shown | None, link: str | None
 ) -> dict[str, Any]:
     """Say what a page tells of a scenario."""
     scenario = effective.scenario

@@ -16,7 +16,7 @@ from lab import paths, terminal
 from lab.engine.protocol import Engine
 from lab.engine.sidecars import Sidecar, Sidecars
 from lab.errors import EngineFailed, LabError
-from lab.observe.targets import Found
+from lab.observe.targets import FoundTarget
 from lab.reading.units import format_duration
 from lab.run import facts, rawfolders, reports
 from lab.run.manifest import Listener, Manifest, Observed, utc_now
@@ -64,7 +64,7 @@ class Wish:
     connect_timeout_ms: int | None = None
 
 
-def announce(targets: Sequence[Found], wish: Wish) -> list[str]:
+def announce(targets: Sequence[FoundTarget], wish: Wish) -> list[str]:
     """Say what the lab will see, before it starts."""
     names = ", ".join(each.record.name for each in targets)
     packets = {
@@ -88,7 +88,7 @@ def announce(targets: Sequence[Found], wish: Wish) -> list[str]:
     ]
 
 
-def observe(targets: Sequence[Found], wish: Wish, engine: Engine, command: Sequence[str]) -> Path:
+def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command: Sequence[str]) -> Path:
     """Observe, analyse, and give the run's folder.
 
     What was recorded before an interruption, or before a target ended, is kept and analysed.
@@ -172,7 +172,7 @@ def _folder(name: str) -> Path:
 
 
 def _start(
-    targets: Sequence[Found], wish: Wish, folder: Path, sidecars: Sidecars, collectors: dict[str, Sidecar]
+    targets: Sequence[FoundTarget], wish: Wish, folder: Path, sidecars: Sidecars, collectors: dict[str, Sidecar]
 ) -> None:
     places = Places(folder)
     for each in targets:
@@ -199,12 +199,12 @@ def _start(
         _await(each, collectors[each.record.instance], sidecars, end)
 
 
-def _joins_processes(target: Found) -> bool:
+def _joins_processes(target: FoundTarget) -> bool:
     """Whether its processes are sampled too: only a container has a process namespace of its own for certain."""
     return target.is_container and not target.on_host
 
 
-def _await(target: Found, collector: Sidecar, sidecars: Sidecars, end: float) -> None:
+def _await(target: FoundTarget, collector: Sidecar, sidecars: Sidecars, end: float) -> None:
     """Wait until a collector samples, and its capture listens."""
     while True:
         try:
@@ -231,7 +231,7 @@ def _inspect(record: Manifest, collectors: dict[str, Sidecar]) -> None:
         record.addresses[instance] = [*told["addresses"], "127.0.0.1", "::1"]
 
 
-def _watch(targets: Sequence[Found], wish: Wish, sidecars: Sidecars) -> None:
+def _watch(targets: Sequence[FoundTarget], wish: Wish, sidecars: Sidecars) -> None:
     """Wait until the time is over, or every target has ended."""
     end = time.monotonic() + wish.for_ms / 1000
     while time.monotonic() < end:
@@ -246,13 +246,13 @@ def _watch(targets: Sequence[Found], wish: Wish, sidecars: Sidecars) -> None:
         time.sleep(min(_LOOK_S, max(end - time.monotonic(), 0)))
 
 
-def _is_gone(target: Found, sidecars: Sidecars) -> bool:
+def _is_gone(target: FoundTarget, sidecars: Sidecars) -> bool:
     if isinstance(target.joins, str):
         return not sidecars.runs(target.joins)
     return not Path(f"/proc/{target.joins}").is_dir()
 
 
-def _leave(targets: Sequence[Found], record: Manifest, collectors: dict[str, Sidecar]) -> LabError | None:
+def _leave(targets: Sequence[FoundTarget], record: Manifest, collectors: dict[str, Sidecar]) -> LabError | None:
     """Stop and remove each collector, whatever has become of its target and of the others; give what failed last."""
     failed: LabError | None = None
     for collector in collectors.values():

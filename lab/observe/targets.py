@@ -38,7 +38,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTarget:
     """One target.
 
     Attributes:
@@ -59,7 +59,7 @@ class Found:
         return isinstance(self.joins, str)
 
 
-def find(named: Named, sidecars: Sidecars) -> list[Found]:
+def find(named: Named, sidecars: Sidecars) -> list[FoundTarget]:
     """Find the targets.
 
     Raises:
@@ -87,7 +87,7 @@ def find(named: Named, sidecars: Sidecars) -> list[Found]:
 
 def _target(
     kind: Kind, name: str, what: Container | int, program: Program | None, taken: set[str], *, peer: bool
-) -> Found:
+) -> FoundTarget:
     if isinstance(what, Container):
         words, image, on_host = what.words, what.image, what.on_host
         joins: str | int = what.id
@@ -103,7 +103,7 @@ def _target(
         program=program or known_servers.of_words(words),
         peer=peer,
     )
-    return Found(record, joins, pid, on_host)
+    return FoundTarget(record, joins, pid, on_host)
 
 
 def _instance(name: str, taken: set[str]) -> str:
@@ -146,7 +146,7 @@ def _words(pid: int) -> str:
         return ""
 
 
-def _refuse(targets: Iterable[Found], *, host: bool) -> None:
+def _refuse(targets: Iterable[FoundTarget], *, host: bool) -> None:
     open_ones = [each.record.name for each in targets if each.on_host]
     if open_ones and not host:
         what = (

@@ -13,7 +13,7 @@ from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown
 from analysis.figures import estimate
-from analysis.figures.estimate import Bounds, Check, Client, Estimate
+from analysis.figures.estimate import CheckedEstimate, Estimate, FailedBounds, SynTimers
 from analysis.formatting import counted
 from analysis.model.ladder import INITIAL_TIMEOUT_MS, TIMEOUT_MAX_MS
 from lab.errors import BadInput, ExitCode, Problem
@@ -103,7 +103,7 @@ def _sysctls(settings: Iterable[str], problems: list[Problem]) -> dict[str, int]
     return known
 
 
-def of_run(folder: Path) -> Check:
+def of_run(folder: Path) -> CheckedEstimate:
     """Estimate from a run's own counter, and count what truly failed.
 
     Raises:
@@ -115,7 +115,7 @@ def of_run(folder: Path) -> Check:
         raise BadInput(Problem(str(error))) from None
 
 
-def exit_code(check: Check) -> ExitCode:
+def exit_code(check: CheckedEstimate) -> ExitCode:
     """Give the exit code of a check: whether the true number lies within the bounds."""
     if isinstance(check.within, Unknown):
         return ExitCode.INCONCLUSIVE
@@ -142,11 +142,11 @@ def as_json(found: Estimate) -> dict[str, Any]:
     }
 
 
-def _bounds_as_json(bounds: Bounds) -> dict[str, int]:
+def _bounds_as_json(bounds: FailedBounds) -> dict[str, int]:
     return {"least": 0, "least_if_none_got_in": bounds.least_if_none_got_in, "most": bounds.most}
 
 
-def check_as_json(check: Check) -> dict[str, Any]:
+def check_as_json(check: CheckedEstimate) -> dict[str, Any]:
     """Give a check for a program; what is not known is null, and `why` says why."""
     unknown = isinstance(check.within, Unknown)
     return {
@@ -161,7 +161,7 @@ def check_as_json(check: Check) -> dict[str, Any]:
     }
 
 
-def lines(found: Estimate, check: Check | None = None) -> Iterator[str]:
+def lines(found: Estimate, check: CheckedEstimate | None = None) -> Iterator[str]:
     """Write an estimate for a reader, at most WIDTH columns wide.
 
     Args:
@@ -191,7 +191,7 @@ def _together(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _not_in_it(check: Check) -> Iterator[str]:
+def _not_in_it(check: CheckedEstimate) -> Iterator[str]:
     """What full queues of the run did that this counter does not have."""
     if check.syn_queue_drops:
         yield (
@@ -215,19 +215,19 @@ def _least(found: Estimate) -> str:
     return f"{least}; fewer, down to 0, if some got in on a later SYN."
 
 
-def _of_client(found: Estimate, client: Client) -> Iterator[str]:
+def _of_client(found: Estimate, client: SynTimers) -> Iterator[str]:
     yield from _wrapped(f"{client.name}: {', '.join(_settings(client))}", "")
     yield from _wrapped(_ladder(client), "  ")
     yield from _wrapped(_division(found, client), "  ")
 
 
-def _settings(client: Client) -> Iterator[str]:
+def _settings(client: SynTimers) -> Iterator[str]:
     for name in estimate.SYSCTLS:
         if name != estimate.TIMEOUT_MAX or client.sysctls[name] != TIMEOUT_MAX_MS:
             yield f"{name.removeprefix('net.ipv4.')} = {client.sysctls[name]}"
 
 
-def _ladder(client: Client) -> str:
+def _ladder(client: SynTimers) -> str:
     linear = client.sysctls[estimate.LINEAR_TIMEOUTS]
     first = _seconds(INITIAL_TIMEOUT_MS)
     intervals = f"{linear + 1} intervals of {first} s" if linear else f"an interval of {first} s"
@@ -240,7 +240,7 @@ def _ladder(client: Client) -> str:
     return f"{intervals}, then each twice the last: SYNs at {', '.join(map(_seconds, client.syns_ms))} s; {end}"
 
 
-def _division(found: Estimate, client: Client) -> str:
+def _division(found: Estimate, client: SynTimers) -> str:
     bounds = found.bounds_of(client)
     if client.syns_min != client.syns_max:
         return (
@@ -252,19 +252,19 @@ def _division(found: Estimate, client: Client) -> str:
     return f"{found.overflows:,} / {client.syns_max} = {counted(bounds.most, 'failed connection')}{rest}"
 
 
-def _left_over(found: Estimate, bounds: Bounds) -> str:
+def _left_over(found: Estimate, bounds: FailedBounds) -> str:
     """Say whose overflows a division leaves over, which the least number of failures may count."""
     if found.bounds.least_if_none_got_in > bounds.most:
         return ": of one more connection, which failed after fewer SYNs, or of one that got in"
     return ": of connections that got in"
 
 
-def _failed(bounds: Bounds) -> str:
+def _failed(bounds: FailedBounds) -> str:
     least = "" if bounds.least_if_none_got_in == bounds.most else f"{bounds.least_if_none_got_in:,} to "
     return f"{least}{counted(bounds.most, 'failed connection')}"
 
 
-def check_lines(check: Check) -> Iterator[str]:
+def check_lines(check: CheckedEstimate) -> Iterator[str]:
     """Write a check for a reader."""
     if isinstance(check.estimate, Estimate):
         yield from lines(check.estimate, check)

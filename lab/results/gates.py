@@ -25,7 +25,7 @@ EXIT_CODES = {"passed": ExitCode.REPRODUCED, "worse": ExitCode.NOT_REPRODUCED, "
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedGate:
     """A gate's finding, and what it is about.
 
     Attributes:
@@ -47,7 +47,7 @@ class Judged:
         return EXIT_CODES[self.gate.outcome.value]
 
 
-def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, better: str | None) -> Judged:
+def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, better: str | None) -> JudgedGate:
     """Judge whether a figure of b is worse than that of a by more than a limit.
 
     Args:
@@ -76,7 +76,7 @@ def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, bett
         f"{run.name}: {run.unusable}" for group in (group_a, group_b) for run in group.runs if run.unusable
     )
     folders_a, folders_b = (tuple(run.folder for run in group.runs) for group in (group_a, group_b))
-    return Judged(found, folders_a, folders_b, group_b.example.scenario, left_out)
+    return JudgedGate(found, folders_a, folders_b, group_b.example.scenario, left_out)
 
 
 def _runs(names: Sequence[str]) -> list[Path]:
@@ -101,7 +101,7 @@ def _of_only_cell(folder: Path) -> list[Path]:
     return comparisons.runs_of([f"{folder}:{cells[0]}"])
 
 
-def line(judged: Judged) -> str:
+def line(judged: JudgedGate) -> str:
     """Say what a gate found, in a line."""
     found = judged.gate
     unit = f" {found.unit}" if found.unit else ""
@@ -123,20 +123,20 @@ def _interval(interval: Interval, mean: float) -> str:
     return f"{low:+.1f} % to {high:+.1f} %"
 
 
-def remarks(judged: Judged) -> list[str]:
+def remarks(judged: JudgedGate) -> list[str]:
     """What a reader must know beside the line: runs left out, settings that differ unasked."""
     unasked = [f"differs though nobody set it: {each.name}: {each.a} → {each.b}" for each in judged.gate.unasked]
     return [*(f"not counted: {each}" for each in judged.left_out), *unasked]
 
 
-def as_json(judged: Judged) -> dict[str, Any]:
+def as_json(judged: JudgedGate) -> dict[str, Any]:
     """Give everything as JSON has it."""
     found = asdict(judged.gate)
     found["limit"] = {"value": judged.gate.limit.value, "relative": judged.gate.limit.relative}
     return {"scenario": judged.scenario, **found, "left_out": judged.left_out, "exit_code": int(judged.exit_code)}
 
 
-def write_junit(judged: Judged, file: Path) -> None:
+def write_junit(judged: JudgedGate, file: Path) -> None:
     """Write JUnit XML: one test, which passed, failed, or was skipped where it cannot be told.
 
     Raises:
@@ -158,7 +158,7 @@ def write_junit(judged: Judged, file: Path) -> None:
         raise BadInput(Problem(f"{file}: {error.strerror}", way_on="give --junit a file that can be written")) from None
 
 
-def next_step(judged: Judged) -> str:
+def next_step(judged: JudgedGate) -> str:
     """What to do next: the page that says what else moved."""
     a, b = (" ".join(paths.shown(run) for run in side) for side in (judged.a, judged.b))
     return f"next, what else moved: {suggested.make('compare', {'A': a, 'B': b})}"

@@ -14,7 +14,7 @@ from analysis.plain import read_plain
 from analysis.verdict import guesses
 from analysis.verdict.figures_file import FILE as FIGURES
 from analysis.verdict.figures_file import FiguresFile
-from analysis.verdict.guesses import Outcome
+from analysis.verdict.guesses import GuessOutcome
 from lab.run import verdicts
 from lab.run.manifest import FILE
 
@@ -38,7 +38,7 @@ def print_run(console: Console, folder: Path, verdict: Mapping[str, Any]) -> Non
         print_one(console, outcome)
 
 
-def print_one(console: Console, one: Outcome) -> None:
+def print_one(console: Console, one: GuessOutcome) -> None:
     """Print one answer."""
     word, style = MARKS[one.mark]
     yours = "-" if one.guess is None else guesses.written(one.guess, one.unit)

@@ -9,7 +9,7 @@ from lab.reading.units import format_duration
 from lab.roles.declaration import ROLES, Role, Workload
 from lab.roles.knob_types import DURATION_SCHEMA
 from lab.scenario.knobs import Knobs, KnobValue
-from lab.scenario.part import Group
+from lab.scenario.part import Part
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Knob:
 def _of_knobs(knobs: type[Knobs], roles: Mapping[str, Role]) -> Iterator[Knob]:
     declared = {role.knob(name): knob for role in roles.values() for name, knob in role.knobs.items()}
     for group, outer in knobs.model_fields.items():
-        if not (isinstance(outer.annotation, type) and issubclass(outer.annotation, Group)):
+        if not (isinstance(outer.annotation, type) and issubclass(outer.annotation, Part)):
             continue  # kernel: its names are the kernel's, not ours
         for field, info in outer.annotation.model_fields.items():
             default: KnobValue = info.default
@@ -61,7 +61,7 @@ CATALOGUE: dict[str, Knob] = of_knobs(Knobs, ROLES)
 
 def flat(knobs: Knobs) -> dict[str, KnobValue]:
     """Give every knob's value under its full name; sysctls as `kernel.<role>.<name>`."""
-    groups = {name: group for name, group in knobs if isinstance(group, Group)}
+    groups = {name: group for name, group in knobs if isinstance(group, Part)}
     values: dict[str, KnobValue] = {
         f"{name}.{field}": value for name, group in groups.items() for field, value in group
     }

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, WithJsonSchema, create_model
 from lab.roles.declaration import ROLES
 from lab.roles.knob_types import Duration
 from lab.scenario.knobs import Knobs, RoleName
-from lab.scenario.part import Group
+from lab.scenario.part import Part
 from lab.scenario.services import Services
 
 Text = Annotated[str, Field(min_length=1)]
@@ -45,7 +45,7 @@ Settings = Annotated[
 ]
 
 
-class Preset(Group):
+class Preset(Part):
     """The scenario at another size, by a name: what `PRESET=` puts in the place of the scenario's own knobs."""
 
     # Its knobs stand beside `says`, by their full names, as those of an arm do.
@@ -65,13 +65,13 @@ class Preset(Group):
         return self.__pydantic_extra__
 
 
-class Warmup(Group):
+class Warmup(Part):
     """Requests before the measurement, one at a time, each on a connection of its own that leaves nothing behind."""
 
     requests: Annotated[int, Field(ge=0, le=10_000, description="How many; 0 = no warm-up")] = 0
 
 
-class Tolerance(Group):
+class Tolerance(Part):
     """What a run, or a series of runs, may leave open and still be judged."""
 
     unexplained: Annotated[int, Field(ge=0, description="Failed or slow requests without a known cause")] = 0
@@ -83,7 +83,7 @@ class Tolerance(Group):
     ] = 0.8
 
 
-class Claim(Group):
+class Claim(Part):
     """What is said will be measured, fixed before the run."""
 
     id: Annotated[Name, Field(description="Small letters, digits, hyphens; unique")]
@@ -116,7 +116,7 @@ class Prediction(Claim):
         return Claim(id=self.id, says=self.says, expression=self.expression, when=self.when)
 
 
-class Published(Group):
+class Published(Part):
     """What was published of this experiment, and the figures of this lab that stand beside it."""
 
     says: Annotated[Text | None, Field(description="What was published; left out where nothing was")] = None
@@ -133,7 +133,7 @@ class Published(Group):
     ] = Field(default_factory=dict)
 
 
-class ClaimTest(Group):
+class ClaimTest(Part):
     """What tells whether a published claim holds here: predictions, of which all must be true in a run; or nothing."""
 
     borne_out_by: Annotated[list[Name], Field(description="Predictions that the claim makes, too")] = Field(
@@ -146,7 +146,7 @@ class ClaimTest(Group):
     but: Annotated[Text | None, Field(description="What these predictions leave open of what was published")] = None
 
 
-class Twin(Group):
+class Twin(Part):
     """Where the signal must not show: in an arm, in the twin of another scenario, or, of a healthy one, nowhere."""
 
     scenario: Annotated[Name | None, Field(description="The scenario whose twin it is; this one")] = None
@@ -156,14 +156,14 @@ class Twin(Group):
     ] = Field(default_factory=list)
 
 
-class Budget(Group):
+class Budget(Part):
     """What a series may take at most; more is refused before anything starts."""
 
     cells: Annotated[int, Field(ge=1, le=10_000, description="Cells")] = 100
     duration: Annotated[Duration, Field(ge=1, description="Expected time of all runs")] = 4 * 3_600_000
 
 
-class Stop(Group):
+class Stop(Part):
     """When a series ends before its last run."""
 
     failed_in_a_row: Annotated[
@@ -174,7 +174,7 @@ class Stop(Group):
     ] = None
 
 
-class Series(Group):
+class Series(Part):
     """How often and in which order the runs of a series go."""
 
     repetitions: Annotated[int, Field(ge=1, le=99, description="Runs of each cell, or arm")] = 1
@@ -195,7 +195,7 @@ class Arms(Series):
     ] = Field(default_factory=list)
 
 
-class OwnLoad(Group):
+class OwnLoad(Part):
     """A load that a k6 script of one's own makes, in place of the lab's workloads."""
 
     script: Annotated[Text, Field(description="The script, by its path from the scenario's folder")]
@@ -205,23 +205,23 @@ class OwnLoad(Group):
     ] = Field(default_factory=dict)
 
 
-class OwnConfiguration(Group):
+class OwnConfiguration(Part):
     """A configuration of one's own, in place of the lab's for a role."""
 
     config: Annotated[Text, Field(description="The file, by its path from the scenario's folder")]
 
 
 if TYPE_CHECKING:
-    _WithConfigurations = Group
+    _WithConfigurations = Part
 else:
     _WithConfigurations = create_model(
         "_WithConfigurations",
-        __base__=Group,
+        __base__=Part,
         **{name: (OwnConfiguration | None, None) for name, role in ROLES.items() if role.own is not None},
     )
 
 
-class Action(Group):
+class Action(Part):
     """What the lab does to a server while the load runs."""
 
     model_config = ConfigDict(validate_by_name=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
 from lab.roles.declaration import ROLES, Role
-from lab.scenario.part import Group
+from lab.scenario.part import Part
 
 if TYPE_CHECKING:
     RoleName = str
@@ -21,7 +21,7 @@ else:
 KnobValue = int | bool | str
 
 
-class Declared(Group):
+class Declared(Part):
     """A group whose knobs a role.yaml declares."""
 
     if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Declared(Group):
         def __getattr__(self, knob: str) -> Any: ...  # noqa: ANN401 # the knob's type is the declaration's to say
 
 
-class Capture(Group):
+class Capture(Part):
     """Packet captures: each hop once, at its server's end (a proxy sees both of its hops)."""
 
     mode: Annotated[
@@ -42,7 +42,7 @@ class Capture(Group):
     max_mb: Annotated[int, Field(ge=1, le=100_000, description="A capture ends at this size; MiB")] = 256
 
 
-class Sampler(Group):
+class Sampler(Part):
     """The collectors' samplers."""
 
     rate_hz: Annotated[int, Field(ge=1, le=100, description="Samples of the kernel's counters in each second")] = 10
@@ -74,11 +74,11 @@ GROUPS: Mapping[str, type[Declared]] = {role.group: _declared(role) for role in 
 
 if TYPE_CHECKING:
 
-    class _OfRoles(Group):
+    class _OfRoles(Part):
         def __getattr__(self, group: str) -> Declared: ...
 
 else:
-    _OfRoles = create_model("_OfRoles", __base__=Group, **{group: (model, model()) for group, model in GROUPS.items()})
+    _OfRoles = create_model("_OfRoles", __base__=Part, **{group: (model, model()) for group, model in GROUPS.items()})
 
 
 _OF_KERNEL = "Sysctls of a role's network namespace: role, then the sysctl's name (net.…)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 
-class Group(BaseModel):
-    """A mapping of a scenario, such as a group of knobs."""
+class Part(BaseModel):
+    """A mapping of a scenario, such as the knobs of one role."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)

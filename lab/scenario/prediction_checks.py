@@ -13,7 +13,7 @@ from lab.errors import Problem
 from lab.scenario import messages, twins
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Published
-from lab.scenario.part import Group
+from lab.scenario.part import Part
 
 if TYPE_CHECKING:
     from analysis.expressions import Expression
@@ -57,18 +57,16 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
 
 def _never(effective: Effective, expression: Expression) -> Iterator[tuple[str, str | None]]:
     """Give the fault and the way on for each text that an expression compares a knob with, and that it never has."""
-    from analysis.expressions.tree import Comparison, Literal, Name  # noqa: PLC0415
+    from analysis.expressions.tree import Chain, Literal, Name  # noqa: PLC0415
 
-    pairs = (
-        pair for node in expression.tree.walk() if isinstance(node, Comparison) for pair in pairwise(node.operands)
-    )
+    pairs = (pair for node in expression.tree.walk() if isinstance(node, Chain) for pair in pairwise(node.operands))
     for one, other in pairs:
         for name, text in ((one, other), (other, one)):
             if not (isinstance(name, Name) and isinstance(text, Literal) and isinstance(text.content, str)):
                 continue
             group, _, field = name.text.partition(".")
             knobs = getattr(effective.scenario.knobs, group)
-            if isinstance(knobs, Group):  # a sysctl may be any text
+            if isinstance(knobs, Part):  # a sysctl may be any text
                 try:
                     type(knobs).model_validate({field: text.content})
                 except ValidationError as error:

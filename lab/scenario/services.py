@@ -12,7 +12,7 @@ from lab.reading.units import format_duration
 from lab.roles import knob_types
 from lab.roles.declaration import ROLES, TRAFFIC_PORT, KnobName, Role
 from lab.roles.knob_types import Duration
-from lab.scenario.part import Group
+from lab.scenario.part import Part
 
 Text = Annotated[str, Field(min_length=1)]
 Limit = Literal["connections", "backlog", "threads", "pool"]
@@ -53,14 +53,14 @@ def _is_volume(text: str) -> str:
     return text
 
 
-class ToldBy(Group):
+class ToldBy(Part):
     """Where the running service tells the value of a knob."""
 
     page: Annotated[str, Field(pattern="^/", description="A page that answers with JSON")]
     at: Annotated[Text, Field(description="The keys that lead to the value, with dots between them")]
 
 
-class ServiceKnob(Group):
+class ServiceKnob(Part):
     """One setting of a service: an environment variable, or what its program has built in."""
 
     env: Annotated[
@@ -119,7 +119,7 @@ class ServiceKnob(Group):
         return {"type": "integer", "minimum": low, "maximum": high, **common}
 
 
-class Build(Group):
+class Build(Part):
     """How an image is built, by Compose's names."""
 
     model_config = ConfigDict(title="connlab build")
@@ -134,7 +134,7 @@ def _folder_alone(value: object) -> object:
     return {"context": value} if isinstance(value, str) else value
 
 
-class Service(Group):
+class Service(Part):
     """A program of the user's own: on the path it is observed, and one that it needs is only started."""
 
     model_config = ConfigDict(title="connlab service")

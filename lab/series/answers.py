@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lab.run.manifest import Guess
-from lab.series.record import Choice as Chosen
+from lab.series.record import ExpectedArm as Chosen
 
 
 @dataclass

@@ -23,7 +23,7 @@ from lab.series.executor import Executor
 from lab.series.gather import Gathered
 from lab.series.plan import Plan
 from lab.series.progress import Progress
-from lab.series.record import Fingerprint, Run
+from lab.series.record import Fingerprint, PlannedRun
 from lab.series.runner import RealRunner
 
 
@@ -35,7 +35,7 @@ def run_plan(
     *,
     new: bool,
     answers: Answers | None = None,
-    places: Callable[[Executor], Iterable[Run]] | None = None,
+    places: Callable[[Executor], Iterable[PlannedRun]] | None = None,
     lock: Lock | None = None,
     profile: bool = False,
 ) -> Path:
@@ -99,7 +99,7 @@ def _resume(executor: Executor, taken: Fingerprint, console: Console) -> None:
     console.print(f"going on with {where}: {done} of {len(series.runs)} runs are complete{again}", soft_wrap=True)
 
 
-def open_places(executor: Executor) -> Iterator[Run]:
+def open_places(executor: Executor) -> Iterator[PlannedRun]:
     """Give every place that has no complete run yet, in the order of the plan."""
     yield from [place for place in executor.series.runs if place.status != "complete"]
 

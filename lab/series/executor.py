@@ -17,7 +17,7 @@ from lab.run.signals import Interrupted
 from lab.run.verdicts import VERDICT_FILE
 from lab.scenario.effective import Effective
 from lab.series.progress import Progress
-from lab.series.record import Run, Series, Status, Verdict
+from lab.series.record import PlannedRun, Series, Status, Verdict
 
 _LOST = "the lab's process ended without a word (killed, or the machine went down)"
 
@@ -76,7 +76,7 @@ class Executor:
                 self._judge(place, folder)
         self.save()
 
-    def go(self, places: Iterable[Run]) -> None:
+    def go(self, places: Iterable[PlannedRun]) -> None:
         """Run place after place until all are through, the stop rule ends it, or the user does.
 
         Raises:
@@ -90,7 +90,7 @@ class Executor:
             kept = f"{done} of {whole} runs are complete; the same command goes on with the others"
             raise Interruption(f"the series was interrupted: {kept}") from error
 
-    def _go(self, places: Iterable[Run]) -> None:
+    def _go(self, places: Iterable[PlannedRun]) -> None:
         failed_in_a_row = 0
         for number, place in enumerate(places):
             if number:
@@ -107,11 +107,11 @@ class Executor:
         whole = self._done() == len(self.series.runs)
         self._finish("complete" if whole else "partial", None if whole else "some runs did not complete")
 
-    def _stops(self, place: Run) -> bool:
+    def _stops(self, place: PlannedRun) -> bool:
         when = self.series.stop.when
         return when is not None and self.holds(place, when) == "true"
 
-    def holds(self, place: Run, expression: str) -> Literal["true", "false", "unknown"]:
+    def holds(self, place: PlannedRun, expression: str) -> Literal["true", "false", "unknown"]:
         """Judge an expression in a place's run; unknown where the run gives no evidence, or its analysis failed."""
         if place.status != "complete" or place.reason is not None:
             return "unknown"
@@ -124,7 +124,7 @@ class Executor:
         self.series.status, self.series.reason, self.series.ended = status, reason, utc_now()
         self.save()
 
-    def _run(self, place: Run) -> None:
+    def _run(self, place: PlannedRun) -> None:
         if place.run is not None:
             place.lost.append(place.run)
         place.run, place.status = None, "planned"
@@ -150,11 +150,11 @@ class Executor:
         self._judge_ended(place)
         self._progress.done(place, time.monotonic() - began)
 
-    def _judge_ended(self, place: Run) -> None:
+    def _judge_ended(self, place: PlannedRun) -> None:
         if place.status in ("complete", "failed"):
             self._judge(place, paths.RESULTS / str(place.run))
 
-    def _judge(self, place: Run, folder: Path) -> None:
+    def _judge(self, place: PlannedRun, folder: Path) -> None:
         # What an earlier analysis made of the run is no outcome any more.
         place.holds = None
         try:
@@ -168,7 +168,7 @@ class Executor:
         self.save()
 
 
-def _take_failure(place: Run, error: ConnlabError) -> None:
+def _take_failure(place: PlannedRun, error: ConnlabError) -> None:
     """Let a place say why it failed; a run that had come to its end before keeps what its manifest says."""
     with contextlib.suppress(OSError, ValueError):
         if place.run is not None and manifest.load(paths.RESULTS / place.run).status in ("complete", "failed"):
@@ -177,7 +177,7 @@ def _take_failure(place: Run, error: ConnlabError) -> None:
     place.status, place.reason = "aborted", _first_line(error)
 
 
-def _take_status(place: Run) -> None:
+def _take_status(place: PlannedRun) -> None:
     """Let a place say what its run's manifest says."""
     try:
         found = manifest.load(paths.RESULTS / str(place.run))

@@ -24,7 +24,7 @@ from lab.series.gather import Gathered, refuse_user_settings, same_cells
 from lab.series.matrix_file import Matrix, name_of, read
 from lab.series.plan import Plan, Planned, cell_of, short_names, slug, within_duration, without_arms
 from lab.series.record import Axis, Level
-from lab.series.sides import Side, contradictions, read_sides, spelled
+from lab.series.sides import AxisChanges, contradictions, read_sides, spelled
 
 # The longest name of a folder, less the time and the repetition in a run's id, with room to spare.
 _CELL_NAME_MAX = 200
@@ -88,7 +88,7 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
     return planned
 
 
-def _within_cells(matrix: Matrix, sides: Sequence[Side], document: Document) -> None:
+def _within_cells(matrix: Matrix, sides: Sequence[AxisChanges], document: Document) -> None:
     count = math.prod(len(side.levels) for side in sides)
     if count > matrix.budget.cells:
         shape = " x ".join(str(len(side.levels)) for side in sides)
@@ -120,7 +120,7 @@ def _same_results(document: Document, found: Collection[Place]) -> Iterator[Prob
             yield Problem(f"{count} of the scenarios' folders are named {name}", where, "rename one of them")
 
 
-def _combinations(document: Document, sides: Sequence[Side]) -> dict[str, dict[str, str]]:
+def _combinations(document: Document, sides: Sequence[AxisChanges]) -> dict[str, dict[str, str]]:
     """Name every cell, and give its level on each axis."""
     short = short_names([side.name for side in sides])
     cells: dict[str, dict[str, str]] = {}
@@ -135,7 +135,7 @@ def _combinations(document: Document, sides: Sequence[Side]) -> dict[str, dict[s
     return cells
 
 
-def _change(levels: Mapping[str, str], sides: Sequence[Side], fixed: Change) -> Change:
+def _change(levels: Mapping[str, str], sides: Sequence[AxisChanges], fixed: Change) -> Change:
     """Put together what a cell changes: what is fixed, and its level on each axis. They touch different things."""
     changes = [fixed, *(side.levels[levels[side.name]] for side in sides)]
     return Change(
@@ -161,11 +161,11 @@ def _without_predictions(cells: Iterable[Effective], document: Document) -> Iter
         yield Problem(what, document.where(("scenarios",)), "write predictions into the matrix")
 
 
-def _part(side: Side, short: str, level: str) -> str:
+def _part(side: AxisChanges, short: str, level: str) -> str:
     return f"{short}-{slug(level)}" if side.is_knob else slug(level)
 
 
-def _axis(side: Side, cells: Iterable[tuple[Effective, dict[str, str]]]) -> Axis:
+def _axis(side: AxisChanges, cells: Iterable[tuple[Effective, dict[str, str]]]) -> Axis:
     """Describe an axis; a level's values are read off a cell that has it."""
     sample = {levels[side.name]: one for one, levels in cells}
     return Axis(
@@ -182,7 +182,7 @@ def _axis(side: Side, cells: Iterable[tuple[Effective, dict[str, str]]]) -> Axis
     )
 
 
-def _baseline(matrix: Matrix, document: Document, sides: Sequence[Side]) -> str:
+def _baseline(matrix: Matrix, document: Document, sides: Sequence[AxisChanges]) -> str:
     short = short_names([side.name for side in sides])
     asked = {axis: spelled(level) for axis, level in matrix.baseline.items()}
     by_name = {side.name: side for side in sides}

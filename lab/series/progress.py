@@ -11,7 +11,7 @@ from rich.text import Text
 from lab.run.verdicts import STYLES
 from lab.scenario.effective import Effective
 from lab.series.plan import BESIDES_S
-from lab.series.record import Run, Series
+from lab.series.record import PlannedRun, Series
 
 _MINUTE_S = 60
 
@@ -25,12 +25,12 @@ class Progress:
         self._console = console
         self._besides_s: list[float] = []
 
-    def title(self, place: Run) -> str:
+    def title(self, place: PlannedRun) -> str:
         """Name a place while it runs: its number, the time left, its cell."""
         number = self._series.runs.index(place) + 1
         return f"[{number}/{len(self._series.runs)}, {self._left()} left] {place.cell} r{place.repetition:02}"
 
-    def done(self, place: Run, seconds: float) -> None:
+    def done(self, place: PlannedRun, seconds: float) -> None:
         """Say what became of a place."""
         if place.status == "complete":
             self._besides_s.append(seconds - self._own_s(place))
@@ -44,7 +44,7 @@ class Progress:
         )
         self._console.print(line, soft_wrap=True)
 
-    def _own_s(self, place: Run) -> float:
+    def _own_s(self, place: PlannedRun) -> float:
         """How long load and drain of a place are expected to take."""
         cell = next(one for one in self._series.cells if one.cell == place.cell)
         return cell.load_s + self._cells[place.cell].scenario.drain / 1000

@@ -56,7 +56,7 @@ class Cell(_Part):
     ]
 
 
-class Run(_Part):
+class PlannedRun(_Part):
     """One place in the order: a repetition of a cell, and what became of it."""
 
     cell: str
@@ -89,7 +89,7 @@ class Budget(_Part):
     duration_ms: int
 
 
-class Choice(_Part):
+class ExpectedArm(_Part):
     """What the person at the terminal expected of two arms, told before the series."""
 
     prediction: Annotated[str, Field(description="The id of the prediction that it is taken from")]
@@ -173,7 +173,7 @@ class Series(_Part):
     axes: list[Axis]
     baseline: Annotated[str | None, Field(description="The cell that others are compared with")]
     cells: list[Cell]
-    runs: Annotated[list[Run], Field(description="In the order in which they are run")]
+    runs: Annotated[list[PlannedRun], Field(description="In the order in which they are run")]
     predictions: Annotated[
         list[Claim], Field(description="Those about the series as a whole, over arms.<arm>.<figure>")
     ] = []
@@ -183,7 +183,9 @@ class Series(_Part):
     leaves_open: Annotated[
         str, Field(description="What the claims leave open of what was published; empty if the scenario does not say")
     ] = ""
-    guesses: Annotated[list[Choice], Field(description="In a lesson: what was expected of arms beside each other")] = []
+    guesses: Annotated[
+        list[ExpectedArm], Field(description="In a lesson: what was expected of arms beside each other")
+    ] = []
     figures: Annotated[
         list[str], Field(description="The figures that it is about, shown first; empty where nothing names any")
     ] = []

@@ -18,7 +18,7 @@ from lab.series.executor import Executor
 from lab.series.foresight import Border, border
 from lab.series.gather import Gathered
 from lab.series.plan import Plan, Planned, cell_of, short_names, slug, without_arms
-from lab.series.record import Axis, Level, Run, Search
+from lab.series.record import Axis, Level, PlannedRun, Search
 
 _STEP_MS = 100
 
@@ -79,7 +79,7 @@ class SearchPlan:
     knob: _Knob
     until: str
 
-    def places(self, executor: Executor) -> Iterator[Run]:
+    def places(self, executor: Executor) -> Iterator[PlannedRun]:
         """Give what to run next until the search is at its end; what came out is then in series.json."""
         series = executor.series
         for place in [place for place in series.runs if place.status != "complete"]:
@@ -93,7 +93,7 @@ class SearchPlan:
             series.search.outcome, series.search.goal = decision.outcome, decision.goal
             series.search.found, series.search.why = decision.found, decision.why
 
-    def _at(self, executor: Executor, place: Run) -> Effective:
+    def _at(self, executor: Executor, place: PlannedRun) -> Effective:
         (cell,) = [cell for cell in executor.series.cells if cell.cell == place.cell]
         return self.knob.at(int(cell.knobs[self.knob.name]))
 
@@ -106,7 +106,7 @@ class SearchPlan:
             seen.setdefault(values[place.cell], []).append(place.holds)
         return seen
 
-    def _place(self, executor: Executor, value: int) -> Run:
+    def _place(self, executor: Executor, value: int) -> PlannedRun:
         """Append a run of a value, and its cell if it is the first."""
         series = executor.series
         planned = _planned(self.knob, value)
@@ -116,7 +116,7 @@ class SearchPlan:
             series.cells.append(planned.cell)
             series.axes[0].levels.append(_level(planned, self.knob))
         repetition = 1 + sum(place.cell == name for place in series.runs)
-        series.runs.append(Run(cell=name, repetition=repetition))
+        series.runs.append(PlannedRun(cell=name, repetition=repetition))
         return series.runs[-1]
 
 

@@ -22,7 +22,7 @@ _OWN_AXES = ("arm", _SCENARIO)
 
 
 @dataclass(frozen=True)
-class Side:
+class AxisChanges:
     """An axis: its levels by name, each with what it changes."""
 
     name: str
@@ -30,21 +30,21 @@ class Side:
     is_knob: bool
 
 
-def read_sides(matrix: Matrix, document: Document, gathered: Gathered) -> list[Side]:
+def read_sides(matrix: Matrix, document: Document, gathered: Gathered) -> list[AxisChanges]:
     """Read the axes, that of several scenarios first; what is wrong with one is gathered."""
     sides = []
     if len(matrix.scenarios) > 1:
         for index, one in enumerate(matrix.scenarios):
             if one in matrix.scenarios[:index]:
                 gathered.extend([Problem(f"the scenario '{one}' stands twice", document.where(("scenarios", index)))])
-        sides.append(Side(_SCENARIO, {one: Change(scenario=one) for one in matrix.scenarios}, is_knob=False))
+        sides.append(AxisChanges(_SCENARIO, {one: Change(scenario=one) for one in matrix.scenarios}, is_knob=False))
     for axis, content in matrix.axes.items():
         with gathered:
             sides.append(_side(axis, content, document))
     return sides
 
 
-def _side(axis: str, content: object, document: Document) -> Side:
+def _side(axis: str, content: object, document: Document) -> AxisChanges:
     where = document.where(("axes", axis))
     if not isinstance(content, list | dict):
         raise BadInput(Problem(f"the axis '{axis}' takes a list of values, or named variants", where))
@@ -54,7 +54,7 @@ def _side(axis: str, content: object, document: Document) -> Side:
     return _knob_side(axis, content, document) if isinstance(content, list) else _named_side(axis, content, document)
 
 
-def _knob_side(axis: str, values: list[Any], document: Document) -> Side:
+def _knob_side(axis: str, values: list[Any], document: Document) -> AxisChanges:
     location = ("axes", axis)
     if not may_be_knob(axis) and not axis.startswith("kernel."):
         way_on = nearest_knob(axis)
@@ -70,7 +70,7 @@ def _knob_side(axis: str, values: list[Any], document: Document) -> Side:
         if level in levels:
             raise BadInput(Problem(f"{axis} has the value {level} twice", where))
         levels[level] = arm_settings.read({axis: value}, {axis: where})
-    return Side(axis, levels, is_knob=True)
+    return AxisChanges(axis, levels, is_knob=True)
 
 
 def spelled(value: float | bool | str) -> str:  # noqa: FBT001 # a scalar of YAML's
@@ -80,7 +80,7 @@ def spelled(value: float | bool | str) -> str:  # noqa: FBT001 # a scalar of YAM
     return str(value) if value != "" else '""'
 
 
-def _named_side(axis: str, content: Mapping[str, Any], document: Document) -> Side:
+def _named_side(axis: str, content: Mapping[str, Any], document: Document) -> AxisChanges:
     location = ("axes", axis)
     where = document.where(location)
     if axis in _OWN_AXES:
@@ -95,10 +95,10 @@ def _named_side(axis: str, content: Mapping[str, Any], document: Document) -> Si
         if not isinstance(values, Mapping):
             raise BadInput(Problem(f"the variant '{level}' takes knobs and their values", place))
         levels[level] = arm_settings.read(values, arm_settings.places(values, document, (*location, level)))
-    return Side(axis, levels, is_knob=False)
+    return AxisChanges(axis, levels, is_knob=False)
 
 
-def contradictions(sides: Sequence[Side], fixed: Change) -> Iterator[Problem]:
+def contradictions(sides: Sequence[AxisChanges], fixed: Change) -> Iterator[Problem]:
     """Give a problem for each setting that two axes move, or that an axis moves and the matrix fixes."""
     owners: dict[str, str] = {}
     for side in sides:

@@ -12,7 +12,7 @@ from lab.run.session import make_folder, point_latest
 from lab.series import fingerprint, record
 from lab.series.plan import Plan
 from lab.series.record import Budget as RecordedBudget
-from lab.series.record import Fingerprint, Run, Series, Stop
+from lab.series.record import Fingerprint, PlannedRun, Series, Stop
 
 
 def open_series(plan: Plan, taken: Fingerprint, command: Sequence[str], *, new: bool) -> tuple[Series, Path, bool]:
@@ -74,7 +74,9 @@ def _goes_on(series: Series, plan: Plan) -> bool:
 def _extend(series: Series, plan: Plan) -> None:
     """Give a series the places that it lacks of what the user asks for, after those that it has."""
     has = {(place.cell, place.repetition) for place in series.runs}
-    series.runs += [Run(cell=cell, repetition=number) for cell, number in plan.order() if (cell, number) not in has]
+    series.runs += [
+        PlannedRun(cell=cell, repetition=number) for cell, number in plan.order() if (cell, number) not in has
+    ]
     series.repetitions = plan.rules.repetitions
 
 
@@ -100,7 +102,7 @@ def _make(plan: Plan, taken: Fingerprint, command: Sequence[str]) -> tuple[Serie
         axes=list(plan.axes),
         baseline=plan.baseline,
         cells=[planned.cell for planned in plan.cells.values()],
-        runs=[Run(cell=cell, repetition=repetition) for cell, repetition in plan.order()],
+        runs=[PlannedRun(cell=cell, repetition=repetition) for cell, repetition in plan.order()],
         predictions=list(plan.predictions),
         published=plan.published,
         leaves_open=plan.leaves_open,

@@ -233,7 +233,7 @@ class _Shown:
         state = incident.load(drill)
         if state is None:
             return self._page("drill", drill=drill, state=None)
-        run = evidence.Run(paths.RESULTS / state.run, drill.path)
+        run = evidence.SeenRun(paths.RESULTS / state.run, drill.path)
         asked = {name: piece for name, piece in evidence.MORE.items() if name in state.asked}
         results = [
             "\n".join(incident.result(drill, state, incident.judge(drill, state, each), paths.RESULTS / each.run))
@@ -302,7 +302,7 @@ class _Shown:
         return self._templates.get_template(f"{name}.html").render(context, token=token)
 
 
-def _unsolved(drill: Drill, state: incident.State) -> str:
+def _unsolved(drill: Drill, state: incident.DrillState) -> str:
     """What came of the last answer, without what the drill was: who has not found it goes on."""
     found = incident.judge(drill, state, state.answers[-1])
     healed = "healed" if found.healed else "not healed"

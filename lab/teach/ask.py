@@ -19,9 +19,9 @@ from lab.scenario.catalogue import show_value
 from lab.scenario.effective import Effective
 from lab.series.answers import Answers
 from lab.series.plan import Plan
-from lab.series.record import Choice as Chosen
+from lab.series.record import ExpectedArm as Chosen
 from lab.teach import questions, wording
-from lab.teach.questions import Choice, Question
+from lab.teach.questions import Question, WhichArm
 
 _Answer = TypeVar("_Answer")
 
@@ -79,7 +79,7 @@ def of_exercise(console: Console, asked: Sequence[Question]) -> Sequence[Guess]:
     return [guess for of_arm in answers.of_arm.values() for guess in of_arm]
 
 
-def _ask_all(console: Console, numbers: Sequence[Question], choices: Sequence[Choice], answers: Answers) -> None:
+def _ask_all(console: Console, numbers: Sequence[Question], choices: Sequence[WhichArm], answers: Answers) -> None:
     """Fill `answers` in; each question is there from the beginning, so that one that was never reached is shown too."""
     guesses = [
         Guess(prediction=one.prediction, figure=one.figure, asks=one.asks, unit=one.unit, value=None) for one in numbers

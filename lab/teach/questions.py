@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.compare.measurement import arm_word
 from analysis.expressions import parse
-from analysis.expressions.tree import Call, Comparison, Name, Node
+from analysis.expressions.tree import Call, Chain, Name, Node
 from analysis.expressions.values import Kind
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Claim
@@ -41,7 +41,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Choice:
+class WhichArm:
     """In which of two arms a figure is less.
 
     Attributes:
@@ -94,7 +94,7 @@ def of_answer(effective: Effective, expressions: Iterable[str], prediction: str)
     return [Question(prediction, name, *wording.question(name), effective.variant.arm) for name in asked[:_MOST]]
 
 
-def of_series(plan: Plan) -> tuple[list[Question], list[Choice]]:
+def of_series(plan: Plan) -> tuple[list[Question], list[WhichArm]]:
     """Give the questions about the runs of each arm, and those about the arms beside each other."""
     choices = [choice for claim in plan.predictions for choice in _choices(claim, plan.cells)]
     left = max(_MOST_OF_SERIES - len(choices), len(plan.cells))
@@ -105,7 +105,7 @@ def of_series(plan: Plan) -> tuple[list[Question], list[Choice]]:
 def _compared(tree: Node) -> Iterator[tuple[str, list[str]]]:
     """Each name that stands by itself in a comparison, with the names that it is compared with."""
     for node in tree.walk():
-        if isinstance(node, Comparison):
+        if isinstance(node, Chain):
             operands: tuple[Node, ...] = node.operands
             asked: Iterable[Node] = operands
         elif isinstance(node, Call) and node.function in _COMPARING:
@@ -134,10 +134,10 @@ def _is_settled(effective: Effective, names: Iterable[str]) -> bool:
     return all(name in effective.values or name.startswith("model.") for name in names)
 
 
-def _choices(claim: Claim, cells: Iterable[str]) -> Iterator[Choice]:
+def _choices(claim: Claim, cells: Iterable[str]) -> Iterator[WhichArm]:
     arms = {arm_word(cell): cell for cell in cells}
     for node in parse(claim.expression).tree.walk():
-        if not isinstance(node, Comparison) or len(node.operands) != 2 or node.signs[0] not in ("<", ">"):  # noqa: PLR2004  two sides
+        if not isinstance(node, Chain) or len(node.operands) != 2 or node.signs[0] not in ("<", ">"):  # noqa: PLR2004  two sides
             continue
         less, more = node.operands if node.signs[0] == "<" else node.operands[::-1]
         if not (isinstance(less, Name) and isinstance(more, Name)):
@@ -145,7 +145,7 @@ def _choices(claim: Claim, cells: Iterable[str]) -> Iterator[Choice]:
         (one, figure), (other, same) = (_of_arm(less.text), _of_arm(more.text))
         if figure == same and one in arms and other in arms:
             first, second = sorted((arms[one], arms[other]))
-            yield Choice(claim.id, wording.question(figure)[0], arms[one], (first, second))
+            yield WhichArm(claim.id, wording.question(figure)[0], arms[one], (first, second))
 
 
 def _of_arm(name: str) -> tuple[str, str]:

@@ -13,16 +13,16 @@ from rich.text import Text
 
 from analysis.verdict import figures_file, guesses, verdict_file
 from analysis.verdict.figures_file import FiguresFile
-from analysis.verdict.guesses import Outcome
+from analysis.verdict.guesses import GuessOutcome
 from analysis.verdict.verdict_file import Verdict
 from lab import paths
 from lab.results.guesses_printing import MARKS, print_one
 from lab.run import verdicts
 from lab.series.answers import Answers
-from lab.series.record import Choice, Run
+from lab.series.record import ExpectedArm, PlannedRun
 
 
-def print_series(console: Console, places: Iterable[Run], verdict: Mapping[str, Any], answers: Answers) -> None:
+def print_series(console: Console, places: Iterable[PlannedRun], verdict: Mapping[str, Any], answers: Answers) -> None:
     """Print what was expected of the runs of each arm, by the middle one of its runs, and of the arms together."""
     if not answers.given:
         return
@@ -39,7 +39,7 @@ def print_series(console: Console, places: Iterable[Run], verdict: Mapping[str, 
             middle = median(known) if known else None
             mark, remark = guesses.compare(guess.value, middle, guess.unit, "no run of the arm gives it")
             says = found[0][index].says if found else ""
-            print_one(console, Outcome(guess.asks, guess.unit, guess.value, middle, mark, remark, says))
+            print_one(console, GuessOutcome(guess.asks, guess.unit, guess.value, middle, mark, remark, says))
     judged = {one["id"]: one for one in verdict["predictions"]}
     for choice in answers.chosen:
         _print_choice(console, choice, judged.get(choice.prediction, {}))
@@ -51,7 +51,7 @@ def _derived(folder: Path) -> Iterable[dict[str, Any]]:
         yield verdicts.read(folder, file, model).model_dump(mode="json", by_alias=True)
 
 
-def _print_choice(console: Console, choice: Choice, prediction: Mapping[str, Any]) -> None:
+def _print_choice(console: Console, choice: ExpectedArm, prediction: Mapping[str, Any]) -> None:
     other = next(arm for arm in choice.arms if arm != choice.less)
     less = {"true": choice.less, "false": other}.get(prediction.get("status", "unknown"))
     if choice.value is None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from analysis.compare import CompareError, gate
-from analysis.compare.gate import FEWEST, Limit, Outcome
+from analysis.compare.gate import FEWEST, GateOutcome, Limit
 from analysis.compare.groups import group
 from tests.analysis.results import Results
 from tests.analysis.support import make_manifest
@@ -42,34 +42,34 @@ def gated(
 @pytest.mark.parametrize(
     ("times", "limit", "outcome"),
     [
-        (1.0, "5%", Outcome.PASSED),
-        (1.2, "5%", Outcome.WORSE),
-        (1.2, "25%", Outcome.PASSED),
-        (1.2, "1", Outcome.WORSE),
-        (1.2, "3", Outcome.PASSED),
-        (1.05, "5%", Outcome.UNKNOWN),
-        (0.5, "0%", Outcome.PASSED),
+        (1.0, "5%", GateOutcome.PASSED),
+        (1.2, "5%", GateOutcome.WORSE),
+        (1.2, "25%", GateOutcome.PASSED),
+        (1.2, "1", GateOutcome.WORSE),
+        (1.2, "3", GateOutcome.PASSED),
+        (1.05, "5%", GateOutcome.UNKNOWN),
+        (0.5, "0%", GateOutcome.PASSED),
     ],
 )
 def test_a_limit_is_a_share_of_the_baseline_or_a_difference(
-    results: Results, times: float, limit: str, outcome: Outcome
+    results: Results, times: float, limit: str, outcome: GateOutcome
 ) -> None:
     found = gated(results, STEADY, tuple(times * value for value in STEADY), limit)
     assert found.outcome == outcome
-    assert (found.why is None) == (outcome != Outcome.UNKNOWN)
+    assert (found.why is None) == (outcome != GateOutcome.UNKNOWN)
 
 
 def test_of_some_figures_more_is_better(results: Results) -> None:
     less = tuple(0.8 * value for value in STEADY)
-    assert gated(results, STEADY, less, figure="client.requests.ok_per_second").outcome == Outcome.WORSE
-    assert gated(results, less, STEADY, figure="client.requests.ok_per_second").outcome == Outcome.PASSED
-    assert gated(results, STEADY, less).outcome == Outcome.PASSED
-    assert gated(results, STEADY, less, greater_is_better=True).outcome == Outcome.WORSE
+    assert gated(results, STEADY, less, figure="client.requests.ok_per_second").outcome == GateOutcome.WORSE
+    assert gated(results, less, STEADY, figure="client.requests.ok_per_second").outcome == GateOutcome.PASSED
+    assert gated(results, STEADY, less).outcome == GateOutcome.PASSED
+    assert gated(results, STEADY, less, greater_is_better=True).outcome == GateOutcome.WORSE
 
 
 def test_a_baseline_without_failures_allows_none(results: Results) -> None:
     found = gated(results, (0,) * FEWEST, (3,) * FEWEST, figure="client.requests.failed")
-    assert found.outcome == Outcome.WORSE
+    assert found.outcome == GateOutcome.WORSE
     assert found.worse_by is not None
     assert (found.worse_by.low, found.worse_by.high) == (3, 3)
 
@@ -86,7 +86,7 @@ def test_what_cannot_be_told_says_what_would_help(
     results: Results, a: tuple[float, ...], b: tuple[float, ...], why: str
 ) -> None:
     found = gated(results, a, b)
-    assert found.outcome == Outcome.UNKNOWN
+    assert found.outcome == GateOutcome.UNKNOWN
     assert found.why is not None
     assert why in found.why
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_told_says_what_would_help(
 def test_a_figure_that_no_run_of_a_side_knows_is_unknown(results: Results) -> None:
     known, lost = results.run({MEAN: 1.0}), results.run({MEAN: None})
     found = gate.judge(group("A", [lost]), group("B", [known]), MEAN, Limit.parse("5%"))
-    assert (found.outcome, found.a, found.b) == (Outcome.UNKNOWN, None, 1.0)
+    assert (found.outcome, found.a, found.b) == (GateOutcome.UNKNOWN, None, 1.0)
     assert found.why == "no usable run of the baseline knows the figure"
 
 
@@ -139,7 +139,7 @@ def test_a_program_against_itself_is_not_worse(draw: Callable[[np.random.Generat
         gate.decide(draw(rng, FEWEST).tolist(), draw(rng, FEWEST).tolist(), Limit.parse("0")).outcome
         for _ in range(200)
     )
-    assert said[Outcome.WORSE] <= 2
+    assert said[GateOutcome.WORSE] <= 2
 
 
 def test_a_program_that_is_clearly_worse_is_found_out() -> None:
@@ -148,8 +148,8 @@ def test_a_program_that_is_clearly_worse_is_found_out() -> None:
         gate.decide(rng.normal(100, 3, FEWEST).tolist(), rng.normal(120, 3, FEWEST).tolist(), Limit.parse("5%")).outcome
         for _ in range(50)
     )
-    assert said[Outcome.WORSE] >= 45
-    assert said[Outcome.PASSED] == 0
+    assert said[GateOutcome.WORSE] >= 45
+    assert said[GateOutcome.PASSED] == 0
 
 
 def test_many_runs_are_dealt_out_at_random_and_the_same_each_time() -> None:
@@ -157,6 +157,6 @@ def test_many_runs_are_dealt_out_at_random_and_the_same_each_time() -> None:
     a, b = rng.normal(100, 3, 15).tolist(), rng.normal(130, 3, 15).tolist()
     once, again = (gate.decide(a, b, Limit.parse("5%")) for _ in range(2))
     assert once == again
-    assert once.outcome == Outcome.WORSE
+    assert once.outcome == GateOutcome.WORSE
     assert once.by_chance is not None
     assert 0 < once.by_chance <= gate.BY_CHANCE_MAX

@@ -11,8 +11,8 @@ from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown
 from analysis.figures import estimate
-from analysis.figures.estimate import Check, Client, Estimate, plausible_clients
-from analysis.model.users import Load, Server, simulate
+from analysis.figures.estimate import CheckedEstimate, Estimate, SynTimers, plausible_clients
+from analysis.model.users import Capacity, Load, simulate
 from tests.analysis.support import OTHERS, USERS, RunFolder, backend_tick, make_dial, make_samples, quiet_tick
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def bounds(estimate_: Estimate) -> tuple[int, int]:
     return estimate_.bounds.least_if_none_got_in, estimate_.bounds.most
 
 
-def check(run: RunFolder) -> Check:
+def check(run: RunFolder) -> CheckedEstimate:
     folder = run.write()
     return estimate.of_run(figures.Run(RawRun(folder, manifest.read(folder))))
 
@@ -121,7 +121,7 @@ def test_more_patience_never_means_more_failures(
 
 
 @st.composite
-def truths(draw: st.DrawFn) -> tuple[tuple[Client, ...], int, int, int]:
+def truths(draw: st.DrawFn) -> tuple[tuple[SynTimers, ...], int, int, int]:
     """Clients, the overflows that their failed connections cost, those of the others, and how many failed."""
     clients = plausible_clients(draw(TIMEOUTS_MS), draw(SYSCTLS))
     costs = st.sampled_from(clients).flatmap(lambda client: st.integers(client.syns_min, client.syns_max))
@@ -131,7 +131,7 @@ def truths(draw: st.DrawFn) -> tuple[tuple[Client, ...], int, int, int]:
 
 @given(truths())
 def test_the_truth_lies_within_the_bounds_whatever_else_was_counted(
-    truth: tuple[tuple[Client, ...], int, int, int],
+    truth: tuple[tuple[SynTimers, ...], int, int, int],
 ) -> None:
     clients, of_failures, of_others, failed = truth
     none_got_in = Estimate(of_failures, clients).bounds
@@ -141,14 +141,14 @@ def test_the_truth_lies_within_the_bounds_whatever_else_was_counted(
 
 
 @given(
-    st.builds(Server, st.integers(1, 3), st.integers(0, 3), st.sampled_from((500, 2_000, 20_000))),
+    st.builds(Capacity, st.integers(1, 3), st.integers(0, 3), st.sampled_from((500, 2_000, 20_000))),
     st.integers(1, 30),
     st.sampled_from((0, 40, 1_500)),
     st.sampled_from((700, 5_000, 30_000)),
     st.sampled_from((0, 4)),
 )
 def test_simulated_users_fail_within_the_bounds_of_their_overflows(
-    server: Server, users: int, gap_ms: int, timeout_ms: int, linear: int
+    server: Capacity, users: int, gap_ms: int, timeout_ms: int, linear: int
 ) -> None:
     (client,) = plausible_clients(timeout_ms, {estimate.LINEAR_TIMEOUTS: linear})
     outcome = simulate(server, Load(users, gap_ms, 1, 0, 100, timeout_ms, client.ladder))

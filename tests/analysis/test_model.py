@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from analysis.model.capacity import accept_capacity, listen_backlog
 from analysis.model.ladder import before, is_certain, syn_ladder, timer_lateness_ms
-from analysis.model.users import ACCEPT_LATE_MS, Load, Outcome, Server, simulate
+from analysis.model.users import ACCEPT_LATE_MS, Capacity, Load, UsersOutcome, simulate
 
 if TYPE_CHECKING:
     from analysis.model.ladder import Syn
@@ -87,7 +87,7 @@ def test_the_queue_holds_one_more_than_its_limit() -> None:
     assert accept_capacity(10, listen_backlog(5000, 128)) == 139
 
 
-TOMCAT = Server(slots=1, backlog=1, keep_alive_timeout_ms=20_000)
+TOMCAT = Capacity(slots=1, backlog=1, keep_alive_timeout_ms=20_000)
 
 
 def load(
@@ -96,13 +96,13 @@ def load(
     return Load(users, gap_ms, calls, 0, 1_000, timeout_ms, ladder)
 
 
-def counts(outcome: Outcome) -> tuple[int | None, int | None, int | None]:
+def counts(outcome: UsersOutcome) -> tuple[int | None, int | None, int | None]:
     return outcome.served, outcome.failed, outcome.dropped_syns
 
 
 def test_calls_are_counted_and_not_kept() -> None:
     """As many as a scenario may ask for: 20,000 users with a million calls each."""
-    outcome = simulate(Server(20_000, 1, 40_000), load(20_000, gap_ms=1_000, calls=1_000_000))
+    outcome = simulate(Capacity(20_000, 1, 40_000), load(20_000, gap_ms=1_000, calls=1_000_000))
     assert outcome.served == 20_000
     assert (len(outcome.first_ms), outcome.later) == (20_000, (20_000 * 999_999, 1_000))
     assert outcome.response_ms_max == 1_000 + ACCEPT_LATE_MS
@@ -114,13 +114,13 @@ def test_calls_are_counted_and_not_kept() -> None:
         (TOMCAT, load(1), (1, 0, 0)),
         (TOMCAT, load(3), (3, 0, 0)),
         (TOMCAT, load(103), (3, 100, 500)),
-        (Server(1, 1, 40_000), load(103, ladder=LINEAR_FIRST), (3, 100, 900)),
+        (Capacity(1, 1, 40_000), load(103, ladder=LINEAR_FIRST), (3, 100, 900)),
         (TOMCAT, load(4, gap_ms=200, timeout_ms=1_000, ladder=LINEAR_FIRST), (3, 1, 1)),
-        (Server(2, 3, 20_000), load(9), (6, 3, 15)),
-        (Server(8192, 100, 20_000), load(103), (103, 0, 0)),
+        (Capacity(2, 3, 20_000), load(9), (6, 3, 15)),
+        (Capacity(8192, 100, 20_000), load(103), (103, 0, 0)),
     ],
 )
-def test_as_many_are_served_as_the_server_holds(server: Server, users: Load, expected: tuple[int, int, int]) -> None:
+def test_as_many_are_served_as_the_server_holds(server: Capacity, users: Load, expected: tuple[int, int, int]) -> None:
     assert counts(simulate(server, users)) == expected
 
 
@@ -148,13 +148,13 @@ def test_users_whose_last_syn_may_meet_a_place_set_free_are_uncertain() -> None:
     ("server", "users"),
     [
         # The lesson's exercise: a place is free at 1 + 5 s, and SYNs come until 16 s.
-        (Server(1, 1, 5_000), load(103)),
-        (Server(1, 1, 0), load(4, gap_ms=100)),
+        (Capacity(1, 1, 5_000), load(103)),
+        (Capacity(1, 1, 0), load(4, gap_ms=100)),
         # The first place is free at 16 s; the last SYN is sent at 1.02 + 15 s at the earliest.
-        (Server(1, 1, 15_000), load(103)),
+        (Capacity(1, 1, 15_000), load(103)),
     ],
 )
-def test_which_user_gets_a_place_freed_while_syns_are_sent_is_uncertain(server: Server, users: Load) -> None:
+def test_which_user_gets_a_place_freed_while_syns_are_sent_is_uncertain(server: Capacity, users: Load) -> None:
     outcome = simulate(server, users)
 
     assert outcome.contested
@@ -162,13 +162,13 @@ def test_which_user_gets_a_place_freed_while_syns_are_sent_is_uncertain(server: 
 
 
 def test_places_set_free_while_nobody_is_turned_away_are_certain() -> None:
-    outcome = simulate(Server(1, 1, 0), load(10, gap_ms=3_100))
+    outcome = simulate(Capacity(1, 1, 0), load(10, gap_ms=3_100))
 
     assert not outcome.contested
     assert counts(outcome) == (10, 0, 0)
 
 
-servers = st.builds(Server, st.integers(1, 20), st.integers(0, 20), st.sampled_from([0, 100, 20_000]))
+servers = st.builds(Capacity, st.integers(1, 20), st.integers(0, 20), st.sampled_from([0, 100, 20_000]))
 loads = st.builds(
     Load,
     st.integers(1, 60),
@@ -182,7 +182,7 @@ loads = st.builds(
 
 
 @given(servers, loads)
-def test_every_user_is_served_or_fails_after_its_syns(server: Server, users: Load) -> None:
+def test_every_user_is_served_or_fails_after_its_syns(server: Capacity, users: Load) -> None:
     outcome = simulate(server, users)
     assume(outcome.served is not None and outcome.failed is not None and outcome.dropped_syns is not None)
     assert outcome.served is not None
@@ -197,7 +197,7 @@ def test_every_user_is_served_or_fails_after_its_syns(server: Server, users: Loa
 
 
 @given(servers, loads)
-def test_nobody_fails_and_no_syn_is_dropped_where_there_is_room(server: Server, users: Load) -> None:
+def test_nobody_fails_and_no_syn_is_dropped_where_there_is_room(server: Capacity, users: Load) -> None:
     assume(users.users <= accept_capacity(server.slots, server.backlog) - server.slots)
 
     assert counts(simulate(server, users)) == (users.users, 0, 0)

@@ -424,7 +424,7 @@ def test_the_table_behind_a_chart_counts_the_same(analysed: Path) -> None:
 
 def test_each_bar_stands_in_its_own_row_and_the_last_row_may_be_shorter() -> None:
     places = range(13)
-    bars = charts.Series("answered well", "ok", [(round(0.1 * place, 3), place + 1) for place in places])
+    bars = charts.ChartSeries("answered well", "ok", [(round(0.1 * place, 3), place + 1) for place in places])
     chart = charts.Chart("requests", "", "", "", "bars", [bars])
 
     _, rows = charts.table(chart, 1.25)
@@ -433,14 +433,16 @@ def test_each_bar_stands_in_its_own_row_and_the_last_row_may_be_shorter() -> Non
 
 
 def test_sums_in_a_table_are_whole_numbers() -> None:
-    chart = charts.Chart("requests", "", "", "", "bars", [charts.Series("ok", "ok", [(0, 700_000), (0.05, 534_567)])])
+    chart = charts.Chart(
+        "requests", "", "", "", "bars", [charts.ChartSeries("ok", "ok", [(0, 700_000), (0.05, 534_567)])]
+    )
 
     assert charts.table(chart, 1)[1][0] == ["0", "1,234,567"]
 
 
 def test_a_limit_far_above_is_written_and_not_drawn() -> None:
     chart = charts.Chart("queue", "", "", "", "lines", [])
-    chart.series = [charts.Series("depth", "role", [(0, 3)]), charts.Series("limit", "limit", [(0, 4096)])]
+    chart.series = [charts.ChartSeries("depth", "role", [(0, 3)]), charts.ChartSeries("limit", "limit", [(0, 4096)])]
 
     charts.keep_limits_in_view(chart)
 

@@ -14,7 +14,7 @@ from lab.errors import BadInput, ExitCode
 from lab.experiments import outcome
 from lab.scenario.effective import Effective
 from lab.teach.drill import evidence, faults, incident
-from lab.teach.drill.evidence import Run
+from lab.teach.drill.evidence import SeenRun
 from tests.lab import drills
 
 SEEDS = range(50)
@@ -28,7 +28,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "results"
 
 
-def begun(results: Path, seed: int, level: int) -> tuple[faults.Drill, incident.State]:
+def begun(results: Path, seed: int, level: int) -> tuple[faults.Drill, incident.DrillState]:
     drill = incident.drawn(seed, level)
     incident.folder(drill).mkdir(parents=True, exist_ok=True)
     run = drills.write(drill, results / drill.name / "20261123T000000Z-default-r01")
@@ -104,7 +104,7 @@ def test_evidence_of_a_run_that_left_nothing_is_empty_and_no_error(tmp_path: Pat
     pages = tmp_path / "raw" / "backend-1" / "collector" / "tomcat.jsonl"
     pages.parent.mkdir(parents=True)
     pages.write_text('{"time_us": 1, "status": 503, "body": {"error": "starting"}}\nno line of ours\n')
-    run = Run(tmp_path, ("k6", "nginx", "backend"))
+    run = SeenRun(tmp_path, ("k6", "nginx", "backend"))
     assert "0 requests" in "\n".join(evidence.text(run, {**evidence.GIVEN, **evidence.MORE}))
 
 
@@ -174,7 +174,7 @@ def main_ends(arguments: list[str]) -> None:
 @pytest.mark.parametrize("run", ["/etc", "../../etc", "nowhere"])
 def test_a_state_that_names_another_folder_is_refused(results: Path, run: str) -> None:
     drill, _ = begun(results, 5, 1)
-    incident.save(drill, incident.State(seed=5, level=1, run=run))
+    incident.save(drill, incident.DrillState(seed=5, level=1, run=run))
     with pytest.raises(BadInput, match=r"is gone; remove .*drill\.json to begin it anew"):
         incident.load(drill)
 

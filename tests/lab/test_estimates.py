@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.expressions.values import Unknown, unknown
-from analysis.figures.estimate import Check, Estimate, plausible_clients
+from analysis.figures.estimate import CheckedEstimate, Estimate, plausible_clients
 from lab.cli import main
 from lab.errors import BadInput, ExitCode
 from lab.results import estimates
@@ -97,7 +97,7 @@ def test_bad_input_is_refused_with_one_line(
 
 
 def test_without_an_overflow_nothing_is_said_of_each() -> None:
-    text = "\n".join(estimates.check_lines(Check(estimates.of_counter("0", "5s", []), 0)))
+    text = "\n".join(estimates.check_lines(CheckedEstimate(estimates.of_counter("0", "5s", []), 0)))
     assert text.startswith("0 overflows: at most 0 connections failed.\nNo SYN met a full accept queue.\n")
     assert "every overflow" not in text
 
@@ -137,7 +137,7 @@ def test_a_program_gets_the_bounds_and_the_ladder(capsys: pytest.CaptureFixture[
 
 def checked(overflows: int, failed: int | Unknown, connect_timeout_ms: int = 30_000) -> tuple[str, ExitCode]:
     estimated = Estimate(overflows, plausible_clients(connect_timeout_ms, {LINEAR: 0}))
-    check = Check(estimated, failed)
+    check = CheckedEstimate(estimated, failed)
     return "\n".join(estimates.check_lines(check)), estimates.exit_code(check)
 
 
@@ -157,7 +157,7 @@ def test_what_failed_dials_leave_over_is_reported() -> None:
 
 
 def told(**more: Any) -> str:  # noqa: ANN401 # any field of a Check
-    check = Check(Estimate(0, plausible_clients(30_000, {LINEAR: 0})), 0, **more)
+    check = CheckedEstimate(Estimate(0, plausible_clients(30_000, {LINEAR: 0})), 0, **more)
     text = list(estimates.check_lines(check))
     assert max(map(len, text)) <= estimates.WIDTH
     return " ".join(text)
@@ -181,7 +181,7 @@ def test_a_full_syn_queue_is_recognised_by_its_own_counter() -> None:
 
 
 def test_a_program_gets_whose_counter_it_is_and_what_is_not_in_it() -> None:
-    found = estimates.check_as_json(Check(unknown("no samples"), 3, ("nginx",), 2, {"backend-1": 20}))
+    found = estimates.check_as_json(CheckedEstimate(unknown("no samples"), 3, ("nginx",), 2, {"backend-1": 20}))
     assert (found["servers"], found["syn_queue_drops"]) == (["nginx"], 2)
     assert found["overflows_elsewhere"] == {"backend-1": 20}
 
@@ -196,4 +196,4 @@ def test_a_run_without_the_evidence_is_unknown() -> None:
     text, code = checked(500, unknown("dials.jsonl is missing"))
     assert text.endswith("unknown whether that lies within the bounds: dials.jsonl is missing")
     assert code == ExitCode.INCONCLUSIVE
-    assert estimates.check_as_json(Check(unknown("no samples"), 3))["within"] is None
+    assert estimates.check_as_json(CheckedEstimate(unknown("no samples"), 3))["within"] is None

@@ -13,7 +13,7 @@ from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.experiments import account, everything
-from lab.experiments.everything import Ended
+from lab.experiments.everything import ScenarioEnd
 from lab.experiments.outcome import Outcome
 from lab.run.lock import machine_lock
 from lab.run.signals import Interrupted
@@ -40,7 +40,7 @@ def catalogue(elsewhere: Path, write_scenario: Write, monkeypatch: pytest.Monkey
 
 def run_all(
     catalogue: list[Effective], monkeypatch: pytest.MonkeyPatch, endings: dict[str, Callable[[Effective], Ending]]
-) -> list[Ended]:
+) -> list[ScenarioEnd]:
     def of_scenario(effective: Effective, *_: object, **__: object) -> Outcome:
         ending = endings[effective.slug](effective)
         if isinstance(ending, BaseException):
@@ -142,7 +142,7 @@ def test_an_interruption_ends_it_and_what_was_run_is_reported(
     ],
 )
 def test_the_exit_code_is_the_worst(codes: list[int], worst: int) -> None:
-    assert everything.worst(Ended("one", ExitCode(code), 1.0) for code in codes) == worst
+    assert everything.worst(ScenarioEnd("one", ExitCode(code), 1.0) for code in codes) == worst
 
 
 def test_the_table_says_what_was_not_true(

@@ -14,7 +14,7 @@ from rich.console import Console
 from lab import paths
 from lab.errors import BadInput, Interruption, LabError, Problem
 from lab.experiments import documents, lines, outcome, recorder, specimens
-from lab.experiments.lines import Line
+from lab.experiments.lines import RecordedRun
 from lab.experiments.outcome import Outcome
 from lab.run.lock import machine_lock
 from lab.scenario.effective import Effective
@@ -54,7 +54,7 @@ def test_no_run_is_recorded_twice() -> None:
 # --- lines ---------------------------------------------------------------------------------------------------
 
 
-def line(effective: Effective, number: int = 1, **changed: object) -> Line:
+def line(effective: Effective, number: int = 1, **changed: object) -> RecordedRun:
     content: dict[str, object] = {
         "scenario": effective.slug,
         "experiment": "B1",
@@ -72,7 +72,7 @@ def line(effective: Effective, number: int = 1, **changed: object) -> Line:
         "here": {"client.requests.ok": 3, "load.users": 3},
         "took_s": 60,
     }
-    return Line.model_validate({"schema": "connlab.experiment/1"} | content | changed)
+    return RecordedRun.model_validate({"schema": "connlab.experiment/1"} | content | changed)
 
 
 def test_a_line_comes_back_as_it_was_written(tmp_path: Path, effective: Make) -> None:
@@ -159,7 +159,7 @@ class Runs:
         return run_outcome(effective, verdict_of({"served": "true"}), len(self.ran))
 
 
-def recorded(scenarios: Path, runs: int, *of: str) -> recorder.Recorded:
+def recorded(scenarios: Path, runs: int, *of: str) -> recorder.RecordedRuns:
     return recorder.record([resolve(slug, (), scenarios) for slug in of], runs, ["connlab"], Console(quiet=True))
 
 
@@ -346,7 +346,7 @@ def test_what_is_run_is_the_scenario_in_hand_whatever_becomes_of_its_file(
 # --- the documents -------------------------------------------------------------------------------------------
 
 
-def rows(effective: Effective, *recorded_lines: Line) -> list[str]:
+def rows(effective: Effective, *recorded_lines: RecordedRun) -> list[str]:
     text = documents.document([effective], recorded_lines)
     return [cell.strip() for cell in text.splitlines()[-1].replace("\\|", "¦").strip("|").split("|")]
 

@@ -24,7 +24,7 @@ from lab.scenario import places
 from lab.scenario.resolve import resolve
 from lab.series import arms
 from lab.series.answers import Answers
-from lab.series.record import Choice, Run
+from lab.series.record import ExpectedArm, PlannedRun
 from lab.teach import ask, questions, reveal, wording
 from tests.analysis.whole import make_run
 from tests.lab.support import MINIMAL, Make, Write
@@ -197,11 +197,11 @@ def test_the_end_of_a_series_shows_each_arm_by_its_middle_run_and_which_had_less
     places = []
     for number in (1, 2):
         derived_run(elsewhere / "results" / "one" / f"r{number}")
-        places.append(Run(cell="few", repetition=number, status="complete", run=f"one/r{number}"))
-    places.append(Run(cell="few", repetition=3))
+        places.append(PlannedRun(cell="few", repetition=number, status="complete", run=f"one/r{number}"))
+    places.append(PlannedRun(cell="few", repetition=3))
     guess = Guess(prediction="p", figure="client.requests.failed", asks="How many fail?", unit="count", value=10)
     chosen = [
-        Choice(prediction=id_, asks="The mean?", arms=["few", "many"], less="few", value=value)
+        ExpectedArm(prediction=id_, asks="The mean?", arms=["few", "many"], less="few", value=value)
         for id_, value in (("holds", "few"), ("not", "few"), ("open", "many"), ("open", None))
     ]
     judged = [{"id": "holds", "status": "true"}, {"id": "not", "status": "false"}, {"id": "open", "status": "unknown"}]

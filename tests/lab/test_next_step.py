@@ -14,7 +14,7 @@ from lab.run.session import tries_out
 from lab.scenario.places import Place
 from lab.scenario.resolve import resolve
 from lab.series import searches
-from lab.series.record import Budget, Run, Series, Stop
+from lab.series.record import Budget, PlannedRun, Series, Stop
 from tests.lab.series_support import fingerprint
 
 EXAMPLE = paths.ROOT / "docs" / "example"
@@ -80,7 +80,9 @@ def test_a_search_says_who_waits_at_the_value_that_it_found(tmp_path: Path, monk
     assert planned.plan.search is not None
     search = planned.plan.search.model_copy(update={"outcome": "found", "found": 202})
     cell = next(one.cell for one in planned.plan.cells.values() if one.cell.knobs["backend.max_connections"] == 202)
-    series = _series(planned.plan, search, [cell], [Run(cell=cell.cell, repetition=1, status="complete", run="one/r")])
+    series = _series(
+        planned.plan, search, [cell], [PlannedRun(cell=cell.cell, repetition=1, status="complete", run="one/r")]
+    )
     _found_there(tmp_path / "one" / "r")
 
     assert list(searched.lines(search, series)) == [

@@ -20,7 +20,7 @@ from lab.engine.compose.run_file import run_file
 from lab.errors import BadInput, LabError
 from lab.results import listing
 from lab.roles.configurations import Found, Setting, read
-from lab.roles.configurations.found import Place, Stands
+from lab.roles.configurations.found import Position, Stands
 from lab.roles.declaration import ROLES
 from lab.run import configurations, machine_limits
 from lab.run.run import run
@@ -98,13 +98,13 @@ def nginx(main: str = NGINX, app: str = APP) -> Mapping[str, Setting]:
 
 def test_values_are_found_where_the_file_says_them() -> None:
     found = nginx()
-    assert found["worker_processes"] == Setting("auto", (Place("nginx.conf", 1),))
-    assert found["worker_connections"] == Setting(1024, (Place("nginx.conf", 3),))
-    assert found["keepalive_timeout"] == Setting(65_000, (Place("nginx.conf", 6),))
-    assert found["proxy_connect_timeout"] == Setting(1500, (Place("conf.d/app.conf", 10),))
-    assert found["upstream_keepalive"] == Setting(16, (Place("conf.d/app.conf", 3),))
-    assert found["max_fails"] == Setting(0, (Place("conf.d/app.conf", 2),))
-    assert found["listen_backlog"] == Setting(300, (Place("conf.d/app.conf", 6),))
+    assert found["worker_processes"] == Setting("auto", (Position("nginx.conf", 1),))
+    assert found["worker_connections"] == Setting(1024, (Position("nginx.conf", 3),))
+    assert found["keepalive_timeout"] == Setting(65_000, (Position("nginx.conf", 6),))
+    assert found["proxy_connect_timeout"] == Setting(1500, (Position("conf.d/app.conf", 10),))
+    assert found["upstream_keepalive"] == Setting(16, (Position("conf.d/app.conf", 3),))
+    assert found["max_fails"] == Setting(0, (Position("conf.d/app.conf", 2),))
+    assert found["listen_backlog"] == Setting(300, (Position("conf.d/app.conf", 6),))
 
 
 def test_what_no_line_says_is_the_program_s_default() -> None:
@@ -357,12 +357,12 @@ def in_haproxy(old: str, new: str) -> Found:
 
 def test_values_of_sections_are_found_with_the_lines_of_the_user_s_file() -> None:
     found = sections().settings
-    assert found["timeout_connect"] == Setting(1500, (Place("haproxy.cfg", 5),))
-    assert found["timeout_server"] == Setting(20_000, (Place("haproxy.cfg", 7),))
-    assert found["maxconn"] == Setting(4000, (Place("haproxy.cfg", 2),))
-    assert found["http_reuse"] == Setting("always", (Place("haproxy.cfg", 13),))
-    assert found["server_maxconn"] == Setting(200, (Place("haproxy.cfg", 8),))
-    assert found["pool_max_conn"] == Setting(7, (Place("haproxy.cfg", 14),))
+    assert found["timeout_connect"] == Setting(1500, (Position("haproxy.cfg", 5),))
+    assert found["timeout_server"] == Setting(20_000, (Position("haproxy.cfg", 7),))
+    assert found["maxconn"] == Setting(4000, (Position("haproxy.cfg", 2),))
+    assert found["http_reuse"] == Setting("always", (Position("haproxy.cfg", 13),))
+    assert found["server_maxconn"] == Setting(200, (Position("haproxy.cfg", 8),))
+    assert found["pool_max_conn"] == Setting(7, (Position("haproxy.cfg", 14),))
     assert found["retries"] == Setting(3)
     assert sections().faults == []
 
@@ -437,7 +437,7 @@ def test_sections_that_cannot_stand_on_the_path_are_refused_by_their_line(
 ) -> None:
     [fault] = in_haproxy(old, new).faults
     assert said in fault.what
-    assert fault.where == Place("haproxy.cfg", line)
+    assert fault.where == Position("haproxy.cfg", line)
     assert fault.way_on
 
 
@@ -492,7 +492,7 @@ def test_what_the_reader_cannot_read_is_refused_and_not_passed_over() -> None:
     found = read(ROLES["nginx"], dump(app=f"{APP}}}\n"), STANDS)
     [fault] = found.faults
     assert "the lab cannot read it" in fault.what
-    assert fault.where == Place("conf.d/app.conf", 13)
+    assert fault.where == Position("conf.d/app.conf", 13)
 
 
 @pytest.mark.parametrize("role", ["nginx", "haproxy"])

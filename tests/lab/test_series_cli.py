@@ -11,7 +11,7 @@ import pytest
 from lab.cli import main
 from lab.series.executor import Executor
 from lab.series.plan import Plan
-from lab.series.record import Run
+from lab.series.record import PlannedRun
 from tests.lab.series_support import FakeRunner, executor
 from tests.lab.test_series_searches import Server
 
@@ -97,7 +97,7 @@ def test_a_search_that_the_lab_could_not_run_says_so(
     expected: int,
     told: list[str],
 ) -> None:
-    def run_plan(plan: Plan, *_: object, places: Callable[[Executor], Iterable[Run]], **__: object) -> Path:
+    def run_plan(plan: Plan, *_: object, places: Callable[[Executor], Iterable[PlannedRun]], **__: object) -> Path:
         made = executor(plan, runner)
         made.go(places(made))
         return made.folder

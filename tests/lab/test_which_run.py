@@ -13,7 +13,7 @@ from lab.cli import main
 from lab.errors import ExitCode
 from lab.results import which_run
 from lab.series import record
-from lab.series.record import Run
+from lab.series.record import PlannedRun
 
 SERIES = "20251121T072600Z-arms-queue"
 RUN = "20251121T072640Z-few-r01"
@@ -31,7 +31,9 @@ def folder(elsewhere: Path, derived_run: Callable[[Path], Path]) -> Path:
 def test_an_arm_is_reported_with_the_newest_runs_of_the_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places = (("many", 1, "complete"), ("few", 1, "complete"), ("none", 1, "aborted"), ("many", 2, "complete"))
     runs = [
-        Run.model_validate({"cell": cell, "repetition": number, "status": status, "run": f"queue/{cell}-r{number}"})
+        PlannedRun.model_validate(
+            {"cell": cell, "repetition": number, "status": status, "run": f"queue/{cell}-r{number}"}
+        )
         for cell, number, status in places
     ]
     series = {folder.parent.parent / "series" / SERIES: SimpleNamespace(runs=runs)}

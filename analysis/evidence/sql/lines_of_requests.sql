@@ -1,5 +1,5 @@
--- What each line of requests.jsonl is (bulk.Line), in the file's order, and what a record says; `announced`: how many
--- records the end line tells of. A line is corrupt if it is nothing else.
+-- What each line of requests.jsonl is (bulk.LineKind), in the file's order, and what a record says; `announced`: how
+-- many records the end line tells of. A line is corrupt if it is nothing else.
 SELECT vu, error_code,
        requests AS announced,
        CASE WHEN whole THEN 0

@@ -21,7 +21,7 @@ WIDTHS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600)
 
 
 @dataclass
-class Series:
+class ChartSeries:
     """One line, or one kind of bars, dots or spans.
 
     Attributes:
@@ -57,7 +57,7 @@ class Chart:
     says: str
     unit: str
     kind: str
-    series: list[Series]
+    series: list[ChartSeries]
     missing: str | None = None
     log: bool = False
     width_s: float = 0

@@ -87,7 +87,7 @@ class SeriesEntry:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonEntry:
     """A page that compares runs."""
 
     name: str
@@ -139,10 +139,10 @@ def series_below(results: Path) -> list[SeriesEntry]:
     return _series(results, [])[0]
 
 
-def comparisons(results: Path) -> list[Comparison]:
+def comparisons(results: Path) -> list[ComparisonEntry]:
     """Give the pages that compare runs, the newest first."""
     return [
-        Comparison(
+        ComparisonEntry(
             found.parent.parent.name if found.parent.name == "derived" else found.parent.name, _link(results, found)
         )
         for pattern in ("series/*/derived/comparison.html", "comparisons/*/comparison.html")

@@ -32,7 +32,7 @@ _TITLES = {
 
 
 @dataclass(frozen=True)
-class Line:
+class Rung:
     """A row of a ladder, in the units of its drawing.
 
     Attributes:
@@ -67,7 +67,7 @@ class Drawing:
     like: str
     ladder: Row
     lanes: list[tuple[str, int]]
-    lines: list[Line]
+    lines: list[Rung]
     height: int
     partial: bool
 
@@ -81,7 +81,7 @@ def _draw(record: Record, ladder: Row) -> Drawing:
     names = ladder["lanes"]
     gap = (_LAST_X - _FIRST_X) // max(len(names) - 1, 1)
     places = {name: _FIRST_X + gap * index for index, name in enumerate(names)}
-    lines: list[Line] = []
+    lines: list[Rung] = []
     y, before_us = _TOP, None
     for step in ladder["steps"]:
         if before_us is not None and step["after_us"] - before_us >= _PAUSE_US:
@@ -110,12 +110,12 @@ def _like(ladder: Row) -> str:
     return f"One of {count:,} alike: it took as long as half of them at the most." if count > 1 else "The only one."
 
 
-def _pause(y: int, lasts_us: int, at_s: float) -> Line:
+def _pause(y: int, lasts_us: int, at_s: float) -> Rung:
     text = f"{spoken(lasts_us / 1000)} pass"
-    return Line("pause", y, _FIRST_X, _LAST_X, "pause", text, "", [], [], at_s)
+    return Rung("pause", y, _FIRST_X, _LAST_X, "pause", text, "", [], [], at_s)
 
 
-def _line(step: Row, y: int, places: dict[str, int], began_us: int) -> Line:
+def _line(step: Row, y: int, places: dict[str, int], began_us: int) -> Rung:
     x1 = places.get(step["from"], _FIRST_X)
     x2 = x1 if step["to"] is None else places.get(step["to"], _LAST_X)
     lost = bool(step["lost"])
@@ -125,7 +125,7 @@ def _line(step: Row, y: int, places: dict[str, int], began_us: int) -> Line:
     if queue and queue["limit"] + 1 <= _PLACES_MAX:
         depth = queue["depth_before"] if queue["depth_before"] == queue["depth_after"] else queue["depth_after"]
         taken = [place < depth for place in range(queue["limit"] + 1)]
-    return Line(
+    return Rung(
         kind=step["kind"],
         y=y,
         x1=x1,

@@ -14,7 +14,7 @@ from analysis.database import sql
 from analysis.evidence import roles
 from analysis.formatting import spoken
 from analysis.pages.report import queues, time_series
-from analysis.pages.report.charts import WIDTHS_S, Chart, Point, Series, keep_limits_in_view, table
+from analysis.pages.report.charts import WIDTHS_S, Chart, ChartSeries, Point, keep_limits_in_view, table
 from analysis.pages.report.run_files import Record, Row
 
 # A page holds no more dots and no more bars of a kind; what is above is summed up.
@@ -112,7 +112,7 @@ def _requests(record: Record, lasts_s: float) -> Chart:
             if (row["outcome"], row["cause"]) == (outcome, cause)
         ]
         label = "answered well" if outcome == "ok" else f"{outcome}: {named(cause or UNEXPLAINED.name).label}"
-        chart.series.append(Series(label, {"ok": "ok", "slow": "slow"}.get(outcome, "fail"), points))
+        chart.series.append(ChartSeries(label, {"ok": "ok", "slow": "slow"}.get(outcome, "fail"), points))
     return chart
 
 
@@ -142,11 +142,11 @@ def _times(record: Record, lasts_s: float) -> Chart:
     )
     for name, tone, found in _by_outcome(record.rows(sql(__name__, "in_order"))):
         points = [(time_series.seconds(record, row["time_us"]), time_series.ms(row["total_us"])) for row in found]
-        chart.series.append(Series(name, tone, points))
+        chart.series.append(ChartSeries(name, tone, points))
     rows = record.rows(sql(__name__, "dialled"), least_us=_WORTH_DRAWING_US)
     if rows:
         points = [(time_series.seconds(record, row["time_us"]), time_series.ms(row["took_us"])) for row in rows]
-        chart.series.append(Series("connecting", "connect", points))
+        chart.series.append(ChartSeries("connecting", "connect", points))
     return chart
 
 
@@ -193,23 +193,23 @@ def _spans(record: Record, _: float) -> Chart:
     for name, tone, found in _by_outcome(rows):
         points = [(time_series.seconds(record, row["time_us"]), row["place"]) for row in found]
         ends = [time_series.seconds(record, row["end_us"]) for row in found]
-        chart.series.append(Series(name, tone, points, ends))
+        chart.series.append(ChartSeries(name, tone, points, ends))
     found = [row for row in rows if (row["dial_took_us"] or 0) >= _WORTH_DRAWING_US]
     if found:
         points = [(time_series.seconds(record, row["dial_us"]), row["place"]) for row in found]
         ends = [time_series.seconds(record, row["dial_us"] + row["dial_took_us"]) for row in found]
-        chart.series.append(Series("connecting", "connect", points, ends))
+        chart.series.append(ChartSeries("connecting", "connect", points, ends))
     return chart
 
 
-def _percentiles(record: Record, width_s: float) -> list[Series]:
+def _percentiles(record: Record, width_s: float) -> list[ChartSeries]:
     rows = record.rows(
         sql(__name__, "took"),
         start=record.start_us,
         width=round(width_s * 1e6),
     )
     return [
-        Series(name, tone, _steps([(row["step"], row[key]) for row in rows if row[key] is not None], width_s))
+        ChartSeries(name, tone, _steps([(row["step"], row[key]) for row in rows if row[key] is not None], width_s))
         for key, name, tone in (
             ("median", "median", "ok"),
             ("high", "95th percentile", "slow"),
@@ -249,7 +249,7 @@ def _queue(record: Record, lasts_s: float) -> Chart:
         ):
             points = time_series.levels(record, role, column, lasts_s)
             if points:
-                chart.series.append(Series(name, tone, points))
+                chart.series.append(ChartSeries(name, tone, points))
         count = queues.count(record, role)
         if count > 1:
             chart.notes.append(f"{role}: its {count} queues together; one of them may be full while others have room.")
@@ -276,7 +276,7 @@ def _sockets(record: Record, _: float) -> Chart:
         # Who is only one of the two need not be told.
         both = {of_role for of_role, of_side, _ in found if of_side != side}
         ends = f" as {side}" if role in both else ""
-        chart.series.append(Series(f"{role}{ends}: {state.upper()}", "role", points))
+        chart.series.append(ChartSeries(f"{role}{ends}: {state.upper()}", "role", points))
     return chart
 
 
@@ -294,13 +294,13 @@ def _time_wait(record: Record, lasts_s: float) -> Chart:
         # Each instance has the range of ports to itself.
         points = time_series.levels(record, role, "time_wait", lasts_s, max)
         if points:
-            chart.series.append(Series(f"{role}: TIME_WAIT", "role", points))
+            chart.series.append(ChartSeries(f"{role}: TIME_WAIT", "role", points))
             if len(record.manifest["instances"][role]) > 1:
                 chart.notes.append(f"{role}: of its instances the one that has the most at each moment.")
     for role in record.path[:-1]:
         ports = _ports(record, role)
         if ports and chart.series:
-            chart.series.append(Series(f"{role}: ports", "limit", [(0, ports), (round(lasts_s, 1), ports)]))
+            chart.series.append(ChartSeries(f"{role}: ports", "limit", [(0, ports), (round(lasts_s, 1), ports)]))
     keep_limits_in_view(chart)
     return chart
 
@@ -332,7 +332,7 @@ def _kernel(record: Record, lasts_s: float) -> Chart:
             if counter in columns and (role != record.path[0] or not counter.startswith("TcpExt.Listen")):
                 points = time_series.rates(record, role, counter, width_s)
                 if any(value for _, value in points):
-                    chart.series.append(Series(f"{role}: {label}", tone, points))
+                    chart.series.append(ChartSeries(f"{role}: {label}", tone, points))
     if not columns:
         chart.missing = "No sample of the kernels' counters is on record."
     elif not chart.series:
@@ -363,13 +363,13 @@ def _processors(record: Record, _: float) -> Chart:
     )
     for (role, name), points in time_series.readings(record, "cpu_percent.%").items():
         program = name.partition(".")[2]
-        chart.series.append(Series(f"{role}: {program}", "role", points))
+        chart.series.append(ChartSeries(f"{role}: {program}", "role", points))
     chart.series = [each for each in chart.series if each.most >= _CPU_PERCENT_MIN]
     first = next(iter(record.role_of), "")
     machine = record.rows(sql(__name__, "machine_busy"), instance=first) if record.has("readings") else []
     if machine:
         points = [(time_series.seconds(record, row["time_us"]), row["value"]) for row in machine]
-        chart.series.append(Series("machine", "limit", points))
+        chart.series.append(ChartSeries("machine", "limit", points))
     return chart
 
 
@@ -392,7 +392,7 @@ def _servers(record: Record, lasts_s: float) -> Chart:
     }
     for source in dict.fromkeys(page.called or name for _, name, page in pages):
         for (role, name), points in time_series.readings(record, f"{source}.%").items():
-            chart.series.append(Series(f"{role}: {words.get(name, name.partition('.')[2])}", "role", points))
+            chart.series.append(ChartSeries(f"{role}: {words.get(name, name.partition('.')[2])}", "role", points))
     chart.series = [each for each in chart.series if each.most > 0]
     if chart.series:
         for role, _, page in pages:
@@ -401,7 +401,7 @@ def _servers(record: Record, lasts_s: float) -> Chart:
                 if isinstance(limit, int) and not isinstance(limit, bool):
                     limit *= len(record.manifest.get("instances", {}).get(role, [])) or 1
                     points = [(0, limit), (round(lasts_s, 1), limit)]
-                    chart.series.append(Series(f"{role}: {value.limit_shown or value.limit}", "limit", points))
+                    chart.series.append(ChartSeries(f"{role}: {value.limit_shown or value.limit}", "limit", points))
         keep_limits_in_view(chart)
     return chart
 

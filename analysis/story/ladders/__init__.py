@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from analysis.evidence.rawrun import RawRun
     from analysis.figures import Run
-    from analysis.story.ladders.choose import Choice
+    from analysis.story.ladders.choose import ChosenRequest
     from analysis.story.ladders.ladders_file import Ladders
 
 __all__ = ["FILE", "of_run", "write"]
@@ -41,7 +41,7 @@ def of_run(run: Run) -> Ladders:
         return ladders_file.ladders(manifest.scenario, manifest.run, [], [joined.why])
     if not run.raw.captures:
         return ladders_file.ladders(manifest.scenario, manifest.run, [], ["nothing was captured"])
-    chosen: list[tuple[Choice, joins.Story, list[carried.Carrier]]] = []
+    chosen: list[tuple[ChosenRequest, joins.Story, list[carried.Carrier]]] = []
     for choice in choose.of_run(joined):
         story = joins.story(joined, *choice.key)
         if story is not None:

@@ -18,7 +18,7 @@ _CAUSES_MAX = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenRequest:
     """One request.
 
     Attributes:
@@ -34,7 +34,7 @@ class Choice:
     count: int
 
 
-def of_run(joined: Joined) -> list[Choice]:
+def of_run(joined: Joined) -> list[ChosenRequest]:
     """Choose, in the order in which they are shown."""
     found = [
         *_typical(joined, "ok", None),
@@ -59,11 +59,11 @@ def _causes(joined: Joined) -> list[tuple[str, str]]:
 _KINDS: dict[str, Kind] = {"ok": "good", "failed": "failed", "slow": "slow"}
 
 
-def _typical(joined: Joined, outcome: str, cause: str | None) -> list[Choice]:
+def _typical(joined: Joined, outcome: str, cause: str | None) -> list[ChosenRequest]:
     rows = joined.rows(sql(__name__, "typical"), outcome=outcome, cause=cause)
-    return [Choice(_KINDS[outcome], (row["instance"], row["id"]), cause, row["count"]) for row in rows]
+    return [ChosenRequest(_KINDS[outcome], (row["instance"], row["id"]), cause, row["count"]) for row in rows]
 
 
-def _slowest(joined: Joined) -> list[Choice]:
+def _slowest(joined: Joined) -> list[ChosenRequest]:
     rows = joined.rows(sql(__name__, "slowest"))
-    return [Choice("slowest", (row["instance"], row["id"]), row["cause"], 1) for row in rows]
+    return [ChosenRequest("slowest", (row["instance"], row["id"]), row["cause"], 1) for row in rows]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from analysis.evidence.manifest import Manifest
     from analysis.evidence.rawfiles import Places
     from analysis.story.carried import Carrier
-    from analysis.story.ladders.choose import Choice
+    from analysis.story.ladders.choose import ChosenRequest
     from analysis.story.segments import Segment
 
 # What of one request a reader may want to see.
@@ -59,7 +59,7 @@ class Teller:
         phases = self.manifest.phases
         return next((phase.start_us for phase in phases if phase.name == "measure"), 0)
 
-    def ladder(self, choice: Choice, story: Story, carriers: list[Carrier]) -> Ladder:
+    def ladder(self, choice: ChosenRequest, story: Story, carriers: list[Carrier]) -> Ladder:
         """Tell a request.
 
         Args:
@@ -88,7 +88,7 @@ class Teller:
             packets=[self._view(carrier) for carrier in told],
         )
 
-    def _evidence(self, choice: Choice) -> str | None:
+    def _evidence(self, choice: ChosenRequest) -> str | None:
         instance, id_ = choice.key
         rows = self.joined.rows(
             "SELECT evidence FROM attributed WHERE instance = $instance AND id = $id", instance=instance, id=id_

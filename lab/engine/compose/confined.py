@@ -19,7 +19,7 @@ def options(*capabilities: str) -> list[str]:
     return ["--pull", "never", *files, *bounded, *kept]
 
 
-def within(limits: bounds.Limits) -> dict[str, Any]:
+def within(limits: bounds.ContainerLimits) -> dict[str, Any]:
     """Give the limits of a service, as Compose writes them."""
     return {"mem_limit": f"{limits.memory_mb}m", "pids_limit": limits.processes}
 

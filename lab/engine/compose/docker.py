@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import IO
 
-from lab.engine.programs import Client, CommandLine, Following, ProgramFailed
+from lab.engine.programs import CommandLine, Following, ProgramClient, ProgramFailed
 from lab.errors import LabError
 
 _DOCTOR = "'connlab doctor' (make doctor) says what this machine lacks"
@@ -77,4 +77,4 @@ def follow(*arguments: str) -> Following:
     return client.follow(arguments)
 
 
-client: Client = CommandLine("docker", f"see whether the Docker Engine is stuck; {_DOCTOR}", _DOCTOR)
+client: ProgramClient = CommandLine("docker", f"see whether the Docker Engine is stuck; {_DOCTOR}", _DOCTOR)

@@ -32,7 +32,7 @@ _ELSEWHERE = "run it with --engine compose"
 
 
 @dataclass
-class _Run:
+class _Parts:
     parts: Parts
     watch: Watch
     containers: Containers
@@ -52,7 +52,7 @@ class Kubernetes:
     spread: bool = False
     metrics: int | None = None
     on_this_machine: bool = False
-    _run: _Run | None = None
+    _run: _Parts | None = None
 
     def examine(self) -> Iterable[Finding]:
         """Look at the cluster, and at the lab's rights in it."""
@@ -130,7 +130,7 @@ class Kubernetes:
         """Make the pods, and wait until the startup probes of all collectors are answered."""
         if not isinstance(watch, Watch):
             raise TypeError("the watch is not this engine's")
-        self._run = _Run(parts, watch, Containers(self.kubectl, parts, watch))
+        self._run = _Parts(parts, watch, Containers(self.kubectl, parts, watch))
         Start(self.kubectl, parts, watch, self.registry, self.last_words, self.spread, self.metrics).start()
 
     def machines(self, topology: Topology) -> Mapping[str, str]:
@@ -195,7 +195,7 @@ class Kubernetes:
         return rights.clean(self.kubectl)
 
     @property
-    def _of_run(self) -> _Run:
+    def _of_run(self) -> _Parts:
         if self._run is None:
             raise LabError("nothing of this run has been started in the cluster")
         return self._run

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lab.engine.programs import Client, CommandLine, Following, ProgramFailed
+from lab.engine.programs import CommandLine, Following, ProgramClient, ProgramFailed
 
 GUIDE = "docs/kubernetes.md"
 
@@ -55,7 +55,7 @@ class Kubectl:
 
     context: str | None = None
     namespace: str | None = None
-    client: Client = PROGRAM
+    client: ProgramClient = PROGRAM
 
     def __call__(self, *arguments: str, timeout_s: float = 60, stdin: str | None = None) -> str:
         """Run `kubectl …` and give what it printed.

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from lab.roles.configurations.found import Fault, Place, Said, Stands
+from lab.roles.configurations.found import Fault, Position, Said, Stands
 from lab.roles.declaration import Configured
 
 _HEADING = re.compile(r"^# configuration file (.+):$", re.MULTILINE)
@@ -34,7 +34,7 @@ class Block:
 
     name: str
     arguments: tuple[str, ...]
-    where: Place | None
+    where: Position | None
     parent: Block | None
     below: list[Block] = field(default_factory=list)
 
@@ -60,7 +60,7 @@ class Blocks:
         self._stands = stands
         self._parsed, errors = _parse(self._files)
         self._unread = [
-            Fault(f"the lab cannot read it: {what}", Place(self._shown(name), line), "write it in another way")
+            Fault(f"the lab cannot read it: {what}", Position(self._shown(name), line), "write it in another way")
             for name, line, what in errors
         ]
         self._root = Block("main", (), None, None)
@@ -77,7 +77,7 @@ class Blocks:
                 for name in self._included(one["args"][0]):
                     self._fill(block, self._parsed[name])
                 continue
-            place = Place(self._shown(one["file"]), one["line"])
+            place = Position(self._shown(one["file"]), one["line"])
             inner = Block(one["directive"], tuple(one["args"]), place, block)
             block.below.append(inner)
             self._fill(inner, one.get("block", []))

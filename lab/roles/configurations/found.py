@@ -23,7 +23,7 @@ class Stands:
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """A line of the user's: the file by its path from the configuration's folder, the line from 1."""
 
     file: str
@@ -38,7 +38,7 @@ class Said:
     """What holds for a knob at one place; no words where no line says it, and the program's default holds."""
 
     words: tuple[str, ...] | None
-    where: Place | None = None
+    where: Position | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Setting:
     """
 
     value: Default | None = None
-    where: tuple[Place, ...] = ()
+    where: tuple[Position, ...] = ()
     why: str | None = None
 
 
@@ -61,7 +61,7 @@ class Fault:
     """Why a configuration cannot stand on the path; the place is None if no line is to blame."""
 
     what: str
-    where: Place | None
+    where: Position | None
     way_on: str
 
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lab.roles.configurations.found import Fault, Place, Said, Stands
+from lab.roles.configurations.found import Fault, Position, Said, Stands
 from lab.roles.declaration import Configured
 
 # What a section begins with.
@@ -30,7 +30,7 @@ class Line:
     """A line: its words, and its place."""
 
     words: list[str]
-    where: Place
+    where: Position
 
     def after(self, *names: str) -> str | None:
         """Give the word that follows one of these."""
@@ -250,7 +250,7 @@ def _read(lines: list[str], file: str) -> Iterator[Section]:
         words = _words(text)
         if not words:
             continue
-        line = Line(words, Place(file, number))
+        line = Line(words, Position(file, number))
         if _BEGINS.fullmatch(words[0]):
             if section is not None:
                 yield section

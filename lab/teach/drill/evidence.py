@@ -45,7 +45,7 @@ _NETSTAT = {
 
 
 @dataclass(frozen=True)
-class Run:
+class SeenRun:
     """A run's raw files, as far as somebody on call could see the like of them.
 
     Attributes:
@@ -106,7 +106,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
             yield found
 
 
-def clients(run: Run) -> Iterator[str]:
+def clients(run: SeenRun) -> Iterator[str]:
     """What the clients report: outcomes, their rates by second, and how long the answers took."""
     failed = [one for one in run.requests if one.get("error_code")]
     answered = [one for one in run.requests if not one.get("error_code")]
@@ -134,7 +134,7 @@ def _by_second(requests: Iterable[Mapping[str, Any]], start_us: int) -> Iterator
         yield f"… and {len(seconds) - _SECONDS_SHOWN} more seconds, until second {seconds[-1]}"
 
 
-def netstat(run: Run) -> Iterator[str]:
+def netstat(run: SeenRun) -> Iterator[str]:
     """`netstat -s` on each machine, after the load; counters that stayed 0 are left out, as netstat does."""
     for instance, ticks in run.ticks.items():
         counters: dict[str, int] = {}
@@ -148,7 +148,7 @@ def netstat(run: Run) -> Iterator[str]:
                 yield from (f"{group}:", *told)
 
 
-def listening(run: Run) -> Iterator[str]:
+def listening(run: SeenRun) -> Iterator[str]:
     """`ss -lnt` on each server, at the moment when its queue was longest."""
     for role in run.path[1:]:
         for instance in run.instances(role):
@@ -165,7 +165,7 @@ def listening(run: Run) -> Iterator[str]:
                 yield f"LISTEN  {most['depth']:<7} {most['limit']:<7} *:8080"
 
 
-def proxy_log(run: Run) -> Iterator[str]:
+def proxy_log(run: SeenRun) -> Iterator[str]:
     """The last lines of each proxy's error log, and of its access log those that were no success."""
     for role in run.path[1:-1]:
         for instance in run.instances(role):
@@ -183,7 +183,7 @@ def _access(line: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={line[name]}" for name in names if name in line)
 
 
-def board(run: Run) -> Iterator[str]:
+def board(run: SeenRun) -> Iterator[str]:
     """The board of figures: what the servers say of themselves."""
     for instance in run.instances(run.path[-1]):
         pages = [page["body"] for page in run.pages(instance)]
@@ -200,7 +200,7 @@ def board(run: Run) -> Iterator[str]:
         yield f"  acceptCount: {settings['acceptCount']}, keepAliveTimeout: {settings['keepAliveTimeoutMs'] / 1000:g} s"
 
 
-def threads(run: Run) -> Iterator[str]:
+def threads(run: SeenRun) -> Iterator[str]:
     """The server's threads and connections over time."""
     for instance in run.instances(run.path[-1]):
         yield f"{instance}: second, threads busy, connections, of these idle"
@@ -212,7 +212,7 @@ def threads(run: Run) -> Iterator[str]:
             yield f"{second:>6} {body['threads']['busy']:>6} {held['current']:>6} {held['keepAlive']:>6}"
 
 
-def sockets(run: Run) -> Iterator[str]:
+def sockets(run: SeenRun) -> Iterator[str]:
     """`ss -tan`, counted by state, on each machine: the most that there were of each."""
     for role in run.path:
         for instance in run.instances(role):
@@ -238,7 +238,7 @@ class Piece:
 
     says: str
     minutes: int
-    of: Callable[[Run], Iterable[str]]
+    of: Callable[[SeenRun], Iterable[str]]
 
 
 GIVEN: Mapping[str, Piece] = {
@@ -254,7 +254,7 @@ MORE: Mapping[str, Piece] = {
 }
 
 
-def text(run: Run, pieces: Mapping[str, Piece]) -> Iterator[str]:
+def text(run: SeenRun, pieces: Mapping[str, Piece]) -> Iterator[str]:
     """Write pieces of evidence for a reader."""
     for piece in pieces.values():
         told = list(piece.of(run))

@@ -22,7 +22,7 @@ from lab.scenario.effective import Effective
 from lab.scenario.overrides import parse_overrides
 from lab.scenario.resolve import resolve
 from lab.teach.drill import evidence, faults
-from lab.teach.drill.evidence import MORE, Run
+from lab.teach.drill.evidence import MORE, SeenRun
 from lab.teach.drill.faults import CAUSES, PLACES, Drill
 
 FILE = "drill.json"
@@ -42,7 +42,7 @@ class Answer(BaseModel):
     run: str
 
 
-class State(BaseModel):
+class DrillState(BaseModel):
     """drill.json: how far a drill is."""
 
     model_config = ConfigDict(extra="forbid")
@@ -61,7 +61,7 @@ class State(BaseModel):
         return _BEGIN_MINUTES + sum(MORE[one].minutes for one in self.asked if one in MORE)
 
 
-class Outcome(BaseModel):
+class Score(BaseModel):
     """What came of an answer; counts are requests."""
 
     cause_right: bool
@@ -156,7 +156,7 @@ def _nested(knobs: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def load(drill: Drill) -> State | None:
+def load(drill: Drill) -> DrillState | None:
     """Give how far a drill is; None if it has not begun.
 
     Raises:
@@ -167,7 +167,7 @@ def load(drill: Drill) -> State | None:
         return None
     again = f"remove {paths.shown(file)} to begin it anew"
     try:
-        state = State.model_validate_json(read_plain(file))
+        state = DrillState.model_validate_json(read_plain(file))
     except (OSError, ValidationError):
         raise BadInput(Problem(f"{paths.shown(file)} is no drill's", way_on=again)) from None
     if not all(map(_is_there, (state.run, *(each.run for each in state.answers)))):
@@ -180,23 +180,23 @@ def _is_there(run: str) -> bool:
     return not path.is_absolute() and ".." not in path.parts and (paths.RESULTS / path).is_dir()
 
 
-def save(drill: Drill, state: State) -> None:
+def save(drill: Drill, state: DrillState) -> None:
     """Write how far a drill is."""
     (folder(drill) / FILE).write_text(state.model_dump_json(by_alias=True, indent=1) + "\n")
 
 
-def begun(drill: Drill, run: Path) -> State:
+def begun(drill: Drill, run: Path) -> DrillState:
     """Begin a drill with its run."""
-    state = State(seed=drill.seed, level=drill.level, run=str(run.relative_to(paths.RESULTS)))
+    state = DrillState(seed=drill.seed, level=drill.level, run=str(run.relative_to(paths.RESULTS)))
     save(drill, state)
     return state
 
 
-def given(drill: Drill, state: State) -> Iterator[str]:
+def given(drill: Drill, state: DrillState) -> Iterator[str]:
     """Write what somebody on call has at once, and how to go on."""
     yield f"drill {drill.seed}, level {drill.level}; {' → '.join(drill.path)}; minute {state.minutes}"
     yield f"Users complain: requests fail, or take longer than {spoken(drill.fault.promise_ms)}."
-    yield from evidence.text(Run(paths.RESULTS / state.run, drill.path), evidence.GIVEN)
+    yield from evidence.text(SeenRun(paths.RESULTS / state.run, drill.path), evidence.GIVEN)
     yield from _how(drill)
 
 
@@ -212,7 +212,7 @@ def _how(drill: Drill) -> Iterator[str]:
     yield f"the places: {', '.join(PLACES)}; docs/map.md leads from a symptom to causes and knobs"
 
 
-def more(drill: Drill, state: State, name: str) -> Iterator[str]:
+def more(drill: Drill, state: DrillState, name: str) -> Iterator[str]:
     """Write a further piece of evidence, for its minutes.
 
     Raises:
@@ -223,7 +223,7 @@ def more(drill: Drill, state: State, name: str) -> Iterator[str]:
     if name not in state.asked:
         state.asked.append(name)
         save(drill, state)
-    run = Run(paths.RESULTS / state.run, drill.path)
+    run = SeenRun(paths.RESULTS / state.run, drill.path)
     return iter([*evidence.text(run, {name: MORE[name]}), f"minute {state.minutes}"])
 
 
@@ -255,7 +255,7 @@ def check(drill: Drill, cause: str, place: str, sets: Sequence[str]) -> None:
     resolved(drill, sets)
 
 
-def remedied(drill: Drill, state: State, sets: Sequence[str]) -> Effective:
+def remedied(drill: Drill, state: DrillState, sets: Sequence[str]) -> Effective:
     """Give the drill's scenario with the remedy, and write down that it was tried."""
     effective = resolved(drill, sets)
     state.remedies += sets
@@ -277,21 +277,21 @@ def answered(cause: str | None, place: str | None, sets: Sequence[str], more: st
     return answer
 
 
-def answer(drill: Drill, state: State, cause: str, place: str, after: Path) -> Answer:
+def answer(drill: Drill, state: DrillState, cause: str, place: str, after: Path) -> Answer:
     """Write down an answer, with the run that tested its remedy."""
     state.answers.append(Answer(cause=cause, place=place, run=str(after.relative_to(paths.RESULTS))))
     save(drill, state)
     return state.answers[-1]
 
 
-def judge(drill: Drill, state: State, answer: Answer) -> Outcome:
+def judge(drill: Drill, state: DrillState, answer: Answer) -> Score:
     """Judge an answer by the run that tested its remedy.
 
     Raises:
         BadInput: one of the two runs has no ledger of requests.
     """
     was, now = (_counts(paths.RESULTS / each) for each in (state.run, answer.run))
-    return Outcome(
+    return Score(
         cause_right=answer.cause == drill.fault.name,
         place_right=answer.place == drill.fault.place,
         failed_before=was[0],
@@ -302,7 +302,7 @@ def judge(drill: Drill, state: State, answer: Answer) -> Outcome:
     )
 
 
-def solved(drill: Drill, state: State) -> bool:
+def solved(drill: Drill, state: DrillState) -> bool:
     """Whether one of the answers named the cause and healed.
 
     Raises:
@@ -318,7 +318,7 @@ def _counts(run: Path) -> tuple[int, int]:
     return requests.failed, requests.slow
 
 
-def result(drill: Drill, state: State, outcome: Outcome, after: Path) -> Iterator[str]:
+def result(drill: Drill, state: DrillState, outcome: Score, after: Path) -> Iterator[str]:
     """Write what came of an answer; what the drill was opens with it."""
     yield f"cause: {'right' if outcome.cause_right else f'no; it was {drill.fault.name}: {drill.fault.says}'}"
     yield f"place: {'right' if outcome.place_right else f'no; it was {drill.fault.place}'}"
