@@ -231,6 +231,18 @@ def _figures_of_named(prefix: str, parameter: str, meaning: str) -> tuple[Figure
     )
 
 
+def _times_of_dials(prefix: str, meaning: str, *, failed: bool) -> tuple[Figure, ...]:
+    def of(value: Callable[[Integers, Mapping[str, str]], Value]) -> Compute:
+        return _gathered(_DIALS, lambda client: _dials(client, failed=failed), value)
+
+    each = of(lambda times_us, _: milliseconds(times_us))
+    some = of(lambda times_us, found: statistic(times_us, found["statistic"]))
+    return (
+        Figure(f"{prefix}.list", Kind.LIST, "ms", meaning, _DIALS_FILE, each),
+        Figure(f"{prefix}.<statistic>", Kind.NUMBER, "ms", "A statistic of that list.", _DIALS_FILE, some),
+    )
+
+
 def _judged(run: Run) -> list[Judged] | Unknown:
     found = [run.raw.clients[each].judged for each in run.k6]
     whole = [each for each in found if each is not None]
@@ -396,46 +408,8 @@ FIGURES: tuple[Figure, ...] = (
         _DIALS_FILE,
         _counted(_DIALS, lambda client, found: _failed_as(client, found["kind"])),
     ),
-    Figure(
-        "client.dial_ms.list",
-        Kind.LIST,
-        "ms",
-        "How long each connection took to make.",
-        _DIALS_FILE,
-        _gathered(_DIALS, lambda client: _dials(client, failed=False), lambda times_us, _: milliseconds(times_us)),
-    ),
-    Figure(
-        "client.dial_ms.<statistic>",
-        Kind.NUMBER,
-        "ms",
-        "A statistic of that list.",
-        _DIALS_FILE,
-        _gathered(
-            _DIALS,
-            lambda client: _dials(client, failed=False),
-            lambda times_us, found: statistic(times_us, found["statistic"]),
-        ),
-    ),
-    Figure(
-        "client.dial_ms.failed.list",
-        Kind.LIST,
-        "ms",
-        "How long each attempt took to fail.",
-        _DIALS_FILE,
-        _gathered(_DIALS, lambda client: _dials(client, failed=True), lambda times_us, _: milliseconds(times_us)),
-    ),
-    Figure(
-        "client.dial_ms.failed.<statistic>",
-        Kind.NUMBER,
-        "ms",
-        "A statistic of that list.",
-        _DIALS_FILE,
-        _gathered(
-            _DIALS,
-            lambda client: _dials(client, failed=True),
-            lambda times_us, found: statistic(times_us, found["statistic"]),
-        ),
-    ),
+    *_times_of_dials("client.dial_ms", "How long each connection took to make.", failed=False),
+    *_times_of_dials("client.dial_ms.failed", "How long each attempt took to fail.", failed=True),
     *_figures_of_named(
         "client.named.<request>",
         "request",
