@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lab.run.manifest import Host, LabVersion, Manifest, utc_now
+from lab.scenario import places
 from lab.scenario.effective import Effective
+from lab.scenario.resolve import resolve
 
 Make = Callable[..., Effective]
 Write = Callable[..., Path]
@@ -40,6 +42,16 @@ def yaml_with(text: str, replacements: Mapping[str, str]) -> str:
         assert old in text
         text = text.replace(old, new)
     return text
+
+
+def resolving(home: Path, text: str) -> Make:
+    """Resolve a scenario of one's own in this folder, with some of its text changed."""
+
+    def resolved(*overrides: str, changes: Mapping[str, str] = {}) -> Effective:
+        (home / places.FILE).write_text(yaml_with(text, changes))
+        return resolve(str(home), overrides)
+
+    return resolved
 
 
 def manifest_of(effective: Effective, run: str, **more: Any) -> Manifest:  # noqa: ANN401 # any of its fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -25,12 +25,11 @@ from lab.roles.declaration import ROLES
 from lab.run import configurations, machine_limits
 from lab.run.run import run
 from lab.scenario import places
-from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
 from lab.scenario.topology import topology_of
 from lab.series import fingerprint
 from tests.lab.engine import InMemoryEngine
-from tests.lab.support import MINIMAL
+from tests.lab.support import MINIMAL, Make, resolving
 
 OWN = MINIMAL.replace("path: [k6, backend]", "path: [k6, nginx, backend]\nnginx: {config: ./nginx.conf}")
 STANDS = Stands(8080, ("backend:8080", "backend-1:8080"))
@@ -60,8 +59,6 @@ server {
 }
 """
 
-Make = Callable[..., Effective]
-
 
 def dump(main: str = NGINX, app: str = APP) -> str:
     """What `nginx -T` prints, with the lab's lines."""
@@ -80,16 +77,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def make(home: Path) -> Make:
     """Resolve a scenario with a configuration, with some of its text changed."""
-
-    def resolved(*overrides: str, changes: Mapping[str, str] = {}) -> Effective:
-        text = OWN
-        for old, new in changes.items():
-            assert old in text
-            text = text.replace(old, new)
-        (home / places.FILE).write_text(text)
-        return resolve(str(home), overrides)
-
-    return resolved
+    return resolving(home, OWN)
 
 
 def nginx(main: str = NGINX, app: str = APP) -> Mapping[str, Setting]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -17,13 +17,11 @@ from lab.errors import BadInput
 from lab.results import listing
 from lab.run import machine_limits
 from lab.run.run import run
-from lab.scenario import own_script, places
-from lab.scenario.effective import Effective
-from lab.scenario.resolve import resolve
+from lab.scenario import own_script
 from lab.scenario.topology import topology_of
 from lab.series import fingerprint
 from tests.lab.engine import InMemoryEngine
-from tests.lab.support import MINIMAL
+from tests.lab.support import MINIMAL, Make, resolving
 
 LOAD = 'load: {script: ./checkout.js, environment: {BASE_URL: "{target}/shop"}}\n'
 OPTIONS = {
@@ -36,8 +34,6 @@ OPTIONS = {
 }
 KNOBS = MINIMAL[MINIMAL.index("knobs:") : MINIMAL.index("predictions:")]
 OWN = MINIMAL.replace(KNOBS, LOAD).replace("client.requests.ok == load.users", "client.checks.paid.rate == 1")
-
-Make = Callable[..., Effective]
 
 
 @pytest.fixture
@@ -52,16 +48,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def make(home: Path) -> Make:
     """Resolve a scenario with a script, with some of its text changed."""
-
-    def resolved(*overrides: str, changes: Mapping[str, str] = {}) -> Effective:
-        text = OWN
-        for old, new in changes.items():
-            assert old in text
-            text = text.replace(old, new)
-        (home / places.FILE).write_text(text)
-        return resolve(str(home), overrides)
-
-    return resolved
+    return resolving(home, OWN)
 
 
 def test_a_script_is_the_workload_and_the_knobs_of_others_are_gone(make: Make) -> None:
