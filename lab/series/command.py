@@ -125,7 +125,7 @@ def check(plan: Plan, engine: Engine) -> Mapping[str, Configurations]:
 
 def _stop_rule(plan: Plan) -> Iterator[Problem]:
     from analysis.expressions import ExpressionError  # noqa: PLC0415
-    from analysis.verdict import predictions  # noqa: PLC0415 # as in lab.predictions
+    from analysis.verdict import predictions  # noqa: PLC0415 # as in prediction_checks
 
     if plan.rules.stop.when is None:
         return
