@@ -28,7 +28,9 @@ const (
 	ringKiB = 16 << 10
 	// The kernel hands a block of packets over when it is full or, at the latest, after tcpdump's time-out of 1 s;
 	// packets in a block that the kernel has not handed over are lost when tcpdump ends.
-	settle = 1200 * time.Millisecond
+	settleMax = 1200 * time.Millisecond
+	// How often tcpdump is then asked whether it has them all.
+	askInterval = 100 * time.Millisecond
 	// How often the file's size is compared with its bound.
 	sizeInterval = 100 * time.Millisecond
 	// How long tcpdump may take to write the rest and end.
@@ -45,6 +47,8 @@ type Config struct {
 	HeadersOnly bool
 	// BytesMax bounds the pcap file. The size is read from time to time, so the file may end a little above it.
 	BytesMax int64
+	// settleMax is another bound, for tests; 0 stands for the constant.
+	settleMax time.Duration
 }
 
 // A Report is the content of capture.json.
@@ -144,15 +148,16 @@ func capture(ctx context.Context, config Config, report *Report, listening func(
 			return err
 		}
 	}
-	read := make(chan output, 1)
+	tcpdump := running{process: command.Process, listens: make(chan struct{}), told: make(chan statistics, 1), read: make(chan output, 1)}
 	go func() {
-		read <- readOutput(messages, func() {
+		tcpdump.read <- readOutput(messages, func() {
 			now := time.Now().UnixMicro()
 			report.StartedUs = &now
+			close(tcpdump.listens)
 			listening()
-		})
+		}, tcpdump.told)
 	}()
-	stopped := supervise(ctx, config, command.Process, read)
+	stopped := supervise(ctx, config, tcpdump)
 	report.statistics = stopped.output.statistics
 	copyErr := <-copied
 	waitErr := command.Wait()
@@ -191,13 +196,21 @@ type output struct {
 // messagesMax is more than tcpdump ever says before it gives up.
 const messagesMax = 4
 
-func readOutput(messages io.Reader, listening func()) output {
+// readOutput reads to the end. What tcpdump says when it is asked goes to told, as long as somebody takes it.
+func readOutput(messages io.Reader, listening func(), told chan<- statistics) output {
 	var out output
 	scanner := bufio.NewScanner(messages)
 	for scanner.Scan() {
 		line := strings.TrimPrefix(scanner.Text(), "tcpdump: ")
 		if strings.HasPrefix(line, "listening on ") {
 			listening()
+			continue
+		}
+		if soFar, ok := parseSummary(line); ok {
+			select {
+			case told <- soFar:
+			default:
+			}
 			continue
 		}
 		if !out.parse(line) && len(out.messages) < messagesMax {
@@ -215,25 +228,28 @@ type ending struct {
 	reason    error // if the supervisor had one of its own
 }
 
+// running is a tcpdump at work.
+type running struct {
+	process *os.Process
+	listens chan struct{}   // closed once it does
+	told    chan statistics // what it says when it is asked
+	read    chan output     // what it said, once it has ended
+}
+
 // supervise waits until tcpdump ends, by itself, for the file's size or because the context is done.
-func supervise(ctx context.Context, config Config, process *os.Process, read <-chan output) ending {
+func supervise(ctx context.Context, config Config, tcpdump running) ending {
 	ticker := time.NewTicker(sizeInterval)
 	defer ticker.Stop()
 	for {
 		select {
-		case out := <-read:
+		case out := <-tcpdump.read:
 			return ending{output: out}
 		case <-ctx.Done():
-			select {
-			case out := <-read:
-				return ending{output: out}
-			case <-time.After(settle):
-				return stop(process, read)
-			}
+			return settle(config, tcpdump)
 		case <-ticker.C:
 			info, err := os.Stat(config.PacketsPath)
 			if err == nil && info.Size() >= config.BytesMax {
-				end := stop(process, read)
+				end := stop(tcpdump)
 				end.truncated = true
 				if end.reason == nil {
 					end.reason = fmt.Errorf("the size limit of %d bytes was reached", config.BytesMax)
@@ -244,18 +260,47 @@ func supervise(ctx context.Context, config Config, process *os.Process, read <-c
 	}
 }
 
+// settle stops tcpdump once it has every packet that the kernel keeps for it: tcpdump says so, or time has passed.
+func settle(config Config, tcpdump running) ending {
+	bound := config.settleMax
+	if bound == 0 {
+		bound = settleMax
+	}
+	over := time.After(bound)
+	asking := time.NewTicker(askInterval)
+	defer asking.Stop()
+	for {
+		select {
+		case out := <-tcpdump.read:
+			return ending{output: out}
+		case soFar := <-tcpdump.told:
+			if soFar.allTaken() {
+				return stop(tcpdump)
+			}
+		case <-asking.C:
+			select {
+			case <-tcpdump.listens:
+				_ = tcpdump.process.Signal(syscall.SIGUSR1)
+			default: // the signal would kill it
+			}
+		case <-over:
+			return stop(tcpdump)
+		}
+	}
+}
+
 // stop asks tcpdump to write out what it has and to end.
-func stop(process *os.Process, read <-chan output) ending {
+func stop(tcpdump running) ending {
 	end := ending{asked: true}
-	if err := process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := tcpdump.process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		end.reason = err
 	}
 	select {
-	case end.output = <-read:
+	case end.output = <-tcpdump.read:
 	case <-time.After(patience):
 		end.reason = fmt.Errorf("tcpdump did not end within %s and was killed", patience)
-		_ = process.Kill()
-		end.output = <-read
+		_ = tcpdump.process.Kill()
+		end.output = <-tcpdump.read
 	}
 	return end
 }

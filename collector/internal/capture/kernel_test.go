@@ -64,6 +64,17 @@ func TestTheCaptureHoldsTheKnownPackets(t *testing.T) {
 	}
 }
 
+func TestACaptureEndsOnceTcpdumpHasAllPackets(t *testing.T) {
+	server := listen(t, netns.Address, "8080")
+	// Without tcpdump's word it would not end before the test's own time is over.
+	report, packets := captureFor(t, t.TempDir(), Config{Mode: Headers, BytesMax: 1 << 30, settleMax: 24 * time.Hour}, func(string) {
+		exchange(t, server)
+	})
+	if report.Reason != nil || *report.Captured != int64(len(packets)) || *report.Received != *report.Captured || len(packets) < 8 {
+		t.Errorf("%d packets in the file, report %+v", len(packets), report)
+	}
+}
+
 func TestTheFilesSizeIsBounded(t *testing.T) {
 	server := listen(t, netns.Address, "8080")
 	const bytesMax = 20_000
@@ -186,14 +197,17 @@ func captureWhile(t *testing.T, mode Mode, bytesMax int64, work func(path string
 
 func captureInto(t *testing.T, folder string, mode Mode, bytesMax int64, work func(path string)) (Report, []gopacket.Packet) {
 	t.Helper()
+	return captureFor(t, folder, Config{Mode: mode, BytesMax: bytesMax}, work)
+}
+
+func captureFor(t *testing.T, folder string, config Config, work func(path string)) (Report, []gopacket.Packet) {
+	t.Helper()
 	netns.Require(t)
 	if _, err := peer(); err != nil {
 		t.Fatal(err)
 	}
-	config := Config{
-		Mode: mode, Interface: "eth0", BytesMax: bytesMax,
-		PacketsPath: filepath.Join(folder, "capture.pcap"), ReportPath: filepath.Join(folder, "capture.json"),
-	}
+	config.Interface = "eth0"
+	config.PacketsPath, config.ReportPath = filepath.Join(folder, "capture.pcap"), filepath.Join(folder, "capture.json")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	listening, ended := make(chan struct{}), make(chan error)

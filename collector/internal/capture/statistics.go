@@ -35,6 +35,26 @@ func (s *statistics) parse(line string) bool {
 	return true
 }
 
+// summaryLine is what tcpdump says in between, when a signal asks it.
+var summaryLine = regexp.MustCompile(`^(\d+ packets? captured), (\d+ packets? received by filter), (\d+ packets? dropped by kernel)(?:, .*)?$`)
+
+// parseSummary takes a line of tcpdump's standard error and gives the statistics so far, if it has them.
+func parseSummary(line string) (soFar statistics, ok bool) {
+	match := summaryLine.FindStringSubmatch(line)
+	if match == nil {
+		return statistics{}, false
+	}
+	for _, part := range match[1:] {
+		soFar.parse(part)
+	}
+	return soFar, soFar.complete()
+}
+
+// allTaken says that the kernel keeps no packet back. Where it dropped some, the counts do not tell.
+func (s *statistics) allTaken() bool {
+	return s.complete() && *s.DroppedByKernel == 0 && *s.Captured == *s.Received
+}
+
 func (s *statistics) complete() bool {
 	return s.Captured != nil && s.Received != nil && s.DroppedByKernel != nil
 }
