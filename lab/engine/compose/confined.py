@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lab.engine import bounds, owners
+from lab.engine.compose.docker import DockerFailed, NoEngine, docker
+from lab.errors import LabError
 
 
 def options(*capabilities: str) -> list[str]:
@@ -28,3 +31,29 @@ def mount(source: Path, target: str | Path, *, read_only: bool) -> dict[str, Any
     """Give a folder or a file of the host as a volume of a service; one that is not there is an error."""
     access = {"read_only": True} if read_only else {}
     return {"type": "bind", "source": str(source), "target": str(target), **access, "bind": {"create_host_path": False}}
+
+
+def tried(
+    role: str,
+    command: str,
+    mounted: tuple[Path, str | Path],
+    settings: Mapping[str, str],
+    *more: str,
+    refused: type[LabError],
+) -> str | None:
+    """Give what a role's image says of a folder that it reads, without a network; None if there is no such image.
+
+    Raises:
+        LabError: `refused`, with the program's message; or there is no engine, or none for this user.
+    """
+    folder = ("--mount", "type=bind,source={},target={},readonly".format(*mounted))
+    environment = [option for name, value in settings.items() for option in ("--env", f"{name}={value}")]
+    given = (*options(), *more, *folder, *environment)
+    try:
+        return docker("run", "--rm", "--network", "none", *given, f"connlab/{role}", command)
+    except NoEngine:
+        raise
+    except DockerFailed as failed:
+        if "No such image" in failed.stderr:
+            return None
+        raise refused(failed.stderr) from None

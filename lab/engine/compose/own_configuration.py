@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lab.engine.compose import confined
-from lab.engine.compose.docker import DockerFailed, NoEngine, docker
 from lab.engine.owners import ROLE_UID
 from lab.errors import ConfigurationRefused
 from lab.scenario.own_configuration import MOUNTED, OwnConfiguration
-
-_NO_IMAGE = "No such image"
 
 
 def examine(own: OwnConfiguration) -> str | None:
@@ -20,8 +17,6 @@ def examine(own: OwnConfiguration) -> str | None:
         ConfigurationRefused: the program does not take it.
         LabError: there is no engine, or none for this user.
     """
-    mounted = ("--mount", f"type=bind,source={own.file.parent},target={MOUNTED},readonly")
-    environment = [option for name, value in own.settings().items() for option in ("--env", f"{name}={value}")]
     folders = [
         option
         for folder in ("/raw", *own.declared.writable)
@@ -29,15 +24,8 @@ def examine(own: OwnConfiguration) -> str | None:
     ]
     # A test asks for the addresses of these names, and for nothing that stands there.
     hosts = [option for name in own.hosts for option in ("--add-host", f"{name}:127.0.0.1")]
-    options = (*confined.options(), *folders, *mounted, *environment, *hosts)
-    try:
-        return docker("run", "--rm", "--network", "none", *options, f"connlab/{own.role}", "test")
-    except NoEngine:
-        raise
-    except DockerFailed as failed:
-        if _NO_IMAGE in failed.stderr:
-            return None
-        raise ConfigurationRefused(failed.stderr) from None
+    mounted = (own.file.parent, MOUNTED)
+    return confined.tried(own.role, "test", mounted, own.settings(), *folders, *hosts, refused=ConfigurationRefused)
 
 
 def of(own: OwnConfiguration, volumes: list[dict[str, Any]], tmpfs: list[str]) -> dict[str, Any]:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lab.engine.compose import confined
-from lab.engine.compose.docker import DockerFailed, NoEngine, docker
 from lab.errors import ScriptRefused
 from lab.scenario.own_script import MOUNTED, OwnScript
-
-_IMAGE = "connlab/k6"
-_NO_IMAGE = "No such image"
 
 
 def examine(script: OwnScript) -> str | None:
@@ -20,18 +16,7 @@ def examine(script: OwnScript) -> str | None:
         ScriptRefused: k6 does not take it.
         LabError: there is no engine, or none for this user.
     """
-    mounted = ("--mount", f"type=bind,source={script.folder},target={MOUNTED},readonly")
-    environment = [option for name, value in script.settings().items() for option in ("--env", f"{name}={value}")]
-    try:
-        return docker(
-            "run", "--rm", "--network", "none", *confined.options(), *mounted, *environment, _IMAGE, "inspect"
-        )
-    except NoEngine:
-        raise
-    except DockerFailed as failed:
-        if _NO_IMAGE in failed.stderr:
-            return None
-        raise ScriptRefused(failed.stderr) from None
+    return confined.tried("k6", "inspect", (script.folder, MOUNTED), script.settings(), refused=ScriptRefused)
 
 
 def mount(script: OwnScript) -> dict[str, Any]:
