@@ -99,7 +99,7 @@ def kit(tmp_path: Path, whole: bytes) -> Path:
 def tampered(kit: Path, change: Callable[[Members, dict[str, Any]], None]) -> Path:
     """Change members and manifest as somebody would who knows the format."""
     with tarfile.open(kit) as tar:
-        members = [(info, content.read()) for info in tar if (content := tar.extractfile(info))]
+        members = [(info, piece.read()) for info in tar if (piece := tar.extractfile(info))]
     manifest = json.loads(members.pop(0)[1])
     change(members, manifest)
     text = json.dumps(manifest).encode()
@@ -193,7 +193,7 @@ def test_one_whose_sources_were_changed_here_is_refused(kit: Path) -> None:
 
 
 def test_one_that_the_disk_has_no_room_for_is_refused(kit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: shutil._ntuple_diskusage(9, 9, 0))  # type: ignore[attr-defined] # noqa: SLF001
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: shutil._ntuple_diskusage(9, 9, 0))  # noqa: SLF001
     assert "are free" in refusal(kit)
 
 
@@ -392,7 +392,7 @@ def bundle(clone: Path, tmp_path: Path) -> Path:
 
 
 def load(clone: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [clone / "setup" / "load.sh", *map(str, arguments)]
+    command = [str(clone / "setup" / "load.sh"), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
 
 
