@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from lab.engine.ends import Ends
 from lab.engine.programs import Ended, Following
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
 from lab.engine.sidecars import Container
@@ -173,12 +174,8 @@ class InMemoryDocker:
         return rule
 
 
-class InMemoryWatch:
+class InMemoryWatch(Ends):
     """The ends of a run's parts, as the engine says them."""
-
-    def __init__(self) -> None:
-        self._exits: dict[str, int] = {}
-        self._expected: dict[str, int | None] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -188,27 +185,8 @@ class InMemoryWatch:
     ) -> None:
         pass
 
-    def end(self, service: str, code: int) -> None:
-        (self._expected if service in self._expected else self._exits)[service] = code
-
     def check(self) -> None:
         pass
-
-    def expect(self, service: str, *, end: bool) -> None:
-        if end:
-            self._expected[service] = None
-        else:
-            del self._expected[service]
-
-    def expected_exit_code(self, service: str) -> int | None:
-        return self._expected[service]
-
-    def exit_code(self, service: str) -> int | None:
-        return self._exits.get(service)
-
-    def ended(self, service: str) -> str | None:
-        code = self.exit_code(service)
-        return None if code is None else f"{service} ended with exit code {code}"
 
 
 class InMemorySidecar:

@@ -9,16 +9,15 @@ from typing import Self
 
 from lab.engine.compose.docker import follow
 from lab.engine.compose.names import RUN_LABEL, container_of
+from lab.engine.ends import Ends
 from lab.errors import LabError
 
 
-class Watch:
+class Watch(Ends):
     """The containers of a run that have ended so far."""
 
     def __init__(self, run_id: str) -> None:
-        self._exits: dict[str, int] = {}
-        self._out_of_memory: set[str] = set()
-        self._expected: dict[str, int | None] = {}
+        super().__init__()
         filters = ("type=container", "event=die", "event=oom", f"label={RUN_LABEL}={run_id}")
         arguments = [part for one in filters for part in ("--filter", one)]
         self._events = follow("events", "--format", "json", *arguments)
@@ -43,11 +42,11 @@ class Watch:
         try:
             event = json.loads(line)
             action, attributes = event["Action"], event["Actor"]["Attributes"]
+            service = attributes["name"].removeprefix(container_of(""))
             if action == "oom":
-                self._out_of_memory.add(attributes["name"])
+                self._out_of_memory.add(service)
             elif action == "die":
-                expected = attributes["name"] in self._expected
-                (self._expected if expected else self._exits)[attributes["name"]] = int(attributes["exitCode"])
+                self.end(service, int(attributes["exitCode"]))
         except (ValueError, KeyError, TypeError):
             return  # not an event that we asked for
 
@@ -60,26 +59,3 @@ class Watch:
         """Raise LabError if the engine has stopped telling its events."""
         if not self.is_told:
             raise LabError("the Docker Engine stopped telling its events", way_on="see whether it was restarted")
-
-    def expect(self, service: str, *, end: bool) -> None:
-        """Take the next end of a service's container for one that was asked for, or no longer."""
-        if end:
-            self._expected[container_of(service)] = None
-        else:
-            del self._expected[container_of(service)]
-
-    def expected_exit_code(self, service: str) -> int | None:
-        """Give the exit code of a container whose end is expected; None until it has ended."""
-        return self._expected[container_of(service)]
-
-    def exit_code(self, service: str) -> int | None:
-        """Give the exit code of a service's container; None while it runs."""
-        return self._exits.get(container_of(service))
-
-    def ended(self, service: str) -> str | None:
-        """Say how a service ended, if it has."""
-        code = self.exit_code(service)
-        if code is None:
-            return None
-        memory = ", out of memory" if container_of(service) in self._out_of_memory else ""
-        return f"{service} ended with exit code {code}{memory}"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from lab.engine.ends import Ends
 from lab.engine.kubernetes.kubectl import Kubectl
 from lab.engine.kubernetes.names import COLLECTOR, INSTANCE_LABEL, RUN_LABEL, service_of
 from lab.engine.programs import Following
@@ -19,10 +20,11 @@ _LOST_S = 30
 _AGAIN_S = 0.5
 
 
-class Watch:
+class Watch(Ends):
     """The pods of a run, by their instances, as the cluster last told of them."""
 
     def __init__(self, kubectl: Kubectl, run_id: str) -> None:
+        super().__init__()
         self._kubectl = kubectl
         self._arguments = (
             *("get", "pods", "--watch", "--output-watch-events", "--output", "json"),
@@ -30,9 +32,6 @@ class Watch:
         )
         self._news = threading.Condition()
         self._pods: dict[str, Mapping[str, Any]] = {}
-        self._exits: dict[str, int] = {}
-        self._reasons: dict[str, str] = {}
-        self._expected: dict[str, int | None] = {}
         self._seen: set[str] = set()
         self._removed: dict[str, str] = {}
         self._events: Following | None = None
@@ -79,17 +78,15 @@ class Watch:
                 # A container that was added is another one of the same service.
                 if service and ended and (once := f"{instance}/{status['name']}") not in self._seen:
                     self._seen.add(once)
-                    self._end(service, int(ended["exitCode"]), str(ended.get("reason", "")))
+                    if ended.get("reason") == "OOMKilled":
+                        self._out_of_memory.add(service)
+                    self.end(service, int(ended["exitCode"]))
             if event["type"] == "DELETED" or pod["metadata"].get("deletionTimestamp"):
                 status = pod.get("status", {})
                 self._removed[instance] = str(status.get("message") or status.get("reason") or "")
             if event["type"] == "DELETED":
                 del self._pods[instance]
             self._news.notify_all()
-
-    def _end(self, service: str, code: int, reason: str) -> None:
-        self._reasons[service] = reason
-        (self._expected if service in self._expected else self._exits)[service] = code
 
     def await_pods(self, instances: list[str], done: Callable[[Mapping[str, Any]], bool], within_s: float) -> bool:
         """Wait until the pods of these instances are as `done` says, or anything is news for that long.
@@ -113,28 +110,11 @@ class Watch:
         if not self._reader.is_alive() or (lost is not None and time.monotonic() - lost > _LOST_S):
             raise LabError("the cluster stopped telling of its pods", way_on="see 'kubectl cluster-info'")
 
-    def expect(self, service: str, *, end: bool) -> None:
-        """Take the next end of a service for one that was asked for, or no longer."""
-        with self._news:
-            if end:
-                self._expected[service] = None
-            else:
-                del self._expected[service]
-
-    def expected_exit_code(self, service: str) -> int | None:
-        """Give the exit code of a service whose end is expected; None until it has ended."""
-        return self._expected[service]
-
-    def exit_code(self, service: str) -> int | None:
-        """Give the exit code of a service that ended unasked; None while it runs."""
-        return self._exits.get(service)
-
     def ended(self, service: str) -> str | None:
         """Say how a service ended unasked, if it has; one whose pod is gone has ended."""
-        code = self.exit_code(service)
-        if code is not None:
-            memory = ", out of memory" if self._reasons.get(service) == "OOMKilled" else ""
-            return f"{service} ended with exit code {code}{memory}"
+        said = super().ended(service)
+        if said is not None:
+            return said
         with self._news:
             gone = next((one for one in self._removed if service in (one, service_of(one, COLLECTOR))), None)
             if gone is None:
