@@ -11,7 +11,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from analysis import FlowsError, ManifestError, TooLargeError, analyse
+from analysis.derivation import FlowsError, ManifestError, TooLargeError, analyse
 from analysis.visible import visible_lines
 
 _EXIT = {"reproduced": 0, "not-reproduced": 1, "inconclusive": 3}

@@ -16,6 +16,8 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from analysis.visible import visible_lines
+
 # Outside a terminal nobody's window is too narrow.
 _WIDTH_ELSEWHERE = 160
 _STEERING = re.compile(r"[^\n -~\u00a1-\u1fff]")
@@ -74,7 +76,4 @@ def _as_json(found: re.Match[str]) -> str:
 def _visible(text: str) -> str:
     if text.replace("\n", "").isprintable():
         return text
-    # The analysis takes half a second to load, which nobody is to wait for who asks for a version.
-    from analysis.visible import visible_lines  # noqa: PLC0415
-
     return visible_lines(text)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lab.errors import Problem
-from lab.scenario.effective import Effective
-from lab.scenario.topology import Topology
+
+if TYPE_CHECKING:
+    from lab.scenario.effective import Effective
+    from lab.scenario.topology import Topology
 
 # No port of the lab's own roles, and below every range of ephemeral ports that a scenario sets.
 DEFAULT_PORT = 9645

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from analysis.expressions import parse
+from analysis.expressions.refutable import parts
+from analysis.expressions.values import unknown
 from lab.errors import Problem
 from lab.experiments import lines, specimens
 from lab.experiments.specimens import WHOLE, Recorded, Specimen
@@ -65,10 +68,7 @@ def _about(
 def _try(
     prediction: Prediction, arm: str, recorded: Mapping[str, Recorded], where: str, effective: Effective
 ) -> tuple[int, list[Problem]]:
-    # analysis is loaded only by the commands that read predictions.
-    from analysis.expressions import parse  # noqa: PLC0415
-    from analysis.expressions.refutable import parts  # noqa: PLC0415
-    from analysis.expressions.values import unknown  # noqa: PLC0415
+    # It brings numpy and duckdb, which only commands need that read predictions.
     from analysis.verdict.mutations import unmoved  # noqa: PLC0415
 
     values = {

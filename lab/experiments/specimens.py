@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from analysis.evidence import manifest
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.experiments import lines
@@ -108,7 +109,6 @@ def take(effective: Effective, outcome: Outcome) -> Specimen:
 
 def _runs(outcome: Outcome) -> Iterator[tuple[str, Run]]:
     # They bring numpy and duckdb; a list of scenarios needs none.
-    from analysis.evidence import manifest  # noqa: PLC0415
     from analysis.evidence.rawrun import RawRun  # noqa: PLC0415
     from analysis.figures import Run  # noqa: PLC0415
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from analysis.formatting import duration
+
 DURATION_PATTERN = r"^[0-9]+(\.[0-9]+)?(ms|s|m|h)$"
 _MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 _DURATION = re.compile(r"(?P<number>[0-9]{1,12}(\.[0-9]{1,6})?)(?P<unit>ms|s|m|h)")
@@ -27,7 +29,4 @@ def parse_duration(text: str) -> int:
 
 def format_duration(ms: int) -> str:
     """Write milliseconds in the largest unit that divides them: 20000 is `20s`, 1500 is `1500ms`."""
-    # It brings numpy and duckdb, which commands without a scenario or a run do not need.
-    from analysis.formatting import duration  # noqa: PLC0415
-
     return duration(ms)

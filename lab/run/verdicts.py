@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from analysis.formatting import number
 from analysis.steps import Steps
 from lab import terminal
 from lab.errors import BadInput, ExitCode, LabError, Problem
@@ -47,13 +48,13 @@ def derive(folder: Path, steps: Steps | None = None) -> dict[str, Any]:
         LabError: the program that reads captures does not work, or the run is too large for this machine.
     """
     # The analysis brings numpy and duckdb, which a run needs only at its end.
-    import analysis  # noqa: PLC0415
+    from analysis import derivation  # noqa: PLC0415
 
     try:
-        return analysis.analyse(folder, steps).model_dump(mode="json", by_alias=True)
-    except analysis.ManifestError as error:
+        return derivation.analyse(folder, steps).model_dump(mode="json", by_alias=True)
+    except derivation.ManifestError as error:
         raise BadInput(Problem(str(error))) from None
-    except (analysis.FlowsError, analysis.TooLargeError) as error:
+    except (derivation.FlowsError, derivation.TooLargeError) as error:
         raise LabError(f"nothing was derived, and all files are as they were: {error}") from None
 
 
@@ -104,8 +105,6 @@ def show(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        from analysis.formatting import number  # noqa: PLC0415 # as in `derive`
-
         return number(value, _DIGITS)
     if isinstance(value, list):
         more = f", … {len(value)} in all" if len(value) > _LIST_SHOWN else ""

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from analysis.expressions import ExpressionError, parse
+from analysis.expressions.tree import Chain, Literal, Name
+from analysis.expressions.values import Kind
 from lab.errors import Problem
 from lab.scenario import messages, twins
 from lab.scenario.effective import Effective
@@ -21,9 +24,7 @@ if TYPE_CHECKING:
 
 def prediction_problems(effective: Effective) -> Iterator[Problem]:
     """Give every prediction that could not be judged, whatever the run brought."""
-    # analysis is loaded only by the commands that read predictions.
-    from analysis.expressions import ExpressionError, parse  # noqa: PLC0415
-    from analysis.expressions.values import Kind  # noqa: PLC0415
+    # It brings numpy and duckdb, which only commands need that read predictions.
     from analysis.verdict import predictions  # noqa: PLC0415
 
     knobs = {**effective.on_path(), **effective.in_files()}
@@ -57,8 +58,6 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
 
 def _never(effective: Effective, expression: Expression) -> Iterator[tuple[str, str | None]]:
     """Give the fault and the way on for each text that an expression compares a knob with, and that it never has."""
-    from analysis.expressions.tree import Chain, Literal, Name  # noqa: PLC0415
-
     pairs = (pair for node in expression.tree.walk() if isinstance(node, Chain) for pair in pairwise(node.operands))
     for one, other in pairs:
         for name, text in ((one, other), (other, one)):
@@ -102,8 +101,6 @@ def published_problems(
         published: the figures; None if there are none.
         check: refuses a wrong expression by an ExpressionError.
     """
-    from analysis.expressions import ExpressionError  # noqa: PLC0415
-
     for name, expression in published.here.items() if published else ():
         where = effective.where("published", "here", name)
         try:
@@ -127,8 +124,7 @@ def compared_problems(
         cells: of the series.
         where: where the document has the figure of an index.
     """
-    from analysis import figures  # noqa: PLC0415
-    from analysis.expressions.values import Kind  # noqa: PLC0415
+    from analysis import figures  # noqa: PLC0415 # as above
 
     scopes = [figures.scope(one.roles, one.on_path()) for one in cells]
     for index, name in enumerate(names):

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from analysis.expressions import ExpressionError
+from analysis.expressions.values import Kind
+from analysis.formatting import number, spoken
 from lab.errors import Problem
 from lab.scenario.catalogue import show_value
 from lab.scenario.effective import Effective, Stated
@@ -57,9 +60,6 @@ def _said(effective: Effective, claim: _Says) -> _Says:
 
 
 def _wrong(effective: Effective, place: re.Match[str]) -> str | None:
-    # analysis is loaded only by the commands that read predictions.
-    from analysis.expressions import ExpressionError  # noqa: PLC0415
-
     if place[1] is None:
         return "this brace has no other" if len(place[0]) == 1 else None
     try:
@@ -71,7 +71,7 @@ def _wrong(effective: Effective, place: re.Match[str]) -> str | None:
 
 def _read(effective: Effective, text: str) -> Expression | None:
     """Read what stands between braces; None for the name of a knob alone, which may be text."""
-    from analysis.expressions.values import Kind  # noqa: PLC0415 # as above
+    # It brings numpy and duckdb, which only commands need that read predictions.
     from analysis.verdict import predictions  # noqa: PLC0415
 
     knobs = {**effective.on_path(), **effective.in_files()}
@@ -85,8 +85,7 @@ def _fill(effective: Effective, text: str) -> str:
 
 
 def _shown(effective: Effective, place: re.Match[str]) -> str:
-    from analysis.formatting import number, spoken  # noqa: PLC0415 # as above
-    from lab.scenario import foreseen  # noqa: PLC0415
+    from lab.scenario import foreseen  # noqa: PLC0415 # as above
 
     if place[1] is None:
         return place[0][0]

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from analysis.expressions import ExpressionError
+from analysis.expressions.values import Kind
 from lab.errors import BadInput, Problem
 from lab.reading.nearest import did_you_mean
 from lab.scenario import presets
@@ -146,11 +148,9 @@ def _unknown(name: str, known: Iterable[str], where: str) -> Problem:
 
 def _comparisons(base: Effective, resolved: Mapping[str, Effective]) -> Iterator[Problem]:
     """Check that what is said over arms names arms, and figures that these have."""
-    # analysis is loaded only by the commands that read predictions.
+    # They bring numpy and duckdb, which only commands need that read predictions.
     from analysis import figures  # noqa: PLC0415
     from analysis.compare import arms  # noqa: PLC0415
-    from analysis.expressions import ExpressionError  # noqa: PLC0415
-    from analysis.expressions.values import Kind  # noqa: PLC0415
 
     scopes = {name: figures.scope(one.roles, one.on_path()) for name, one in resolved.items()}
     for index, one in enumerate(base.scenario.predictions):

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from analysis.expressions import ExpressionError
 from lab import paths
 from lab.engine.protocol import Engine
 from lab.errors import Problem
@@ -124,7 +125,6 @@ def check(plan: Plan, engine: Engine) -> Mapping[str, Configurations]:
 
 
 def _stop_rule(plan: Plan) -> Iterator[Problem]:
-    from analysis.expressions import ExpressionError  # noqa: PLC0415
     from analysis.verdict import predictions  # noqa: PLC0415 # as in prediction_checks
 
     if plan.rules.stop.when is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from analysis.expressions import parse
+from analysis.expressions.values import Value, unknown
 from lab.errors import BadInput
 from lab.scenario import foreseen
 from lab.scenario.effective import Effective
@@ -89,10 +91,6 @@ def _between(holds: Callable[[int], Status], ends: dict[int, Status], step: int)
 
 
 def _holds(until: str, effective: Effective) -> Status:
-    # analysis is loaded only by the commands that read predictions.
-    from analysis.expressions import parse  # noqa: PLC0415
-    from analysis.expressions.values import Value, unknown  # noqa: PLC0415
-
     load = effective.scenario.knobs.load
     one_call = load.workload == "users" and load.calls == 1
     # A user that fails in long_polling comes again, so its requests are not the model's users; that some fail is.

@@ -9,6 +9,7 @@ from typing import Literal
 
 from rich.console import Console
 
+from analysis.evidence import manifest
 from analysis.steps import Steps
 from lab.engine.protocol import Engine
 from lab.errors import LabError
@@ -70,7 +71,6 @@ class RealRunner:
     def holds(self, folder: Path, expression: str) -> Literal["true", "false", "unknown"]:
         """Judge an expression in a run."""
         # As in verdicts: what only the end of a run needs.
-        from analysis.evidence import manifest  # noqa: PLC0415
         from analysis.evidence.rawrun import RawRun  # noqa: PLC0415
         from analysis.figures import Run  # noqa: PLC0415
         from analysis.verdict import predictions  # noqa: PLC0415

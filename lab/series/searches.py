@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.expressions import ExpressionError
 from lab.errors import BadInput, Problem
 from lab.reading.units import parse_duration
 from lab.scenario.catalogue import CATALOGUE, show_value
@@ -196,7 +197,6 @@ def _knob(asked: Asked, user: tuple[str, ...], folder: Path | None) -> _Knob:
 
 
 def _check_expression(until: str, knob: _Knob) -> None:
-    from analysis.expressions import ExpressionError  # noqa: PLC0415
     from analysis.verdict import predictions  # noqa: PLC0415 # as in prediction_checks
 
     effective = knob.base

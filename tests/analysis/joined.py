@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analysis import judge
 from analysis.account.joins import Joined
+from analysis.derivation import judge
 from analysis.verdict.ledger_tables import REQUESTS
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis import judge
 from analysis.account.joins import Joined
+from analysis.derivation import judge
 from analysis.health import Evidence
 from analysis.verdict.ledger_tables import REQUESTS
 from tests.analysis.packets import Capture, Connection

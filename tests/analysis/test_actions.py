@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from analysis import analyse, story
+from analysis import story
+from analysis.derivation import analyse
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.pages.report import timelines

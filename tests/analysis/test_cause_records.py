@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis import judge
 from analysis.account.joins import Joined
 from analysis.causes import CAUSES, UNEXPLAINED, Cause, named
 from analysis.causes.__main__ import markdown
+from analysis.derivation import judge
 from analysis.verdict.ledger_tables import REQUESTS
 
 if TYPE_CHECKING:

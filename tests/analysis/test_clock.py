@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import JudgedRun, judge
 from analysis.database import in_memory
+from analysis.derivation import JudgedRun, judge
 from analysis.evidence import clock
 from analysis.evidence.jsonl import JsonLines
 from analysis.evidence.manifest import Phase

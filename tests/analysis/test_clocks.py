@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import JudgedRun, analyse, judge
+from analysis.derivation import JudgedRun, analyse, judge
 from analysis.evidence import clocks
 from analysis.evidence.clock_fit import SAME, Bounds, Rate, fit
 from analysis.evidence.clocks import Clocks

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis import analyse
+from analysis.derivation import analyse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,6 @@ import duckdb
 import numpy as np
 import pytest
 
-from analysis import judge
 from analysis.account.attribution import BESIDE
 from analysis.account.joins import Joined
 from analysis.account.joins.cases import PROXIED
@@ -18,6 +17,7 @@ from analysis.account.joins.links import AT_THE_PROXY
 from analysis.account.ports import SHORTAGES
 from analysis.account.waits import ACTED
 from analysis.database import in_memory, over_files
+from analysis.derivation import judge
 from tests.analysis.packets import Connection
 from tests.analysis.support import MEASURE_S, USERS, at_us
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from analysis import analyse
+from analysis.derivation import analyse
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 

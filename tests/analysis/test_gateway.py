@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from analysis import JudgedRun, analyse, judge
+from analysis.derivation import JudgedRun, analyse, judge
 from analysis.evidence.roles import earlier
 from analysis.figures import UnknownFigure, check_name
 from analysis.pages.report import run_files, timelines

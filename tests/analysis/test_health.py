@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis import judge
+from analysis.derivation import judge
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.support import EPOCH_US, Record, RunFolder, make_access, make_capture, make_request, raw_file
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from analysis import JudgedRun
+    from analysis.derivation import JudgedRun
 
 # One prediction for each kind of evidence; all hold in the healthy run.
 WATCHED = {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from analysis import judge
+from analysis.derivation import judge
 from analysis.figures import identities
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import END_S, MEASURE_S, USERS, RunFolder, make_access, make_capture, make_dial

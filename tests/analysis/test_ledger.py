@@ -11,8 +11,9 @@ import duckdb
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis import analyse, health, judge
+from analysis import health
 from analysis.account import joins
+from analysis.derivation import analyse, judge
 from analysis.evidence import manifest, roles
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import analysis
+from analysis.derivation import analyse
 from analysis.pages import report
 from analysis.verdict.connections_file import FILE
 from tests.analysis.clocks import Clock, set_clock
@@ -27,7 +27,7 @@ def watched(run: RunFolder) -> RunFolder:
 
 
 def account(run: RunFolder) -> dict[str, Any]:
-    analysis.analyse(run.write())
+    analyse(run.write())
     found: dict[str, Any] = json.loads((run.folder / FILE).read_text())
     return found
 
@@ -327,10 +327,10 @@ def test_a_server_elsewhere_that_never_answers_is_unexplained(watched: RunFolder
 
 def test_the_same_raw_files_give_the_same_bytes_and_a_page(watched: RunFolder) -> None:
     watched.write()
-    analysis.analyse(watched.folder)
+    analyse(watched.folder)
     derived = watched.folder / "derived"
     before = {path.name: path.read_bytes() for path in derived.iterdir()}
-    analysis.analyse(watched.folder)
+    analyse(watched.folder)
     assert {path.name: path.read_bytes() for path in derived.iterdir()} == before
     page = report.write(watched.folder).read_text()
     assert "Observed: shop" in page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis import analyse
+from analysis.derivation import analyse
 from analysis.pages import report
 from tests.analysis.whole import make_run
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis import analyse
 from analysis.compare import series_verdict
+from analysis.derivation import analyse
 from analysis.schema import schema
 from tests.analysis.results import Results
 

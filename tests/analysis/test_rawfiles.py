@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis import analyse
+from analysis.derivation import analyse
 from analysis.evidence import flows, manifest
 from analysis.evidence.rawfiles import Places, places
 from analysis.evidence.rawrun import RawRun
@@ -26,7 +26,7 @@ from tests.analysis.test_example import EXAMPLE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from analysis import Verdict
+    from analysis.derivation import Verdict
     from tests.analysis.support import RunFolder
 
 # What opens a pipe to read waits for one that writes, for ever; this is long enough for any machine.

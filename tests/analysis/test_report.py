@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from analysis import analyse
 from analysis.compare import series_verdict
+from analysis.derivation import analyse
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis import analyse
+from analysis.derivation import analyse
 from analysis.evidence import roles
 from analysis.pages import report
 from analysis.pages.report import profile, run_files

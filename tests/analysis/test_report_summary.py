@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from analysis import analyse
+from analysis.derivation import analyse
 from analysis.pages import report
 from analysis.pages.report import advice, run_files, summary
 from tests.analysis.support import knob, make_manifest

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from analysis import analyse, figures
+from analysis import figures
+from analysis.derivation import analyse
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.roles import EARLIER, earlier, of_manifest

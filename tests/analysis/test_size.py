@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis import TooLargeError, judge
 from analysis.database import MEMORY_MB
+from analysis.derivation import TooLargeError, judge
 from analysis.evidence import manifest, size
 from analysis.evidence.rawrun import RawRun
 from tests.bench import synthetic

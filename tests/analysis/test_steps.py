@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis import analyse
+from analysis.derivation import analyse
 from analysis.steps import Steps
 
 if TYPE_CHECKING:

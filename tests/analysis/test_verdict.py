@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from analysis import ManifestError, Verdict, analyse, judge
+from analysis.derivation import ManifestError, Verdict, analyse, judge
 from analysis.evidence.roles import earlier
 from analysis.expressions import ExpressionError
 from analysis.schema import MODELS, schema

@@ -20,7 +20,9 @@ from tests.bench import synthetic
 
 _PORTS = 50_000
 # By which a run is analysed and its report written; what each takes is that of a process of its own.
-_ANALYSE = "import sys, pathlib, analysis; print(analysis.analyse(pathlib.Path(sys.argv[1])).verdict)"
+_ANALYSE = (
+    "import sys, pathlib; from analysis.derivation import analyse; print(analyse(pathlib.Path(sys.argv[1])).verdict)"
+)
 _REPORT = "import sys, pathlib; from analysis.pages import report; print(report.write(pathlib.Path(sys.argv[1])))"
 
 

@@ -1,6 +1,8 @@
 """The command line: exit codes, one clear message, and JSON for programs."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,11 @@ def connlab(capsys: pytest.CaptureFixture[str]) -> Run:
         return int(end.value.code or 0), out, err
 
     return run
+
+
+def test_a_command_that_reads_no_run_waits_for_nothing_that_does() -> None:
+    loaded = "import sys, lab.cli; print(sorted({'numpy', 'duckdb', 'scipy', 'jinja2'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +249,7 @@ def recorded(tmp_path: Path, derived_run: Callable[[Path], Path], monkeypatch: p
     folder = derived_run(tmp_path / "results" / "one" / "r")
     (folder / verdict_file.FILE).write_text(json.dumps(VERDICT))
     (folder.parent / "latest").symlink_to("r")
-    monkeypatch.setattr("analysis.analyse", lambda run, _: derived.read(run, verdict_file.FILE, Verdict))
+    monkeypatch.setattr("analysis.derivation.analyse", lambda run, _: derived.read(run, verdict_file.FILE, Verdict))
     monkeypatch.setattr("lab.run.reports.write", lambda _: None)
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     return folder

@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from analysis import analyse
+from analysis.derivation import analyse
 from analysis.pages import report
 from lab import paths
 from lab.errors import LabError

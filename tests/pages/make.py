@@ -13,8 +13,8 @@ from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
-from analysis import analyse
 from analysis.compare import compare_series, series_verdict
+from analysis.derivation import analyse
 from analysis.pages import comparison_page, report
 from lab.gallery import gallery_folder
 from tests.analysis.packets import Capture, Connection

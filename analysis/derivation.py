@@ -1,0 +1,103 @@
+"""A run's folder is judged, and derived/ written into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from analysis.evidence import flows, manifest, size
+from analysis.evidence.flows import FlowsError
+from analysis.evidence.manifest import ManifestError
+from analysis.evidence.rawrun import RawRun
+from analysis.evidence.size import TooLargeError
+from analysis.figures import Run
+from analysis.output import make_folder, write
+from analysis.steps import Steps
+from analysis.story import ladders
+from analysis.verdict import (
+    clocks_file,
+    connections_file,
+    figures_file,
+    ledger_file,
+    ledger_tables,
+    readings,
+    verdict_file,
+)
+from analysis.verdict.verdict_file import JudgedRun, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["FlowsError", "JudgedRun", "ManifestError", "TooLargeError", "Verdict", "analyse", "judge"]
+
+
+def judge(run_dir: Path) -> JudgedRun:
+    """Judge a run, and write nothing.
+
+    Args:
+        run_dir: the folder with manifest.json and raw/.
+
+    Returns:
+        The judgement, each part of which is worked out when it is first asked for.
+
+    Raises:
+        ManifestError: the folder is not a run's, or its manifest cannot be read.
+        FlowsError: there are captures and nothing that reads them.
+        TooLargeError: the machine has not the memory or the disk for it.
+    """
+    raw = RawRun(run_dir, manifest.read(run_dir))
+    size.require(raw)
+    if any(capture.packets for capture in raw.captures.values()):
+        flows.require()
+    return JudgedRun(Run(raw))
+
+
+def analyse(run_dir: Path, steps: Steps | None = None) -> Verdict:
+    """Judge a run and write derived/ into its folder: verdict, ledger, figures, and the records behind them.
+
+    Args:
+        run_dir: the folder with manifest.json and raw/.
+        steps: gets the steps of the analysis, and how long each took.
+
+    Returns:
+        The verdict, as written.
+
+    Raises:
+        ManifestError: the folder is not a run's, or its manifest cannot be read.
+        FlowsError: there are captures and nothing that reads them; a poorer verdict would go over the one before.
+        TooLargeError: the machine has not the memory or the disk for it.
+        OSError: derived/ cannot be written.
+    """
+    steps = steps or Steps()
+    with steps.step("samples"):
+        found = judge(run_dir)
+    for name, work_out in _PARTS.items():
+        with steps.step(name):
+            work_out(found)
+    folder = run_dir / ledger_file.FILE.parent
+    with steps.step("tables"):
+        make_folder(folder)
+        write(run_dir / ledger_file.FILE, found.account.to_json())
+        ledger_tables.write(found.run, folder)
+        clocks_file.write(found.run, run_dir)
+    with steps.step("readings"):
+        readings.write(found.run, run_dir)
+    with steps.step("ladders"):
+        ladders.write(found.run, run_dir)
+    with steps.step("figures"):
+        if found.run.raw.manifest.observed is not None:
+            connections_file.write(found.run)
+        write(run_dir / figures_file.FILE, figures_file.of_run(found.run).to_json())
+    # The verdict comes last: where it stands, so do all other derived files.
+    write(run_dir / verdict_file.FILE, found.verdict.to_json())
+    return found.verdict
+
+
+# What is worked out once, and then there for all that rests on it.
+_PARTS: dict[str, Callable[[JudgedRun], object]] = {
+    "packets": lambda found: found.run.raw.reductions,
+    "health": lambda found: found.run.health,
+    "joins": lambda found: found.run.joined,
+    "ledger": lambda found: found.account,
+    "predictions": lambda found: found.verdict,
+}
