@@ -55,7 +55,9 @@ watched() {
   set +m
   trap 'kill -- "-$child" || true; wait "$child" || true; die "$what: interrupted; the log is in $log"' INT TERM HUP
   while kill -0 "$child" 2>/dev/null; do
-    sleep "$pause"
+    # In the background: bash may spin for ever if Ctrl-C ends a foreground child before it has become its program.
+    sleep "$pause" &
+    wait "$!" || true
     ((SECONDS == began)) || pause=0.2
     if ((SECONDS - began >= shown + 15)); then
       shown=$((SECONDS - began))
