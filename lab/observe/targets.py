@@ -15,7 +15,7 @@ from lab.errors import BadInput, Problem
 from lab.observe import known_servers
 from lab.run.manifest import Program, Target
 
-Kind = Literal["container", "service", "process", "pod"]
+Kind = Literal["container", "service", "process"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,6 @@ class Named:
 
     Attributes:
         compose: PROJECT or PROJECT/SERVICE.
-        pod: NAMESPACE/POD of a cluster, or NAMESPACE/POD/CONTAINER.
         peers: containers of clients, for the view from their side.
         role: a role.yaml that says what the target's program is.
         host: whether the host's own network namespace may be observed.
@@ -33,7 +32,6 @@ class Named:
     containers: Sequence[str] = ()
     compose: str | None = None
     pid: int | None = None
-    pod: str | None = None
     peers: Sequence[str] = ()
     role: Path | None = None
     host: bool = False
@@ -46,16 +44,19 @@ class FoundTarget:
     Attributes:
         record: what the manifest says of it.
         joins: the container whose namespaces a collector joins, or the process of the host whose network it enters.
+        pid: its first process.
         on_host: whether its network namespace is the host's.
-        processes: whether a collector joins its process namespace too.
-        machine: on which it runs; None for this one.
     """
 
     record: Target
     joins: str | int
+    pid: int
     on_host: bool
-    processes: bool = False
-    machine: str | None = None
+
+    @property
+    def is_container(self) -> bool:
+        """Whether the engine knows it."""
+        return isinstance(self.joins, str)
 
 
 def find(named: Named, sidecars: Sidecars) -> list[FoundTarget]:
@@ -73,10 +74,8 @@ def find(named: Named, sidecars: Sidecars) -> list[FoundTarget]:
         found += [("service", each.name, each, False) for each in sidecars.of_project(project, service or None)]
     if named.pid is not None:
         found.append(("process", str(named.pid), _process(named.pid, sidecars), False))
-    if named.pod is not None:
-        found.append(("pod", named.pod, sidecars.container(named.pod), False))
     if not found:
-        raise BadInput(Problem("nothing to observe is named", way_on="give --container, --compose, --pid or --pod"))
+        raise BadInput(Problem("nothing to observe is named", way_on="give --container, --compose or --pid"))
     found += [("container", name, sidecars.container(name), True) for name in named.peers]
     taken: set[str] = set()
     targets = [
@@ -90,9 +89,12 @@ def _target(
     kind: Kind, name: str, what: Container | int, program: Program | None, taken: set[str], *, peer: bool
 ) -> FoundTarget:
     if isinstance(what, Container):
-        words, image = what.words, what.image
+        words, image, on_host = what.words, what.image, what.on_host
+        joins: str | int = what.id
+        pid = what.pid
     else:
-        words, image = _words(what), None
+        words, image, on_host = _words(what), None, _is_hosts(what)
+        joins = pid = what
     record = Target(
         instance=_instance(f"process-{name}" if kind == "process" else name, taken),
         kind=kind,
@@ -101,9 +103,7 @@ def _target(
         program=program or known_servers.of_words(words),
         peer=peer,
     )
-    if isinstance(what, Container):
-        return FoundTarget(record, what.id, what.on_host, what.processes and not what.on_host, what.machine)
-    return FoundTarget(record, what, _is_hosts(what))
+    return FoundTarget(record, joins, pid, on_host)
 
 
 def _instance(name: str, taken: set[str]) -> str:

@@ -10,8 +10,6 @@ from lab.engine import bounds, metrics, program_settings
 from lab.engine.kubernetes.names import COLLECTOR, HOLD, INSTANCE_LABEL, ROLE, RUN_LABEL, labels, owner_of, pod_of
 from lab.engine.owners import ROLE_UID
 from lab.engine.protocol import STOP_GRACE_S, Parts
-from lab.scenario.effective import Effective
-from lab.scenario.knobs import RoleName
 
 _HOSTNAME = "kubernetes.io/hostname"
 # What a pod is promised; it may take as much of a processor as there is, for a limit would be part of what is measured.
@@ -58,7 +56,7 @@ def _job(
     name: str, run_id: str, containers: Iterable[Mapping[str, Any]], deadline_s: int, *, kept_s: int
 ) -> dict[str, Any]:
     """Give a Job that is tried once; the cluster removes it `kept_s` after its end."""
-    small = {**restricted(), **_resources(_HOLD_CPU, _HOLD_MB, 4 * _HOLD_MB)}
+    small = {**_restricted(), **_resources(_HOLD_CPU, _HOLD_MB, 4 * _HOLD_MB)}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -79,12 +77,12 @@ def _job(
     }
 
 
-def policy(run_id: str, owned: Mapping[str, Any], *ports: int) -> dict[str, Any]:
+def policy(run_id: str, owned: Mapping[str, Any], metrics_port: int | None = None) -> dict[str, Any]:
     """Give the NetworkPolicy that keeps a run's load among its own pods, where the cluster's network heeds it.
 
-    To these ports anybody in the cluster may connect; nothing else comes in.
+    With a metrics port, anybody in the cluster may scrape that; nothing else comes in.
     """
-    opened = [{"ports": [{"protocol": "TCP", "port": port}]} for port in ports]
+    scrapes = [] if metrics_port is None else [{"ports": [{"protocol": "TCP", "port": metrics_port}]}]
     peers = [{"podSelector": {"matchLabels": {RUN_LABEL: run_id}}}]
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -93,7 +91,7 @@ def policy(run_id: str, owned: Mapping[str, Any], *ports: int) -> dict[str, Any]
         "spec": {
             "podSelector": {"matchLabels": {RUN_LABEL: run_id}},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"from": peers}, *opened],
+            "ingress": [{"from": peers}, *scrapes],
             "egress": [{"to": peers}],
         },
     }
@@ -127,6 +125,8 @@ def pod(
     """
     effective, topology = parts.effective, parts.topology
     role = topology.role_of(instance)
+    limits = bounds.of_instance(effective, topology, instance)
+    of_run = {"labelSelector": {"matchLabels": {RUN_LABEL: parts.run_id}}, "topologyKey": _HOSTNAME}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -142,16 +142,29 @@ def pod(
             "shareProcessNamespace": True,
             "terminationGracePeriodSeconds": STOP_GRACE_S,
             "activeDeadlineSeconds": bounds.deadline_s(effective),
-            "securityContext": of_pod(effective, role),
-            "affinity": affinity(parts.run_id, role, spread=spread),
+            "securityContext": {
+                "seccompProfile": {"type": "RuntimeDefault"},
+                "sysctls": [
+                    {"name": name, "value": value}
+                    for name, value in program_settings.sysctls_of(effective, role).items()
+                ],
+            },
+            "affinity": _apart(parts.run_id, role) if spread else {"podAffinity": {_REQUIRED: [of_run]}},
             "hostAliases": [{"ip": address, "hostnames": [name]} for name, address in hosts.items()],
             "containers": [
                 {
                     "name": COLLECTOR,
                     **images.of("collector"),
-                    "env": environment(of_collector(parts, instance, spread=spread, metrics_port=metrics_port)),
+                    "env": environment(
+                        program_settings.of_collector(effective, topology, instance, apart=spread)
+                        | metrics.environment(topology, parts.run_id, instance, metrics_port)
+                    ),
                     **({"ports": [{"name": "metrics", "containerPort": metrics_port}]} if metrics_port else {}),
-                    "securityContext": CAPTURES,
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "readOnlyRootFilesystem": True,
+                        "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN", "NET_RAW"]},
+                    },
                     # A startup probe asks until it is answered, and never again: nothing is asked while it is measured.
                     "startupProbe": {
                         "exec": {"command": ["collector", "healthy"]},
@@ -159,27 +172,32 @@ def pod(
                         "timeoutSeconds": 5,
                         "failureThreshold": _READY_S,
                     },
-                    "volumeMounts": collector_files(),
-                    **collector_resources(),
+                    "volumeMounts": [_mount("collector-raw", "/raw"), _mount("collector-tmp", "/tmp")],  # noqa: S108
+                    **_resources(_COLLECTOR_CPU, _COLLECTOR_MB, bounds.of_collector().memory_mb),
                 },
                 {
                     "name": ROLE,
                     **images.of(role),
                     "env": environment(program_settings.of_role(effective, topology, instance)),
-                    **restricted(),
-                    "volumeMounts": role_files(),
-                    **role_resources(parts, instance),
+                    **_restricted(),
+                    "volumeMounts": _of_role(),
+                    **_resources(_ROLE_CPU, _ROLE_MB, limits.memory_mb),
                 },
                 {
                     "name": HOLD,
                     **images.of("collector"),
                     "args": ["hold", "--for", f"{bounds.deadline_s(effective)}s"],
-                    **restricted(),
-                    "volumeMounts": [mount("collector-raw", "/raw/collector"), mount("role-raw", "/raw/role")],
+                    **_restricted(),
+                    "volumeMounts": [_mount("collector-raw", "/raw/collector"), _mount("role-raw", "/raw/role")],
                     **_resources(_HOLD_CPU, _HOLD_MB, 4 * _HOLD_MB),
                 },
             ],
-            "volumes": volumes(),
+            "volumes": [
+                {"name": "collector-raw", "emptyDir": {}},
+                {"name": "role-raw", "emptyDir": {}},
+                {"name": "collector-tmp", "emptyDir": {"medium": "Memory"}},
+                {"name": "role-tmp", "emptyDir": {"medium": "Memory"}},
+            ],
         },
     }
 
@@ -194,7 +212,7 @@ def again(made: Mapping[str, Any], number: int) -> dict[str, Any]:
     return {"name": f"{ROLE}-{number}", **{name: role[name] for name in kept if name in role}}
 
 
-def _apart(run_id: str, role: RoleName) -> dict[str, Any]:
+def _apart(run_id: str, role: str) -> dict[str, Any]:
     others = {"key": "connlab.role", "operator": "NotIn", "values": [role]}
     selector = {
         "matchLabels": {RUN_LABEL: run_id},
@@ -209,47 +227,7 @@ def _plain_pod() -> dict[str, Any]:
     return {"automountServiceAccountToken": False, "enableServiceLinks": False, "dnsPolicy": "Default"}
 
 
-# The security context of a collector.
-CAPTURES = {
-    "allowPrivilegeEscalation": False,
-    "readOnlyRootFilesystem": True,
-    "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN", "NET_RAW"]},
-}
-
-
-def of_pod(effective: Effective, role: RoleName) -> dict[str, Any]:
-    """Give the security context of a role's pods, with their sysctls."""
-    asked = program_settings.sysctls_of(effective, role)
-    sysctls = [{"name": name, "value": value} for name, value in asked.items()]
-    return {"seccompProfile": {"type": "RuntimeDefault"}, "sysctls": sysctls}
-
-
-def affinity(run_id: str, role: RoleName, *, spread: bool) -> dict[str, Any]:
-    """Give which nodes a role's pods are on: all of a run on one, or roles on nodes of their own."""
-    if spread:
-        return _apart(run_id, role)
-    of_run = {"labelSelector": {"matchLabels": {RUN_LABEL: run_id}}, "topologyKey": _HOSTNAME}
-    return {"podAffinity": {_REQUIRED: [of_run]}}
-
-
-def of_collector(parts: Parts, instance: str, *, spread: bool, metrics_port: int | None) -> dict[str, str]:
-    """Give the environment of an instance's collector."""
-    served = metrics.environment(parts.topology, parts.run_id, instance, metrics_port)
-    return program_settings.of_collector(parts.effective, parts.topology, instance, apart=spread) | served
-
-
-def collector_resources() -> dict[str, Any]:
-    """Give what a collector is promised, and what it may take."""
-    return _resources(_COLLECTOR_CPU, _COLLECTOR_MB, bounds.of_collector().memory_mb)
-
-
-def role_resources(parts: Parts, instance: str) -> dict[str, Any]:
-    """Give what an instance of a role is promised, and what it may take."""
-    limits = bounds.of_instance(parts.effective, parts.topology, instance)
-    return _resources(_ROLE_CPU, _ROLE_MB, limits.memory_mb)
-
-
-def restricted() -> dict[str, Any]:
+def _restricted() -> dict[str, Any]:
     """Give the security context of the Pod Security Standards' restricted profile."""
     return {
         "securityContext": {
@@ -272,28 +250,11 @@ def _resources(cpu: str, memory_mb: int, memory_max_mb: int) -> dict[str, Any]:
     }
 
 
-def volumes() -> list[dict[str, Any]]:
-    """Give the volumes of an instance's pod: for each of its two programs one for its files, and one for its /tmp."""
-    return [
-        {"name": "collector-raw", "emptyDir": {}},
-        {"name": "role-raw", "emptyDir": {}},
-        {"name": "collector-tmp", "emptyDir": {"medium": "Memory"}},
-        {"name": "role-tmp", "emptyDir": {"medium": "Memory"}},
-    ]
+def _of_role() -> list[dict[str, str]]:
+    return [_mount("role-raw", "/raw"), _mount("role-tmp", "/tmp")]  # noqa: S108 # in the container
 
 
-def collector_files() -> list[dict[str, str]]:
-    """Give what a collector's container has of these."""
-    return [mount("collector-raw", "/raw"), mount("collector-tmp", "/tmp")]  # noqa: S108 # in the container
-
-
-def role_files() -> list[dict[str, str]]:
-    """Give what a role's container has of these."""
-    return [mount("role-raw", "/raw"), mount("role-tmp", "/tmp")]  # noqa: S108 # in the container
-
-
-def mount(name: str, path: str) -> dict[str, str]:
-    """Give where a container has one of its pod's volumes."""
+def _mount(name: str, path: str) -> dict[str, str]:
     return {"name": name, "mountPath": path}
 
 
