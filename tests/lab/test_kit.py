@@ -314,17 +314,13 @@ def test_images_that_would_fill_the_disk_are_refused(kit: Path, monkeypatch: pyt
     assert "the kit's images are larger than" in refusal(kit)
 
 
-@given(data=st.data())
+@given(at=st.integers(min_value=0, max_value=1 << 24), flipped=st.integers(0, 255))
 def test_a_damaged_kit_is_refused_or_nothing_of_it_differs(
-    whole: bytes, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    whole: bytes, tmp_path_factory: pytest.TempPathFactory, at: int, flipped: int
 ) -> None:
-    folder = tmp_path_factory.mktemp("damaged")
-    at = data.draw(st.integers(0, len(whole) - 1))
-    damaged = data.draw(
-        st.sampled_from(
-            [whole[:at], whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :]]
-        )
-    )
+    folder, at = tmp_path_factory.mktemp("damaged"), at % len(whole)
+    # The kit ends here, or these bits of the byte differ.
+    damaged = whole[:at] + bytes([whole[at] ^ flipped]) + whole[at + 1 :] if flipped else whole[:at]
     (folder / "kit.tar").write_bytes(damaged)
     try:
         archive.unpack(folder / "kit.tar", folder / "cache" / "kit", HERE)
