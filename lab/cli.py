@@ -897,12 +897,16 @@ def new(
 def observe(
     *,
     containers: Annotated[
-        list[str] | None, typer.Option("--container", metavar="NAME", help="A container that runs; repeatable.")
+        list[str] | None,
+        typer.Option("--container", metavar="NAME", help="A container that runs; repeatable. With --pod: one of it."),
     ] = None,
     compose: Annotated[
         str | None, typer.Option(metavar="PROJECT[/SERVICE]", help="All of a Compose project, or one service of it.")
     ] = None,
     pid: Annotated[int | None, typer.Option(min=1, help="A process of this machine.")] = None,
+    pod: Annotated[str | None, typer.Option(metavar="NAMESPACE/POD", help="A pod of a Kubernetes cluster.")] = None,
+    context: ContextOption = None,
+    registry: RegistryOption = None,
     peers: Annotated[
         list[str] | None,
         typer.Option("--peer-container", metavar="NAME", help="A client's container, for the view from there."),
@@ -923,7 +927,7 @@ def observe(
     check: CheckOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch a container, a Compose project or a process that already runs; nothing is started, set or sent.
+    """Watch a container, a Compose project, a process or a pod that already runs; nothing is started, set or sent.
 
     The exit code is 0 if the whole time was observed, and 3 if a target ended before.
     """
@@ -931,8 +935,15 @@ def observe(
     from lab.observe import asked, observing  # noqa: PLC0415
     from lab.observe.targets import Named, find  # noqa: PLC0415
 
-    named = Named(containers or (), compose, pid, peers or (), asked.path(role), host)
-    wish = asked.wish(duration, capture, capture_max_mb, interface, connect_timeout, host=host)
+    elsewhere = pod is not None
+    if pod is not None:
+        pod = asked.pod(pod, containers or (), {"--compose": compose, "--pid": pid, "--peer-container": peers})
+        containers = None
+        _choose("kubernetes", context=context, registry=registry)
+    elif context or registry:
+        raise BadInput(Problem("--context and --registry are of a pod's cluster", way_on="name the pod by --pod"))
+    named = Named(containers or (), compose, pid, pod, peers or (), asked.path(role), host)
+    wish = asked.wish(duration, capture, capture_max_mb, interface, connect_timeout, host=host, elsewhere=elsewhere)
     engine = chosen()
     targets = find(named, engine.sidecars())
     if check:

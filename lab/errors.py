@@ -77,5 +77,9 @@ class ConfigurationRefused(EngineFailed):
     """A program does not take a user's own configuration; `what` is its message."""
 
 
+class FilesLost(EngineFailed):
+    """What a collector recorded cannot be had any more."""
+
+
 class Interruption(LabError):
     """The user, or a signal, ended the run before its end."""

@@ -10,12 +10,14 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Container:
-    """A container that runs.
+    """A container that runs, or a pod with all of its containers.
 
     Attributes:
-        pid: of its first process, as the host counts.
+        pid: of its first process, as this host counts; 0 on another one.
         on_host: whether its network namespace is the host's.
         words: its image and command line, by which a program is known.
+        processes: whether it has a process namespace that a collector can join.
+        machine: on which it runs; None for this one.
     """
 
     id: str
@@ -25,6 +27,8 @@ class Container:
     on_host: bool
     words: str
     service: str | None = None
+    processes: bool = True
+    machine: str | None = None
 
 
 class Sidecar(Protocol):
@@ -33,14 +37,21 @@ class Sidecar(Protocol):
     def ask(self, *arguments: str) -> str:
         """Run a command in it, and give what the command prints."""
 
+    def image(self) -> str:
+        """Give the id of its image."""
+
     def ended(self) -> str | None:
         """Give its last words, once it has ended; None while it runs."""
 
     def stop(self) -> None:
-        """Let it write what it has and end, then remove it."""
+        """Let it write what it has and end, then remove it.
+
+        Raises:
+            FilesLost: what it wrote cannot be had any more.
+        """
 
     def remove(self) -> None:
-        """Remove it, whatever it does."""
+        """Remove it, whatever it does; where nobody can, it ends."""
 
 
 class Sidecars(Protocol):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast, get_args
 
@@ -12,6 +14,8 @@ from lab.reading.units import parse_duration
 
 _FOR_MIN_MS = 1_000
 _FOR_MAX_MS = 24 * 3_600_000
+# Names in a cluster: of namespaces, pods and containers.
+_IN_CLUSTER = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _ROUTES = Path("/proc/net/route")
 
 
@@ -20,10 +24,41 @@ def path(text: str | None) -> Path | None:
     return None if text is None else Path(text)
 
 
+def pod(name: str, containers: Sequence[str], others: Mapping[str, object]) -> str:
+    """Understand which pod is meant, or which container of it: NAMESPACE/POD[/CONTAINER].
+
+    Args:
+        name: of the pod, with its namespace.
+        containers: those that are named.
+        others: what else is named, by its option: nothing of this machine is observed beside a pod.
+
+    Raises:
+        BadInput: it is no such name, or more is named than one pod's container.
+    """
+    parts = [*name.split("/"), *containers]
+    if foreign := [option for option, value in others.items() if value]:
+        raise BadInput(
+            Problem(f"{foreign[0]} is of this machine, and --pod of a cluster", way_on="name one of the two")
+        )
+    if len(containers) > 1:
+        raise BadInput(Problem("--pod takes one --container: the one whose processes are sampled"))
+    if len(parts) != 2 + len(containers) or not all(map(_IN_CLUSTER.fullmatch, parts)):
+        named = f"'{name}'{''.join(f' with the container {one!r}' for one in containers)}"
+        raise BadInput(Problem(f"{named} is no pod", "--pod", "write NAMESPACE/POD, such as lab/shop-7c9d-x2x"))
+    return "/".join(parts)
+
+
 def wish(
-    duration: str, capture: str, capture_max_mb: int, interface: str | None, connect_timeout: str | None, *, host: bool
+    duration: str,
+    capture: str,
+    capture_max_mb: int,
+    interface: str | None,
+    connect_timeout: str | None,
+    *,
+    host: bool,
+    elsewhere: bool = False,
 ) -> Wish:
-    """Understand how the user wants to observe.
+    """Understand how the user wants to observe; `elsewhere`: the host is another one than this.
 
     Raises:
         BadInput: all that is wrong with it.
@@ -41,10 +76,11 @@ def wish(
         problems.append(Problem(f"'{capture}' is no way to capture", "--capture", way_on))
     if interface is None:
         # With all interfaces of a host, a packet that crosses a bridge comes more than once.
-        interface = _default_interface() if host else "any"
-    if interface is None:
-        problems.append(Problem("this host has no default route", "--host", "name an interface: --interface eth0"))
-    if problems or for_ms is None or interface is None:
+        interface = ("" if elsewhere else _default_interface()) if host else "any"
+    if not interface:
+        why = "this host has no default route" if interface is None else "nobody here knows the node's interfaces"
+        problems.append(Problem(why, "--host", "name one: --interface eth0"))
+    if problems or for_ms is None or not interface:
         raise BadInput(problems)
     return Wish(for_ms, cast("Capture", capture), capture_max_mb, interface, timeout_ms)
 

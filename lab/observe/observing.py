@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,10 +15,10 @@ from analysis.evidence.rawfiles import FOLDER, Places
 from lab import paths, terminal
 from lab.engine.protocol import Engine
 from lab.engine.sidecars import Sidecar, Sidecars
-from lab.errors import EngineFailed, LabError
+from lab.errors import EngineFailed, FilesLost, LabError
 from lab.observe.targets import FoundTarget
 from lab.reading.units import format_duration
-from lab.run import facts, rawfolders, reports
+from lab.run import clocks, facts, rawfolders, reports
 from lab.run.manifest import Listener, Manifest, Observed, utc_now
 from lab.run.session import make_folder, point_latest
 from lab.run.signals import Interrupted, interruptible, shielded
@@ -79,12 +79,20 @@ def announce(targets: Sequence[FoundTarget], wish: Wish) -> list[str]:
         "off": "no packet",
     }[wish.capture]
     processes = ["  - names, processor time and memory of its processes, once a second."]
+    leaves = "It restarts nothing, sets nothing and sends nothing, and"
+    if any(each.record.kind == "pod" for each in targets):
+        after = [
+            f"{leaves} its collector ends at the end. It is an ephemeral container: Kubernetes takes none",
+            "out of a pod, so its entry stays there, ended and without its files, until the pod is gone.",
+        ]
+    else:
+        after = [f"{leaves} takes its collector away at the end."]
     return [
         f"The lab watches {names} for {format_duration(wish.for_ms)}, from inside its network namespace. It sees:",
         f"  - {packets};",
         "  - the kernel's counters, listening sockets, and sockets by state and address, ten times a second;",
-        *(processes if any(_joins_processes(each) for each in targets) else []),
-        "It restarts nothing, sets nothing and sends nothing, and takes its collector away at the end.",
+        *(processes if any(each.processes for each in targets) else []),
+        *after,
     ]
 
 
@@ -97,7 +105,8 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
         LabError: no collector could be started, or what it recorded cannot be analysed.
     """
     sidecars = engine.sidecars()
-    images = engine.images(["collector"])
+    # The nodes of a cluster have the image, or do not: a collector there tells which it is, once it runs.
+    images = engine.images(["collector"]) if engine.on_this_machine else {}
     first = next(each for each in targets if not each.record.peer).record.instance
     folder = _folder(f"observed-{first}")
     record = Manifest(
@@ -113,6 +122,7 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
         host=facts.host(engine),
         path=[],
         instances={each.record.instance: [each.record.instance] for each in targets},
+        nodes={each.record.instance: each.machine for each in targets if each.machine},
         knobs={},
         tolerance=Tolerance(),
         predictions=[],
@@ -133,6 +143,7 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
         try:
             _start(targets, wish, folder, sidecars, collectors)
             _inspect(record, collectors)
+            _look_at_clocks(record, collectors)
             record.begin("measure")
             record.save(folder)
             _watch(targets, wish, sidecars)
@@ -146,6 +157,7 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
                 record.end_phase()
                 if failed is None:
                     time.sleep(_EDGE_S)
+                    _look_at_clocks(record, collectors)
                 failed = _leave(targets, record, collectors) or failed
                 rawfolders.seal(folder / FOLDER)
                 measured = any(phase.name == "measure" for phase in record.phases)
@@ -192,16 +204,11 @@ def _start(
             environment,
             places.collector(instance),
             target=each.joins,
-            processes=_joins_processes(each),
+            processes=each.processes,
         )
     end = time.monotonic() + _READY_S
     for each in targets:
         _await(each, collectors[each.record.instance], sidecars, end)
-
-
-def _joins_processes(target: FoundTarget) -> bool:
-    """Whether its processes are sampled too: only a container has a process namespace of its own for certain."""
-    return target.is_container and not target.on_host
 
 
 def _await(target: FoundTarget, collector: Sidecar, sidecars: Sidecars, end: float) -> None:
@@ -225,10 +232,17 @@ def _inspect(record: Manifest, collectors: dict[str, Sidecar]) -> None:
     arguments = [part for name in SYSCTLS for part in ("--sysctl", name)]
     for instance, collector in collectors.items():
         told = json.loads(collector.ask("collector", "inspect", *arguments))
+        record.images["collector"] = collector.image()
         record.sysctls[instance] = told["sysctls"]
         record.listeners[instance] = [Listener.model_validate(each) for each in told["listeners"]]
         # The loopback's belong to each namespace.
         record.addresses[instance] = [*told["addresses"], "127.0.0.1", "::1"]
+
+
+def _look_at_clocks(record: Manifest, collectors: Mapping[str, Sidecar]) -> None:
+    for instance in record.nodes:
+        if instance in collectors:
+            record.clocks += clocks.looks(instance, collectors[instance].ask)
 
 
 def _watch(targets: Sequence[FoundTarget], wish: Wish, sidecars: Sidecars) -> None:
@@ -238,9 +252,9 @@ def _watch(targets: Sequence[FoundTarget], wish: Wish, sidecars: Sidecars) -> No
         for each in targets:
             if not each.record.ended and _is_gone(each, sidecars):
                 each.record.ended = True
-                terminal.problem(
-                    f"{each.record.name} ended while it was observed; what was recorded so far is analysed"
-                )
+                # A pod takes the files of its collector with it.
+                kept = "" if each.record.kind == "pod" else "; what was recorded so far is analysed"
+                terminal.problem(f"{each.record.name} ended while it was observed{kept}")
         if all(each.record.ended for each in targets):
             return
         time.sleep(min(_LOOK_S, max(end - time.monotonic(), 0)))
@@ -258,6 +272,8 @@ def _leave(targets: Sequence[FoundTarget], record: Manifest, collectors: dict[st
     for collector in collectors.values():
         try:
             collector.stop()
+        except FilesLost as error:
+            failed = error
         except LabError:
             try:
                 collector.remove()

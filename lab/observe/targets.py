@@ -15,7 +15,7 @@ from lab.errors import BadInput, Problem
 from lab.observe import known_servers
 from lab.run.manifest import Program, Target
 
-Kind = Literal["container", "service", "process"]
+Kind = Literal["container", "service", "process", "pod"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Named:
 
     Attributes:
         compose: PROJECT or PROJECT/SERVICE.
+        pod: NAMESPACE/POD of a cluster, or NAMESPACE/POD/CONTAINER.
         peers: containers of clients, for the view from their side.
         role: a role.yaml that says what the target's program is.
         host: whether the host's own network namespace may be observed.
@@ -32,6 +33,7 @@ class Named:
     containers: Sequence[str] = ()
     compose: str | None = None
     pid: int | None = None
+    pod: str | None = None
     peers: Sequence[str] = ()
     role: Path | None = None
     host: bool = False
@@ -44,19 +46,16 @@ class FoundTarget:
     Attributes:
         record: what the manifest says of it.
         joins: the container whose namespaces a collector joins, or the process of the host whose network it enters.
-        pid: its first process.
         on_host: whether its network namespace is the host's.
+        processes: whether a collector joins its process namespace too.
+        machine: on which it runs; None for this one.
     """
 
     record: Target
     joins: str | int
-    pid: int
     on_host: bool
-
-    @property
-    def is_container(self) -> bool:
-        """Whether the engine knows it."""
-        return isinstance(self.joins, str)
+    processes: bool = False
+    machine: str | None = None
 
 
 def find(named: Named, sidecars: Sidecars) -> list[FoundTarget]:
@@ -74,8 +73,10 @@ def find(named: Named, sidecars: Sidecars) -> list[FoundTarget]:
         found += [("service", each.name, each, False) for each in sidecars.of_project(project, service or None)]
     if named.pid is not None:
         found.append(("process", str(named.pid), _process(named.pid, sidecars), False))
+    if named.pod is not None:
+        found.append(("pod", named.pod, sidecars.container(named.pod), False))
     if not found:
-        raise BadInput(Problem("nothing to observe is named", way_on="give --container, --compose or --pid"))
+        raise BadInput(Problem("nothing to observe is named", way_on="give --container, --compose, --pid or --pod"))
     found += [("container", name, sidecars.container(name), True) for name in named.peers]
     taken: set[str] = set()
     targets = [
@@ -89,12 +90,9 @@ def _target(
     kind: Kind, name: str, what: Container | int, program: Program | None, taken: set[str], *, peer: bool
 ) -> FoundTarget:
     if isinstance(what, Container):
-        words, image, on_host = what.words, what.image, what.on_host
-        joins: str | int = what.id
-        pid = what.pid
+        words, image = what.words, what.image
     else:
-        words, image, on_host = _words(what), None, _is_hosts(what)
-        joins = pid = what
+        words, image = _words(what), None
     record = Target(
         instance=_instance(f"process-{name}" if kind == "process" else name, taken),
         kind=kind,
@@ -103,7 +101,9 @@ def _target(
         program=program or known_servers.of_words(words),
         peer=peer,
     )
-    return FoundTarget(record, joins, pid, on_host)
+    if isinstance(what, Container):
+        return FoundTarget(record, what.id, what.on_host, what.processes and not what.on_host, what.machine)
+    return FoundTarget(record, what, _is_hosts(what))
 
 
 def _instance(name: str, taken: set[str]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
+from functools import partial
 
 from lab import parallel
 from lab.errors import LabError
@@ -21,16 +23,17 @@ def look(session: Session) -> None:
     """
     nodes = session.manifest.nodes
     first = {node: instance for instance, node in reversed(nodes.items())}
-    found = parallel.each(lambda instance: _looks(session, instance), first.values())
+    found = parallel.each(lambda instance: looks(instance, partial(session.engine.ask, instance)), first.values())
     session.manifest.clocks += [each for of_node in found.values() for each in of_node]
 
 
-def _looks(session: Session, instance: str) -> list[Look]:
+def looks(instance: str, ask: Callable[..., str]) -> list[Look]:
+    """Note what the clock of an instance's machine shows; `ask` runs a command there. None if that fails."""
     found = []
     with contextlib.suppress(LabError, ValueError):
         for _ in range(_LOOKS):
             asked_us = time.time_ns() // 1000
-            shown = session.engine.ask(instance, "date", "+%s%6N")
+            shown = ask("date", "+%s%6N")
             told_us = time.time_ns() // 1000
             found.append(Look(instance=instance, asked_us=asked_us, shown_us=int(shown), told_us=told_us))
     return found

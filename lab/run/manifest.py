@@ -159,13 +159,13 @@ class Target(_Part):
 
     Attributes:
         kind: by what it was named.
-        name: the container's, or the number of the process.
+        name: the container's or the pod's, or the number of the process.
         peer: whether it stands beside a client of the other targets.
         ended: whether it ended while it was observed.
     """
 
     instance: str
-    kind: Literal["container", "service", "process"]
+    kind: Literal["container", "service", "process", "pod"]
     name: str
     image: str | None = None
     program: Program | None = None

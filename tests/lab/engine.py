@@ -203,6 +203,9 @@ class InMemorySidecar:
             return json.dumps({"sysctls": sysctls.IN_A_NEW_NAMESPACE, "addresses": ["192.0.2.1"], "listeners": []})
         return ""
 
+    def image(self) -> str:
+        return "sha256:collector"
+
     def ended(self) -> str | None:
         return self._of.last_words
 

@@ -47,7 +47,7 @@ def test_a_container_is_found_and_its_program_known_by_its_command(docker_progra
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        (Named(), "nothing to observe is named; give --container, --compose or --pid"),
+        (Named(), "nothing to observe is named; give --container, --compose, --pid or --pod"),
         (Named(containers=["shop"]), "there is no container 'shop'; those that run: web"),
         (Named(compose="acme/web"), "the Compose project 'acme' has no running container of the service 'web'; its"),
         (Named(pid=2**22), f"there is no process {2**22} (it may have ended)"),

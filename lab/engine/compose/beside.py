@@ -150,6 +150,10 @@ class Beside:
         """Run a command in it; raises DockerFailed."""
         return docker("exec", self.name, *self.enter, *arguments)
 
+    def image(self) -> str:
+        """Give the id of its image; raises DockerFailed."""
+        return docker("container", "inspect", "--format", "{{.Image}}", "--", self.name).strip()
+
     def ended(self) -> str | None:
         """What it said, once it has ended; None while it runs."""
         found = _inspect(self.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -115,12 +114,7 @@ class Containers:
 
     def again(self, instance: str, container: dict[str, Any]) -> None:
         """Add a container to an instance's pod, which starts it in the same namespaces."""
-        pod = json.loads(self._kubectl("get", "pod", self._pod(instance), "--output", "json"))
-        pod["spec"].setdefault("ephemeralContainers", []).append(container)
-        pod["metadata"].pop("managedFields", None)
-        namespace = pod["metadata"]["namespace"]
-        url = f"/api/v1/namespaces/{namespace}/pods/{self._pod(instance)}/ephemeralcontainers"
-        self._kubectl("replace", "--raw", url, "--filename", "-", stdin=json.dumps(pod))
+        self._kubectl.add(self._pod(instance), container)
 
     def starts(self, instance: str) -> int:
         """Give how often a role was started in its pod."""

@@ -13,8 +13,9 @@ from lab.engine import protocol
 from lab.engine.kubernetes import objects, rights, trouble
 from lab.engine.kubernetes.ending import Containers
 from lab.engine.kubernetes.kubectl import Kubectl
-from lab.engine.kubernetes.names import COLLECTOR, pod_of
+from lab.engine.kubernetes.names import COLLECTOR, image_id, pod_of
 from lab.engine.kubernetes.objects import Images
+from lab.engine.kubernetes.pods import Pods
 from lab.engine.kubernetes.starting import Start
 from lab.engine.kubernetes.watch import Watch
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts
@@ -80,8 +81,8 @@ class Kubernetes:
             yield Problem(what, effective.where_knob(knob), _ELSEWHERE)
 
     def sidecars(self) -> Sidecars:
-        """Refuse: what a cluster runs already is not observed yet."""
-        raise LabError("the lab cannot observe pods yet", way_on="observe containers of this machine")
+        """Ask the cluster for pods, and add collectors to them."""
+        return Pods(self.kubectl, self.registry)
 
     def examine_script(self, script: OwnScript) -> str | None:  # noqa: ARG002
         """Not asked: `cannot` refuses scripts."""
@@ -107,7 +108,7 @@ class Kubernetes:
                 for pod in self.kubectl.objects("pods", f"job-name={name}"):
                     if pod["status"].get("phase") == "Succeeded":
                         ids = {one["name"]: one["imageID"] for one in pod["status"]["containerStatuses"]}
-                        return {one: _id(ids[one]) for one in wanted}
+                        return {one: image_id(ids[one]) for one in wanted}
                     found = trouble.of_pod(pod) or (trouble.unschedulable(pod) if waited_s > _UNSCHEDULABLE_S else None)
                     if found:
                         raise found
@@ -199,8 +200,3 @@ class Kubernetes:
         if self._run is None:
             raise LabError("nothing of this run has been started in the cluster")
         return self._run
-
-
-def _id(image: str) -> str:
-    """Give an image's id without the name of where it was pulled from."""
-    return image.rpartition("@")[2]

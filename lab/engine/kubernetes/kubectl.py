@@ -82,6 +82,23 @@ class Kubectl:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         return list(_each(self("create", "--output", "json", *options, "--filename", "-", stdin=json.dumps(listed))))
 
+    def add(self, pod: str, container: Mapping[str, Any], *options: str) -> None:
+        """Add an ephemeral container to a pod, which then has it as long as it exists; raises as a call.
+
+        Args:
+            pod: its name.
+            container: as Kubernetes describes one.
+            options: of the request, such as dryRun=All.
+        """
+        made = json.loads(self("get", "pod", pod, "--output", "json"))
+        made["spec"].setdefault("ephemeralContainers", []).append(container)
+        # Whatever else changes in the pod meanwhile: the cluster takes nothing but the new container.
+        for name in ("managedFields", "resourceVersion"):
+            made["metadata"].pop(name, None)
+        url = f"/api/v1/namespaces/{made['metadata']['namespace']}/pods/{pod}/ephemeralcontainers"
+        query = f"?{'&'.join(options)}" if options else ""
+        self("replace", "--raw", f"{url}{query}", "--filename", "-", stdin=json.dumps(made))
+
     def _with_cluster(self, arguments: Sequence[str]) -> list[str]:
         context = ["--context", self.context] if self.context else []
         return [*context, *(["--namespace", self.namespace] if self.namespace else []), *arguments]

@@ -48,3 +48,8 @@ def service_of(instance: str, container: str) -> str | None:
     if container == COLLECTOR:
         return collector_of(instance)
     return None if container == HOLD else instance
+
+
+def image_id(image: str) -> str:
+    """Give an image's id without the name of where it was pulled from."""
+    return image.rpartition("@")[2]

@@ -77,12 +77,12 @@ def _job(
     }
 
 
-def policy(run_id: str, owned: Mapping[str, Any], metrics_port: int | None = None) -> dict[str, Any]:
+def policy(run_id: str, owned: Mapping[str, Any], *ports: int) -> dict[str, Any]:
     """Give the NetworkPolicy that keeps a run's load among its own pods, where the cluster's network heeds it.
 
-    With a metrics port, anybody in the cluster may scrape that; nothing else comes in.
+    To these ports anybody in the cluster may connect; nothing else comes in.
     """
-    scrapes = [] if metrics_port is None else [{"ports": [{"protocol": "TCP", "port": metrics_port}]}]
+    opened = [{"ports": [{"protocol": "TCP", "port": port}]} for port in ports]
     peers = [{"podSelector": {"matchLabels": {RUN_LABEL: run_id}}}]
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -91,7 +91,7 @@ def policy(run_id: str, owned: Mapping[str, Any], metrics_port: int | None = Non
         "spec": {
             "podSelector": {"matchLabels": {RUN_LABEL: run_id}},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"from": peers}, *scrapes],
+            "ingress": [{"from": peers}, *opened],
             "egress": [{"to": peers}],
         },
     }

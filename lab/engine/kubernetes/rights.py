@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lab.engine.kubernetes.kubectl import GUIDE, Kubectl
 from lab.engine.kubernetes.names import own
 from lab.engine.protocol import Cleaned, Finding
 from lab.errors import LabError
 
-# Verb, API group, resource: what the Role of docs/kubernetes.md grants.
-RIGHTS = (
+# Verb, API group, resource.
+Right = tuple[str, str, str]
+
+# What the Role of docs/kubernetes.md grants.
+RIGHTS: tuple[Right, ...] = (
     *((verb, "", "pods") for verb in ("create", "get", "list", "watch", "delete")),
     ("create", "", "pods/exec"),
     ("get", "", "pods/log"),
@@ -20,10 +23,17 @@ RIGHTS = (
     *((verb, "batch", "jobs") for verb in ("create", "list", "delete")),
     *((verb, "networking.k8s.io", "networkpolicies") for verb in ("create", "list", "delete")),
 )
+# Those that an observation of a pod takes.
+OBSERVING: tuple[Right, ...] = (
+    ("get", "", "pods"),
+    ("create", "", "pods/exec"),
+    ("get", "", "pods/log"),
+    ("update", "", "pods/ephemeralcontainers"),
+)
 _KINDS = "jobs.batch,networkpolicies.networking.k8s.io,pods"
 
 
-def refuse_without_rights(kubectl: Kubectl) -> None:
+def refuse_without_rights(kubectl: Kubectl, rights: Sequence[Right] = RIGHTS) -> None:
     """Refuse a namespace in which the lab may not do all that it needs.
 
     Raises:
@@ -36,12 +46,12 @@ def refuse_without_rights(kubectl: Kubectl) -> None:
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": {"namespace": namespace, "verb": verb, "group": group, **_named(resource)}},
         }
-        for verb, group, resource in RIGHTS
+        for verb, group, resource in rights
     ]
     answers = kubectl.create(asked)
     lacking = [
         f"{verb} {resource}{f'.{group}' if group else ''}"
-        for (verb, group, resource), answer in zip(RIGHTS, answers, strict=True)
+        for (verb, group, resource), answer in zip(rights, answers, strict=True)
         if not answer["status"].get("allowed")
     ]
     if lacking:

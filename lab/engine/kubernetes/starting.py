@@ -57,7 +57,7 @@ class Start:
         deadline_s = bounds.deadline_s(parts.effective)
         job = self.kubectl.create([objects.owner(parts.run_id, self.images, deadline_s)])[0]
         owned = objects.reference(job)
-        self.kubectl.create([objects.policy(parts.run_id, owned, self.metrics)])
+        self.kubectl.create([objects.policy(parts.run_id, owned, *([self.metrics] if self.metrics else []))])
         hosts: dict[str, str] = {}
         for role in reversed(topology.instances):
             instances = topology.instances[role]

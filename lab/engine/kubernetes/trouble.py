@@ -28,14 +28,20 @@ def of_pod(pod: Mapping[str, Any], effective: Effective | None = None) -> BadInp
         return BadInput(Problem(f"the cluster forbids a sysctl: {_last(message)}", where, way_on))
     if status.get("phase") == "Failed" and status.get("reason"):
         return LabError(f"the cluster ended {pod['metadata']['name']}: {status['reason']}: {_last(message)}")
-    for one in (*status.get("containerStatuses", []), *status.get("ephemeralContainerStatuses", [])):
-        waiting = one.get("state", {}).get("waiting", {})
-        said = f"{waiting.get('reason')}: {_last(waiting.get('message', ''))}"
-        if waiting.get("reason") in _NOT_HAD:
-            way_on = f"load it into the nodes, or push it and name the registry by --registry: {GUIDE}"
-            return LabError(f"the cluster cannot have the image {one['image']}: {said}", way_on=way_on)
-        if waiting.get("reason") in _NOT_MADE:
-            return LabError(f"the cluster cannot start {one['name']} of {pod['metadata']['name']}: {said}")
+    kinds = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+    found = (of_container(one, pod["metadata"]["name"]) for kind in kinds for one in status.get(kind, []))
+    return next(filter(None, found), None)
+
+
+def of_container(status: Mapping[str, Any], pod: str) -> LabError | None:
+    """Say why a container of a pod cannot start; None if it still may."""
+    waiting = status.get("state", {}).get("waiting", {})
+    said = f"{waiting.get('reason')}: {_last(waiting.get('message', ''))}"
+    if waiting.get("reason") in _NOT_HAD:
+        way_on = f"load it into the nodes, or push it and name the registry by --registry: {GUIDE}"
+        return LabError(f"the cluster cannot have the image {status['image']}: {said}", way_on=way_on)
+    if waiting.get("reason") in _NOT_MADE:
+        return LabError(f"the cluster cannot start {status['name']} of {pod}: {said}")
     return None
 
 

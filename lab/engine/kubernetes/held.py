@@ -1,0 +1,83 @@
+"""A program in a container that stays after the program's end, so that its files can be had; and how it is ended.
+
+Only a container that runs can hand out its files, and nothing else stands beside this one in its pod.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lab.engine.kubernetes.kubectl import Kubectl, KubectlFailed
+
+# How long a container stays after its program has ended, where nobody says that it may go.
+HOLD_S = 600
+_FILES_S = 600
+
+# The program's number, its exit code and the number of this shell are for those who come by `kubectl exec`.
+_RUN = """\
+echo "$$" >/tmp/connlab.holder
+trap 'kill "$pid"; exit 0' TERM
+"$@" & pid=$!
+echo "$pid" >/tmp/connlab.pid
+wait "$pid"; code=$?
+echo "$code" >/tmp/connlab.exit
+"""
+_UNLESS_FAILED = '[ "$code" = 0 ] || exit "$code"\n'
+_STAY = f"""\
+sleep {HOLD_S} & pid=$!
+wait "$pid"
+"""
+_END = (
+    'read -r pid </tmp/connlab.pid; kill -s "$1" "$pid"; n=0; '
+    'while [ ! -s /tmp/connlab.exit ] && [ "$n" -lt "$2" ]; do sleep 0.1; n=$((n + 1)); done; [ -s /tmp/connlab.exit ]'
+)
+_AWAIT = "until [ -s /tmp/connlab.exit ]; do sleep 0.5; done; cat /tmp/connlab.exit"
+# A little later: what ends the container would end this command too.
+_RELEASE = 'read -r holder </tmp/connlab.holder || exit; (sleep 0.3; kill "$holder") >/dev/null 2>&1 &'
+
+
+def script(*, before: str = "", after_failure: bool) -> str:
+    """Give a script for `sh` that runs the program of its arguments, and stays.
+
+    Args:
+        before: lines that come first.
+        after_failure: whether it stays after a failure too; else it ends with the program's exit code.
+    """
+    return f"{before}{_RUN}{'' if after_failure else _UNLESS_FAILED}{_STAY}"
+
+
+def command(script: str, *arguments: str) -> list[str]:
+    """Give a script as a container's command. Kubernetes takes two dollars there for one."""
+    return ["sh", "-c", script.replace("$", "$$"), "sh", *arguments]
+
+
+def awaited_exit_code() -> list[str]:
+    """Give the command that prints the program's exit code as soon as it has ended."""
+    return ["sh", "-c", _AWAIT]
+
+
+def end(kubectl: Kubectl, pod: str, container: str, signal: str, grace_s: int) -> None:
+    """End the program, by force if it has not ended after the grace; its container stays.
+
+    Raises:
+        KubectlFailed: it does not end, or its container does not run.
+    """
+    for sent in (signal, "KILL"):
+        asked = ("sh", "-c", _END, "sh", sent, str(10 * grace_s))
+        try:
+            kubectl("exec", pod, "--container", container, "--", *asked, timeout_s=grace_s + 30)
+        except KubectlFailed:
+            if sent == "KILL":
+                raise
+        else:
+            return
+
+
+def fetch(kubectl: Kubectl, pod: str, container: str, folder: str, target: Path) -> None:
+    """Bring the files of a folder out, by tar in the container; raises KubectlFailed."""
+    kubectl("cp", "--container", container, "--retries", "3", f"{pod}:{folder}", str(target), timeout_s=_FILES_S)
+
+
+def release(kubectl: Kubectl, pod: str, container: str) -> None:
+    """Let a container end, and its program with it; raises KubectlFailed."""
+    kubectl("exec", pod, "--container", container, "--", "sh", "-c", _RELEASE)
