@@ -32,6 +32,7 @@ def _bounded(value: bool | float | str) -> bool | int | float | str:  # noqa: FB
     return value
 
 
+Number = Annotated[int | float, AfterValidator(_bounded)]
 Scalar = Annotated[bool | int | float | str, AfterValidator(_bounded)]
 Ms = Annotated[int, Field(ge=0, le=MS_MAX)]
 Us = Annotated[int, Field(ge=0, le=1000 * MS_MAX)]

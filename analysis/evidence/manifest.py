@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from analysis.evidence import roles
 from analysis.evidence.roles import TRAFFIC_PORT, Role
-from analysis.outside import MS_MAX, Count, ExitCode, Instance, KnobName, Ms, Named, Port, Scalar, SeriesId, Us
+from analysis.outside import MS_MAX, Count, ExitCode, Instance, KnobName, Ms, Named, Number, Port, Scalar, SeriesId, Us
 from analysis.plain import read_plain
 
 FILE = "manifest.json"
@@ -31,9 +31,11 @@ class _Part(BaseModel):
 
 
 class Knob(_Part):
-    """The value of one knob; durations in ms."""
+    """The value of one knob; durations in ms. `source` is who set it, `where` the lines of a file that did."""
 
     value: Scalar | None
+    source: str | None = None
+    where: list[str] | None = None
 
 
 class Phase(_Part):
@@ -144,6 +146,16 @@ class Observed(_Part):
     connect_timeout_ms: Annotated[Ms, Field(gt=0)] | None = None
 
 
+class Guess(_Part):
+    """What somebody expected of a figure, told before the run; None if they passed it over."""
+
+    prediction: str
+    figure: str
+    asks: str
+    unit: str
+    value: Number | None
+
+
 class Look(_Part):
     """A look of the lab at an instance's clock; Unix epoch in µs: asked and told by the lab's clock, shown by its."""
 
@@ -162,8 +174,17 @@ class Manifest(_Part):
     series: SeriesId | None = None
     cell: Named = "default"
     preset: Named | None = None
+    by_set: bool = True
     status: Literal["running", "complete", "aborted", "failed"]
     reason: str | None = None
+    title: str | None = None
+    question: str | None = None
+    folder: str | None = None
+    command: list[str] = []
+    started: str = ""
+    git: dict[str, Scalar | None] = {}
+    lab: dict[str, Scalar | None] = {}
+    images: dict[str, str] = {}
     host: Host = Host()
     path: list[Named] = []
     roles: dict[Named, Role] = {}
@@ -183,6 +204,7 @@ class Manifest(_Part):
     tolerance: Tolerance = Tolerance()
     predictions: list[Prediction] = []
     published: Published | None = None
+    guesses: list[Guess] = []
     observed: Observed | None = None
     profile: dict[str, Annotated[float, Field(ge=0, le=MS_MAX)]] | None = None
 
@@ -192,6 +214,14 @@ class Manifest(_Part):
         if isinstance(content, dict) and "roles" not in content and isinstance(content.get("path"), list):
             return content | {"roles": roles.earlier(map(str, content["path"]))}
         return content
+
+    @model_validator(mode="after")
+    def _begins_at_a_client(self) -> Manifest:
+        """A run that ended before its path was known has none; what was observed where it ran has none either."""
+        has_one = self.observed is None and (self.path or self.status == "complete")
+        if has_one and [self.kind_of(role) for role in self.request_path[:1]] != ["client"]:
+            raise ValueError("path does not begin at a client")
+        return self
 
     def of_role(self, role: str) -> list[str]:
         """The instances of a role, none if it takes no part."""
@@ -266,6 +296,7 @@ def read(run_dir: Path) -> Manifest:
 
 
 def read_whole(run_dir: Path) -> dict[str, Any]:
-    """The same as JSON, also with what the analysis has no use for; raise ManifestError."""
-    read(run_dir)
-    return dict(json.loads(read_plain(run_dir / FILE)))
+    """The same as JSON, also with what the analysis has no use for, and all that it has; raise ManifestError."""
+    found = read(run_dir)
+    unset = found.model_dump(mode="json", by_alias=True, include=Manifest.model_fields.keys() - found.model_fields_set)
+    return {**unset, **json.loads(read_plain(run_dir / FILE))}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from analysis import suggested
 from lab import paths
 from lab.results.comparisons import Compared
-from lab.run import manifest
 from lab.scenario.catalogue import show_value
 from lab.scenario.places import Place
 from lab.series.plan import Plan
@@ -47,11 +47,13 @@ def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
     """After a comparison: what repeats a run that stands alone, else the worst request; for a series, the page."""
     alone = next((group for group in compared.comparison.groups if sum(run.used for run in group.runs) == 1), None)
     if runs and alone is not None:
-        # It brings what draws a report.
+        # They bring what reads a run, and what draws a report.
+        from analysis.evidence import manifest  # noqa: PLC0415
         from analysis.pages.report.again import again  # noqa: PLC0415
 
-        run = next(paths.RESULTS / run.run for run in alone.runs if run.used)
-        command = again(manifest.load(run).model_dump(mode="json")).command if run.is_dir() else None
+        run, command = next(paths.RESULTS / run.run for run in alone.runs if run.used), None
+        with contextlib.suppress(manifest.ManifestError):
+            command = again(manifest.read_whole(run)).command
         if command:
             return f"next, {alone.name} once more, so that groups can be compared: {command}"
     if runs:

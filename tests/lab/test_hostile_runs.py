@@ -17,29 +17,35 @@ from lab import paths
 from lab.cli import main
 
 EXAMPLE = paths.ROOT / "docs" / "example"
+GOOD = "20261121T151444Z-default-r01"
 COMMANDS = [
     ["advise", "{run}"],
     ["estimate", "--run={run}"],
     ["explain", "--worst=2", "{run}"],
     ["report", "{run}"],
     ["analyse", "{run}"],
-    ["compare", "--a={run}", "--b={run}"],
+    ["compare", "--a={run}", "--b={good}"],
 ]
 EACH_COMMAND = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run, with a good one of the same scenario beside it."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     folder = tmp_path / "results" / "accept-queue-overflow" / "20261121T141444Z-default-r01"
     shutil.copytree(EXAMPLE, folder)
+    good = folder.with_name(GOOD)
+    shutil.copytree(EXAMPLE, good)
+    content = json.loads((good / "manifest.json").read_bytes()) | {"run": good.name}
+    (good / "manifest.json").write_text(json.dumps(content))
     return folder
 
 
 def ends(capsys: pytest.CaptureFixture[str], command: list[str], run: Path) -> tuple[int, str]:
     """The command's exit code and what it says; it must be one of the lab's own ends."""
     with pytest.raises(SystemExit) as end:
-        main([each.format(run=run) for each in command])
+        main([each.format(run=run, good=run.with_name(GOOD)) for each in command])
     captured = capsys.readouterr()
     said = captured.out + captured.err
     assert "internal error" not in said, said
@@ -170,6 +176,56 @@ def test_no_number_in_a_manifest_is_too_large(run: Path, capsys: pytest.CaptureF
         ends(capsys, command, run)
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("command",), None),
+        (("git",), []),
+        (("git", "commit"), float("nan")),
+        (("lab",), "x"),
+        (("images",), []),
+        (("guesses",), "x"),
+        (("guesses",), [{"prediction": "p", "figure": "f", "asks": "?", "unit": "ms", "value": "x"}]),
+        (("knobs", "backend.instances", "source"), []),
+        (("path",), []),
+        (("path", 0), "x"),
+    ],
+    ids=str,
+)
+def test_what_a_report_shows_of_a_manifest_is_checked(
+    run: Path, capsys: pytest.CaptureFixture[str], place: tuple[str | int, ...], value: object
+) -> None:
+    content = json.loads((run / "manifest.json").read_bytes())
+    (run / "manifest.json").write_text(json.dumps(changed(content, place, value)))
+    for command in (["advise", "{run}"], ["report", "{run}"], ["compare", "--a={run}", "--b={good}"]):
+        code, said = ends(capsys, command, run)
+        assert code == 2, said
+        assert "manifest.json: " in said
+        assert str(place[0]) in said
+
+
+@pytest.mark.parametrize("key", ["command", "instances", "knobs"])
+def test_a_manifest_may_lack_what_only_a_report_shows(run: Path, capsys: pytest.CaptureFixture[str], key: str) -> None:
+    content = json.loads((run / "manifest.json").read_bytes())
+    del content[key]
+    (run / "manifest.json").write_text(json.dumps(content))
+    for command in (["advise", "{run}"], ["report", "{run}"], ["compare", "--a={run}", "--b={good}"]):
+        code, said = ends(capsys, command, run)
+        assert code == 0, said
+
+
+def test_a_manifest_that_lost_its_phases_after_the_analysis_is_derived_again(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = json.loads((run / "manifest.json").read_bytes())
+    (run / "manifest.json").write_text(json.dumps(content | {"phases": []}))
+    code, said = ends(capsys, ["advise", "{run}"], run)
+    assert code == 2
+    assert "no phase 'measure', whose requests were derived; derive it again" in said
+    code, said = ends(capsys, ["report", "{run}"], run)
+    assert code == 0, said
+
+
 @pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
 @pytest.mark.parametrize("instance", [folder.name for folder in sorted((EXAMPLE / "raw").iterdir())])
 def test_no_number_in_a_raw_file_is_too_large(
@@ -192,13 +248,9 @@ def with_number(content: object, number: str) -> str:
 
 
 def test_nothing_that_is_written_can_be_changed_by_others(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    other = run.with_name("20261121T151444Z-default-r01")
-    shutil.copytree(run, other)
-    content = json.loads((other / "manifest.json").read_bytes()) | {"run": other.name}
-    (other / "manifest.json").write_text(json.dumps(content))
     before = os.umask(0)
     try:
-        for command in (["analyse", "{run}"], ["analyse", str(other)], ["compare", "--a={run}", f"--b={other}"]):
+        for command in (["analyse", "{run}"], ["analyse", "{good}"], ["compare", "--a={run}", "--b={good}"]):
             ends(capsys, command, run)
     finally:
         os.umask(before)

@@ -23,6 +23,7 @@ STEERING = "\x1b]0;owned\x07\u009b31m\u202eevil\x7f"
 SHELL = "x; touch /tmp/owned; $(touch owned) `touch owned`"
 HOSTILE = f"{STEERING} {SHELL}"
 EXAMPLE = paths.ROOT / "docs" / "example"
+GOOD = "20261121T151444Z-default-r01"
 
 
 def steers(text: str) -> list[str]:
@@ -41,12 +42,14 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run all of whose free texts are hostile, and whose derived files are as they came."""
+    """A run all of whose free texts are hostile, and whose derived files are as they came; a good one beside it."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     folder = tmp_path / "results" / "accept-queue-overflow" / "20261121T141444Z-default-r01"
     shutil.copytree(EXAMPLE, folder)
     file = folder / "manifest.json"
     content = json.loads(file.read_bytes())
+    shutil.copytree(EXAMPLE, folder.with_name(GOOD))
+    (folder.with_name(GOOD) / "manifest.json").write_text(json.dumps(content | {"run": GOOD}))
     for name in ("title", "question", "reason", "started", "ended", "folder"):
         content[name] = HOSTILE
     content["command"] = [HOSTILE]
@@ -77,7 +80,7 @@ COMMANDS = [
     ["report", "--", "{run}"],
     ["open", "--", "{run}"],
     ["analyse", "--", "{run}"],
-    ["compare", "--a={run}", "--b={run}"],
+    ["compare", "--a={run}", "--b={good}"],
 ]
 
 
@@ -87,9 +90,9 @@ def test_no_word_of_a_hostile_run_steers_the_terminal(
     run: Path, capsys: pytest.CaptureFixture[str], command: list[str], more: tuple[str, ...]
 ) -> None:
     text = (
-        said(capsys, *more, *(each.format(run=run) for each in command))
+        said(capsys, *more, *(each.format(run=run, good=run.with_name(GOOD)) for each in command))
         if not more
-        else said(capsys, command[0], *more, *(each.format(run=run) for each in command[1:]))
+        else said(capsys, command[0], *more, *(each.format(run=run, good=run.with_name(GOOD)) for each in command[1:]))
     )
     assert text
 
@@ -128,7 +131,7 @@ def test_a_name_that_leads_elsewhere_is_refused(
     file.write_text(json.dumps(json.loads(file.read_bytes()) | {place[0]: value}))
     for command in COMMANDS:
         with pytest.raises(SystemExit) as end:
-            main([each.format(run=run) for each in command])
+            main([each.format(run=run, good=run.with_name(GOOD)) for each in command])
         captured = capsys.readouterr()
         assert end.value.code == 2, captured
         assert f"manifest.json: {place[0]}" in captured.err

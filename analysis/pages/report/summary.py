@@ -212,7 +212,7 @@ def _places(record: Record, main: Reason) -> str | None:
     connections, users = record.knob(limits.get("connections", "")), record.knob("load.users")
     if not isinstance(connections, int):
         return None
-    instances = len(record.manifest["instances"][server])
+    instances = len(record.manifest["instances"].get(server, [])) or 1
     named = reasons.named(record, server)
     serves = f"{named[0].upper()}{named[1:]} serves" if instances == 1 else f"Each instance of {named} serves"
     at_once = f"{connections:,} at once ({limits['connections']})"
