@@ -24,7 +24,8 @@ _SCALARS = (
     )
     | st.text(max_size=20)
 )
-_VALUES = st.recursive(
+_EMPTY: st.SearchStrategy[Any] = st.builds(list) | st.builds(dict)
+_VALUES = _EMPTY | st.recursive(
     _SCALARS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -90,7 +90,7 @@ class Plan(_Part):
     repetitions: int
     axes: list[Axis] = []
     baseline: str | None = None
-    cells: list[Cell]
+    cells: Annotated[list[Cell], Field(min_length=1)]
     runs: list[PlannedRun]
     predictions: list[Prediction] = []
     published: Published | None = None

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from rich.console import Console
 
 from analysis.steps import Steps
 from lab import paths
 from lab.engine.choice import chosen
-from lab.errors import BadInput, ExitCode
+from lab.errors import BadInput, ExitCode, Problem
 from lab.results import verdict_printing
 from lab.run import reports, verdicts
 from lab.run.lock import Lock
@@ -26,6 +27,8 @@ from lab.series.answers import Answers
 from lab.series.plan import Plan
 from lab.series.record import Series
 from lab.teach import reveal
+
+LIES_WHOLE = "name a run or a series that lies whole in a folder of results"
 
 
 @dataclass(frozen=True)
@@ -122,8 +125,23 @@ def of_folder(folder: Path) -> Outcome:
         BadInput, LabError: it is none, or cannot be judged.
     """
     if (folder / record.FILE).is_file():
-        return Outcome(folder, verdicts.derive_series(folder), record.load(folder))
+        return Outcome(folder, verdicts.derive_series(folder), _series(folder))
     return Outcome(folder, reports.derive(folder))
+
+
+def _series(folder: Path) -> Series:
+    try:
+        return record.load(folder)
+    except (OSError, ValueError) as error:
+        raise BadInput(Problem(told(error), paths.shown(folder / record.FILE), LIES_WHOLE)) from None
+
+
+def told(error: OSError | ValueError) -> str:
+    """Say what is wrong with a file that is read through a model: the first thing, with its place."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error)
 
 
 def of_scenario(effective: Effective, arguments: Sequence[str], console: Console, lock: Lock, *, new: bool) -> Outcome:

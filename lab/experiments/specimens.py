@@ -17,7 +17,7 @@ from analysis.evidence import manifest
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.experiments import lines
-from lab.experiments.outcome import Outcome
+from lab.experiments.outcome import LIES_WHOLE, Outcome, told
 from lab.scenario import foreseen
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Claim
@@ -69,9 +69,8 @@ def read(slug: str) -> Specimen | None:
     except FileNotFoundError:
         return None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise BadInput(Problem(what, paths.shown(file), f"record it again: make record SCENARIO={slug}")) from None
+        way_on = f"record it again: make record SCENARIO={slug}"
+        raise BadInput(Problem(told(error), paths.shown(file), way_on)) from None
 
 
 def write(effective: Effective, outcome: Outcome) -> None:
@@ -121,9 +120,7 @@ def _runs(outcome: Outcome) -> Iterator[tuple[str, Run]]:
         try:
             yield cell, Run(RawRun(folder, manifest.read(folder)))
         except manifest.ManifestError as error:
-            raise BadInput(
-                Problem(str(error), way_on="name a run or a series that lies whole in a folder of results")
-            ) from None
+            raise BadInput(Problem(str(error), way_on=LIES_WHOLE)) from None
 
 
 def _names(claims: Iterable[Claim]) -> list[str]:

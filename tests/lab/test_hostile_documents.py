@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from lab import paths
 from lab.errors import BadInput
 from lab.reading import document
+from lab.results import comparisons
 from lab.roles import declaration
 from lab.scenario.resolve import resolve
-from lab.series import matrices
+from lab.series import matrices, record
+from tests.analysis.results import Results
 from tests.lab.support import MINIMAL
 from tests.mutations import files
 
@@ -86,3 +93,38 @@ def test_any_role_is_read_or_refused_with_its_place(content: bytes) -> None:
             declaration.read(file)
         except BadInput as refused:
             _refused_with_its_place(refused, file)
+
+
+@cache
+def _results() -> tuple[TemporaryDirectory[str], Path, bytes]:
+    """Results with a series of two arms: their folder, the series' and what its file says."""
+    results = TemporaryDirectory()
+    folder = Results(Path(results.name)).series(
+        {"few": [{}], "many": [{"figures": {"client.latency_ms.mean": 900.0}}]},
+        {"slower": "arms.many.client.latency_ms.mean < arms.few.client.latency_ms.mean"},
+        figures=["client.latency_ms.mean"],
+    )
+    return results, folder, (folder / record.FILE).read_bytes()
+
+
+_SERIES = st.deferred(lambda: files([json.loads(_results()[2])], [_results()[2]]))
+
+
+@given(_SERIES)
+def test_any_series_is_compared_or_refused(content: bytes) -> None:
+    _, folder, _ = _results()
+    file = folder / record.FILE
+    file.write_bytes(content)
+    with suppress(ValueError):
+        record.load(folder)
+    try:
+        comparisons.of_series(str(folder))
+    except BadInput as refused:
+        assert "\n" not in str(refused)  # noqa: PT017  it may be compared as well
+
+
+def test_a_series_without_cells_is_refused() -> None:
+    _, folder, content = _results()
+    (folder / record.FILE).write_text(json.dumps(json.loads(content) | {"cells": []}))
+    with pytest.raises(BadInput, match=r"series\.json: cells: .* run the series again"):
+        comparisons.of_series(str(folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from lab.errors import BadInput
 from lab.experiments import lines, mutating, outcome, specimens
 from lab.experiments.specimens import Specimen
 from lab.scenario.effective import Effective
+from tests.analysis.results import Results
 from tests.lab.outcome_support import run_outcome, verdict_of
 from tests.lab.support import MINIMAL, Make
 
@@ -97,3 +99,12 @@ def test_a_run_that_cannot_be_read_is_named(effective: Make) -> None:
     (found.folder / "manifest.json").unlink()
     with pytest.raises(BadInput, match=r"manifest\.json.*lies whole in a folder of results"):
         specimens.write(made, found)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_series_whose_file_is_damaged_is_named(tmp_path: Path) -> None:
+    folder = Results(tmp_path / "results").series({"few": [{}], "many": [{}]})
+    content = json.loads((folder / "series.json").read_bytes())
+    (folder / "series.json").write_text(json.dumps(content | {"budget": None}))
+    with pytest.raises(BadInput, match=r"series\.json: budget: Input should be .*lies whole"):
+        outcome.of_folder(folder)
