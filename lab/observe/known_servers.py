@@ -39,7 +39,7 @@ class Known(BaseModel):
 @cache
 def known() -> tuple[Known, ...]:
     """Every server of programs.yaml, in the order in which they are tried."""
-    content = document.parse(_FILE.read_bytes(), paths.shown(_FILE)).content
+    content = document.read(_FILE).content
     return tuple(TypeAdapter(list[Known]).validate_python(content))
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -15,6 +17,8 @@ from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 
+from analysis.plain import open_plain
+from lab import paths
 from lab.errors import BadInput, Problem
 
 Location = tuple[str | int, ...]
@@ -29,8 +33,12 @@ _TOO_DEEP = "nested too deeply"
 _VALUES_MAX = 20_000
 _TOO_MANY = f"the file holds more than {_VALUES_MAX:,} values"
 _LESS = "leave out what it repeats, by aliases (*) too"
-# No setting has as many digits; Python refuses to print numbers of some thousand.
+# No setting has as many digits; Python refuses to read or print numbers of some thousand.
 _NUMBER_MAX = 10**100
+_TOO_LONG = "a number of more than 100 digits"
+_LONG = re.compile(rb"[0-9_]{1000}")
+# A scenario has some KiB.
+_BYTES_MAX = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,20 @@ class Document:
             if location[:length] in self.lines:
                 return f"{self.file}:{self.lines[location[:length]]}"
         return f"{self.file}:1"
+
+
+def read(file: Path) -> Document:
+    """Parse the one document of a YAML file.
+
+    Raises:
+        BadInput: it is no YAML, or too large for what a user writes.
+        OSError: it cannot be read.
+    """
+    with open_plain(file.resolve()) as opened:
+        data = opened.read(_BYTES_MAX + 1)
+    if len(data) > _BYTES_MAX:
+        raise BadInput(Problem(f"the file has more than {_BYTES_MAX >> 20} MiB", f"{paths.shown(file)}:1"))
+    return parse(data, paths.shown(file))
 
 
 def parse(data: bytes, file: str) -> Document:
@@ -99,6 +121,8 @@ def _read(data: bytes) -> tuple[object, Mapping[Location, int]]:
     except MarkedYAMLError as error:
         raise _Refused(_broken(error), _line(error)) from None
     except (YAMLError, ValueError, RecursionError) as error:
+        if (found := _LONG.search(data)) and type(error) is ValueError:
+            raise _Refused(_TOO_LONG, data[: found.start()].count(b"\n") + 1) from None
         raise _Refused(f"broken YAML: {str(error).splitlines()[0]}", 1) from None
     reader = _Reader()
     return reader.plain(loaded), reader.lines
@@ -179,7 +203,7 @@ class _Reader:
         for kind in (bool, int, float, str):  # ruamel's scalars are subclasses that remember their spelling
             if isinstance(node, kind):
                 if isinstance(node, int) and abs(node) > _NUMBER_MAX:
-                    raise _Refused("a number of more than 100 digits", max(self.lines.values(), default=1))
+                    raise _Refused(_TOO_LONG, max(self.lines.values(), default=1))
                 return kind(node)
         return node
 

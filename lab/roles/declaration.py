@@ -425,7 +425,7 @@ def read(file: Path) -> Role:
     Raises:
         BadInput: something in it is not valid; all that was found is listed, with file and line.
     """
-    parsed = document.parse(file.read_bytes(), paths.shown(file))
+    parsed = document.read(file)
     try:
         role = Role.model_validate(parsed.content)
     except ValidationError as error:
@@ -436,7 +436,7 @@ def read(file: Path) -> Role:
 def content(name: str) -> dict[str, Any]:
     """Give the declaration of one of the lab's roles as a manifest has it: as it is written, with its group."""
     file = paths.ROOT / name / FILE
-    written: Any = document.parse(file.read_bytes(), paths.shown(file)).content
+    written: Any = document.read(file).content
     return {**written, "group": ROLES[name].group}
 
 

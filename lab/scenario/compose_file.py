@@ -12,7 +12,6 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document as documents
 from lab.reading.document import Document, Location
@@ -95,7 +94,7 @@ class _Taking:
     problems: list[Problem] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.document = documents.parse(self.file.read_bytes(), paths.shown(self.file))
+        self.document = documents.read(self.file)
         content = self.document.content
         found = content.get(_KEY) if isinstance(content, Mapping) else None
         self.services: Mapping[str, Any] = found if isinstance(found, Mapping) else {}

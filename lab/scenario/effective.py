@@ -171,7 +171,7 @@ def unchecked(
         BadInput: a value is not valid; all that were found are listed, with file, line and the nearest valid name.
     """
     place = places.find(name, folder or paths.SCENARIOS)
-    parsed = document.parse(place.file.read_bytes(), paths.shown(place.file))
+    parsed = document.read(place.file)
     effective = _validate(place, parsed, (*parse_overrides(overrides), *variant.overrides), variant)
     if preset is not None:
         effective = _with_preset(effective, preset)

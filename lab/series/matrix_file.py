@@ -83,7 +83,7 @@ def read(name: str, folder: Path) -> tuple[Matrix, Document]:
         BadInput: there is none of that name, or its file is wrong.
     """
     file = _file(name, folder)
-    document = documents.parse(file.read_bytes(), paths.shown(file))
+    document = documents.read(file)
     if not re.fullmatch(NAME_PATTERN, file.stem):
         raise BadInput(Problem("a matrix's name holds small letters, digits and hyphens", paths.shown(file)))
     if not isinstance(document.content, Mapping):

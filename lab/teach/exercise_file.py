@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document as documents
 from lab.reading import findings
@@ -74,7 +73,7 @@ def read(place: Place) -> tuple[Exercise, ...]:
     file = place.home / FILE
     if not file.is_file():
         raise BadInput(Problem(f"{place.named} has no {FILE}", way_on="its README has exercises to be run by hand"))
-    document = documents.parse(file.read_bytes(), paths.shown(file))
+    document = documents.read(file)
     if not isinstance(document.content, Mapping):
         raise BadInput(Problem("exercises are a mapping of keys to values", document.where(())))
     try:

@@ -1,11 +1,13 @@
 import contextlib
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import BadInput
-from lab.reading.document import parse
+from lab.reading.document import parse, read
 from lab.scenario.resolve import resolve
 from tests.lab.support import MINIMAL, Write
 
@@ -65,7 +67,7 @@ def test_merged_keys_are_read_and_cited_by_what_encloses_them(data: bytes, conte
         (b"a: &a\n  b: &b {<<: *a}\n", "f:2: the alias '*a' stands within what it repeats"),
         (b"a: &a [*a]\n", "f:1: the alias '*a' stands within what it repeats"),
         (b"a: 0o" + b"7" * 9000 + b"\n", "f:1: a number of more than 100 digits"),
-        (b"a: " + b"9" * 9000 + b"\n", "f:1: broken YAML: Exceeds the limit"),
+        (b"b: 1\na: " + b"9" * 9000 + b"\n", "f:2: a number of more than 100 digits"),
         (b"a: [" + b"1," * 30_000 + b"1]\n", "f:1: the file holds more than 20,000 values"),
     ],
 )
@@ -90,3 +92,20 @@ def test_a_text_is_read_once_and_what_is_set_over_it_leaves_it_as_it_was(write_s
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     with contextlib.suppress(BadInput):
         assert parse(data, "f").file == "f"
+
+
+def test_a_file_of_no_size_that_somebody_writes_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "scenario.yaml"
+    with file.open("wb") as opened:
+        opened.truncate(1 << 40)
+    with pytest.raises(BadInput, match=r"scenario\.yaml:1: the file has more than 4 MiB"):
+        read(file)
+
+
+def test_a_file_may_be_reached_by_a_link_and_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "scenario.yaml").write_text("a: 1")
+    (tmp_path / "link.yaml").symlink_to("scenario.yaml")
+    assert read(tmp_path / "link.yaml").content == {"a": 1}
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(OSError, match="is a named pipe"):
+        read(tmp_path / "pipe.yaml")
