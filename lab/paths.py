@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -11,6 +12,11 @@ SCHEMAS = ROOT / "schemas"
 COMPOSE_FILE = ROOT / "compose.yaml"
 SETUP = ROOT / "setup"
 EXPERIMENTS = ROOT / "docs" / "experiments.jsonl"
+
+
+def real(path: Path) -> Path:
+    """Give the path behind all links; one that leads to itself stays, and whoever opens it is told so."""
+    return Path(os.path.realpath(path))
 
 
 def shown(path: Path) -> str:

@@ -71,7 +71,7 @@ def read(file: Path) -> Document:
         BadInput: it is no YAML, or too large for what a user writes.
         OSError: it cannot be read.
     """
-    with open_plain(file.resolve()) as opened:
+    with open_plain(paths.real(file)) as opened:
         data = opened.read(_BYTES_MAX + 1)
     if len(data) > _BYTES_MAX:
         raise BadInput(Problem(f"the file has more than {_BYTES_MAX >> 20} MiB", f"{paths.shown(file)}:1"))

@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
+from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document as documents
 from lab.reading.document import Document, Location
@@ -78,7 +79,7 @@ def expand(services: Mapping[str, Service], document: Document, home: Path) -> t
 
 
 def _file(named: str, home: Path, where: str) -> Path:
-    file = (home / named).resolve()
+    file = paths.real(home / named)
     if not file.is_file():
         raise BadInput(Problem(f"there is no Compose file {named} from the scenario's folder", where))
     return file
@@ -173,7 +174,7 @@ class _Taking:
             self._refuse(f"'build.{key}' cannot be taken over", (*at, key), why, "build")
             return {}
         context = self._text(build.get("context", "."), at)
-        found: dict[str, Any] = {"context": os.path.relpath((self.file.parent / context).resolve(), self.home)}
+        found: dict[str, Any] = {"context": os.path.relpath(paths.real(self.file.parent / context), self.home)}
         found |= {key: self._text(build[key], (*at, key)) for key in ("dockerfile", "target") if key in build}
         if "args" in build:
             found["args"] = self._pairs(build["args"], (*at, "args"))
@@ -238,7 +239,7 @@ class _Taking:
             if not source.startswith((".", "/", "~")):
                 written.append(target or source)
                 continue
-            inside = os.path.relpath((self.file.parent / source).resolve(), self.home)
+            inside = os.path.relpath(paths.real(self.file.parent / source), self.home)
             if source.startswith(".") and not inside.startswith(".."):
                 read.append(f"./{inside}:{target}")
             else:

@@ -50,7 +50,7 @@ def of(effective: Effective, topology: Topology, role: RoleName) -> OwnConfigura
     written, declared = effective.scenario.configurations.get(role), effective.world.roles[role].own
     if written is None or declared is None:
         return None
-    file = (effective.place.home.resolve() / written.config).resolve()
+    file = paths.real(paths.real(effective.place.home) / written.config)
     hosts = dict.fromkeys(address.partition(":")[0] for address in _behind(topology, role))
     return OwnConfiguration(role, file, declared, tuple(hosts))
 
@@ -75,7 +75,7 @@ def problems(effective: Effective) -> Iterator[Problem]:
         if role not in effective.scenario.path:
             what = f"{role} has a configuration, and is not on the path [{', '.join(effective.scenario.path)}]"
             yield Problem(what, where, f"leave it out, or put {role} on the path")
-        file = (effective.place.home / written.config).resolve()
+        file = paths.real(effective.place.home / written.config)
         if not file.is_file():
             beside = [one.name for one in file.parent.iterdir()] if file.parent.is_dir() else []
             hint = did_you_mean(file.name, beside) or "its path begins at the scenario's folder"

@@ -83,8 +83,8 @@ def of(effective: Effective, topology: Topology) -> OwnScript | None:
     load = effective.scenario.load
     if load is None:
         return None
-    home = effective.place.home.resolve()
-    file = (home / load.script).resolve()
+    home = paths.real(effective.place.home)
+    file = paths.real(home / load.script)
     folder = home if file.is_relative_to(home) else file.parent
     environment = {name: text.replace("{target}", topology.targets[0]) for name, text in load.environment.items()}
     return OwnScript(folder, file, environment)
@@ -102,7 +102,7 @@ def problems(effective: Effective) -> Iterator[Problem]:
     if chosen != WORKLOAD:
         what = f"load.workload is '{chosen}', and the scenario has a script of its own, {load.script}"
         yield Problem(what, effective.where_knob("load.workload"), "leave one of the two out")
-    file = (effective.place.home / load.script).resolve()
+    file = paths.real(effective.place.home / load.script)
     if not file.is_file():
         beside = [one.name for one in file.parent.glob("*.[jt]s")] if file.parent.is_dir() else []
         hint = did_you_mean(file.name, beside) or "its path begins at the scenario's folder"

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.document import Document
 from lab.reading.findings import sentence, siblings
@@ -68,9 +69,9 @@ def _problems(own: Mapping[str, Service], document: Document, home: Path) -> Ite
                 f"there is no folder {service.build.context} beside the scenario", where, "give the Dockerfile's"
             )
         for index, volume in enumerate(service.volumes):
-            source = (home / volume.split(":")[0]).resolve()
+            source = paths.real(home / volume.split(":")[0])
             where = document.where((KEY, name, "volumes", index))
-            if not source.is_relative_to(home.resolve()):
+            if not source.is_relative_to(paths.real(home)):
                 way_on = "copy what it needs into the folder"
                 yield Problem(f"{volume} leads out of the scenario's folder", where, way_on)
             elif not source.exists():

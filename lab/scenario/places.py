@@ -71,7 +71,7 @@ def find(name: str, folder: Path = paths.SCENARIOS) -> Place:
 
 
 def _by_path(name: str, folder: Path) -> Place:
-    home = Path(name).resolve()
+    home = paths.real(Path(name))
     if home.name == FILE and home.is_file():
         home = home.parent
     shown = paths.shown(home)

@@ -104,7 +104,7 @@ def _from(document: Document, scenario: str, where: Location, folder: Path) -> s
     """
     named = scenario
     if places.is_path(scenario):
-        named = str((Path(document.file).parent / scenario).resolve())
+        named = str(paths.real(Path(document.file).parent / scenario))
     try:
         places.find(named, folder)
     except BadInput as error:

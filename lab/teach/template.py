@@ -22,7 +22,7 @@ def write(name: str) -> tuple[list[Path], str]:
     Raises:
         BadInput: no scenario can have this name, or one of the files is there.
     """
-    home = Path(name).resolve() if places.is_path(name) else paths.SCENARIOS / name
+    home = paths.real(Path(name)) if places.is_path(name) else paths.SCENARIOS / name
     if home.parent == paths.SCENARIOS:
         if not places.SLUG.fullmatch(home.name):
             what = f"'{home.name}' is no scenario's name: it holds small letters, digits and hyphens"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -185,3 +186,26 @@ def test_the_template_s_lesson_has_the_headings_of_all_lessons(tmp_path: Path) -
         return [line for line in file.read_text().splitlines() if line.startswith("## ")]
 
     assert headings(tmp_path / "one" / "README.md") == headings(paths.SCENARIOS / "accept-queue-overflow" / "README.md")
+
+
+@pytest.mark.parametrize(
+    ("example", "file", "says"),
+    [
+        ("own-nginx", "nginx.conf", "there is no configuration"),
+        ("own-haproxy", "haproxy.cfg", "there is no configuration"),
+        ("checkout", "checkout.js", "there is no script"),
+    ],
+)
+def test_a_link_that_leads_to_itself_is_no_file(tmp_path: Path, example: str, file: str, says: str) -> None:
+    home = tmp_path / example
+    shutil.copytree(paths.ROOT / "examples" / example, home)
+    (home / file).unlink()
+    (home / file).symlink_to(file)
+    with pytest.raises(BadInput, match=says):
+        resolve(str(home))
+
+
+def test_a_folder_that_links_to_itself_is_no_scenario(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(BadInput, match="there is no scenario"):
+        resolve(str(tmp_path / "loop"))
