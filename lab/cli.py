@@ -77,6 +77,10 @@ RegistryOption = Annotated[
     typer.Option(metavar="PREFIX", help="Where a cluster pulls the lab's images from; else its nodes have them."),
 ]
 SpreadOption = Annotated[bool, typer.Option("--spread", help="Put roles on nodes of their own; else all are on one.")]
+ClientsOption = Annotated[
+    Literal["pods", "testrun"],
+    typer.Option(help="What makes the clients on Kubernetes: the lab, or k6-operator by a TestRun."),
+]
 MetricsOption = Annotated[
     bool, typer.Option("--metrics", help="Let each collector serve its current figures, for Prometheus (docs/boards).")
 ]
@@ -125,6 +129,7 @@ def run(
     namespace: NamespaceOption = None,
     registry: RegistryOption = None,
     spread: SpreadOption = False,
+    clients: ClientsOption = "pods",
     metrics: MetricsOption = False,
     metrics_port: MetricsPortOption = None,
     profile: ProfileOption = False,
@@ -135,7 +140,8 @@ def run(
     if metrics_port is not None and not metrics:
         raise BadInput(Problem("--metrics-port is the port of --metrics", way_on="add --metrics"))
     port = (metrics_port or DEFAULT_PORT) if metrics else None
-    _choose(engine, context=context, namespace=namespace, registry=registry, spread=spread, metrics=port)
+    of_cluster = {"context": context, "namespace": namespace, "registry": registry, "spread": spread}
+    _choose(engine, **of_cluster, clients=clients, metrics=port)
     if scenario == ALL:
         of_one = bool(sets or preset or arm or repetitions or dry_run or profile)
         _run_all(new=new, check=check, as_json=as_json, of_one=of_one)

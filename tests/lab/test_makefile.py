@@ -19,9 +19,33 @@ TARGETS = re.findall(r"^([a-z0-9-]+):", (paths.ROOT / "Makefile").read_text(), r
 VARIABLES = (
     *("SCENARIO", "SET", "ARM", "RUN", "REQUEST", "WORST", "A", "B", "MATRIX", "KNOB", "UNTIL", "FROM", "TO", "STEP"),
     *("EXERCISE", "PRESET", "ARM", "OVERFLOWS", "CONNECT_TIMEOUT", "SYSCTLS", "DRY", "NEW", "RUNS", "OTHER"),
-    *("ENGINE", "CONTEXT", "NAMESPACE", "REGISTRY", "SPREAD", "ONLY", "PORT", "WORKSHOP", "METRICS", "METRICS_PORT"),
+    *(
+        "ENGINE",
+        "CONTEXT",
+        "NAMESPACE",
+        "REGISTRY",
+        "SPREAD",
+        "CLIENTS",
+        "ONLY",
+        "PORT",
+        "WORKSHOP",
+        "METRICS",
+        "METRICS_PORT",
+    ),
     "PROFILE",
-    *("CONTAINER", "COMPOSE", "PID", "PEER", "FOR", "CAPTURE", "CAPTURE_MAX_MB", "INTERFACE", "ROLE", "ALLOW_HOST"),
+    *(
+        "CONTAINER",
+        "COMPOSE",
+        "PID",
+        "POD",
+        "PEER",
+        "FOR",
+        "CAPTURE",
+        "CAPTURE_MAX_MB",
+        "INTERFACE",
+        "ROLE",
+        "ALLOW_HOST",
+    ),
     "BUNDLE",
 )
 
@@ -140,6 +164,14 @@ def test_what_is_to_be_observed_is_checked_before_the_set_up(make: Make) -> None
     assert calls[3] == ["connlab", "observe", *options]
     assert make("observe", "COMPOSE=acme/web", "ALLOW_HOST=1")[1][3][2:] == ["--compose=acme/web", "--host"]
     assert make("observe", "PID=7")[1][3][2:] == ["--pid=7"]
+    _, calls = make("observe", "POD=lab/shop", "CONTAINER=web", "CONTEXT=mine", "REGISTRY=registry.example/lab")
+    of_cluster = ["--pod=lab/shop", "--context=mine", "--registry=registry.example/lab"]
+    assert calls[3][2:] == ["--container=web", *of_cluster]
+
+
+def test_the_clients_of_a_run_in_a_cluster_are_chosen(make: Make) -> None:
+    _, calls = make("run", "SCENARIO=one", "ENGINE=kubernetes", "CLIENTS=testrun")
+    assert calls[3] == ["connlab", "run", "--engine=kubernetes", "--clients=testrun", "--", "one"]
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def script(*, before: str = "", after_failure: bool) -> str:
 
 def command(script: str, *arguments: str) -> list[str]:
     """Give a script as a container's command. Kubernetes takes two dollars there for one."""
-    return ["sh", "-c", script.replace("$", "$$"), "sh", *arguments]
+    return [part.replace("$", "$$") for part in ("sh", "-c", script, "sh", *arguments)]
 
 
 def awaited_exit_code() -> list[str]:

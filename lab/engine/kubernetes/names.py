@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import socket
+from collections.abc import Mapping
+from typing import Any
 
 from lab import paths
 from lab.scenario.topology import collector_of
@@ -41,6 +43,13 @@ def owner_of(run_id: str) -> str:
 def pod_of(run_id: str, instance: str) -> str:
     """Name an instance's pod."""
     return f"{owner_of(run_id)}-{instance}"
+
+
+def instance_of(pod: Mapping[str, Any]) -> str:
+    """Give the instance that a pod is of. Those that an operator makes differ by their Jobs alone: …-1, …-2."""
+    labels = pod["metadata"]["labels"]
+    job = labels.get("job-name")
+    return f"{labels[INSTANCE_LABEL]}-{job.rpartition('-')[2]}" if job else str(labels[INSTANCE_LABEL])
 
 
 def service_of(instance: str, container: str) -> str | None:

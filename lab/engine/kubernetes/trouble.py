@@ -29,8 +29,8 @@ def of_pod(pod: Mapping[str, Any], effective: Effective | None = None) -> BadInp
     if status.get("phase") == "Failed" and status.get("reason"):
         return LabError(f"the cluster ended {pod['metadata']['name']}: {status['reason']}: {_last(message)}")
     kinds = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
-    found = (of_container(one, pod["metadata"]["name"]) for kind in kinds for one in status.get(kind, []))
-    return next(filter(None, found), None)
+    problems = (of_container(one, pod["metadata"]["name"]) for kind in kinds for one in status.get(kind, []))
+    return next(filter(None, problems), None)
 
 
 def of_container(status: Mapping[str, Any], pod: str) -> LabError | None:
