@@ -50,7 +50,7 @@ class Scraped:
     @cached_property
     def values(self) -> list[dict[str, int]]:
         """The declared values of each good reading."""
-        return [scrapes.values(self.page, body) for body in self.scrape.bodies]
+        return scrapes.values(self.page, self.scrape.bodies)
 
 
 @dataclass

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import duckdb
+
+from analysis.database import over_files
 from analysis.evidence.jsonl import Damage, JsonLines, integer, moment
 
 if TYPE_CHECKING:
@@ -62,16 +64,20 @@ def read(path: Path, page: Page) -> Scrape:
     return scrape
 
 
-def values(page: Page, body: Any) -> dict[str, int]:  # noqa: ANN401  a JSON object, or text
-    """The declared values of one reading of a page, by their names; what the page lacks is left out.
+def values(page: Page, bodies: Sequence[Any]) -> list[dict[str, int]]:
+    """The declared values of each reading of a page, by their names; what a reading lacks is left out.
 
     Args:
         page: its declaration.
-        body: what was read.
+        bodies: what was read, each a JSON object or text.
     """
-    find = _FINDERS[page.format](body)
-    found = {name: find(value.at) for name, value in page.values.items()}
-    return {name: value for name, value in found.items() if value is not None}
+    if page.format == "text":
+        columns = {name: _in_texts(bodies, value.at) for name, value in page.values.items()}
+        found = [{name: column[number] for name, column in columns.items()} for number in range(len(bodies))]
+    else:
+        finders = [_FINDERS[page.format](body) for body in bodies]
+        found = [{name: find(value.at) for name, value in page.values.items()} for find in finders]
+    return [{name: value for name, value in each.items() if value is not None} for each in found]
 
 
 def _in_json(body: Any) -> Find:  # noqa: ANN401  JSON
@@ -85,12 +91,15 @@ def _in_json(body: Any) -> Find:  # noqa: ANN401  JSON
     return find
 
 
-def _in_text(body: str) -> Find:
-    def find(at: str) -> int | None:
-        match = re.search(at, body, re.ASCII)
-        return _number(match[1]) if match else None
-
-    return find
+def _in_texts(bodies: Sequence[str], at: str) -> list[int | None]:
+    """What a regular expression finds, by RE2: a foreign run's may take Python's longer than anybody waits."""
+    query = "SELECT list_transform($bodies, lambda body: regexp_extract(body, $at, 1, 'n'))"
+    with over_files() as database:
+        try:
+            ((found,),) = database.execute(query, {"bodies": list(bodies), "at": at}).fetchall()
+        except duckdb.InvalidInputException:
+            return [None] * len(bodies)  # more than RE2 can, as to look ahead
+    return [_number(each) for each in found]
 
 
 def _in_csv(body: str) -> Find:
@@ -113,4 +122,4 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX else None
 
 
-_FINDERS: dict[str, Callable[[Any], Find]] = {"json": _in_json, "text": _in_text, "csv": _in_csv}
+_FINDERS: dict[str, Callable[[Any], Find]] = {"json": _in_json, "csv": _in_csv}

@@ -28,6 +28,8 @@ Workload = Literal["users", "spike", "long_polling", "sequential", "tcp", "slow_
 Default = int | bool | str
 # What stands in place of a knob as `Configured.absent`.
 UNKNOWN = "unknown"
+# What Python can and RE2 cannot, which reads the pages: to look around, and to find again what was found.
+_BEYOND_RE2 = re.compile(r"\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9]")
 
 Text = Annotated[str, Field(min_length=1)]
 KnobName = Annotated[str, Field(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
@@ -285,6 +287,8 @@ class Page(_Part):
         for value in self.values.values():
             if self.format == "text" and re.compile(_is_pattern(value.at)).groups != 1:
                 raise knob_types.refusal(f"'{value.at}' must have one group")
+            if self.format == "text" and _BEYOND_RE2.search(value.at):
+                raise knob_types.refusal(f"'{value.at}' must look neither ahead nor back")
             if self.format == "csv" and value.at.count("/") != 2:  # noqa: PLR2004  two columns that name a row
                 raise knob_types.refusal(f"'{value.at}' must be <first column>/<second column>/<column>")
         return self

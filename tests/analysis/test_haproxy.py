@@ -76,7 +76,7 @@ def test_recorded_lines_tell_their_tries() -> None:
 
 def test_a_recorded_page_of_statistics_has_every_declared_value() -> None:
     page = declared().scrape["haproxy"]
-    found = scrapes.values(page, STATS.read_text())
+    (found,) = scrapes.values(page, [STATS.read_text()])
     assert found.keys() == page.values.keys()
     assert (found["clients"], found["requests"], found["queued"], found["in_flight"]) == (60, 60, 14, 24)
 

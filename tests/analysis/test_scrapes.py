@@ -16,6 +16,10 @@ CSV = "# pxname,svname,qcur,scur\nservers,backend-1,3,10\nservers,BACKEND,4,\n"
         ("json", {"threads": 3}, "threads.busy", None),
         ("text", "Active connections: 5 \n", r"Active connections: (\d+)", 5),
         ("text", "Active connections: 5 \n", r"Waiting: (\d+)", None),
+        ("text", "Active connections: \u0665\n", r"Active connections: (\d+)", None),
+        # Python's own would look for the rest of our lives.
+        ("text", f"{'a' * 99}!", "(?:a+)+(b)", None),
+        ("text", "5", r"(?=5)(\d)", None),
         ("csv", CSV, "servers/backend-1/scur", 10),
         ("csv", CSV, "servers/BACKEND/qcur", 4),
         ("csv", CSV, "servers/BACKEND/scur", None),
@@ -26,7 +30,7 @@ CSV = "# pxname,svname,qcur,scur\nservers,backend-1,3,10\nservers,BACKEND,4,\n"
 )
 def test_a_value_is_found_where_its_page_has_it(form: str, body: object, at: str, found: int | None) -> None:
     page = Page.model_validate({"format": form, "values": {"it": Value(at=at)}})
-    assert values(page, body) == ({} if found is None else {"it": found})
+    assert values(page, [body]) == [{} if found is None else {"it": found}]
 
 
 def test_pages_that_were_declared_by_an_address_alone_are_those_of_their_version() -> None:

@@ -87,3 +87,17 @@ def test_a_fault_is_reported_with_its_line(tmp_path: Path, replacements: dict[st
     file = declared(tmp_path, yaml_with(DECLARED, replacements))
     with pytest.raises(BadInput, match=re.escape(f"relay/role.yaml:{message}")):
         read(file)
+
+
+@pytest.mark.parametrize(
+    ("at", "says"),
+    [
+        (r"(?=Active)(\d+)", r"'(?=Active)(\d+)' must look neither ahead nor back"),
+        (r"(\d+) \1", r"'(\d+) \1' must look neither ahead nor back"),
+        (r"Active: \d+", r"'Active: \d+' must have one group"),
+    ],
+)
+def test_a_pattern_for_a_page_is_one_that_the_analysis_can_search_for(tmp_path: Path, at: str, says: str) -> None:
+    page = f"scrape: {{status: {{url: 'http://x', format: text, values: {{open: {{at: '{at}', says: it}}}}}}}}\n"
+    with pytest.raises(BadInput, match=re.escape(says)):
+        read(declared(tmp_path, DECLARED + page))
