@@ -95,6 +95,7 @@ def test_there_are_as_many_runners_as_instances_and_each_learns_which_it_is(effe
     told = settings(made["spec"]["runner"]) | settings(of_start(made, "collector"))
     assert not {"CONNLAB_INSTANCE", "CONNLAB_ROLE", "CONNLAB_SEGMENT"} & set(told)
     assert told["CONNLAB_TARGETS"] == "http://192.0.2.7:8080"
+    assert told["CONNLAB_SEGMENT_SEQUENCE"] == "0,1/2,1"
 
 
 def test_the_collector_runs_beside_k6_with_what_it_has_beside_any_role(effective: Make) -> None:

@@ -34,8 +34,8 @@ ARGUMENTS = "--no-color --no-usage-report --out connlab=/raw --log-output file=/
 _SCRIPTS = "/usr/share/connlab-k6/workloads"
 _PROGRAMS, _PATH = "/connlab", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _INSTALL = f'printf "%s" "$1" >{_PROGRAMS}/k6 && chmod 755 {_PROGRAMS}/k6'
-# What is of one runner alone, and what k6 gets by the operator's arguments.
-_OF_ONE = ("CONNLAB_ROLE", "CONNLAB_INSTANCE", "CONNLAB_SEGMENT", "CONNLAB_SEGMENT_SEQUENCE")
+# What is of one runner alone.
+_OF_ONE = ("CONNLAB_ROLE", "CONNLAB_INSTANCE", "CONNLAB_SEGMENT")
 _JOB = {"name": "CONNLAB_JOB", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['job-name']"}}}
 _READY_S = 300
 _AGAIN_S = 1
