@@ -54,6 +54,26 @@ def connection(capture: Capture, number: int = 1) -> Connection:
     return Connection(capture, f"172.18.0.3:{41_000 + number}", SERVER, isn=7_000 * number)
 
 
+@pytest.mark.parametrize("ahead_s", [-40, 3])
+def test_a_node_s_clock_may_differ_from_the_lab_s(watched: RunFolder, ahead_s: int) -> None:
+    by_one_clock = account(watched)
+    ahead_us = ahead_s * 1_000_000
+    for phase in watched.manifest["phases"]:
+        phase["start_us"] -= ahead_us
+        phase["end_us"] -= ahead_us
+    watched.manifest["nodes"] = {"backend-1": "node-2"}
+    shown = [at_us(MEASURE_S), at_us(END_S)]
+    looks = [(each - ahead_us - 50_000, each, each - ahead_us + 50_000) for each in shown]
+    watched.manifest["clocks"] = [
+        {"instance": "backend-1", "asked_us": asked, "shown_us": each, "told_us": told} for asked, each, told in looks
+    ]
+    found = account(watched)
+    # The window begins earlier, by as much as nobody knows of the two clocks.
+    full_percent = [each["targets"][0]["listeners"][0].pop("full_percent") for each in (found, by_one_clock)]
+    assert full_percent[0] == pytest.approx(full_percent[1], abs=1)
+    assert found == by_one_clock
+
+
 def test_each_client_that_a_full_queue_shut_out_is_counted_and_has_the_cause(watched: RunFolder) -> None:
     found = account(watched)
     server = of_listener(found)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import ROOT, RUNS_MAX, Run, latest, start, wait_until
+from tests.e2e.conftest import ROOT, RUNS_MAX, Run, connlab, latest, start, wait_until
 
 from .conftest import names, objects
 
@@ -56,10 +56,19 @@ def nothing_left() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "scenario", ["accept-queue-overflow", "long-polling-smoke", "nginx-backlog", "backend-restart"]
+    "arguments",
+    [
+        ("accept-queue-overflow",),
+        ("long-polling-smoke",),
+        ("nginx-backlog",),
+        ("backend-restart",),
+        # A pod has one address.
+        ("one-port", "--arm", "one-port", "--set=nginx.addresses=1"),
+    ],
+    ids=lambda arguments: arguments[0],
 )
-def test_a_scenario_is_reproduced_as_on_one_machine(scenario: str) -> None:
-    ended = run(scenario)
+def test_a_scenario_is_reproduced_as_on_one_machine(arguments: tuple[str, ...]) -> None:
+    ended = run(*arguments)
     assert ended.verdict["verdict"] == "reproduced", ended.output
     assert ended.verdict["ledger"]["unexplained"] == 0
     assert ended.exit_code == 0
@@ -122,6 +131,12 @@ def test_an_image_that_cannot_be_pulled_is_refused() -> None:
     assert "--registry" in said
 
 
+def test_clients_by_an_operator_that_the_cluster_lacks_are_refused() -> None:
+    said = refused("--clients", "testrun")
+    assert 'no matches for kind "TestRun" in version "k6.io/v1alpha1"' in said
+    assert "install k6-operator" in said
+
+
 def test_a_context_that_does_not_exist_is_refused() -> None:
     assert "'kubectl config get-contexts' lists them" in refused("--context", "elsewhere")
 
@@ -148,6 +163,16 @@ def test_a_pod_that_is_killed_at_load_ends_the_run_with_a_word() -> None:
     assert "backend-1" in output, output
 
 
+def test_ten_runs_that_are_aborted_at_different_times_leave_nothing() -> None:
+    for count in range(10):
+        process = start("run", "long-polling-smoke", "--engine", "kubernetes", *LONG)
+        wait_until(lambda reached=1 + count // 2: len(names()) >= reached, "the run's objects", process)
+        os.killpg(process.pid, signal.SIGTERM if count % 2 else signal.SIGINT)
+        output, _ = process.communicate(timeout=HANG_S)
+        assert process.returncode == 4, output
+        wait_until(lambda: not names(), "the end of all objects")
+
+
 def test_an_interrupted_run_leaves_nothing() -> None:
     process = loaded()
     os.killpg(process.pid, signal.SIGINT)
@@ -166,3 +191,86 @@ def test_after_a_kill_of_the_lab_the_cluster_removes_everything_by_itself() -> N
     assert process.returncode == -signal.SIGKILL, "it ended before it was killed"
     assert names()
     wait_until(lambda: not names(), "the end of all objects")
+
+
+# --- what runs already --------------------------------------------------------------------------------------------
+
+
+def test_a_pod_under_load_is_observed_and_goes_on_as_before() -> None:
+    process = loaded()
+    try:
+        (pod,) = [one for one in objects("pods") if one["metadata"]["labels"].get("connlab.instance") == "backend-1"]
+        name = pod["metadata"]["name"]
+        watched = connlab(
+            "observe", "--pod", f"{pod['metadata']['namespace']}/{name}", "--container", "role", "--for", "5s", "--json"
+        )
+        assert watched.returncode == 0, watched.stderr
+        assert "its entry stays there" in watched.stderr
+        account = json.loads(watched.stdout)
+        (target,) = account["targets"]
+        assert {each["port"] for each in target["listeners"]} >= {8080}
+        assert sum(each["connections"] for each in target["servers"]) > 0
+        assert clocks(Path(account["folder"]))["lab_apart_us"] < 50_000
+
+        (after,) = [one for one in objects("pods") if one["metadata"]["name"] == name]
+        assert after["status"]["containerStatuses"] == pod["status"]["containerStatuses"], "nothing of it has changed"
+        wait_until(lambda: ended(name), "the end of the collector", process)
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=HANG_S)
+    assert "interrupted" in output
+
+
+def ended(pod: str) -> bool:
+    """Whether all that was added to a pod has ended."""
+    (found,) = [one for one in objects("pods") if one["metadata"]["name"] == pod]
+    return all("terminated" in one["state"] for one in found["status"]["ephemeralContainerStatuses"])
+
+
+STRICT = "connlab-strict"
+STILL = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "still", "namespace": STRICT},
+    "spec": {
+        "automountServiceAccountToken": False,
+        "containers": [
+            {"name": "web", "image": "connlab/collector:latest", "imagePullPolicy": "Never", "args": ["hold"]}
+        ],
+    },
+}
+
+
+def kubectl(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["kubectl", *arguments], input=stdin, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def still() -> Iterator[str]:
+    """A pod of somebody else's, which does nothing."""
+    try:
+        assert kubectl("create", "namespace", STRICT).returncode == 0
+        # The namespace gets its service account a little later.
+        wait_until(lambda: kubectl("create", "-f", "-", stdin=json.dumps(STILL)).returncode == 0, "the pod")
+        waited = kubectl("wait", "--for=condition=Ready", "--timeout=120s", "--namespace", STRICT, "pod/still")
+        assert waited.returncode == 0, waited.stderr
+        yield f"{STRICT}/still"
+    finally:
+        kubectl("delete", "namespace", STRICT, "--ignore-not-found")
+
+
+def test_a_pod_that_cannot_be_observed_is_refused_in_the_cluster_s_words(still: str) -> None:
+    def refused(*arguments: str) -> str:
+        ended = connlab("observe", "--for", "1s", *arguments)
+        assert ended.returncode in (2, 4), ended.stdout
+        assert "Traceback" not in ended.stderr
+        return ended.stderr
+
+    assert "there is no pod 'gone' in the namespace" in refused("--pod", f"{STRICT}/gone")
+    assert "has no container 'db'; those that run: web" in refused("--pod", still, "--container", "db")
+    said = refused("--pod", still, "--registry", "registry.invalid/lab")
+    assert "the cluster cannot have the image registry.invalid/lab/collector:latest" in said
+    kubectl("label", "namespace", STRICT, "pod-security.kubernetes.io/enforce=baseline")
+    said = refused("--pod", still)
+    assert 'violates PodSecurity "baseline:latest"' in said
+    assert "label the namespace so that a collector may run there" in said

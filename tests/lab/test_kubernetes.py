@@ -136,6 +136,17 @@ def test_a_container_that_has_ended_is_told_once() -> None:
     assert seen.ended("collector-k6-1") is None
 
 
+def test_what_somebody_adds_to_a_pod_is_no_part_of_the_run() -> None:
+    seen, told = watch(), said("backend-1", role={"running": {}})
+    added = {"name": "connlab-observe-1-lab-shop-c0ffee", "state": {"terminated": {"exitCode": 0}}}
+    told["object"]["status"]["ephemeralContainerStatuses"] = [added]
+    seen.take(told)
+    assert seen.ended("backend-1") is None
+    added["name"] = "role-2"
+    seen.take(told)
+    assert seen.ended("backend-1") == "backend-1 ended with exit code 0"
+
+
 def test_an_end_that_was_asked_for_is_none_of_the_run_s() -> None:
     seen = watch()
     seen.expect("backend-1", end=True)

@@ -1,7 +1,7 @@
 """Clients as a TestRun: what the lab asks of k6-operator, and how it does without what the operator lacks.
 
 No operator runs in any test. What the lab renders is held against the operator's published fields
-(testdata/testrun.schema.json), and the shell in it is carried out as it stands.
+(testdata/testrun.schema.json), and the shell in it is carried out as it stands; tests/e2e/test_testrun.py has k6 in it.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lab import parallel
-from lab.engine.kubernetes import held, testrun
+from lab.engine.kubernetes import held
 from lab.engine.kubernetes.kubectl import Kubectl
-from lab.engine.kubernetes.names import COLLECTOR, HOLD, ROLE, instance_of, service_of
+from lab.engine.kubernetes.names import COLLECTOR, HOLD, ROLE, RUNNER, instance_of, service_of
 from lab.engine.kubernetes.watch import Watch
 from lab.engine.programs import Following
 from lab.engine.protocol import Parts
@@ -94,7 +94,7 @@ class Containers:
         topology = self._parts.topology
         signal = topology.roles[topology.role_of(instance)].stop_signal.removeprefix("SIG")
         if instance in self._runners:
-            self._end_held(instance, testrun.CONTAINER, signal, grace_s)
+            self._end_held(instance, RUNNER, signal, grace_s)
             return
         self._end(instance, ROLE, HOLD, signal, grace_s)
 
@@ -199,7 +199,7 @@ class Containers:
         def fetch(instance: str) -> None:
             found = {HOLD: places.collector(instance).parent}
             if instance in self._runners:
-                found = {testrun.CONTAINER: places.role(instance), COLLECTOR: places.collector(instance)}
+                found = {RUNNER: places.role(instance), COLLECTOR: places.collector(instance)}
             for container, target in found.items():
                 held.fetch(self._kubectl, self._pod(instance), container, "/raw", target)
 

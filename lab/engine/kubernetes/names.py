@@ -18,6 +18,8 @@ CHECKOUT_LABEL = "connlab.checkout"
 ROLE = "role"
 COLLECTOR = "collector"
 HOLD = "hold"
+# The role's container where k6-operator makes the pod.
+RUNNER = "k6"
 
 
 def checkout() -> str:
@@ -56,7 +58,8 @@ def service_of(instance: str, container: str) -> str | None:
     """Give the service, as lab.engine.protocol.Watch names it, that a container of an instance's pod is."""
     if container == COLLECTOR:
         return collector_of(instance)
-    return None if container == HOLD else instance
+    # A role that was started again has a number; what somebody else added to the pod is no part of the run.
+    return instance if container == RUNNER or container.partition("-")[0] == ROLE else None
 
 
 def image_id(image: str) -> str:

@@ -20,13 +20,12 @@ from typing import Any
 
 from lab.engine.kubernetes import held, names
 from lab.engine.kubernetes.kubectl import GUIDE, Kubectl
-from lab.engine.kubernetes.names import COLLECTOR, HOLD, INSTANCE_LABEL, ROLE
+from lab.engine.kubernetes.names import COLLECTOR, HOLD, INSTANCE_LABEL, ROLE, RUNNER
 from lab.engine.kubernetes.watch import Watch
 from lab.errors import LabError, Problem
 from lab.scenario.effective import Effective
 
-# What the operator calls k6's container, and where it asks k6 whether it is ready.
-CONTAINER = "k6"
+# Where the operator asks k6 whether it is ready.
 API_PORT = 6565
 API = {"apiVersion": "k6.io/v1alpha1", "kind": "TestRun"}
 # The same as k6/connlab-k6 has it, which the operator's command takes the place of.
@@ -198,7 +197,7 @@ def follow_ends(kubectl: Kubectl, watch: Watch, instances: Iterable[str]) -> Non
 
 
 def _follow_end(kubectl: Kubectl, watch: Watch, instance: str) -> None:
-    asked = ("exec", watch.name(instance), "--container", CONTAINER, "--", *held.awaited_exit_code())
+    asked = ("exec", watch.name(instance), "--container", RUNNER, "--", *held.awaited_exit_code())
     while watch.listens and watch.exit_code(instance) is None:
         # Someone between here and the node may end a command that says nothing for long.
         try:
@@ -206,7 +205,7 @@ def _follow_end(kubectl: Kubectl, watch: Watch, instance: str) -> None:
         except LabError:
             return
         if said.isdecimal():
-            watch.tell_end(instance, CONTAINER, int(said))
+            watch.tell_end(instance, RUNNER, int(said))
             return
         time.sleep(_AGAIN_S)
 
