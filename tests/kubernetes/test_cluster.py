@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -163,10 +164,15 @@ def test_a_pod_that_is_killed_at_load_ends_the_run_with_a_word() -> None:
     assert "backend-1" in output, output
 
 
+def made(least: int) -> bool:
+    """Whether so many objects of the lab's are in the cluster."""
+    return len(names()) >= least
+
+
 def test_ten_runs_that_are_aborted_at_different_times_leave_nothing() -> None:
     for count in range(10):
         process = start("run", "long-polling-smoke", "--engine", "kubernetes", *LONG)
-        wait_until(lambda reached=1 + count // 2: len(names()) >= reached, "the run's objects", process)
+        wait_until(partial(made, 1 + count // 2), "the run's objects", process)
         os.killpg(process.pid, signal.SIGTERM if count % 2 else signal.SIGINT)
         output, _ = process.communicate(timeout=HANG_S)
         assert process.returncode == 4, output

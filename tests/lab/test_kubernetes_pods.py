@@ -22,7 +22,7 @@ from lab.observe.targets import Named, find
 from lab.run import manifest
 from tests.lab.engine import InMemoryDocker
 
-RUNNING = {"running": {}}
+RUNNING: dict[str, Any] = {"running": {}}
 
 
 def pod(*, phase: str = "Running", web: object = RUNNING, uid: str = "u1", **more: object) -> dict[str, Any]:

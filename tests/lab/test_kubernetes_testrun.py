@@ -198,7 +198,7 @@ def test_the_operator_s_command_finds_a_k6_that_knows_its_instance_and_stays(eff
 def runner(number: int, **k6: object) -> dict[str, Any]:
     """What the cluster says of a runner's pod."""
     labels = {"connlab.instance": "k6", "k6_cr": "connlab-c0ffee", "job-name": f"connlab-c0ffee-{number}"}
-    running = {"running": {}}
+    running: dict[str, Any] = {"running": {}}
     status = {
         "containerStatuses": [{"name": "k6", "state": k6 or running, "containerID": "containerd://1"}],
         "initContainerStatuses": [
