@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any, get_args
@@ -49,6 +50,14 @@ def test_every_recorded_line_is_of_a_scenario_that_there_is() -> None:
 def test_no_run_is_recorded_twice() -> None:
     runs = [line.run for line in lines.read()]
     assert sorted({run for run in runs if runs.count(run) > 1}) == []
+
+
+def test_the_guide_says_of_each_run_that_counts_which_prediction_was_false_and_why() -> None:
+    recorded = lines.read()
+    counted = [line for one in outcome.all_planned() for line in lines.counting(one, recorded) if line.false]
+    table = (paths.ROOT / "docs" / "series.md").read_text().partition("| run | false prediction |")[2]
+    told = re.findall(r"(?m)^\| `(\w+Z-[\w-]+)`[^|]*\| `([\w/-]+)`", table)
+    assert {(line.run.rpartition("/")[2], line.false[0]) for line in counted} == set(told)
 
 
 # --- lines ---------------------------------------------------------------------------------------------------
