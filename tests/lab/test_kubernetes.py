@@ -309,9 +309,16 @@ def test_only_what_this_checkout_made_is_removed() -> None:
     assert len(client.calls) == 2
 
 
-def test_a_cluster_that_does_not_answer_is_said_with_a_way_on() -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The connection to the server 127.0.0.1:6443 was refused",
+        "error validating data: Get ...: dial tcp 127.0.0.1:8080: connect: connection refused",
+    ],
+)
+def test_a_cluster_that_does_not_answer_is_said_with_a_way_on(said: str) -> None:
     client = InMemoryDocker()
-    client.says("*", stderr="The connection to the server 127.0.0.1:6443 was refused", exit_code=1)
+    client.says("*", stderr=said, exit_code=1)
     with pytest.raises(KubectlFailed, match="--context names another one"):
         Kubectl(client=client)("get", "pods")
 

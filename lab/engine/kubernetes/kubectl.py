@@ -12,6 +12,9 @@ from lab.engine.programs import CommandLine, Following, ProgramClient, ProgramFa
 GUIDE = "docs/kubernetes.md"
 
 
+_NO_ANSWER = ("was refused", "connection refused", "Unable to connect", "no such host", "i/o timeout")
+
+
 class KubectlFailed(ProgramFailed):
     """A kubectl command ended with an error of its own."""
 
@@ -24,7 +27,7 @@ def _way_on(stderr: str) -> str | None:
         return f"let the cluster's administrator grant it: {GUIDE} has the Role"
     if "violates PodSecurity" in stderr:
         return f"label the namespace so that a collector may run there: {GUIDE}"
-    if any(one in stderr for one in ("was refused", "Unable to connect", "no such host", "i/o timeout")):
+    if any(one in stderr for one in _NO_ANSWER):
         return "see whether the cluster runs: 'kubectl cluster-info'; --context names another one"
     if "context" in stderr and ("does not exist" in stderr or "was not found" in stderr):
         return "'kubectl config get-contexts' lists them"
