@@ -18,6 +18,7 @@ from lab.errors import BadInput
 from lab.reading import document
 from lab.results import comparisons
 from lab.roles import declaration
+from lab.scenario.catalogue import CATALOGUE, Knob, environment
 from lab.scenario.resolve import resolve
 from lab.series import matrices, record
 from tests.analysis.results import Results
@@ -93,6 +94,39 @@ def test_any_role_is_read_or_refused_with_its_place(content: bytes) -> None:
             declaration.read(file)
         except BadInput as refused:
             _refused_with_its_place(refused, file)
+
+
+_LOAD = [knob for knob in CATALOGUE.values() if knob.group == "load" and knob.env]
+_UNITS = ("", "ms", "s", "m", "h", ".5s", "e3", "_0", " ", "\n", "x")
+_TEXTS = (
+    st.text(max_size=20)
+    | st.builds("{}{}".format, st.integers() | st.integers(0, 9_999), st.sampled_from(_UNITS))
+    | st.sampled_from(["true", "false", "yes", "GET", "POST", "/", "/a b", "/\x00", "/é", "'/x'", "client", "server"])
+)
+
+
+@given(st.sampled_from(_LOAD), _TEXTS)
+def test_whatever_a_knob_of_the_load_takes_k6_reads_as_the_lab_does(knob: Knob, text: str) -> None:
+    """k6/lib/knobs.js takes the text of the environment as it is: by Number(), less an `ms`, or as a word."""
+    with TemporaryDirectory() as name:
+        file = Path(name) / "one" / "scenario.yaml"
+        file.parent.mkdir()
+        file.write_text(MINIMAL)
+        try:
+            effective = resolve("one", (f"{knob.name}={text}",), Path(name))
+        except BadInput as refused:
+            assert all("\n" not in str(problem) for problem in refused.problems)  # noqa: PT017  it may be taken as well
+            return
+    value = effective.values[knob.name]
+    given_to_k6 = environment(effective.scenario.knobs, "load")[str(knob.env)]
+    if isinstance(value, bool):
+        assert given_to_k6 == str(value).lower()
+    elif isinstance(value, int):
+        assert given_to_k6 == (f"{value}ms" if knob.is_duration else str(value))
+        assert 0 <= value < 2**53
+    else:
+        assert re.fullmatch("[!-~]+", given_to_k6)
+        assert given_to_k6 == value
 
 
 @cache
