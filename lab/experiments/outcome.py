@@ -125,7 +125,8 @@ def of_folder(folder: Path) -> Outcome:
         BadInput, LabError: it is none, or cannot be judged.
     """
     if (folder / record.FILE).is_file():
-        return Outcome(folder, verdicts.derive_series(folder), _series(folder))
+        series = _series(folder)
+        return Outcome(folder, verdicts.derive_series(folder), series)
     return Outcome(folder, reports.derive(folder))
 
 

@@ -102,9 +102,10 @@ def test_a_run_that_cannot_be_read_is_named(effective: Make) -> None:
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_a_series_whose_file_is_damaged_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("key", "value"), [("budget", None), ("cells", "x")])
+def test_a_series_whose_file_is_damaged_is_named(tmp_path: Path, key: str, value: object) -> None:
     folder = Results(tmp_path / "results").series({"few": [{}], "many": [{}]})
     content = json.loads((folder / "series.json").read_bytes())
-    (folder / "series.json").write_text(json.dumps(content | {"budget": None}))
-    with pytest.raises(BadInput, match=r"series\.json: budget: Input should be .*lies whole"):
+    (folder / "series.json").write_text(json.dumps(content | {key: value}))
+    with pytest.raises(BadInput, match=rf"series\.json: {key}: Input should be .*lies whole"):
         outcome.of_folder(folder)
