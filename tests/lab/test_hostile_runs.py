@@ -219,11 +219,9 @@ def test_a_manifest_that_lost_its_phases_after_the_analysis_is_derived_again(
 ) -> None:
     content = json.loads((run / "manifest.json").read_bytes())
     (run / "manifest.json").write_text(json.dumps(content | {"phases": []}))
-    code, said = ends(capsys, ["advise", "{run}"], run)
-    assert code == 2
-    assert "no phase 'measure', whose requests were derived; derive it again" in said
     code, said = ends(capsys, ["report", "{run}"], run)
     assert code == 0, said
+    assert "no phase 'measure', whose requests were derived; it is derived again" in said
 
 
 @pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from analysis import pages
 from analysis.formatting import counted, spoken
 from analysis.pages.report import conditions, labels, ladders, path, profile, queues, summary, timelines
-from analysis.pages.report.run_files import Record
+from analysis.pages.report.run_files import Record, ReportError
 from analysis.verdict import guesses
 
 
 def html(record: Record, linked: str | None = None) -> str:
-    """The content of report.html; `linked` is as `pages.render` takes it."""
+    """The content of report.html; `linked` is as `pages.render` takes it.
+
+    Raises:
+        ReportError: the manifest has lost what the derived files are about.
+    """
+    if record.start_us is None and record.ledger["requests"] is not None:
+        raise ReportError("manifest.json has no phase 'measure', whose requests were derived", record.folder)
     charts = timelines.of_run(record)
     return pages.render(
         "report",

@@ -132,7 +132,7 @@ def read(folder: Path) -> Record:
     """
     content = recorded(folder)
     figures = _read(folder, figures_file.FILE, FiguresFile)
-    record = Record(
+    return Record(
         folder=folder,
         manifest=content,
         verdict=_read(folder, verdict_file.FILE, Verdict),
@@ -141,9 +141,6 @@ def read(folder: Path) -> Record:
         figures=figures["figures"],
         why=figures["why"],
     )
-    if record.start_us is None and record.ledger["requests"] is not None:
-        raise ReportError(f"{folder / manifest.FILE}: no phase 'measure', whose requests were derived", folder)
-    return record
 
 
 def _read(folder: Path, file: Path, model: type[BaseModel]) -> Row:
