@@ -62,6 +62,7 @@ def manifest_of(effective: Effective, run: str, **more: Any) -> Manifest:  # noq
         "lab": LabVersion(version="0", python="3"),
         "host": Host(kernel="6.18", distribution="d", cpus=2, memory_kb=1),
         "path": list(effective.scenario.path),
+        "roles": {role: effective.world.content(role) for role in effective.scenario.path},
         "instances": {},
         "knobs": {},
         "tolerance": effective.scenario.tolerance,
