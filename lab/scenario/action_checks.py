@@ -25,14 +25,16 @@ def action_problems(effective: Effective) -> Iterator[Problem]:
     for index, action in enumerate(actions):
         where = effective.where("actions", index, "instance")
         if action.instance in topology.clients:
-            yield Problem(f"{action.instance} is the load itself", where, f"act on {_either(topology.servers)}")
+            yield Problem(
+                f"{action.instance} makes the load, and is no server", where, f"act on {_either(topology.servers)}"
+            )
         elif action.instance not in topology.servers:
             hint = did_you_mean(action.instance, topology.servers) or f"the servers are {', '.join(topology.servers)}"
             yield Problem(f"there is no server '{action.instance}' on the path", where, hint)
         elif action.do == "restart" and (why := topology.roles[topology.role_of(action.instance)].once):
             yield Problem(f"{action.instance} cannot be started again within a run: {why}", where, "pause or stop it")
         if action.at >= end_ms:
-            what = f"at {format_duration(action.at)} the load is over, {knob}"
+            what = f"the action comes at {format_duration(action.at)}, but then the load is over: {knob}"
             yield Problem(what, effective.where("actions", index, "at"), "act sooner, or let the load last longer")
         yield from _duration(effective, index, action)
     for instance in dict.fromkeys(one.instance for one in actions):
@@ -46,9 +48,10 @@ def _either(names: list[str]) -> str:
 def _duration(effective: Effective, index: int, action: Action) -> Iterator[Problem]:
     where = effective.where("actions", index, "do")
     if action.do == "pause" and not action.lasts:
-        yield Problem("a pause needs to know for how long", where, "write for: 2s")
+        yield Problem("a pause needs a duration", where, "write for: 2s")
     if action.do == "stop" and action.lasts is not None:
-        yield Problem("a stop lasts until the end of the run", where, "leave 'for' out, or write do: restart")
+        what = "a stop lasts until the end of the run, so it takes no 'for'"
+        yield Problem(what, where, "leave 'for' out, or write do: restart")
 
 
 def _one_after_the_other(effective: Effective, instance: str) -> Iterator[Problem]:
@@ -58,9 +61,10 @@ def _one_after_the_other(effective: Effective, instance: str) -> Iterator[Proble
         first, second = effective.scenario.actions[before], effective.scenario.actions[after]
         where = effective.where("actions", after, "at")
         if first.do == "stop":
-            yield Problem(f"{instance} is stopped before, and stays so", where, "leave one of the two out")
+            what = f"an earlier action stops {instance} until the end of the run"
+            yield Problem(what, where, "leave one of the two out")
         elif second.at <= first.at + (first.lasts or 0):
-            yield Problem(f"{instance} is still in another action then", where, "let it end first")
+            yield Problem(f"another action on {instance} still lasts at that time", where, "let it end first")
 
 
 def _load_ends(effective: Effective) -> tuple[float, str]:
@@ -70,9 +74,9 @@ def _load_ends(effective: Effective) -> tuple[float, str]:
 
     load = effective.scenario.knobs.load
     if load.workload == "spike":
-        return load.duration, f"by load.duration ({format_duration(load.duration)})"
+        return load.duration, f"load.duration is {format_duration(load.duration)}"
     undisturbed = effective.scenario.model_copy(update={"actions": []})
     expected_s = foreseen.expected_s(replace(effective, scenario=undisturbed))
     if expected_s is None:
-        return load.max_duration, f"by load.max_duration ({format_duration(load.max_duration)})"
-    return 1000 * expected_s, f"which takes about {number(expected_s)} s"
+        return load.max_duration, f"load.max_duration is {format_duration(load.max_duration)}"
+    return 1000 * expected_s, f"it takes about {number(expected_s)} s"

@@ -21,6 +21,7 @@ _DELAY = "/api/delay"
 _HEADER_INTERVALS = {"GET": 4, "POST": 6}
 # Tomcat's maxHeaderCount.
 _HEADERS_MAX = 100
+_SHARED = "give each instance a user, or lower load.instances"
 
 
 def problems_of(effective: Effective) -> Iterator[Problem]:
@@ -54,15 +55,16 @@ def _path(effective: Effective) -> Iterator[Problem]:
         way_on = f"write [{', '.join([client, *(role for role in in_order if role != client)])}]"
         yield Problem(f"the path {shown} does not begin with {client}, the client", where, way_on)
     if len(set(path)) < len(path):
-        yield Problem(f"the path {shown} names a role twice", where)
+        yield Problem(f"the path {shown} names a role twice", where, "name each role once")
     elif in_order != path:
         yield Problem(
-            f"in the path {shown} the roles do not stand in their order",
+            f"the roles of the path {shown} are not in the order {', '.join(KINDS)}",
             where,
             f"write [{', '.join(in_order)}]",
         )
     elif [roles[role].kind for role in path].count("proxy") > 1:
-        yield Problem(f"the path {shown} has two proxies, and the lab follows requests through one", where)
+        what = f"the path {shown} has two proxies, but the lab can follow requests through one only"
+        yield Problem(what, where, "leave one of the two out")
 
 
 def _roles(effective: Effective) -> Iterator[Problem]:
@@ -81,10 +83,10 @@ def _workload(effective: Effective) -> Iterator[Problem]:
         readers = CATALOGUE[knob].workloads if knob in CATALOGUE else None
         if readers and workload not in readers:
             what = f"{knob} is set, but the workload '{workload}' does not read it"
-            way_on = f"it belongs to {' and '.join(readers)}"
+            way_on = f"leave it out; only {' and '.join(readers)} {'read' if len(readers) > 1 else 'reads'} it"
             if effective.scenario.load is not None:
-                what = f"{knob} is set, but the scenario's own script says that by its options"
-                way_on = f"leave it out, and write it in {effective.scenario.load.script}"
+                what = f"{knob} is set, but the options of the scenario's own script decide that"
+                way_on = f"leave it out, and set it in {effective.scenario.load.script}"
             yield Problem(what, effective.where_knob(knob), way_on)
 
 
@@ -96,14 +98,16 @@ def _target(effective: Effective) -> Iterator[Problem]:
         if last in effective.scenario.configurations:
             return
         if page is None:
-            what = f"{effective.roles[last].called} has nothing of its own"
+            what = f"{effective.roles[last].called} has no page of its own to answer with"
             yield Problem(what, effective.where("path"), "put backend on the path")
         elif load.workload == "long_polling":
             yield Problem(
-                "long_polling needs the backend's waiting room", effective.where("path"), "put backend on the path"
+                "the workload long_polling needs the backend's waiting room",
+                effective.where("path"),
+                "put backend on the path",
             )
         elif load.path != page:
-            what = f"without a backend {last} has nothing but its static page, and load.path is {load.path}"
+            what = f"without a backend, {last} has only its static page {page}, but load.path is {load.path}"
             yield Problem(
                 what, effective.where_knob("load.path"), f"set load.path to {page}, or put backend on the path"
             )
@@ -115,6 +119,7 @@ def _target(effective: Effective) -> Iterator[Problem]:
                 yield Problem(
                     f"{knob} is set, but only {_DELAY} reads it, and load.path is {load.path}",
                     effective.where_knob(knob),
+                    f"leave it out, or set load.path to {_DELAY}",
                 )
 
 
@@ -122,14 +127,16 @@ def _target_of_service(effective: Effective, last: str) -> Iterator[Problem]:
     """Check what a service of the scenario's own is asked for: the workloads are written for the backend."""
     if effective.scenario.knobs.load.workload == "long_polling":
         yield Problem(
-            "long_polling needs the backend's waiting room", effective.where("path"), "put backend on the path"
+            "the workload long_polling needs the backend's waiting room",
+            effective.where("path"),
+            "put backend on the path",
         )
     if effective.source("load.path") == "default" and effective.scenario.load is None:
-        what = f"load.path is the backend's own {_DELAY}, and nobody says what {last} is to be asked for"
+        what = f"load.path has its default {_DELAY}, which only the lab's own backend answers, and not {last}"
         yield Problem(what, effective.where("path"), "set load.path, such as /")
     if effective.roles[last].tls and effective.scenario.warmup.requests:
-        what = f"the warm-up speaks plain HTTP, and {last} takes TLS"
-        yield Problem(what, effective.where("warmup"), "leave it out")
+        what = f"the warm-up speaks plain HTTP only, and {last} takes TLS"
+        yield Problem(what, effective.where("warmup"), "leave warmup out")
 
 
 def _services(effective: Effective) -> Iterator[Problem]:
@@ -137,14 +144,14 @@ def _services(effective: Effective) -> Iterator[Problem]:
     servers = [role for role in path if effective.roles[role].kind == "server"]
     for server, behind in pairwise(servers):
         if server not in own:
-            what = f"{behind} stands behind {server} on the path, and {server} connects to no other server"
+            what = f"on the path {behind} comes after {server}, but {server} connects to no other server"
             yield Problem(what, effective.where("path"), f"leave {behind} out")
         elif behind not in own[server].needs:
-            what = f"{behind} stands behind {server} on the path, and {server} does not need it"
+            what = f"on the path {behind} comes after {server}, but {server} does not name it in 'needs'"
             yield Problem(what, effective.where("path"), f"write needs: [{behind}] in {server}, or leave {behind} out")
     for name in needed_by(own, [role for role in path if role in own]):
         if name not in path and isinstance(own[name].ready, str):
-            what = f"{name} is not on the path, and no collector beside it can ask for {own[name].ready}"
+            what = f"{name} is not on the path, so it has no collector that could ask for {own[name].ready}"
             way_on = "give a command that runs in its container, such as [pg_isready]"
             yield Problem(what, effective.where("services", name, "ready"), way_on)
 
@@ -154,7 +161,8 @@ def _bounds(effective: Effective) -> Iterator[Problem]:
         for name, limit in role.bounds():
             value, most = effective.number(name), effective.number(limit)
             if value > most:
-                yield Problem(f"{name} ({value}) exceeds {limit} ({most})", _first_asked(effective, limit, name))
+                what = f"{name} ({value}) exceeds {limit} ({most})"
+                yield Problem(what, _first_asked(effective, limit, name), f"lower {name}, or raise {limit}")
 
 
 def _between_knobs(effective: Effective) -> Iterator[Problem]:
@@ -165,22 +173,26 @@ def _between_knobs(effective: Effective) -> Iterator[Problem]:
             f"backend.token_timeout ({_shown(effective, 'backend.token_timeout')}) must exceed backend.polling_period"
         )
         yield Problem(
-            f"{what} ({_shown(effective, 'backend.polling_period')}), or every waiting user is abandoned",
+            f"{what} ({_shown(effective, 'backend.polling_period')}), or the backend abandons every waiting user",
             _first_asked(effective, "backend.polling_period", "backend.token_timeout"),
         )
     if load.workload == "long_polling" and backend.instances > 1:
-        what = f"each of {backend.instances} backends has a waiting room of its own, and its places are none in another"
-        yield Problem(what, at("backend.instances"), "run long_polling with one backend")
+        what = (
+            f"each of the {backend.instances} backends has its own waiting room, which does not know users of another"
+        )
+        yield Problem(what, at("backend.instances"), "set backend.instances to 1")
     if load.workload == "sequential" and load.instances > 1:
-        yield Problem("the workload 'sequential' is one user's: it runs in one instance", at("load.instances"))
+        what = "the workload 'sequential' has one user, so it runs in one instance of k6"
+        yield Problem(what, at("load.instances"), "set load.instances to 1")
     if load.workload == "long_polling" and load.users == 1:
-        yield Problem("long_polling ramps up in two halves, and one user has none", at("load.users"))
+        what = "the workload long_polling starts its users in two halves, so it needs two users or more"
+        yield Problem(what, at("load.users"), "set load.users to 2 or more")
     if load.workload not in ("spike", "sequential", "script") and load.users < load.instances:
         what = f"{load.users} users cannot be shared by {load.instances} instances of k6"
-        yield Problem(what, _first_asked(effective, "load.instances", "load.users"))
+        yield Problem(what, _first_asked(effective, "load.instances", "load.users"), _SHARED)
     if load.workload == "spike" and load.max_users < load.instances:
         what = f"load.max_users ({load.max_users}) cannot be shared by {load.instances} instances of k6"
-        yield Problem(what, _first_asked(effective, "load.instances", "load.max_users"))
+        yield Problem(what, _first_asked(effective, "load.instances", "load.max_users"), _SHARED)
     if load.workload == "slow_clients":
         yield from _headers(effective)
     yield from _durations(effective)
@@ -191,24 +203,27 @@ def _headers(effective: Effective) -> Iterator[Problem]:
     shown = _shown(effective, "load.header_duration")
     intervals = _HEADER_INTERVALS[load.method]
     if load.header_duration < intervals * load.header_interval:
-        what = f"a header has {intervals + 1} lines at the least, and at one each"
+        what = f"a header has at least {intervals + 1} lines; at one line every"
         yield Problem(
             f"{what} {_shown(effective, 'load.header_interval')} it takes longer than load.header_duration ({shown})",
             _first_asked(effective, "load.header_interval", "load.header_duration"),
+            "shorten load.header_interval, or raise load.header_duration",
         )
     # But for the request line and the empty one.
     headers = load.header_duration // load.header_interval - 1
     if headers > _HEADERS_MAX:
-        what = f"at one line each {_shown(effective, 'load.header_interval')}, a load.header_duration of {shown} makes"
+        what = f"at one line every {_shown(effective, 'load.header_interval')}, a load.header_duration of {shown} makes"
         yield Problem(
             f"{what} {headers:,} headers, and Tomcat refuses a request with more than {_HEADERS_MAX}",
             _first_asked(effective, "load.header_interval", "load.header_duration"),
+            "raise load.header_interval, or shorten load.header_duration",
         )
     if load.request_timeout <= load.header_duration:
         what = f"load.request_timeout ({_shown(effective, 'load.request_timeout')}) ends a slow client's request before"
         yield Problem(
-            f"{what} its header is sent, after load.header_duration ({shown})",
+            f"{what} its header is sent, which takes load.header_duration ({shown})",
             _first_asked(effective, "load.header_duration", "load.request_timeout"),
+            "raise load.request_timeout",
         )
 
 
@@ -218,10 +233,13 @@ def _durations(effective: Effective) -> Iterator[Problem]:
     if needed_ms >= load.max_duration:
         what = f"the load itself takes {show_value('load.duration', needed_ms)}, and load.max_duration ends it"
         yield Problem(
-            f"{what} after {_shown(effective, 'load.max_duration')}", effective.where_knob("load.max_duration")
+            f"{what} after {_shown(effective, 'load.max_duration')}",
+            effective.where_knob("load.max_duration"),
+            "raise load.max_duration",
         )
     if load.workload == "long_polling" and needed_ms == 0:
-        yield Problem("the ramps of long_polling take no time at all", effective.where_knob("load.ramp_full"))
+        what = "all four times of long_polling, load.ramp_half to load.ramp_down, are 0"
+        yield Problem(what, effective.where_knob("load.ramp_full"), "set load.ramp_full, such as 5s")
 
 
 def _sysctls(effective: Effective) -> Iterator[Problem]:

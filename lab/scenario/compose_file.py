@@ -37,7 +37,7 @@ _REFUSED = {
     "sysctls": "sysctls are knobs here: kernel.<service>",
     "env_file": "the lab reads no further files",
     "extends": "the lab reads no further files",
-    "deploy": "instances are a knob of the service, and limits are not set",
+    "deploy": "instances are a knob of the service, and the lab takes no limits over",
 }
 _VARIABLE = re.compile(r"\$(?:\$|\{(?P<name>\w+)(?::?-(?P<default>[^}]*))?\}|(?P<bare>\w+))")
 
@@ -81,7 +81,7 @@ def expand(services: Mapping[str, Service], document: Document, home: Path) -> t
 def _file(named: str, home: Path, where: str) -> Path:
     file = paths.real(home / named)
     if not file.is_file():
-        raise BadInput(Problem(f"there is no Compose file {named} from the scenario's folder", where))
+        raise BadInput(Problem(f"there is no Compose file {named}", where, "its path begins at the scenario's folder"))
     return file
 
 
@@ -150,7 +150,7 @@ class _Taking:
             if match[0] == "$$":
                 return "$"
             if match["default"] is None:
-                what = f"the value of ${match['name'] or match['bare']} is not known here"
+                what = f"the lab does not know the value of ${match['name'] or match['bare']}"
                 way_on = "give it a default in the file, or set the key in the scenario"
                 self.problems.append(Problem(what, self.document.where(at), way_on))
             return match["default"] or ""
@@ -209,7 +209,7 @@ class _Taking:
         found = self._words(value, at)
         for one in found:
             if one not in get_args(Capability):
-                self._refuse(f"the capability {one} is not one that the lab gives", at, None, "cap_add")
+                self._refuse(f"the lab does not give the capability {one}", at, None, "cap_add")
         return {"capabilities": [one for one in found if one in get_args(Capability)]}
 
     def _tmpfs(self, value: object, at: Location) -> dict[str, Any]:

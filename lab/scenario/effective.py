@@ -187,7 +187,7 @@ def _with_preset(effective: Effective, preset: str) -> Effective:
 
 def _validate(place: Place, parsed: Document, overrides: tuple[Override, ...], variant: Variant) -> Effective:
     if not isinstance(parsed.content, Mapping):
-        raise BadInput(Problem("a scenario is a mapping of keys to values", parsed.where(())))
+        raise BadInput(Problem("a scenario must be a mapping of keys to values", parsed.where(())))
     content = _with_overrides(_with_workload(parsed.content), overrides)
     if variant.path:
         content["path"] = variant.path[0]

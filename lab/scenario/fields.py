@@ -54,7 +54,7 @@ class Preset(Part):
     )
     __pydantic_extra__: dict[str, Value]
 
-    says: Annotated[Text | None, Field(description="What it is, and why the scenario's own size is another")] = None
+    says: Annotated[Text | None, Field(description="What it is, and why the scenario's own size is different")] = None
     arms: Annotated[dict[Name, dict[str, Value]], Field(description="What it sets in one arm, by the arm's name")] = (
         Field(default_factory=dict)
     )
@@ -91,7 +91,7 @@ class Claim(Part):
     expression: Annotated[Text, Field(description="The prediction over figures, model and knobs; see docs/figures.md")]
     when: Annotated[
         Text | None,
-        Field(description="Under which settings it applies: an expression over knobs and model; left out, under all"),
+        Field(description="Under which settings it applies: an expression over knobs and model; by default under all"),
     ] = None
 
 
@@ -99,7 +99,8 @@ class Prediction(Claim):
     """A scenario's prediction: about each run, about the runs of some arms, or about the arms beside each other."""
 
     arms: Annotated[
-        Annotated[list[str], Field(min_length=1)] | None, Field(description="The arms whose runs it is about; all")
+        Annotated[list[str], Field(min_length=1)] | None,
+        Field(description="The arms whose runs it is about; by default all"),
     ] = None
 
     @property
@@ -119,7 +120,7 @@ class Prediction(Claim):
 class Published(Part):
     """What was published of this experiment, and the figures of this lab that stand beside it."""
 
-    says: Annotated[Text | None, Field(description="What was published; left out where nothing was")] = None
+    says: Annotated[Text | None, Field(description="What was published; leave it out if nothing was")] = None
     here: Annotated[
         dict[Text, Text],
         Field(
@@ -129,7 +130,7 @@ class Published(Part):
         ),
     ]
     there: Annotated[
-        dict[Text, float], Field(description="The published number of any of these, by the same name; may be left out")
+        dict[Text, float], Field(description="The published numbers of some of these, by the same names")
     ] = Field(default_factory=dict)
 
 
@@ -143,13 +144,18 @@ class ClaimTest(Part):
         default_factory=list
     )
     undecided: Annotated[Text | None, Field(description="Why this scenario cannot tell whether the claim holds")] = None
-    but: Annotated[Text | None, Field(description="What these predictions leave open of what was published")] = None
+    but: Annotated[
+        Text | None, Field(description="Which part of the published claim these predictions do not test")
+    ] = None
 
 
 class Twin(Part):
     """Where the signal must not show: in an arm, in the twin of another scenario, or, of a healthy one, nowhere."""
 
-    scenario: Annotated[Name | None, Field(description="The scenario whose twin it is; this one")] = None
+    scenario: Annotated[
+        Name | None,
+        Field(description="Another scenario whose twin is the twin here, too; by default it is described here"),
+    ] = None
     arm: Annotated[Name | None, Field(description="The arm in which the signal does not show")] = None
     clean: Annotated[
         list[Name], Field(description="Predictions of one run that are all true where the signal does not show")
@@ -167,7 +173,7 @@ class Stop(Part):
     """When a series ends before its last run."""
 
     failed_in_a_row: Annotated[
-        int, Field(ge=1, le=1000, description="After so many runs in succession that the lab could not complete")
+        int, Field(ge=1, le=1000, description="After so many runs in a row that the lab could not complete")
     ] = 3
     when: Annotated[
         Text | None, Field(description="After a run in which this expression holds, such as client.requests.failed > 0")
@@ -178,7 +184,7 @@ class Series(Part):
     """How often and in which order the runs of a series go."""
 
     repetitions: Annotated[int, Field(ge=1, le=99, description="Runs of each cell, or arm")] = 1
-    seed: Annotated[int, Field(ge=0, le=2**31, description="What the order is shuffled by")] = 1
+    seed: Annotated[int, Field(ge=0, le=2**31, description="A number that fixes the shuffled order")] = 1
     cooldown: Annotated[Duration, Field(ge=0, le=600_000, description="Pause before each run but the first")] = 0
     stop: Stop = Stop()
     budget: Budget = Budget()
@@ -187,11 +193,13 @@ class Series(Part):
 class Arms(Series):
     """Named variants of the scenario, each repeated, in one series."""
 
-    baseline: Annotated[str | None, Field(description="The arm with which others are compared; the first")] = None
+    baseline: Annotated[
+        str | None, Field(description="The arm with which others are compared; by default the first")
+    ] = None
     variants: Annotated[dict[Name, Settings], Field(min_length=2, description="What differs in each arm, by its name")]
     figures: Annotated[
         list[Text],
-        Field(description="What the arms are about: figures that a comparison tells first; else those of its claims"),
+        Field(description="Figures that a comparison shows first; by default those of the predictions over arms"),
     ] = Field(default_factory=list)
 
 
@@ -229,12 +237,17 @@ class Action(Part):
     at: Annotated[Duration, Field(ge=0, description="When, from the start of the measurement")]
     do: Annotated[
         Literal["pause", "restart", "stop"],
-        Field(description="pause: no process of it runs for a time; restart: it is stopped and started; stop"),
+        Field(
+            description="pause: freezes its processes for a time; restart: stops and starts it; stop: stops it for good"
+        ),
     ]
-    instance: Annotated[Text, Field(description="To which server, such as nginx or backend-1")]
+    instance: Annotated[Text, Field(description="The server, such as nginx or backend-1")]
     lasts: Annotated[
         Duration | None,
-        Field(alias="for", description="How long a pause lasts; how long after its end a restart starts it, 0s"),
+        Field(
+            alias="for",
+            description="How long a pause lasts; how long a restart waits before it starts the server again",
+        ),
     ] = None
 
 
@@ -268,7 +281,7 @@ class Scenario(_WithConfigurations):
         Annotated[Duration, Field(ge=1)] | None, Field(description="A request slower than this must have a cause")
     ] = None
     tolerance: Tolerance = Tolerance()
-    arms: Annotated[Arms | None, Field(description="Variants to be compared: a run is then a series of runs")] = None
+    arms: Annotated[Arms | None, Field(description="Variants to compare: the scenario is then a series of runs")] = None
     presets: Annotated[
         dict[Name, Preset], Field(description="Other sizes of the scenario, such as the published one, by their names")
     ] = Field(default_factory=dict)
@@ -276,10 +289,10 @@ class Scenario(_WithConfigurations):
     published: Annotated[
         Published | None, Field(description="What was published, and which figures stand beside it")
     ] = None
-    claim: Annotated[ClaimTest | None, Field(description="Which predictions tell whether what was published holds")] = (
-        None
-    )
-    twin: Annotated[Twin | None, Field(description="The healthy twin, and the predictions by which it is clean")] = None
+    claim: Annotated[
+        ClaimTest | None, Field(description="Which predictions decide whether the published claim holds")
+    ] = None
+    twin: Annotated[Twin | None, Field(description="The healthy twin, and the predictions that are true in it")] = None
 
     @property
     def configurations(self) -> dict[str, OwnConfiguration]:

@@ -37,7 +37,7 @@ class Capture(Part):
         Field(description="headers = 128 bytes of each packet; handshakes = SYN, FIN and RST only"),
     ] = "headers"
     client: Annotated[
-        Literal["off", "headers", "handshakes"], Field(description="The same at the client's end, besides")
+        Literal["off", "headers", "handshakes"], Field(description="The same at the client's end, in addition")
     ] = "off"
     max_mb: Annotated[int, Field(ge=1, le=100_000, description="A capture ends at this size; MiB")] = 256
 

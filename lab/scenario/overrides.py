@@ -64,7 +64,8 @@ def parse_overrides(texts: Iterable[str]) -> list[Override]:
         else:
             if override.knob in overrides:
                 before = overrides[override.knob].where
-                problems.append(Problem(f"{override.knob} is set twice", override.where, f"before, by {before}"))
+                way_on = f"leave one of the two out; the other is {before}"
+                problems.append(Problem(f"{override.knob} is set twice", override.where, way_on))
             overrides[override.knob] = override
     if problems:
         raise BadInput(problems)
@@ -76,7 +77,7 @@ def _parse(text: str) -> Override:
     name, equals, value = text.partition("=")
     name = name.strip()
     if not equals or not name:
-        raise BadInput(Problem("an override has a knob, '=' and a value", where, _EXAMPLE))
+        raise BadInput(Problem("a setting needs a knob, '=' and a value", where, _EXAMPLE))
     if name.startswith("kernel."):
         name = _sysctl_knob(name, where)
     elif not may_be_knob(name):
@@ -118,7 +119,7 @@ def _sysctl_knob(name: str, where: str) -> str:
     # Quotes are what YAML and shells would want around the dots; here they mean nothing.
     name = name.replace('"', "").replace("'", "")
     if not re.fullmatch(r"kernel\.[^.]+\.[^.]+(\.[^.]+)+", name):
-        raise BadInput(Problem(f"'{name}' names no role and sysctl", where, _SYSCTL_EXAMPLE))
+        raise BadInput(Problem(f"'{name}' does not name a role and a sysctl", where, _SYSCTL_EXAMPLE))
     return name
 
 

@@ -73,7 +73,7 @@ def problems(effective: Effective) -> Iterator[Problem]:
     for role, written in effective.scenario.configurations.items():
         where = effective.where(role, "config")
         if role not in effective.scenario.path:
-            what = f"{role} has a configuration, and is not on the path [{', '.join(effective.scenario.path)}]"
+            what = f"{role} has a configuration, but is not on the path [{', '.join(effective.scenario.path)}]"
             yield Problem(what, where, f"leave it out, or put {role} on the path")
         file = paths.real(effective.place.home / written.config)
         if not file.is_file():
@@ -83,8 +83,8 @@ def problems(effective: Effective) -> Iterator[Problem]:
     for knob in effective.asked():
         file_says = effective.in_file(knob)
         if file_says:
-            what = f"{knob} is set, and the scenario's own configuration {file_says} says it"
-            yield Problem(what, effective.where_knob(knob), "leave it out, and write it there")
+            what = f"{knob} is set, but the scenario's own configuration {file_says} decides it"
+            yield Problem(what, effective.where_knob(knob), "leave it out, and set it there")
 
 
 def refused(effective: Effective, own: OwnConfiguration, said: str) -> Problem:
@@ -104,15 +104,15 @@ def refused(effective: Effective, own: OwnConfiguration, said: str) -> Problem:
     if match:
         what = match["what"].rstrip(".")
         where = own.shown(f"{match['file']}:{match['line']}") if match["file"] else where
-    way_on = "mend it"
+    way_on = "correct it"
     if "host not found" in what or "could not resolve" in what:
-        way_on = f"behind {called} stand {' and '.join(own.hosts)}" if own.hosts else f"nothing is behind {called}"
+        way_on = f"{called} can reach {' and '.join(own.hosts)}" if own.hosts else f"the path ends at {called}"
     elif "Permission denied" in what:
         way_on = "let every user read the configuration (chmod -R a+rX)"
     elif "mkdir()" in what or "Read-only" in what:
-        way_on = f"it may write below {', '.join(('/tmp', *own.declared.writable))}"  # noqa: S108 # in the container
+        way_on = f"it can write only below {', '.join(('/tmp', *own.declared.writable))}"  # noqa: S108 # in the container
     elif "No such file" in what:
-        way_on = f"{called} sees {paths.shown(own.file.parent)} and what lies below it: put the file there"
+        way_on = f"{called} sees only {paths.shown(own.file.parent)} and what lies below it: put the file there"
     return Problem(f"{called} refuses it: {what}", where, way_on)
 
 

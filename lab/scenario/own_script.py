@@ -95,12 +95,12 @@ def problems(effective: Effective) -> Iterator[Problem]:
     load, chosen = effective.scenario.load, effective.scenario.knobs.load.workload
     if load is None:
         if chosen == WORKLOAD:
-            what = "the workload 'script' is a script of your own, and the scenario names none"
+            what = "the workload 'script' needs a k6 script of your own, and the scenario names none"
             yield Problem(what, effective.where_knob("load.workload"), "write load: {script: ./<file>.js}")
         return
     where = effective.where("load", "script")
     if chosen != WORKLOAD:
-        what = f"load.workload is '{chosen}', and the scenario has a script of its own, {load.script}"
+        what = f"load.workload is '{chosen}', but the scenario has a script of its own, {load.script}"
         yield Problem(what, effective.where_knob("load.workload"), "leave one of the two out")
     file = paths.real(effective.place.home / load.script)
     if not file.is_file():
@@ -109,7 +109,7 @@ def problems(effective: Effective) -> Iterator[Problem]:
         yield Problem(f"there is no script {paths.shown(file)}", where, hint)
     for name in load.environment:
         if name.startswith(_RESERVED):
-            what = f"load.environment sets {name}, and names that begin with {' or '.join(_RESERVED)} are taken"
+            what = f"load.environment sets {name}, but the lab uses the names that begin with {' or '.join(_RESERVED)}"
             yield Problem(what, effective.where("load", "environment", name), "use another name in the script")
 
 
@@ -128,9 +128,9 @@ def refused(effective: Effective, script: OwnScript, said: str) -> Problem:
     what = message.rpartition("could not load JS test ")[2].rpartition("'file:///tmp/own.js': ")[2]
     what = what.split(". Make sure that", maxsplit=1)[0].removeprefix("GoError: ").replace("file://", "")
     what = what.replace(f"{MOUNTED}/", "")
-    way_on = "mend the script"
+    way_on = "correct the script"
     if "couldn't be found" in what or "no such file" in what:
-        way_on = f"k6 sees {paths.shown(script.folder)} and what lies below it; put the file there"
+        way_on = f"k6 sees only {paths.shown(script.folder)} and what lies below it: put the file there"
     elif "permission denied" in what:
         way_on = "let every user read the script's files (chmod -R a+rX)"
     elif "couldn't be retrieved" in what:
@@ -180,11 +180,11 @@ def contradictions(effective: Effective, options: Options) -> Iterator[Problem]:
     if options.lasts_ms > load.max_duration:
         what = f"the script's options let it run for {format_duration(options.lasts_ms)}"
         limit = format_duration(load.max_duration)
-        yield Problem(f"{what}, and load.max_duration is {limit}", where, "raise load.max_duration")
+        yield Problem(f"{what}, but load.max_duration is {limit}", where, "raise load.max_duration")
     if options.users_max < load.instances:
         what = f"the script's {options.users_max} users cannot be shared by {load.instances} instances of k6"
         yield Problem(what, effective.where_knob("load.instances"), "lower load.instances")
     stated = {one.prediction.id for one in effective.predictions}
     for claim in options.claims():
         if claim.id in stated:
-            yield Problem(f"a prediction has the name of a threshold, '{claim.id}'", where, "rename the prediction")
+            yield Problem(f"a prediction and a threshold are both named '{claim.id}'", where, "rename the prediction")

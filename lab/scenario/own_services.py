@@ -66,7 +66,9 @@ def _problems(own: Mapping[str, Service], document: Document, home: Path) -> Ite
         if service.build is not None and not (home / service.build.context).is_dir():
             where = document.where((KEY, name, "build"))
             yield Problem(
-                f"there is no folder {service.build.context} beside the scenario", where, "give the Dockerfile's"
+                f"there is no folder {service.build.context}",
+                where,
+                "give the Dockerfile's, from the scenario's folder",
             )
         for index, volume in enumerate(service.volumes):
             source = paths.real(home / volume.split(":")[0])

@@ -14,7 +14,7 @@ from lab.reading.nearest import did_you_mean
 
 FILE = "scenario.yaml"
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_NAMED_IN = "a scenario's folder is named in small letters, digits and hyphens"
+_NAMED_IN = "the name of a scenario's folder can have only small letters, digits and hyphens"
 # What the lab keeps in results/ besides runs.
 _TAKEN = ("series",)
 
@@ -94,7 +94,7 @@ def refuse_name(home: Path, folder: Path = paths.SCENARIOS) -> None:
     if not SLUG.fullmatch(home.name):
         raise BadInput(Problem(_NAMED_IN, paths.shown(home), "rename it"))
     if home.name in _TAKEN or is_home(folder / home.name):
-        what = f"results/{home.name} belongs to the lab's own '{home.name}'"
+        what = f"results/{home.name} is for the lab's own '{home.name}'"
         raise BadInput(Problem(what, paths.shown(home), "give the folder another name"))
 
 
@@ -120,17 +120,17 @@ def _unknown(slug: str, folder: Path) -> Problem:
     """Say why a name is no scenario's, with the nearest that is."""
     known = slugs(folder)
     if not slug:
-        return Problem("no scenario is named", way_on="'connlab list' (make list) shows them")
+        return Problem("the command names no scenario", way_on="'connlab list' (make list) shows them")
     if of_experiment := _of_experiment(slug, known, folder):
-        what = f"'{slug}' is an experiment, and no scenario's name"
+        what = f"'{slug}' is the name of an experiment, not of a scenario"
         return Problem(what, way_on=f"its scenarios: {', '.join(of_experiment)}")
     if is_home(Path(slug)):
         return Problem(f"the lab has no scenario '{slug}' of its own", way_on=f"for the folder, write ./{slug}")
     if not SLUG.fullmatch(slug):
-        what = f"'{slug}' is no scenario's name: it holds small letters, digits and hyphens"
+        what = f"'{slug}' cannot be a scenario's name: these have only small letters, digits and hyphens"
         return Problem(what, way_on=did_you_mean(slug, known))
     if (folder / "matrices" / f"{slug}.yaml").is_file():
-        return Problem(f"'{slug}' is a matrix, and no scenario", way_on=suggested.make("matrix", {"MATRIX": slug}))
+        return Problem(f"'{slug}' is a matrix, not a scenario", way_on=suggested.make("matrix", {"MATRIX": slug}))
     hint = did_you_mean(slug, known) or "'connlab list' (make list) shows them"
     return Problem(f"unknown scenario '{slug}'", way_on=hint)
 

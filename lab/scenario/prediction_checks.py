@@ -13,6 +13,7 @@ from analysis.expressions import ExpressionError, parse
 from analysis.expressions.tree import Chain, Literal, Name
 from analysis.expressions.values import Kind
 from lab.errors import Problem
+from lab.reading.nearest import did_you_mean
 from lab.scenario import messages, twins
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Published
@@ -31,13 +32,18 @@ def prediction_problems(effective: Effective) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, prediction in enumerate(effective.scenario.predictions):
         if prediction.id in seen:
-            yield Problem(f"two predictions are named '{prediction.id}'", effective.where("predictions", index, "id"))
+            what = f"two predictions are named '{prediction.id}'"
+            yield Problem(what, effective.where("predictions", index, "id"), "rename one of them")
         seen.add(prediction.id)
         if effective.scenario.arms is None and (prediction.arms or prediction.compares_arms):
             what = f"prediction '{prediction.id}' is about arms, and the scenario has none"
-            yield Problem(what, effective.where("predictions", index), "write arms, or leave it to every run")
+            yield Problem(
+                what,
+                effective.where("predictions", index),
+                "add arms to the scenario, or write the prediction without them",
+            )
         if prediction.when is not None and prediction.compares_arms:
-            what = f"prediction '{prediction.id}' compares arms, each with settings of its own: it has no one condition"
+            what = f"prediction '{prediction.id}' compares arms, whose settings differ, so that 'when' has no one value"
             yield Problem(what, effective.where("predictions", index, "when"), "leave 'when' out")
     yield from _claim_problems(effective, seen)
     yield from twins.problems(effective)
@@ -81,14 +87,15 @@ def _claim_problems(effective: Effective, predictions: Collection[str]) -> Itera
         return
     if sum(map(bool, (claim.borne_out_by, claim.refuted_by, claim.undecided))) != 1:
         yield Problem(
-            "a claim names predictions that confirm it, or predictions that refute it, or why it stays undecided",
+            "a claim takes exactly one of borne_out_by, refuted_by and undecided",
             effective.where("claim"),
-            "write borne_out_by, refuted_by or undecided",
+            "name the predictions that confirm it, or those that refute it, or write why it stays undecided",
         )
     for key, names in (("borne_out_by", claim.borne_out_by), ("refuted_by", claim.refuted_by)):
         for index, name in enumerate(names):
             if name not in predictions:
-                yield Problem(f"no prediction is named '{name}'", effective.where("claim", key, index))
+                where = effective.where("claim", key, index)
+                yield Problem(f"no prediction is named '{name}'", where, did_you_mean(name, predictions))
 
 
 def published_problems(
@@ -111,7 +118,8 @@ def published_problems(
     for name in published.there if published else ():
         if published is not None and name not in published.here:
             where = effective.where("published", "there", name)
-            yield Problem(f"published.there '{name}' has no figure of that name in published.here", where)
+            what = f"published.there names '{name}', and published.here does not"
+            yield Problem(what, where, did_you_mean(name, published.here))
 
 
 def compared_problems(

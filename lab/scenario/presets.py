@@ -46,10 +46,10 @@ def problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
             yield from _problems(values, document, (*at, "arms", arm))
         for knob in preset.knobs:
             if arms and all(knob in (*variant, *preset.arms.get(arm, {})) for arm, variant in arms.items()):
-                what = f"every arm sets {knob} itself, so that the preset's value has no effect"
+                what = f"every arm sets {knob} itself, so the preset's value has no effect"
                 yield Problem(what, document.where((*at, knob)), f"set it below presets.{name}.arms")
         if not preset.knobs and not preset.arms:
-            yield Problem(f"the preset '{name}' sets nothing", document.where(at))
+            yield Problem(f"the preset '{name}' sets nothing", document.where(at), "leave it out, or give it a knob")
 
 
 def _problems(values: Mapping[str, Value], document: Document, at: Location) -> list[Problem]:

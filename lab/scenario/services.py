@@ -39,7 +39,9 @@ _PREFIXES = ("collector-", "holder-")
 
 def _is_folder(text: str) -> str:
     if not re.fullmatch(r"/[^:,\s]+", text):
-        raise knob_types.refusal(f"'{text}' is no folder of a container: write it from / on, such as /var/cache/shop")
+        raise knob_types.refusal(
+            f"'{text}' is not a folder in the container: write its whole path, such as /var/cache/shop"
+        )
     return text
 
 
@@ -47,9 +49,11 @@ def _is_volume(text: str) -> str:
     source, colon, rest = text.partition(":")
     target, _, mode = rest.partition(":")
     if not colon or not source.startswith(".") or not target.startswith("/"):
-        raise knob_types.refusal(f"'{text}' is no volume: write ./folder:/where/it/goes, from the scenario's folder")
+        raise knob_types.refusal(f"'{text}' is not a volume: write ./folder:/where/it/goes, from the scenario's folder")
     if mode not in ("", "ro"):
-        raise knob_types.refusal(f"'{text}': a volume can be read only; what it writes to is 'writable'")
+        raise knob_types.refusal(
+            f"'{text}': the service can only read a volume; name the folders that it writes to in 'writable'"
+        )
     return text
 
 
@@ -67,8 +71,8 @@ class ServiceKnob(Part):
         Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None,
         Field(description="The environment variable that carries it; left out for what the program has built in"),
     ] = None
-    default: Annotated[int | bool | str, Field(description="Its value; it says what type the others have")]
-    minimum: Annotated[int | None, Field(description="The least whole number; 0")] = None
+    default: Annotated[int | bool | str, Field(description="Its value; other values have the same type")]
+    minimum: Annotated[int | None, Field(description="The least whole number; by default 0")] = None
     maximum: Annotated[int | None, Field(description="The greatest whole number")] = None
     values: Annotated[list[str] | None, Field(description="The texts that it can be")] = None
     unit: Annotated[Text | None, Field(description="What a number counts, such as connections or seconds")] = None
@@ -91,10 +95,10 @@ class ServiceKnob(Part):
         if not number and (self.minimum is not None or self.maximum is not None):
             raise knob_types.refusal("minimum and maximum are for whole numbers")
         if isinstance(self.default, str) != (self.values is not None):
-            what = "a text takes 'values', the texts that it can be" if self.values is None else "'values' are texts"
-            raise knob_types.refusal(what)
+            needs = "a knob whose default is text needs 'values', the texts that it can be"
+            raise knob_types.refusal(needs if self.values is None else "'values' needs a default that is text")
         if self.limit and not number:
-            raise knob_types.refusal("a limit is a whole number")
+            raise knob_types.refusal("a knob with a limit needs a default that is a whole number")
         return self
 
     def declared(self, name: str, port: int) -> dict[str, Any]:
@@ -157,8 +161,8 @@ class Service(Part):
     ready: Annotated[
         Annotated[str, Field(pattern="^/")] | Annotated[list[Text], Field(min_length=1)] | None,
         Field(
-            description="When it serves: a page that answers 200, or a command that ends with 0 in its container. Left"
-            " out, a service on the path serves when it listens on its port"
+            description="When it is ready: a page that answers 200, or a command that ends with 0 in its container. By"
+            " default, a service on the path is ready when it listens on its port"
         ),
     ] = None
     # It is written as it is read: a service that was read is read again, over what a Compose file says of it.
@@ -181,34 +185,34 @@ class Service(Part):
     instances: Annotated[int, Field(ge=1, le=_INSTANCES_MAX, description="How many of it; a knob, too")] = 1
     memory_mb: Annotated[int, Field(ge=1, description="What an instance takes of the machine's memory; MiB")] = 256
     user: Annotated[
-        Text | None, Field(description="The user it runs as in place of 10001, or 'image' for the image's own")
+        Text | None, Field(description="The user that it runs as, by default 10001; 'image' for the image's own")
     ] = None
     writable: Annotated[
         list[Annotated[str, AfterValidator(_is_folder)]],
-        Field(description="Folders that it may write to, empty at first; /tmp is one anyway"),
+        Field(description="Folders that it can write to, empty at first; /tmp is always one"),
     ] = Field(default_factory=list)
     capabilities: Annotated[
         list[Capability], Field(description="Capabilities that it keeps; it has none otherwise")
     ] = Field(default_factory=list)
-    knobs: Annotated[dict[KnobName, ServiceKnob], Field(description="What may be turned, by names of your own")] = (
-        Field(default_factory=dict)
-    )
+    knobs: Annotated[
+        dict[KnobName, ServiceKnob], Field(description="Settings that you can turn, by names of your own")
+    ] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _comes_from_one_place(self) -> Service:
         if [self.image, self.build, self.compose].count(None) != 2:  # noqa: PLR2004 # of three, one
-            raise knob_types.refusal("it takes one of image, build and compose")
+            raise knob_types.refusal("a service takes exactly one of image, build and compose")
         if (self.compose is None) != (self.service is None):
             raise knob_types.refusal("compose and service go together: the file, and the service's name in it")
         if self.without and self.compose is None:
-            raise knob_types.refusal("'without' leaves out keys of a Compose file, and none is given")
+            raise knob_types.refusal("'without' leaves out keys of a Compose file, and the service has no 'compose'")
         if self.tls and any(one.read_back for one in self.knobs.values()):
             raise knob_types.refusal("the lab reads settings back by plain HTTP alone, and the service takes TLS")
         if "instances" in self.knobs:
             raise knob_types.refusal("every service has the knob 'instances' already: set 'instances' beside 'image'")
         limits = [one.limit for one in self.knobs.values() if one.limit]
         if len(set(limits)) < len(limits):
-            raise knob_types.refusal("two of its knobs are the same limit")
+            raise knob_types.refusal("two of its knobs have the same limit")
         return self
 
     def role(self, name: str) -> dict[str, Any]:
@@ -255,7 +259,7 @@ def problems(services: Mapping[str, Service]) -> Iterator[tuple[tuple[str, ...],
     """Give what is wrong between services: for each the place below `services`, the fault and the way on."""
     for name, service in services.items():
         if name in _TAKEN or name.startswith(_PREFIXES) or _is_instance(name, services):
-            yield (name,), f"'{name}' is a name of the lab's own", "give the service another one"
+            yield (name,), f"the lab itself uses the name '{name}'", "give the service another one"
         for needed in service.needs:
             if needed not in services:
                 yield (name, "needs"), f"{name} needs '{needed}', and no service has that name", "declare it"

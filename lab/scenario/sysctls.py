@@ -94,16 +94,16 @@ def fault(name: str, value: str) -> tuple[str, str | None] | None:
     """Say what is wrong with setting the sysctl `name` to `value`, on any kernel, and the way on."""
     if not _NAME.fullmatch(name):
         return (
-            f"'{name}' is no sysctl of a network namespace",
+            f"'{name}' is not a sysctl of a network namespace",
             "their names begin with 'net.', as in net.ipv4.tcp_tw_reuse",
         )
     if name in _GONE:
         why, instead = _GONE[name]
         return f"the sysctl '{name}' cannot be set: {why}", instead
     if name in _HOST_WIDE:
-        return f"the sysctl '{name}' is one value for the whole machine, not one for each role", "leave it out"
+        return f"the sysctl '{name}' has one value for the whole machine, not one for each role", "leave it out"
     if not _VALUE.fullmatch(value):
-        return f"'{value}' is no value for the sysctl '{name}'", None
+        return f"'{value}' is not a value for the sysctl '{name}'", None
     if name in _RANGES:
         low, high = _RANGES[name]
         if not re.fullmatch(r"0|[1-9][0-9]{0,9}", value) or not low <= int(value) <= high:

@@ -61,7 +61,7 @@ def _said(effective: Effective, claim: _Says) -> _Says:
 
 def _wrong(effective: Effective, place: re.Match[str]) -> str | None:
     if place[1] is None:
-        return "this brace has no other" if len(place[0]) == 1 else None
+        return "this brace has no partner" if len(place[0]) == 1 else None
     try:
         _read(effective, place[1])
     except ExpressionError as error:

@@ -15,14 +15,17 @@ def problems(effective: Effective) -> Iterator[Problem]:
     if twin is None:
         return
     if bool(twin.scenario) == bool(twin.clean) or (twin.scenario and twin.arm):
-        what = "a twin is that of another scenario, or what is clean here"
-        yield Problem(what, effective.where("twin"), "write scenario alone, or clean, and its arm where there are arms")
+        what = "a twin names either another scenario, or predictions that are true without the fault"
+        way_on = "write 'scenario' alone, or 'clean', with 'arm' if the scenario has arms"
+        yield Problem(what, effective.where("twin"), way_on)
         return
     if twin.scenario:
         return
     names = list(arms.variants) if arms else []
     if twin.arm not in names if names else twin.arm:
-        what = f"a twin beside other arms is one of {', '.join(names)}" if names else "the scenario has no arms"
+        what = (
+            f"the scenario has arms, so its twin is one of {', '.join(names)}" if names else "the scenario has no arms"
+        )
         yield Problem(what, effective.where("twin", *(["arm"] if twin.arm else [])))
         return
     predictions = {one.id: one for one in effective.scenario.predictions}

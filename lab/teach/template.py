@@ -25,7 +25,7 @@ def write(name: str) -> tuple[list[Path], str]:
     home = paths.real(Path(name)) if places.is_path(name) else paths.SCENARIOS / name
     if home.parent == paths.SCENARIOS:
         if not places.SLUG.fullmatch(home.name):
-            what = f"'{home.name}' is no scenario's name: it holds small letters, digits and hyphens"
+            what = f"'{home.name}' cannot be a scenario's name: these have only small letters, digits and hyphens"
             raise BadInput(Problem(what, way_on="such as accept-queue-small; a folder is written with a slash: ./shop"))
     elif not (home / places.FILE).exists():
         places.refuse_name(home)

@@ -125,10 +125,13 @@ def test_whatever_was_paused_goes_on_when_the_measurement_breaks_off(
             "at: 1s, do: pause, instance: backend-2, for: 1s",
             "no server 'backend-2' on the path; did you mean 'backend-1",
         ),
-        ("at: 1s, do: pause, instance: k6-1, for: 1s", "k6-1 is the load itself; act on nginx or backend-1"),
-        ("at: 1s, do: pause, instance: nginx", "a pause needs to know for how long; write for: 2s"),
+        (
+            "at: 1s, do: pause, instance: k6-1, for: 1s",
+            "k6-1 makes the load, and is no server; act on nginx or backend-1",
+        ),
+        ("at: 1s, do: pause, instance: nginx", "a pause needs a duration; write for: 2s"),
         ("at: 1s, do: stop, instance: nginx, for: 1s", "a stop lasts until the end of the run"),
-        ("at: 1h, do: stop, instance: nginx", "at 1h the load is over, by load.max_duration (10m)"),
+        ("at: 1h, do: stop, instance: nginx", "at 1h, but then the load is over: load.max_duration is 10m"),
         ("at: 1s, do: freeze, instance: nginx", "actions.1.do cannot be 'freeze'"),
         ("at: 1, do: stop, instance: nginx", "actions.1.at: '1' has no unit: write 1s or 1ms"),
         ("at: 1s, do: stop, instance: nginx, fro: 1s", "unknown key 'actions.1.fro'; did you mean 'for'?"),
@@ -148,12 +151,12 @@ def test_what_cannot_be_done_is_refused_where_it_stands(effective: Make, action:
         (
             "at: 1s, do: pause, instance: nginx, for: 2s",
             "at: 2s, do: restart, instance: nginx",
-            "in another action then",
+            "another action on nginx still lasts at that time",
         ),
         (
             "at: 1s, do: stop, instance: nginx",
             "at: 2s, do: restart, instance: nginx",
-            "is stopped before, and stays so",
+            "an earlier action stops",
         ),
     ],
 )
@@ -175,7 +178,7 @@ def test_where_nobody_knows_who_waits_a_load_may_last_to_its_bound(effective: Ma
     waiting = {"workload: users": f"workload: {workload}", "users: 3": "users: 103\n    connect_timeout: 20s"}
     text = yaml_with(MINIMAL, waiting)
     assert effective(text=with_actions("at: 12s, do: stop, instance: backend-1", text=text)).scenario.actions
-    with pytest.raises(BadInput, match=r"at 10m the load is over, by load.max_duration \(10m\)"):
+    with pytest.raises(BadInput, match=r"at 10m, but then the load is over: load.max_duration is 10m"):
         effective(text=with_actions("at: 10m, do: stop, instance: backend-1", text=text))
 
 
@@ -183,5 +186,5 @@ def test_a_load_whose_end_is_known_bounds_its_actions(effective: Make) -> None:
     spike = yaml_with(MINIMAL, {"workload: users\n    users: 3": "workload: spike\n    duration: 5s"}).replace(
         "load.users", "0"
     )
-    with pytest.raises(BadInput, match=r"at 5s the load is over, by load.duration \(5s\)"):
+    with pytest.raises(BadInput, match=r"at 5s, but then the load is over: load.duration is 5s"):
         effective(text=with_actions("at: 5s, do: stop, instance: backend-1", text=spike))

@@ -19,8 +19,14 @@ def refusal(make: Make, *overrides: str, **replacements: str) -> str:
     [
         ("[backend, k6]", "does not begin with k6, the client"),
         ("[nginx, backend]", "does not begin with k6, the client"),
-        ("[k6, nginx, gateway, backend]", "has two proxies, and the lab follows requests through one"),
-        ("[k6, backend, nginx]", "the roles do not stand in their order; write [k6, nginx, backend]"),
+        (
+            "[k6, nginx, gateway, backend]",
+            "has two proxies, but the lab can follow requests through one only; leave one",
+        ),
+        (
+            "[k6, backend, nginx]",
+            "are not in the order client, proxy, server; write [k6, nginx, backend]",
+        ),
         ("[k6, backend, backend]", "names a role twice"),
         ("[k6, k6, backend]", "names a role twice"),
     ],
@@ -46,7 +52,10 @@ def test_a_sysctl_of_a_role_that_is_not_on_the_path_is_refused(effective: Make) 
 
 def test_a_knob_that_the_workload_does_not_read_is_refused(effective: Make) -> None:
     said = refusal(effective, "load.rate_per_second=5")
-    assert "load.rate_per_second is set, but the workload 'users' does not read it; it belongs to spike" in said
+    assert (
+        "load.rate_per_second is set, but the workload 'users' does not read it; leave it out; only spike reads it"
+        in said
+    )
     said = refusal(effective, "load.workload=tcp", "load.keep_alive=false")
     assert "load.keep_alive is set, but the workload 'tcp' does not read it" in said
 
@@ -58,12 +67,12 @@ def test_long_polling_needs_the_waiting_room(effective: Make) -> None:
 
 def test_the_gateway_needs_a_backend(effective: Make) -> None:
     text = {"[k6, backend]": "[k6, gateway]", "  backend:\n    accept_count: 1\n": ""}
-    assert "the gateway has nothing of its own; put backend on the path" in refusal(effective, **text)
+    assert "the gateway has no page of its own to answer with; put backend on the path" in refusal(effective, **text)
 
 
 def test_nginx_alone_has_its_static_page(effective: Make) -> None:
     text = {"[k6, backend]": "[k6, nginx]", "  backend:\n    accept_count: 1\n": ""}
-    assert "nginx has nothing but its static page, and load.path is /api/delay" in refusal(effective, **text)
+    assert "nginx has only its static page /static.html, but load.path is /api/delay" in refusal(effective, **text)
     assert effective("load.path=/static.html", text=yaml_with(MINIMAL, text)).scenario.path == ["k6", "nginx"]
 
 
@@ -99,7 +108,7 @@ def test_every_instance_has_a_place_in_the_spike(effective: Make) -> None:
 
 
 def test_a_waiting_room_is_one_backends(effective: Make) -> None:
-    assert "each of 2 backends has a waiting room of its own" in refusal(
+    assert "each of the 2 backends has its own waiting room" in refusal(
         effective, "backend.instances=2", **LONG_POLLING
     )
 
@@ -115,14 +124,10 @@ def test_plain_connections_are_users_too(effective: Make) -> None:
 def test_a_slow_header_fits_its_time_and_the_time_its_request(effective: Make) -> None:
     slow = "load.workload=slow_clients"
     said = refusal(effective, slow, "load.header_interval=3s")
-    assert (
-        "a header has 5 lines at the least, and at one each 3s it takes longer than load.header_duration (10s)" in said
-    )
+    assert "a header has at least 5 lines; at one line every 3s it takes longer than load.header_duration (10s)" in said
     # A POST has two more.
     assert effective(slow, "load.header_interval=2s").scenario.knobs.load.header_interval == 2_000
-    assert "a header has 7 lines at the least" in refusal(
-        effective, slow, "load.header_interval=2s", "load.method=POST"
-    )
+    assert "a header has at least 7 lines" in refusal(effective, slow, "load.header_interval=2s", "load.method=POST")
     said = refusal(effective, slow, "load.header_duration=2m")
     assert "load.request_timeout (1m) ends a slow client's request before its header is sent" in said
     assert effective(slow, "load.slow_users=3").scenario.knobs.load.slow_users == 3
@@ -140,7 +145,7 @@ def test_what_stands_beside_the_users_counts_in_the_loads_time(effective: Make) 
 
 
 def test_a_waiting_room_is_for_more_than_one_user(effective: Make) -> None:
-    assert "long_polling ramps up in two halves" in refusal(effective, "load.users=1", **LONG_POLLING)
+    assert "long_polling starts its users in two halves" in refusal(effective, "load.users=1", **LONG_POLLING)
 
 
 def test_the_load_ends_before_its_bound(effective: Make) -> None:
@@ -159,12 +164,12 @@ def test_the_load_ends_before_its_bound(effective: Make) -> None:
     ("override", "message"),
     [
         ("kernel.k6.net.ipv4.tcp_tw_recycle=1", "Linux has none since 4.12"),
-        ("kernel.k6.net.ipv4.tcp_mem=1 2 3", "is one value for the whole machine"),
-        ("kernel.k6.vm.swappiness.x=1", "is no sysctl of a network namespace"),
+        ("kernel.k6.net.ipv4.tcp_mem=1 2 3", "has one value for the whole machine"),
+        ("kernel.k6.vm.swappiness.x=1", "is not a sysctl of a network namespace"),
         ("kernel.k6.net.ipv4.tcp_syn_retries=0", "must be a whole number from 1 to 127, not '0'"),
         ("kernel.k6.net.ipv4.tcp_syn_retries=many", "must be a whole number from 1 to 127, not 'many'"),
         ("kernel.k6.net.ipv4.ip_local_port_range=60000 50000", "takes two ports, the lower one first"),
-        ("kernel.k6.net.ipv4.x=$(reboot)", "is no value for the sysctl"),
+        ("kernel.k6.net.ipv4.x=$(reboot)", "is not a value for the sysctl"),
         ("kernel.kb.net.ipv4.tcp_syn_retries=1", "unknown role 'kb'; valid: k6, gateway, haproxy, nginx, backend"),
     ],
 )

@@ -50,16 +50,19 @@ def test_a_command_that_reads_no_run_waits_for_nothing_that_does() -> None:
             ["run", "./etc"],
             "there is no scenario.yaml in etc; 'connlab new ./etc' (make new SCENARIO=./etc) writes one",
         ),
-        (["run", ""], "no scenario is named"),
+        (["run", ""], "the command names no scenario"),
         (
             ["run", "E2"],
-            "'E2' is an experiment, and no scenario's name; its scenarios: gateway-pool-sized, gateway-pool-throughput",
+            "not of a scenario; its scenarios: gateway-pool-sized, gateway-pool-throughput",
         ),
-        (["show", "c2"], "'c2' is an experiment, and no scenario's name; its scenarios: connection-per-request-four"),
-        (["run", "Z9"], "'Z9' is no scenario's name"),
+        (
+            ["show", "c2"],
+            "'c2' is the name of an experiment, not of a scenario; its scenarios: connection-per-request-four",
+        ),
+        (["run", "Z9"], "'Z9' cannot be a scenario's name"),
         (
             ["run", "long-polling-border"],
-            "'long-polling-border' is a matrix, and no scenario; make matrix MATRIX=long-polling-border",
+            "'long-polling-border' is a matrix, not a scenario; make matrix MATRIX=long-polling-border",
         ),
         (["run", "accept-queue-overflow", "--set", "backend.acept_count=1"], "did you mean 'backend.accept_count'?"),
         (["show", "accept-queue-overflow", "--set", "load.connect_timeout=5"], "'5' has no unit: write 5s or 5ms"),
@@ -109,8 +112,11 @@ def test_a_folder_that_cannot_be_a_scenario_s_name_is_named_beside_the_others(
     code, out, err = connlab("list")
     assert code == 2
     assert "one " in out
-    assert f"connlab: {folder}/Scratch: a scenario's folder is named in small letters, digits and hyphens" in err
-    assert "'Scratch' is no scenario's name" in connlab("show", "Scratch")[2]
+    assert (
+        f"connlab: {folder}/Scratch: the name of a scenario's folder can have only small letters, digits and hyphens"
+        in err
+    )
+    assert "'Scratch' cannot be a scenario's name" in connlab("show", "Scratch")[2]
 
 
 def test_show_tells_which_arms_a_prediction_is_about(connlab: Run) -> None:

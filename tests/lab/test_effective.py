@@ -82,7 +82,7 @@ def test_all_that_is_wrong_is_reported_at_once(effective: Make) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "1", "text"])
 def test_what_is_no_mapping_is_no_scenario(effective: Make, text: str) -> None:
-    assert refusal(effective, text=text) == ["scenario.yaml:1: a scenario is a mapping of keys to values"]
+    assert refusal(effective, text=text) == ["scenario.yaml:1: a scenario must be a mapping of keys to values"]
 
 
 def test_an_unknown_scenario_is_answered_with_the_nearest(write_scenario: Write) -> None:
@@ -95,12 +95,12 @@ def test_an_unknown_scenario_is_answered_with_the_nearest(write_scenario: Write)
 
 @pytest.mark.parametrize("slug", ["one.yaml", "One", "$(one)", "one;ls", "-one", "one\n"])
 def test_names_that_could_lead_elsewhere_are_refused(write_scenario: Write, slug: str) -> None:
-    with pytest.raises(BadInput, match=r"is no scenario's name"):
+    with pytest.raises(BadInput, match=r"cannot be a scenario's name"):
         resolve(slug, folder=write_scenario())
 
 
 def test_no_name_is_answered_with_the_way_on(write_scenario: Write) -> None:
-    with pytest.raises(BadInput, match=r"no scenario is named; 'connlab list'"):
+    with pytest.raises(BadInput, match=r"the command names no scenario; 'connlab list'"):
         resolve("", folder=write_scenario())
 
 

@@ -38,7 +38,10 @@ def test_an_override_is_a_knob_and_a_value(text: str, knob: str, value: object, 
 def test_a_knob_is_set_once() -> None:
     with pytest.raises(BadInput) as refused:
         parse_overrides(["load.users=1", "load.users=2"])
-    assert str(refused.value) == "--set load.users=2: load.users is set twice; before, by --set load.users=1"
+    assert (
+        str(refused.value)
+        == "--set load.users=2: load.users is set twice; leave one of the two out; the other is --set load.users=1"
+    )
 
 
 @pytest.mark.parametrize("text", ["010", "-010", "00", "-0", "0x10", "1_000", "+1", "٣"])
@@ -52,8 +55,8 @@ def test_all_that_is_wrong_is_reported_at_once() -> None:
         parse_overrides(["backend.acceptcount=1", "load.users", "=3"])
     assert [str(problem) for problem in refused.value.problems] == [
         "--set backend.acceptcount=1: unknown knob 'backend.acceptcount'; did you mean 'backend.accept_count'?",
-        "--set load.users: an override has a knob, '=' and a value; write it as backend.accept_count=10",
-        "--set =3: an override has a knob, '=' and a value; write it as backend.accept_count=10",
+        "--set load.users: a setting needs a knob, '=' and a value; write it as backend.accept_count=10",
+        "--set =3: a setting needs a knob, '=' and a value; write it as backend.accept_count=10",
     ]
 
 
@@ -77,7 +80,7 @@ def test_a_group_s_name_alone_is_no_likeness() -> None:
 
 @pytest.mark.parametrize("name", ["kernel.k6", "kernel.k6.net", "kernel..net.x", "kernel.k6.net..x"])
 def test_a_sysctl_needs_a_role_and_a_name(name: str) -> None:
-    with pytest.raises(BadInput, match="names no role and sysctl"):
+    with pytest.raises(BadInput, match="does not name a role and a sysctl"):
         parse_overrides([f"{name}=1"])
 
 

@@ -184,18 +184,24 @@ def test_a_program_that_would_leave_its_container_is_refused(make: Make) -> None
     [
         (
             'unknown directive "keepalive_timout" in /etc/nginx/conf.d/app.conf:12',
-            r'shop/conf.d/app.conf:12: nginx refuses it: unknown directive "keepalive_timout"; mend it',
+            r'shop/conf.d/app.conf:12: nginx refuses it: unknown directive "keepalive_timout"; correct it',
         ),
         (
             'host not found in upstream "shop:8080" in /etc/nginx/nginx.conf:3',
-            r"nginx.conf:3: nginx refuses it: host not found.*; behind nginx stand backend and backend-1",
+            r"nginx.conf:3: nginx refuses it: host not found.*; nginx can reach backend and backend-1",
         ),
         (
             'open() "/etc/nginx/gone.conf" failed (2: No such file or directory) in /etc/nginx/nginx.conf:9',
-            r"nginx.conf:9: nginx refuses it: open\(\) .*nginx sees .*shop and what lies below it",
+            r"nginx.conf:9: nginx refuses it: open\(\) .*nginx sees only .*shop and what lies below it",
         ),
-        ('mkdir() "/data/cache" failed (2: No such file or directory)', r"nginx.conf: .*it may write below /tmp, /etc"),
-        ("no line begins with http { in /etc/nginx/nginx.conf:1", r"nginx.conf:1: .*no line begins with http {; mend"),
+        (
+            'mkdir() "/data/cache" failed (2: No such file or directory)',
+            r"nginx.conf: .*it can write only below /tmp, /etc",
+        ),
+        (
+            "no line begins with http { in /etc/nginx/nginx.conf:1",
+            r"nginx.conf:1: .*no line begins with http {; correct it",
+        ),
     ],
 )
 def test_what_the_program_refuses_is_one_problem_with_its_line(make: Make, said: str, problem: str) -> None:
@@ -209,8 +215,8 @@ def test_what_the_program_refuses_is_one_problem_with_its_line(make: Make, said:
     ("changes", "overrides", "said"),
     [
         ({"nginx.conf": "ngnx.conf"}, (), r"scenario.yaml:6: there is no configuration .*did you mean 'nginx.conf'"),
-        ({"k6, nginx, backend": "k6, backend"}, (), r"nginx has a configuration, and is not on the path"),
-        ({}, ("nginx.worker_connections=99",), r"--set nginx.worker_connections=99: .*, and .*nginx.conf says it"),
+        ({"k6, nginx, backend": "k6, backend"}, (), r"nginx has a configuration, but is not on the path"),
+        ({}, ("nginx.worker_connections=99",), r"--set nginx.worker_connections=99: .*, but .*nginx.conf decides it"),
         ({"nginx: {": "gateway: {"}, (), r"scenario.yaml:6: .*gateway"),
     ],
 )

@@ -77,9 +77,9 @@ def test_a_path_that_leads_nowhere_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("accept-queue-healthy", "belongs to the lab's own 'accept-queue-healthy'"),
-        ("series", "belongs to the lab's own 'series'"),
-        ("My_Shop", "a scenario's folder is named in small letters, digits and hyphens"),
+        ("accept-queue-healthy", "is for the lab's own 'accept-queue-healthy'"),
+        ("series", "is for the lab's own 'series'"),
+        ("My_Shop", "the name of a scenario's folder can have only small letters, digits and hyphens"),
     ],
 )
 def test_a_name_that_cannot_stand_for_results_is_refused(folder: WriteFolder, name: str, said: str) -> None:
@@ -175,7 +175,7 @@ def test_new_writes_among_the_lab_s_own_by_a_name(tmp_path: Path, monkeypatch: p
     files, command = template.write("slow-start")
     assert files[0] == tmp_path / "scenarios" / "slow-start" / "scenario.yaml"
     assert command == "make run SCENARIO=slow-start"
-    with pytest.raises(BadInput, match="'Slow' is no scenario's name"):
+    with pytest.raises(BadInput, match="'Slow' cannot be a scenario's name"):
         template.write("Slow")
 
 

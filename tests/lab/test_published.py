@@ -100,4 +100,4 @@ def test_a_published_number_belongs_to_a_figure_beside_it(effective: Make) -> No
         effective(text=MINIMAL + published % "failed")
     told = str(refused.value)
     assert "scenario.yaml:" in told
-    assert "published.there 'failed' has no figure of that name in published.here" in told
+    assert "published.there names 'failed', and published.here does not" in told

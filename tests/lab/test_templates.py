@@ -45,8 +45,8 @@ def test_what_the_model_does_not_know_is_a_question_mark(effective: Make) -> Non
         ("{load.user} users", "title: {load.user}: column 1: "),
         ("{client.requests.ok} answers", "client.requests.ok is measured; only knobs and model are known before a run"),
         ("{} users", "the expression is empty"),
-        ("{load.users users", "title: {: this brace has no other"),
-        ("load.users} users", "title: }: this brace has no other"),
+        ("{load.users users", "title: {: this brace has no partner"),
+        ("load.users} users", "title: }: this brace has no partner"),
         ("{load.users == 3}", "title: {load.users == 3}: "),
     ],
 )

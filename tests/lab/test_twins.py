@@ -52,9 +52,15 @@ def test_every_twin_is_in_a_scenario_that_says_what_is_clean() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (with_twin("scenario: another", "clean: [served]"), "that of another scenario, or what is clean here"),
-        (with_twin("scenario: another", "arm: an-arm"), "that of another scenario, or what is clean here"),
-        (with_twin("arm: an-arm"), "that of another scenario, or what is clean here"),
+        (
+            with_twin("scenario: another", "clean: [served]"),
+            "either another scenario, or predictions that are true without the fault",
+        ),
+        (
+            with_twin("scenario: another", "arm: an-arm"),
+            "either another scenario, or predictions that are true without the fault",
+        ),
+        (with_twin("arm: an-arm"), "either another scenario, or predictions that are true without the fault"),
         (with_twin("arm: an-arm", "clean: [served]"), "the scenario has no arms"),
         (with_twin("clean: [serve]"), "no prediction is named 'serve'.*did you mean 'served'"),
         (with_twin("clean: [served]", arms=True), "one of keep-alive, no-keep-alive, proxied"),
