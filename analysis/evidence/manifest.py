@@ -218,8 +218,9 @@ class Manifest(_Part):
     @model_validator(mode="after")
     def _begins_at_a_client(self) -> Manifest:
         """A run that ended before its path was known has none; what was observed where it ran has none either."""
-        has_one = self.observed is None and (self.path or self.status == "complete")
-        if has_one and [self.kind_of(role) for role in self.request_path[:1]] != ["client"]:
+        first = next(iter(self.request_path), None)
+        lacks = self.status == "complete" if first is None else self.roles and self.kind_of(first) != "client"
+        if lacks and self.observed is None:
             raise ValueError("path does not begin at a client")
         return self
 
