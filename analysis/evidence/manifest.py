@@ -88,7 +88,10 @@ class Published(_Part):
 
 
 class Host(_Part):
-    """The machine; `cpus` counts its processors."""
+    """The machine; `cpus` counts its processors. Whatever else stands there is one value each, which pages show."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Scalar | None]
 
     cpus: Annotated[Count, Field(gt=0)] | None = None
 

@@ -183,6 +183,8 @@ def test_no_number_in_a_manifest_is_too_large(run: Path, capsys: pytest.CaptureF
         (("git",), []),
         (("git", "commit"), float("nan")),
         (("lab",), "x"),
+        (("host", "kernel"), []),
+        (("host", "kernel"), float("nan")),
         (("images",), []),
         (("guesses",), "x"),
         (("guesses",), [{"prediction": "p", "figure": "f", "asks": "?", "unit": "ms", "value": "x"}]),
