@@ -67,16 +67,19 @@ EngineOption = Annotated[
 ]
 ContextOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The context of the kubeconfig, for Kubernetes; else its current one."),
+    typer.Option(metavar="NAME", help="The context of the kubeconfig, for Kubernetes; by default its current one."),
 ]
 NamespaceOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The cluster's namespace, for Kubernetes; else the context's own.")
+    str | None,
+    typer.Option(metavar="NAME", help="The cluster's namespace, for Kubernetes; by default the context's own."),
 ]
 RegistryOption = Annotated[
     str | None,
-    typer.Option(metavar="PREFIX", help="Where a cluster pulls the lab's images from; else its nodes have them."),
+    typer.Option(metavar="PREFIX", help="Where a cluster pulls the lab's images from; by default its nodes have them."),
 ]
-SpreadOption = Annotated[bool, typer.Option("--spread", help="Put roles on nodes of their own; else all are on one.")]
+SpreadOption = Annotated[
+    bool, typer.Option("--spread", help="Put roles on nodes of their own; by default all are on one.")
+]
 ClientsOption = Annotated[
     Literal["pods", "testrun"],
     typer.Option(help="What makes the clients on Kubernetes: the lab, or k6-operator by a TestRun."),
@@ -86,7 +89,7 @@ MetricsOption = Annotated[
 ]
 MetricsPortOption = Annotated[
     int | None,
-    typer.Option("--metrics-port", min=1024, max=65535, help=f"The port of --metrics; else {DEFAULT_PORT}."),
+    typer.Option("--metrics-port", min=1024, max=65535, help=f"The port of --metrics; by default {DEFAULT_PORT}."),
 ]
 ProfileOption = Annotated[
     bool, typer.Option("--profile", help="Record how long each step of the run took, and print it at the end.")
@@ -277,7 +280,9 @@ def _resolve(
     resolved = resolve(scenario, sets if arm is None else [], preset=preset)
     if repetitions is not None and (arm is not None or not resolved.scenario.arms):
         which = f"one arm of {resolved.slug}" if arm is not None else resolved.slug
-        way_on = "leave it out; `connlab compare A,B C,D` takes single runs as repetitions of one another"
+        way_on = (
+            "leave it out; `connlab compare --a A --a B --b C --b D` takes single runs as repetitions of one another"
+        )
         raise BadInput(Problem(f"{which} is one run, and has no repetitions", "--repetitions", way_on))
     if arm is None and not resolved.scenario.arms:
         return resolved, None
@@ -933,7 +938,7 @@ def observe(
     check: CheckOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch a container, a Compose project, a process or a pod that already runs; nothing is started, set or sent.
+    """Watch a container, a Compose project, a process or a pod that already runs; it is not changed.
 
     The exit code is 0 if the whole time was observed, and 3 if a target ended before.
     """
