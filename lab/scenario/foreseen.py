@@ -44,14 +44,16 @@ def known_before_run(effective: Effective, names: Iterable[str]) -> dict[str, An
 
     A sysctl that the scenario does not set is taken to be what a new network namespace begins with.
     """
+    values = values_before_run(effective, names)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def values_before_run(effective: Effective, names: Iterable[str]) -> dict[str, Value]:
+    """Give the same as expressions take it."""
     plan = _Plan(RawRun(Path(), _manifest(effective)))
     settled = [name for name in names if name in effective.values or name.startswith("model.")]
     values = {name: figures.value(plan, name) for name in settled}
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in values.items()
-        if not isinstance(value, Unknown)
-    }
+    return {name: value for name, value in values.items() if not isinstance(value, Unknown)}
 
 
 def names_of(prediction: Claim) -> tuple[str, ...]:
@@ -65,7 +67,7 @@ def applies(prediction: Claim, effective: Effective) -> bool | None:
     if prediction.when is None:
         return True
     condition = parse(prediction.when)
-    known = known_before_run(effective, condition.names)
+    known = values_before_run(effective, condition.names)
     held = condition.evaluate(lambda name: known.get(name, unknown("the run is to come")))
     return held if isinstance(held, bool) else None
 

@@ -97,7 +97,7 @@ def _shown(effective: Effective, place: re.Match[str]) -> str:
         if isinstance(value, bool) or not isinstance(value, int):
             return show_value(place[1], value)
         return spoken(value) if knob is not None and knob.is_duration else number(value)
-    known = foreseen.known_before_run(effective, expression.names)
+    known = foreseen.values_before_run(effective, expression.names)
     if set(expression.names) - set(known):
         return "?"
     result = expression.evaluate(known.__getitem__)

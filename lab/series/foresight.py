@@ -100,13 +100,10 @@ def _holds(until: str, effective: Effective) -> Status:
     names = {name: counterparts.get(name, name) for name in expression.names}
     if no_failure and "client.requests.failed" in names:
         names["client.requests.failed"] = "model.users_failed"
-    known = foreseen.known_before_run(effective, set(names.values()))
+    known = foreseen.values_before_run(effective, set(names.values()))
 
     def value(name: str) -> Value:
-        found = known.get(names[name])
-        return (
-            unknown("the model does not say") if found is None else tuple(found) if isinstance(found, list) else found
-        )
+        return known.get(names[name], unknown("the model does not say"))
 
     answer = expression.evaluate(value)
     return ("true" if answer else "false") if isinstance(answer, bool) else "unknown"

@@ -48,6 +48,13 @@ def test_a_lesson_has_three_exercises_and_one_is_open(slug: str) -> None:
         assert one.exercise.is_open or not turned or turned == set(one.exercise.set)
 
 
+@pytest.mark.parametrize("slug", LESSONS)
+def test_no_exercise_is_to_end_false(slug: str) -> None:
+    """A prediction that an exercise takes the ground from says when it applies."""
+    answers = (paths.SCENARIOS / slug / "ANSWERS.md").read_text()
+    assert re.findall(r"`false`|not-reproduced|(?:is|are)(?: then)? false", answers) == []
+
+
 def test_what_no_run_judges_is_refused_with_the_way_to_its_answer() -> None:
     with pytest.raises(BadInput, match=r"no run judges exercise connection-per-request/3.*ANSWERS\.md"):
         exercises.prepare("connection-per-request/3")

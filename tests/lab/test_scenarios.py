@@ -1,13 +1,16 @@
 """The lab's own scenarios, as far as they can be judged without running them."""
 
+from pathlib import Path
+
 import pytest
 
+from lab import paths
 from lab.experiments import outcome
 from lab.results import listing
 from lab.scenario import foreseen
 from lab.scenario.places import slugs
 from lab.scenario.resolve import resolve
-from lab.series import arms
+from lab.series import arms, matrices
 
 
 @pytest.mark.parametrize("slug", slugs())
@@ -42,6 +45,13 @@ def test_each_of_its_predictions_applies_to_settings_of_its_own(slug: str) -> No
             None,
             ["backend.max_connections=103"],
             {"queue", "overflows", "syns-per-failure", "syns-of-each"},
+        ),
+        # Places become free while users still try.
+        (
+            "accept-queue-overflow",
+            None,
+            ["backend.keep_alive_timeout=5s"],
+            {"overflows", "syns-per-failure", "syns-of-each", "causes"},
         ),
         ("accept-queue-overflow", None, ["backend.max_connections=2", "backend.accept_count=3", "load.users=9"], set()),
         ("accept-queue-four-users", None, ["backend.max_connections=4"], {"causes"}),
@@ -125,7 +135,7 @@ def test_each_of_its_predictions_applies_to_settings_of_its_own(slug: str) -> No
             "overflows-counted-back",
             "five-syns",
             ["backend.keep_alive_timeout=1s"],
-            {"failed", "counted-back", "five", "overflows"},
+            {"failed", "counted-back", "five", "overflows", "causes"},
         ),
         (
             "connection-per-request-four-clients",
@@ -166,7 +176,7 @@ def test_each_of_its_predictions_applies_to_settings_of_its_own(slug: str) -> No
             "threads-or-virtual-threads",
             "virtual-threads",
             ["backend.accept_count=1"],
-            {"at-once", "all-accepted", "nobody-waits"},
+            {"at-once", "all-accepted", "nobody-waits", "causes"},
         ),
         ("who-closes-first", "client-closes", ["load.closes_first=server"], {"client-first", "waits-at-the-client"}),
         (
@@ -181,6 +191,13 @@ def test_each_of_its_predictions_applies_to_settings_of_its_own(slug: str) -> No
             ["backend.max_connections=60"],
             {"kernel-has-the-last-word", "less-than-asked", "queue-full", "overflows"},
         ),
+        (
+            "somaxconn-caps-accept-count",
+            "as-asked",
+            ["backend.max_connections=60"],
+            {"kernel-has-the-last-word", "queue-has-room"},
+        ),
+        ("long-polling-at-scale", "too-many", ["load.ramp_half=500ms", "load.ramp_full=500ms"], {"failed"}),
         ("spike-through-nginx", None, ["nginx.worker_connections=2408"], {"too-few-connections"}),
         ("spike-through-nginx", None, ["load.rate_per_second=100"], {"too-few-connections"}),
         ("spike-through-nginx", None, ["load.handler_delay=100ms"], {"two-for-each", "too-few-connections"}),
@@ -209,6 +226,18 @@ def test_what_an_advice_or_an_exercise_takes_the_ground_from_is_not_applicable(
     stated = [one.prediction for one in cell.predictions]
     assert {one.id for one in stated if foreseen.applies(one, cell) is False} == kept_out
     assert all(foreseen.applies(one, cell) is not None for one in stated)
+
+
+def test_a_matrix_s_exercise_takes_the_ground_from_its_predictions(tmp_path: Path) -> None:
+    """What the text of burst-places does: a handler of 300 ms, which is done before the last of 40 users comes."""
+    text = (paths.SCENARIOS / "matrices" / "burst-places.yaml").read_text()
+    file = tmp_path / "burst-300ms.yaml"
+    file.write_text(text.replace("handler_delay: 1s", "handler_delay: 300ms"))
+    for name, planned in matrices.plan(str(file)).cells.items():
+        stated = {one.prediction.id: one.prediction for one in planned.effective.predictions}
+        applies = not name.endswith("users-40") or name.startswith("accept-count-20-max-connections-20-")
+        assert foreseen.applies(stated["failed"], planned.effective) is applies, name
+        assert foreseen.applies(stated["served"], planned.effective) is applies, name
 
 
 def test_the_overflow_s_figures_are_those_of_the_published_experiment() -> None:

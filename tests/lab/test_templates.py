@@ -26,6 +26,10 @@ def titled(effective: Make, title: str, *overrides: str) -> Effective:
         ("they give up after {load.connect_timeout}", "they give up after 1.5 s"),
         ("{load.workload}, kept: {load.keep_alive}", "users, kept: true"),
         ("{model.accept_capacity} places", "8,194 places"),
+        (
+            "{count(model.response_ms.list)} answers, the last after {max(model.response_ms.list)} ms",
+            "3 answers, the last after 0 ms",
+        ),
         ("GET /orders/{{id}}", "GET /orders/{id}"),
         ("no braces", "no braces"),
     ],
