@@ -40,7 +40,8 @@ def kept(effective: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ma
 def test_no_prediction_of_the_lab_s_own_notices_nothing() -> None:
     found = list(mutating.mutate(outcome.all_planned()))
     assert [str(one) for each in found for one in each.idle] == []
-    assert sum(each.tried for each in found) > 100
+    # One whose predictions are others than those that were recorded is not tried: record it again.
+    assert [f"{each.slug}: {each.why}" for each in found if each.why] == []
 
 
 @pytest.mark.parametrize(
