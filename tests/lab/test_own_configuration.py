@@ -16,6 +16,7 @@ from analysis.evidence.rawfiles import Places
 from analysis.evidence.roles import Role
 from analysis.figures.known_names import Scope, UnknownFigure
 from analysis.pages.report.again import again
+from lab import paths
 from lab.engine.compose.run_file import run_file
 from lab.errors import BadInput, LabError
 from lab.results import listing
@@ -332,11 +333,7 @@ backend app
     log fd@4 format iso daemon err
     # connlab: end
 """
-BEHIND = """\
-# Stands before the configuration, which may say otherwise.
-global
-    hard-stop-after 5s
-"""
+BEHIND = (paths.ROOT / "haproxy/before.cfg").read_text()
 
 
 def sections(text: str = HAPROXY) -> Found:

@@ -18,8 +18,8 @@ _BEGINS = re.compile(
 # The first line has the name of the file.
 _HEADING = "# configuration file "
 _BEGIN, _END = "# connlab: begin", "# connlab: end"
-# With these words begins what stands behind the file.
-_BEHIND = "# Stands before the configuration"
+# haproxy/before.cfg begins so; in what HAProxy read, it follows the user's file.
+_BEHIND = "# connlab: lines of the lab"
 _UNITS_MS = {"ms": 1, "": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"([0-9]+)(ms|[smhd]?)")
 _NEEDS_ROOT = ("chroot", "user", "group", "uid", "gid")
