@@ -39,6 +39,8 @@ SPOILED_BY_A_BUSY_MACHINE = (
     "capture/",
 )
 
+PROVE_A_BUSY_MACHINE = ("host", "arrivals", "sampler/")
+
 
 @dataclass(frozen=True)
 class Run:
@@ -76,14 +78,15 @@ class Run:
     def busy(self) -> str | None:
         """What the run says of the machine if that was too busy for a verdict; None if it was not, or says nothing.
 
-        The host or a sampler must say so: other instruments may suffer beside them, but prove nothing by themselves.
+        The host, a sampler, or the packets of users who came together must say so: other instruments may suffer beside
+        them, but prove nothing by themselves.
         """
         if self.verdict["verdict"] != "inconclusive":
             return None
         problems = {problem["instrument"]: problem["message"] for problem in self.verdict["problems"]}
         if not all(name.startswith(SPOILED_BY_A_BUSY_MACHINE) for name in problems):
             return None
-        return next((said for name, said in problems.items() if name == "host" or name.startswith("sampler/")), None)
+        return next((said for name, said in problems.items() if name.startswith(PROVE_A_BUSY_MACHINE)), None)
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
