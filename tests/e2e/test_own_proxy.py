@@ -134,7 +134,8 @@ def test_haproxy_runs_a_file_unchanged_and_the_lab_reads_the_counters_of_its_sec
 
 def test_what_haproxy_read_is_the_user_s_file_with_lines_between(through_haproxy: Run) -> None:
     left = (through_haproxy.folder / "raw" / "haproxy" / "role" / "haproxy.cfg").read_text()
-    own = re.sub(r" +# connlab: begin\n.*?# connlab: end\n", "", left.partition("# connlab: lines of the lab")[0], flags=re.DOTALL)
+    left, _, _ = left.partition("# connlab: lines of the lab")
+    own = re.sub(r" +# connlab: begin\n.*?# connlab: end\n", "", left, flags=re.DOTALL)
     assert own.partition("\n")[2] == (HAPROXY / "haproxy.cfg").read_text()
 
 
