@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FIGURES: tuple[Figure, ...] = (*observed.MEASURED, *identities.FIGURES, *observed.MODELLED)
 
+# More than the lab starts; a foreign run's knob may say any number.
+_INSTANCES_MAX = 100
 # Values of /proc/net/snmp that are settings or levels: a difference over the window would mean nothing.
 _NO_COUNTERS = frozenset({
     "Ip.Forwarding", "Ip.DefaultTTL", "Tcp.RtoAlgorithm", "Tcp.RtoMin", "Tcp.RtoMax", "Tcp.MaxConn", "Tcp.CurrEstab",
@@ -85,7 +87,8 @@ class Scope:
     def _instances(self, role: str) -> list[str]:
         knob = self.path[role].counting("instances")
         count = None if knob is None else self.knobs.get(self.path[role].knob(knob))
-        return [f"{role}_{number}" for number in range(1, count + 1)] if isinstance(count, int) else []
+        counted = min(count, _INSTANCES_MAX) if isinstance(count, int) else 0
+        return [f"{role}_{number}" for number in range(1, counted + 1)]
 
     def _of_kinds(self, *kinds: str) -> list[str]:
         return [name for name, role in self.path.items() if role.kind in kinds]

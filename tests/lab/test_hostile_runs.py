@@ -226,6 +226,16 @@ def test_a_manifest_that_lost_its_phases_after_the_analysis_is_derived_again(
     assert "no phase 'measure', whose requests were derived; it is derived again" in said
 
 
+def test_knobs_of_ten_trillion_fill_no_memory(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = json.loads((run / "manifest.json").read_bytes())
+    for knob in content["knobs"].values():
+        if type(knob["value"]) is int:
+            knob["value"] = 10**13
+    (run / "manifest.json").write_text(json.dumps(content))
+    for command in (["analyse", "{run}"], ["advise", "{run}"], ["report", "{run}"]):
+        ends(capsys, command, run)
+
+
 @pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
 @pytest.mark.parametrize("instance", [folder.name for folder in sorted((EXAMPLE / "raw").iterdir())])
 def test_no_number_in_a_raw_file_is_too_large(
