@@ -35,8 +35,8 @@ SAME = {
 SAME_CLASSES = {
     "a part of a scenario, in its file and in the file of a series or a run": "Action Budget Prediction Published"
     " Series Stop Tolerance",
-    "a part of manifest.json, written by the run and read by the analysis": "Guess Host Listener Look Manifest Observed Phase"
-    " Program Removed Target",
+    "a part of manifest.json, written by the run and read by the analysis": "Guess Host Listener Look Manifest Observed"
+    " Phase Program Removed Target",
     "a part of series.json, written by the series and read by the analysis": "Axis Cell Fingerprint Level Plan"
     " PlannedRun Search",
     "a part of a role's declaration, and what of it is read or needed elsewhere": "Knob Limits Page Role Value",
