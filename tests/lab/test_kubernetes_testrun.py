@@ -7,6 +7,7 @@ No operator runs in any test. What the lab renders is held against the operator'
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -189,7 +190,7 @@ def test_the_operator_s_command_finds_a_k6_that_knows_its_instance_and_stays(eff
         assert process.poll() is None
         asked = [moved(one) for one in held.awaited_exit_code()]
         assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout == "99\n"
-        subprocess.run(["kill", await_file(temporary / "connlab.holder")], check=True)
+        os.kill(int(await_file(temporary / "connlab.holder")), signal.SIGTERM)
 
 
 # --- what the cluster says ----------------------------------------------------------------------------------------
