@@ -107,7 +107,8 @@ def test_other_workloads_may_close_theirs(run: RunFolder) -> None:
 
 def test_without_a_path_nobody_is_known_to_have_kept_them(run: RunFolder) -> None:
     run.set_knobs(load__workload="long_polling")
-    run.manifest["path"] = []
+    # What was observed where it ran has none.
+    run.manifest |= {"path": [], "observed": {"targets": [], "capture": "headers"}}
     assert examine(run) is None
 
 
