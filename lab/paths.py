@@ -15,7 +15,7 @@ EXPERIMENTS = ROOT / "docs" / "experiments.jsonl"
 
 
 def real(path: Path) -> Path:
-    """Give the path behind all links; one that leads to itself stays, and whoever opens it is told so."""
+    """Give the path behind all links; one that leads to itself stays, and cannot be opened."""
     return Path(os.path.realpath(path))
 
 

@@ -68,7 +68,7 @@ def build(
     doubted = "NULL::VARCHAR" if apart_us == 0 else f"if(apart_us > {_APART}, cause, NULL)"
     database.execute(composed(__name__, "decided", cause=_CAUSE, doubted=doubted), {"unexplained": UNEXPLAINED.name})
     found = {cause for (cause,) in database.execute("SELECT DISTINCT cause FROM decided").fetchall()}
-    # DuckDB takes longer to read how the evidence for all causes is told than to tell it for those that occur.
+    # DuckDB takes longer to parse the evidence texts of all causes than to write those of the causes that occur.
     says = [f"WHEN '{cause.name}' THEN {cause.says}" for cause in _ANY if cause.name in found]
     evidence = f"CASE cause {' '.join(says)} END" if says else "NULL"
     database.execute(composed(__name__, "attributed", evidence=evidence))

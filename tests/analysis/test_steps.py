@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """A monotonic clock that goes when it is told."""
+    """A monotonic clock that advances when a test says so."""
 
     def __init__(self) -> None:
         self.now_s = 100.0

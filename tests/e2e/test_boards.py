@@ -16,12 +16,11 @@ from typing import Any
 
 import pytest
 
-from .conftest import HANG_S, ROOT, latest, start, wait_until
+from .conftest import HANG_S, ROOT, SHORTER_OVERFLOW, latest, start, wait_until
 
 pytestmark = pytest.mark.e2e
 
 SCENARIO = "accept-queue-overflow"
-SHORTER = ("--set=load.connect_timeout=5s", "--set=backend.keep_alive_timeout=8s")
 BOARD = json.loads((ROOT / "docs/boards/connlab.json").read_text())
 TARGETS = ROOT / "results/metrics-targets.json"
 NAME = "connlab-check-prometheus"
@@ -107,7 +106,7 @@ def prometheus() -> Iterator[Prometheus]:
 def scraped(prometheus: Prometheus) -> Scraped:
     """A run with a full accept queue, which Prometheus finds and scrapes."""
     begun_s = time.time()
-    running = start("run", SCENARIO, "--metrics", *SHORTER)
+    running = start("run", SCENARIO, "--metrics", *SHORTER_OVERFLOW)
     try:
         # What a run said that ended before is printed below.
         wait_until(lambda: running.poll() is not None or prometheus.health() == ["up", "up"], "two targets are up")

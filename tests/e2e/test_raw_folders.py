@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import HANG_S, ROOT, left_behind, start, wait_until
+from .conftest import HANG_S, ROOT, SHORTER_OVERFLOW, left_behind, start, wait_until
 
 pytestmark = pytest.mark.e2e
 
 SCENARIO = "accept-queue-overflow"
-# Long enough to plant what is planted, on a busy machine too: the last one served has its answer after about 20 s.
-SHORTER = ("--set=load.users=9", "--set=load.connect_timeout=5s", "--set=backend.keep_alive_timeout=8s")
 
 
 def inside(instance: str, script: str) -> subprocess.CompletedProcess[str]:
@@ -37,7 +35,7 @@ def has_begun(known: set[Path]) -> bool:
 
 def test_a_role_reaches_its_own_raw_files_alone_and_leads_the_lab_nowhere() -> None:
     known = folders()
-    run = start("run", SCENARIO, *SHORTER)
+    run = start("run", SCENARIO, "--set=load.users=9", *SHORTER_OVERFLOW)
     try:
         wait_until(lambda: has_begun(known), "the first dial", run)
         (folder,) = folders() - known
