@@ -4,7 +4,7 @@ The kernel looks for room in the queue when a SYN comes, and again when the hand
 progress at once, the second may find room that the first is about to take, on another processor: the queue then holds
 one more than its limit says. Or its last ACK is dropped. And if the users come faster than the program accepts, which
 on a busy machine may stand still for longer than load.arrival_gap, the queue is full while the program has places left.
-Each way the count is not that of users who come one after another.
+Each way the count may not be that of users who come one after another. It is if the next user takes the place.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 from analysis.database import over_files, sql
 from analysis.expressions.values import is_number
 from analysis.formatting import counted
+from analysis.health import limits
 from analysis.health.problems import Evidence, Report
 from analysis.model import outcomes
 from analysis.model.settings import Settings, UndefinedError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from analysis.evidence.rawrun import RawRun
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 # The workloads whose users come one after another, if load.arrival_gap is not 0.
 _IN_TURN = ("users", "tcp", "slow_clients")
+# The workloads whose users are all alike, so that it does not matter which of two takes a place.
+_ALIKE = ("users", "tcp")
 
 
 def examine(raw: RawRun, window: Window | None) -> Report | None:
@@ -35,14 +39,17 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
     if window is None or workload not in _IN_TURN or not is_number(gap_ms) or gap_ms == 0:
         return None
     report = Report("arrivals")
+    soon_us = limits.TAKEN_SOON_MS * 1000 if workload in _ALIKE else 0
     for instance, reduction in raw.reductions.items():
         if reduction.rows is None:
             continue
         addresses = raw.manifest.addresses.get(instance, [])
-        pair = _first(reduction.rows, "taken_together", window.start_us, addresses)
-        alone = _first(reduction.rows, "acks_refused", window.start_us, addresses)
+        asked = {"start_us": window.start_us, "addresses": addresses}
+        pair = _first(reduction.rows, "taken_together", asked)
+        alone = _first(reduction.rows, "acks_refused", asked)
         capacity = _capacity(raw, instance)
-        early = _first(reduction.rows, "refused_early", window.start_us, addresses, capacity) if capacity else None
+        places = {"capacity": capacity, "soon_us": soon_us}
+        early = _first(reduction.rows, "refused_early", asked | places) if capacity else None
         if pair:
             report.add(
                 f"{pair[0]}:{pair[1]} and {pair[2]}:{pair[3]} connected at the same moment as the last place of"
@@ -76,20 +83,13 @@ def _capacity(raw: RawRun, instance: str) -> int | None:
         return None
 
 
-def _first(
-    path: Path, found_by: str, start_us: int, addresses: list[str], capacity: int | None = None
-) -> tuple[Any, ...] | None:
+def _first(path: Path, found_by: str, asked: Mapping[str, object]) -> tuple[Any, ...] | None:
     """Give the first row that a query over the connections of a capture finds.
 
     Args:
         path: the connections.
         found_by: the query's file.
-        start_us: from when on, Unix epoch.
-        addresses: those of the server, as far as it is one.
-        capacity: the connections that it holds, for a query that asks for it.
+        asked: the query's other parameters, by name.
     """
     with over_files() as database:
-        parameters: dict[str, Any] = {"path": str(path), "start_us": start_us, "addresses": addresses}
-        if capacity is not None:
-            parameters["capacity"] = capacity
-        return database.execute(sql(__name__, found_by), parameters).fetchone()
+        return database.execute(sql(__name__, found_by), {"path": str(path), **asked}).fetchone()

@@ -87,7 +87,7 @@ def _examine_stall(report: Report, instance: str, samples: Samples, window: Wind
     if not ticks or ticks[0].time_us > window.start_us or ticks[-1].time_us < window.load_end_us:
         report.add(f"no ticks beside {instance} say whether it was kept waiting, all through the load", Evidence.LOAD)
     under_load = (
-        # By the monotonic clock: a wall clock that was set is no hole.
+        # By the monotonic clock: a wall clock that was set is not a hole.
         (after.mono_us - before.mono_us) / 1000
         for before, after in pairwise(
             ticks[index] for index in timeline.around(times_us, window.start_us, window.load_end_us)

@@ -1,7 +1,7 @@
 """Every limit by which an instrument is judged, in one place, with its reason.
 
 What a fault spoils is as narrow as the reason allows. The difference of a counter between two edges is right whatever
-happened to the samples between them; the greatest depth of a queue is not. A late tick is no fault at all: it carries
+happened to the samples between them; the greatest depth of a queue is not. A late tick is not a fault: it carries
 the time at which it was taken.
 """
 
@@ -36,6 +36,10 @@ K6_CPU_SHARE_PERCENT_MAX = 25.0
 LATE_TICKS_PERCENT_MAX = 5.0
 
 # Three: a hole in its ticks that is longer than GAP_PERIODS and GAP_MS_MIN allow. The whole machine stood still.
+
+# A user who met a full queue before the program had accepted all, and another who took the place so soon after: as many
+# are served and refused as if they had come in their order, and nobody's times differ by more than this.
+TAKEN_SOON_MS = 50
 
 # Four, of a spike, whose requests are due at set moments: k6 began fewer in its time. It counts as dropped what finds
 # no free user, and not what it was too late for. One in ten is what a busy machine pushes over the edge of a short one.

@@ -80,7 +80,7 @@ _SPOILT_BY = {
         f" {' or '.join(map(str, limits.K6_EXITS_IN_ORDER))}; dropped or interrupted iterations; users that never sent"
         " a request; users that should come one after another but came together as the last place of an accept queue"
         " was taken, or so that one had room there with its SYN and none with its last ACK, or came before the program"
-        " had accepted those who came earlier; connections that k6 closed"
+        " had accepted those who came earlier, and nobody else took the place soon; connections that k6 closed"
         " while others asked for one, although its users would have kept them;"
         f" less than {limits.ARRIVALS_PERCENT_MIN:g} % of a spike's requests begun; processors idle for less than"
         f" {limits.HOST_IDLE_PERCENT_MIN:g} % of the load while k6 took more than {limits.K6_CPU_SHARE_PERCENT_MAX:g} %"

@@ -109,6 +109,21 @@ def before_the_program_accepted_and_one_waits(capture: Capture) -> None:
     let_in_later(capture, 0.03)
 
 
+def before_the_program_accepted_and_the_next_comes_in(capture: Capture) -> None:
+    before_the_program_accepted(capture)
+    connected(capture, 0.04, 41_003)
+
+
+def before_the_program_accepted_and_somebody_comes_in_much_later(capture: Capture) -> None:
+    before_the_program_accepted(capture)
+    connected(capture, 0.09, 41_003)
+
+
+def before_the_program_accepted_and_both_come_in(capture: Capture) -> None:
+    before_the_program_accepted_and_one_waits(capture)
+    connected(capture, 0.04, 41_003)
+
+
 def after_one_left(capture: Capture) -> None:
     connected(capture, 0.01, 41_001).close_by_server(MEASURE_S + 0.025)
     connected(capture, 0.02, 41_002)
@@ -176,6 +191,9 @@ def test_an_ack_that_met_a_full_queue_leaves_the_load_in_doubt(
     [
         (before_the_program_accepted, ["49000", "only 2 of 3"]),
         (before_the_program_accepted_and_one_waits, ["49001", "only 2 of 3"]),
+        (before_the_program_accepted_and_the_next_comes_in, []),
+        (before_the_program_accepted_and_somebody_comes_in_much_later, ["49000", "only 2 of 3"]),
+        (before_the_program_accepted_and_both_come_in, ["49001", "only 2 of 3"]),
         (after_one_left, ["49000", "only 2 of 3"]),
         (at_a_port_where_nobody_listens, []),
         (one_after_another, []),
@@ -186,6 +204,11 @@ def test_a_full_queue_before_a_late_program_leaves_the_load_in_doubt(
 ) -> None:
     for message in loads_in_doubt(run, packets, 1 if found else 0):
         assert all(text in message for text in [*found, "the program had not accepted those who came before"])
+
+
+def test_users_who_differ_do_not_take_each_other_s_place(run: RunFolder) -> None:
+    run.set_knobs(load__workload="slow_clients")
+    loads_in_doubt(run, before_the_program_accepted_and_the_next_comes_in, 1)
 
 
 def test_a_program_that_the_lab_stops_may_be_late(run: RunFolder) -> None:

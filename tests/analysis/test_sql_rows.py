@@ -608,8 +608,8 @@ def test_refused_early_finds_the_first_syn_that_met_a_full_queue_of_a_server_wit
         ("c", 9, "s", -5, -4, 1, [-5], None, None),
     ]
     path = written(tables.database, tmp_path, columns, rows)
-    for capacity, found in ((3, [("c", 4, 2)]), (2, [])):
-        asked = {"path": path, "start_us": 0, "addresses": ["s"], "capacity": capacity}
+    for capacity, soon_us, found in ((3, 9, [("c", 4, 2)]), (3, 15, [("c", 4, 2)]), (2, 9, [])):
+        asked = {"path": path, "start_us": 0, "addresses": ["s"], "capacity": capacity, "soon_us": soon_us}
         assert tables.made("refused_early", "", **asked) == found
 
 

@@ -1,12 +1,15 @@
 -- A server's first SYN that met a full accept queue, if fewer connections were open then than the server holds: the
 -- program had not accepted yet what stood in its queue. The server's FIN closes a connection, and a RST of either side.
+-- Nothing is found if another user took the place so soon that only the names changed, and nobody who was refused
+-- before that came in later.
 WITH connections AS (
   SELECT * FROM read_parquet($path) WHERE list_contains($addresses, server_address)
 ), taken AS (
   SELECT handshake_ack_time_us AS end_us, least(server_fin_time_us, first_rst_time_us) AS closed_us
     FROM connections WHERE handshake_ack_time_us IS NOT NULL
 ), refused AS (
-  SELECT client_address, client_port, list_min(syn_times_us) AS at_us FROM connections
+  SELECT client_address, client_port, list_min(syn_times_us) AS at_us, handshake_ack_time_us IS NOT NULL AS came_in
+    FROM connections
    -- A RST answers the SYN where nobody listens.
    WHERE first_time_us >= $start_us
          AND (synack_count = 0 AND first_rst_time_us IS NULL
@@ -19,5 +22,17 @@ WITH connections AS (
          (SELECT count(*) FROM taken
            WHERE taken.end_us <= first.at_us AND (taken.closed_us IS NULL OR taken.closed_us > first.at_us)) AS open
     FROM first
+), soon AS (
+  SELECT taken.end_us FROM taken, first
+   WHERE taken.end_us > first.at_us AND taken.end_us <= first.at_us + $soon_us
+), filled AS (
+  SELECT min(soon.end_us) AS at_us FROM soon
+   WHERE (SELECT count(*) FROM taken
+           WHERE taken.end_us <= soon.end_us
+                 AND (taken.closed_us IS NULL OR taken.closed_us > soon.end_us)) >= $capacity
 )
-SELECT * FROM held WHERE open < $capacity;
+SELECT * FROM held
+ WHERE open < $capacity
+       AND (SELECT filled.at_us IS NULL
+                   OR EXISTS (SELECT 1 FROM refused WHERE refused.came_in AND refused.at_us < filled.at_us)
+              FROM filled);
