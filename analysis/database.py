@@ -95,7 +95,7 @@ def composed(module: str, name: str, **parts: str) -> str:
     Args:
         module: the module's `__name__`.
         name: the file's, without its ending.
-        parts: each `$name` of the file that is no parameter → SQL.
+        parts: each `$name` of the file that is not a parameter → SQL.
     """
     return Template(query(module, name)).safe_substitute(parts)
 

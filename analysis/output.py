@@ -80,7 +80,7 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         folder = os.open(path.parent, _FOLDER)
     except NotADirectoryError as error:
-        raise NotADirectoryError(error.errno, "is no folder, but a link or a file", str(path.parent)) from None
+        raise NotADirectoryError(error.errno, "is a link or a file, not a folder", str(path.parent)) from None
     own = f".{uuid4()}.partial"
     try:
         os.mkdir(own, 0o700, dir_fd=folder)

@@ -23,7 +23,7 @@ def open_plain(path: Path) -> BinaryIO:
     """Open a file for reading, by its name alone: no link is followed, and nothing is opened but a regular file.
 
     Raises:
-        OSError: the file cannot be opened, or is no regular file.
+        OSError: the file cannot be opened, or is not a regular file.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -48,14 +48,16 @@ SetOption = Annotated[
     typer.Option("--set", metavar="KNOB=VALUE", help="Set a knob, such as backend.accept_count=10; repeatable."),
 ]
 PresetOption = Annotated[str | None, typer.Option(help="One of the scenario's presets, such as published.")]
-NewOption = Annotated[bool, typer.Option("--new", help="Begin a new series, though one could be gone on with.")]
+NewOption = Annotated[
+    bool, typer.Option("--new", help="Begin a new series, even if an unfinished one could be continued.")
+]
 RepetitionsOption = Annotated[
     int | None,
     typer.Option(
         metavar="N",
         min=1,
         max=99,
-        help="Runs of each arm or cell; a series that is through and has fewer gets the others.",
+        help="Runs of each arm or cell; a finished series that has fewer gets the missing ones.",
     ),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List cells, order and expected time; run nothing.")]
@@ -63,7 +65,8 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List cells, order
 CheckOption = Annotated[bool, typer.Option("--check", help="Check the input and end.", hidden=True)]
 ArmOption = Annotated[str | None, typer.Option(help="One of the scenario's arms: run it alone, once.")]
 EngineOption = Annotated[
-    Literal["compose", "kubernetes"], typer.Option(help="What runs it: this machine's Docker, or a Kubernetes cluster.")
+    Literal["compose", "kubernetes"],
+    typer.Option(help="Where it runs: on this machine's Docker, or on a Kubernetes cluster."),
 ]
 ContextOption = Annotated[
     str | None,
@@ -82,7 +85,7 @@ SpreadOption = Annotated[
 ]
 ClientsOption = Annotated[
     Literal["pods", "testrun"],
-    typer.Option(help="What makes the clients on Kubernetes: the lab, or k6-operator by a TestRun."),
+    typer.Option(help="Who starts the clients on Kubernetes: the lab, or k6-operator."),
 ]
 MetricsOption = Annotated[
     bool, typer.Option("--metrics", help="Let each collector serve its current figures, for Prometheus (docs/boards).")
@@ -213,7 +216,7 @@ def exercise(
 def drill(
     sets: SetOption = None,
     *,
-    seed: Annotated[int | None, typer.Option(min=0, help="Which drill; one is drawn without it.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The drill's seed; without it, one is drawn.")] = None,
     level: Annotated[int, typer.Option(help="1, 2 (perhaps with a proxy) or 3 (something harmless besides).")] = 1,
     more: Annotated[str | None, typer.Option(help="A further piece of evidence, which costs minutes.")] = None,
     cause: Annotated[str | None, typer.Option(help="Your answer: the cause.")] = None,
@@ -380,7 +383,7 @@ def _next(step: str | None) -> None:
 def record(
     scenario: ScenariosArgument,
     *,
-    runs: Annotated[int, typer.Option(min=1, help="How many runs of it are to be recorded in all.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="How many recorded runs it should have in all.")] = 1,
     check: CheckOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -527,11 +530,13 @@ def search(
     scenario: ScenarioArgument,
     sets: SetOption = None,
     *,
-    knob: Annotated[str, typer.Option(help="What is moved, such as backend.max_connections.")] = "",
-    until: Annotated[str, typer.Option(help="What is to hold, such as 'client.requests.failed == 0'.")] = "",
+    knob: Annotated[str, typer.Option(help="The knob to vary, such as backend.max_connections.")] = "",
+    until: Annotated[
+        str, typer.Option(help="The condition that must hold, such as 'client.requests.failed == 0'.")
+    ] = "",
     low: Annotated[str | None, typer.Option("--from", help="The least value; by default half the model's.")] = None,
     high: Annotated[str | None, typer.Option("--to", help="The greatest value; by default twice the model's.")] = None,
-    step: Annotated[str | None, typer.Option(help="How near the two sides must come; 1, or 100ms.")] = None,
+    step: Annotated[str | None, typer.Option(help="How close to the border to search; by default 1, or 100ms.")] = None,
     confirm: Annotated[int, typer.Option(help="Runs at each of the two values beside the border.")] = 2,
     new: NewOption = False,
     dry_run: DryRunOption = False,
@@ -559,7 +564,7 @@ def search(
         series = record.load(folder)
         found = series.search
     if found is None:
-        raise LabError(f"{folder} is no search's")
+        raise LabError(f"{folder} is not the folder of a search")
     if series is None or found.outcome == "found":
         code = ExitCode.REPRODUCED
     else:
@@ -668,7 +673,9 @@ def explain(
     run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
     *,
     request: Annotated[str | None, typer.Option(help="The request's name, such as k6-1/17.")] = None,
-    worst: Annotated[str | None, typer.Option(help="Instead: how many of the failed and slowest, such as 5.")] = None,
+    worst: Annotated[
+        str | None, typer.Option(help="In place of a name: how many of the failed and slowest, such as 5.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Explain a request: what every observer saw of it, in the order of time, and how to see its packets."""
@@ -692,9 +699,10 @@ def compare(
     ] = None,
     b: Annotated[list[str] | None, typer.Option(metavar="RUN", help="A run that is compared; repeatable.")] = None,
     matrix: Annotated[
-        str | None, typer.Option(help="Instead: a matrix, or a scenario with arms, whose newest series is compared.")
+        str | None,
+        typer.Option(help="In place of runs: a matrix, or a scenario with arms; its newest series is compared."),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Every figure, and the runs.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show every figure, and the runs.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare two runs, two groups of runs, or the cells of a series: settings, counters, packets, users."""
@@ -718,7 +726,9 @@ def gate(
         list[str] | None,
         typer.Option(metavar="RUN", help="The baseline: a run, a folder of runs, or <series>:<cell>; repeatable."),
     ] = None,
-    b: Annotated[list[str] | None, typer.Option(metavar="RUN", help="What is judged; repeatable.")] = None,
+    b: Annotated[
+        list[str] | None, typer.Option(metavar="RUN", help="The runs to judge, as --a names them; repeatable.")
+    ] = None,
     figure: Annotated[str, typer.Option(help="A figure, such as client.latency_ms.p99.")],
     worse_than: Annotated[str, typer.Option(help="How much worse it may be: 5% of the baseline, or 2.5 of its unit.")],
     better: Annotated[
@@ -780,12 +790,16 @@ def advise(
 def estimate(
     *,
     overflows: Annotated[str | None, typer.Option(help="The difference of TcpExt.ListenOverflows.")] = None,
-    connect_timeout: Annotated[str | None, typer.Option(help="The clients', such as 5s.")] = None,
+    connect_timeout: Annotated[str | None, typer.Option(help="The clients' connect time-out, such as 5s.")] = None,
     sysctl: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="One of the clients', such as net.ipv4.tcp_syn_retries=6; repeatable."),
+        typer.Option(
+            metavar="NAME=VALUE", help="A sysctl of the clients, such as net.ipv4.tcp_syn_retries=6; repeatable."
+        ),
     ] = None,
-    run: Annotated[str | None, typer.Option(help="Instead: a run, whose own counter and dials are compared.")] = None,
+    run: Annotated[
+        str | None, typer.Option(help="In place of a counter: a run, whose counter and failed dials are compared.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Estimate how many connections failed behind a counter of overflows; with a run, check that against it."""
@@ -909,7 +923,9 @@ def observe(
     *,
     containers: Annotated[
         list[str] | None,
-        typer.Option("--container", metavar="NAME", help="A container that runs; repeatable. With --pod: one of it."),
+        typer.Option(
+            "--container", metavar="NAME", help="A running container; repeatable. With --pod: one of the pod's."
+        ),
     ] = None,
     compose: Annotated[
         str | None, typer.Option(metavar="PROJECT[/SERVICE]", help="All of a Compose project, or one service of it.")
@@ -926,7 +942,8 @@ def observe(
     capture: Annotated[str, typer.Option(metavar="headers|handshakes|off", help="Which packets are kept.")] = "headers",
     capture_max_mb: Annotated[int, typer.Option(min=1, max=1 << 20, help="How large a capture may become, MiB.")] = 256,
     interface: Annotated[
-        str | None, typer.Option(help="The interface to capture; all of the namespace, or with --host one.")
+        str | None,
+        typer.Option(help="The interface to capture; by default all, and of a host that of its default route."),
     ] = None,
     connect_timeout: Annotated[
         str | None, typer.Option(help="How long the clients wait for a connection, if you know it.")
@@ -1000,7 +1017,7 @@ def gallery(
         list[Path] | None, typer.Argument(help="Folders with runs and series; by default results/.")
     ] = None,
     *,
-    to: Annotated[Path | None, typer.Option(help="The folder that is made; by default results/gallery.")] = None,
+    to: Annotated[Path | None, typer.Option(help="The folder to write; by default results/gallery.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Build static pages that can be published: documents, lessons, and reports of the runs that are at hand."""
@@ -1025,7 +1042,7 @@ def gallery(
 @app.command()
 def serve(
     *,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="On 127.0.0.1; 0 takes any that is free.")] = 8321,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0 takes a free one.")] = 8321,
     as_json: JsonOption = False,
 ) -> None:
     """Show lessons, the run at work, reports and the drill in a browser of this machine, until Ctrl-C."""

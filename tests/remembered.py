@@ -1,6 +1,6 @@
 """What costs a test most is the same for nearly all tests: it is done once, and remembered by what the files hold.
 
-A run's files are read, its captures reduced, its queries parsed. What is no plain file is not remembered.
+A run's files are read, its captures reduced, its queries parsed. What is not a plain file is not remembered.
 """
 
 from __future__ import annotations

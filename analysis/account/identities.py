@@ -218,7 +218,7 @@ def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity
 
 def _of_kernels(hop: Hop, next_server: str | None, *, scraped: bool) -> Iterator[Identity]:
     client, server = hop.client, hop.server
-    # Who scrapes the collector's metrics port makes connections that are no role's.
+    # Who scrapes the collector's metrics port makes connections that belong to no role.
     without = " Connections to the collector's metrics port are left out." if scraped else ""
     of_client, of_server = (f"metrics.{role}.connections" for role in (client, server))
     # Connections within a namespace, those of the management ports, count once as opened and once as accepted: the
@@ -315,4 +315,4 @@ def _balance(value: Callable[[str], Value], identity: Identity) -> Balance:
 
 def _value(value: Callable[[str], Value], text: str) -> Number | Unknown:
     found = parse(text).evaluate(value)
-    return found if is_number(found) or isinstance(found, Unknown) else unknown(f"{text} is no number")
+    return found if is_number(found) or isinstance(found, Unknown) else unknown(f"{text} is not a number")

@@ -38,7 +38,7 @@ def compare(a: Sequence[Path], b: Sequence[Path], others: Iterable[Path] = ()) -
         others: folders of any runs: those that are further repetitions of a or b tell of the noise.
 
     Raises:
-        CompareError: something that is no run, or runs that cannot be compared.
+        CompareError: something that is not a run, or runs that cannot be compared.
     """
     return build.of_groups(groups.group("A", a), groups.group("B", b), others)
 

@@ -126,7 +126,7 @@ def judge(groups: Mapping[str, Group], text: str) -> ArmJudgement:
     measured = {name: measurement.sample(name) for name in expression.names}
     if isinstance(value, bool):
         return ArmJudgement("true" if value else "false", measured, None, None)
-    why = value.why if isinstance(value, Unknown) else "the expression is no truth value"
+    why = value.why if isinstance(value, Unknown) else "the expression is not a truth value"
     return ArmJudgement("unknown", measured, leaves.needed, why)
 
 
@@ -146,7 +146,7 @@ def number(groups: Mapping[str, Group], text: str) -> Number | Unknown:
         return missing
     means = {name: measurement.sample(name).mean for name in expression.names}
     value = expression.evaluate({name: mean for name, mean in means.items() if mean is not None}.__getitem__)
-    return value if is_number(value) or isinstance(value, Unknown) else unknown("the expression is no number")
+    return value if is_number(value) or isinstance(value, Unknown) else unknown("the expression is not a number")
 
 
 def _measured(groups: Mapping[str, Group], text: str, wanted: Kind) -> tuple[Expression, Measurement]:
@@ -249,7 +249,7 @@ def _number(_name: str) -> Kind:
 
 
 def _no_value(name: str) -> Value:
-    return unknown(f"{name} is no truth value")
+    return unknown(f"{name} is not a truth value")
 
 
 def _comparisons(node: Node) -> Iterator[tuple[Node, str, Node]]:
@@ -319,7 +319,7 @@ def _estimate(
         for stream, (arm, columns) in enumerate(sorted(arms.items()))
     }
     if not is_number(point):
-        return point if isinstance(point, Unknown) else unknown("the sides are no numbers")
+        return point if isinstance(point, Unknown) else unknown("the sides are not numbers")
     if all(np.ptp(values) == 0 for columns in arms.values() for values in columns.values()):
         return _Estimate(float(point), Interval(float(point), float(point)), 0.0)
     together = {name: values for columns in drawn.values() for name, values in columns.items()}
@@ -347,7 +347,7 @@ def _distribution(
     for index in range(count):
         value = difference({**means, **{name: values[index] for name, values in columns.items()}})
         if not is_number(value):
-            return value if isinstance(value, Unknown) else unknown("the sides are no numbers")
+            return value if isinstance(value, Unknown) else unknown("the sides are not numbers")
         found.append(value)
     return np.array(found, dtype=np.float64)
 

@@ -205,4 +205,4 @@ class Comparison(Written):
     pairs: list[PairEntry]
     matrix: MatrixEntry | None
     search: Annotated[SearchEntry | None, Field(description="null except for a search")] = None
-    trust: Annotated[TrustEntry | None, Field(description="null where runs are compared that are no series")]
+    trust: Annotated[TrustEntry | None, Field(description="null where runs are compared that are not series")]

@@ -99,12 +99,12 @@ _OF_NO_EFFECT = ("git.", "lab.python", "host.memory_kb")
 
 
 def must_agree(name: str) -> bool:
-    """Whether runs in which a setting differs are no repetitions of each other."""
+    """Whether runs in which a setting differs are not repetitions of each other."""
     return not name.startswith(_OF_NO_EFFECT)
 
 
 def mixed(a: RunRecord, b: RunRecord) -> SettingChange | None:
-    """The first setting by which two runs are no repetitions of each other; None if they are."""
+    """The first setting by which two runs are not repetitions of each other; None if they are."""
     instances_a, instances_b = (run.manifest.get("instances") for run in (a, b))
     found = [change for change in changes(a, b) if must_agree(change.name)]
     if not found and instances_a != instances_b:

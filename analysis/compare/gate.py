@@ -61,7 +61,7 @@ class Limit:
         """Read `5%` or `2.5`; raise CompareError if it is neither."""
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", text.strip(), re.ASCII)
         if match is None:
-            raise CompareError(f"'{text}' is no limit; give a share of the baseline as 5%, or a difference as 2.5")
+            raise CompareError(f"'{text}' is not a limit; give a share of the baseline as 5%, or a difference as 2.5")
         return cls(float(match[1]) / (100 if match[2] else 1), relative=bool(match[2]))
 
     def of(self, mean: float) -> float:

@@ -18,7 +18,7 @@ class Group:
 
     Attributes:
         name: the cell, or the side of a comparison.
-        runs: all of them, those that are no evidence too.
+        runs: all of them, those that are not evidence too.
     """
 
     name: str
@@ -56,7 +56,7 @@ def of_runs(name: str, records: Sequence[RunRecord]) -> Group:
         change = mixed(first, record)
         if change is not None:
             raise CompareError(
-                f"{name} mixes runs that are no repetitions of each other: {change.name} is {change.a} in {first.name}"
+                f"{name} mixes runs that are not repetitions of each other: {change.name} is {change.a} in {first.name}"
                 f" and {change.b} in {record.name}; leave one out, or give them as A and B"
             )
     return Group(name, tuple(records))

@@ -70,7 +70,7 @@ class Measurement:
                 return unknown(f"no run of {arm} is evidence")
             values = [self._value(run, name) for run in used]
             if not any(map(is_number, values)):
-                why = values[0].why if isinstance(values[0], Unknown) else "it is no number"
+                why = values[0].why if isinstance(values[0], Unknown) else "it is not a number"
                 return unknown(f"{name}: {why}")
         return None
 

@@ -57,7 +57,7 @@ class RunRecord:
 
     @cached_property
     def unusable(self) -> str | None:
-        """Why the run is no evidence, None if it is.
+        """Why the run is not evidence, None if it is.
 
         A run that did not complete, of which nothing is derived, that is inconclusive about a prediction of its own, or
         of which more is unexplained than its scenario tolerates, or whose observers contradict each other, is shown and

@@ -75,7 +75,7 @@ class CellVerdict(Written):
         int,
         Field(description="Runs that must be evidence: the share of the planned that the scenario's tolerance states"),
     ]
-    not_used: Annotated[dict[str, str], Field(description="Each run that began and is no evidence, and why")]
+    not_used: Annotated[dict[str, str], Field(description="Each run that began and is not evidence, and why")]
     verdict: Annotated[
         Result | None,
         Field(

@@ -1,6 +1,6 @@
 """Reads the files that grow with the load by DuckDB: ten times as fast as line by line.
 
-DuckDB's reader passes over corrupt lines as `evidence.jsonl` does: a line that is no JSON object is a row of NULLs.
+DuckDB's reader passes over corrupt lines as `evidence.jsonl` does: a line that is not a JSON object is a row of NULLs.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def read(path: Path, query: str, columns: tuple[str, ...], **parameters: object)
 
 
 def _is_cut(file: BinaryIO) -> bool:
-    """Whether the last line broke off: it has no line feed and is no record."""
+    """Whether the last line broke off: it has no line feed and is not a record."""
     size = file.seek(0, 2)
     file.seek(max(size - _TAIL_BYTES, 0))
     tail = file.read()

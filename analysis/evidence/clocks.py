@@ -251,7 +251,7 @@ def _bounds(
 def _add_events(
     database: duckdb.DuckDBPyConnection, manifest: Manifest, places: Places, reductions: Mapping[str, Reduction]
 ) -> None:
-    """Add what captures, dials and requests have of connections; what has no machine is no event."""
+    """Add what captures, dials and requests have of connections; what has no machine is not an event."""
     rows = {instance: str(of.rows) for instance, of in reductions.items() if of.rows is not None}
     counted = [
         database.execute("SELECT count(*) FROM read_parquet(?)", [path]).fetchall()[0][0] for path in rows.values()

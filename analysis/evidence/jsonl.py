@@ -12,7 +12,7 @@ from analysis.plain import open_plain
 
 Record: TypeAlias = dict[str, Any]
 
-# A line beyond this is no record of the lab's; the bound keeps a corrupt file from filling memory.
+# A line beyond this is not a record of the lab's; the bound keeps a corrupt file from filling memory.
 LINE_BYTES_MAX = 1 << 20
 # 2^53 µs are 285 years, and a thousand times as much still fits into 64 bits.
 MOMENT_MAX_US = 1 << 53
@@ -24,7 +24,7 @@ class Damage:
 
     Attributes:
         missing: why it cannot be read at all, None if it can.
-        bad_lines: lines that are no records, without a cut last one.
+        bad_lines: lines that are not records, without a cut last one.
         first_bad_line: the number of the first of them, from 1; 0 if there is none or it is not known.
         cut: whether the last line broke off.
     """
@@ -35,7 +35,7 @@ class Damage:
     cut: bool = False
 
     def add_bad_line(self, number: int) -> None:
-        """Count a line that is no record."""
+        """Count a line that is not a record."""
         self.bad_lines += 1
         self.first_bad_line = self.first_bad_line or number
 
@@ -86,7 +86,7 @@ class JsonLines:
 
 
 def parse(line: bytes) -> Record | None:
-    """The JSON object on a line, None if there is none; NaN and infinities are no JSON."""
+    """The JSON object on a line, None if there is none; NaN and infinities are not JSON."""
     try:
         record = _DECODER.decode(line.decode(json.detect_encoding(line), "surrogatepass"))
     except (ValueError, RecursionError):
@@ -108,7 +108,7 @@ def why_unreadable(error: OSError) -> str:
 
 
 def kind_of(record: Record) -> str | None:
-    """The field `kind`, None if it is no text."""
+    """The field `kind`, None if it is not text."""
     kind = record.get("kind")
     return kind if isinstance(kind, str) else None
 
@@ -128,6 +128,6 @@ def moment(record: Record, key: str) -> int | None:
 
 
 def records(record: Record, key: str) -> list[Record]:
-    """The objects in a field that is a list of them; what is no object is passed over."""
+    """The objects in a field that is a list of them; what is not an object is passed over."""
     value = record.get(key)
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

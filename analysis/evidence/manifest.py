@@ -97,7 +97,7 @@ class Host(_Part):
 
 
 class Removed(_Part):
-    """A raw file that was no plain file when its container had ended; the lab removed it."""
+    """A raw file that was not a plain file when its container had ended; the lab removed it."""
 
     file: str
     was: str

@@ -47,7 +47,7 @@ def threshold_name(metric: str, expression: str) -> str:
 
 
 def read(summary: Any) -> Judged | None:  # noqa: ANN401 # JSON
-    """Give what k6's summary says; None if it is no whole summary."""
+    """Give what k6's summary says; None if it is not a whole summary."""
     try:
         return Judged(_checks(summary["root_group"]), _thresholds(summary["metrics"]))
     except (KeyError, TypeError, AttributeError, RecursionError):

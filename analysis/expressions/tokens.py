@@ -115,5 +115,5 @@ def _refuse_suffix(text: str, position: int, number: str, column: int) -> None:
     if suffix is None:
         return
     raise ExpressionError(
-        f"{number}{suffix.group()} is no number; durations are plain milliseconds, so 20 s is 20000", column
+        f"{number}{suffix.group()} is not a number; durations are plain milliseconds, so 20 s is 20000", column
     )

@@ -47,12 +47,12 @@ def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str
         return sorted(_judged(run, parameter))
     found = scope.choices(parameter)
     if parameter == "Counter":
-        # Gauges stand among the sampled counters, under names that are no counter's.
+        # Gauges stand among the sampled counters, under names that no counter has.
         return [name for name in found if figure.match(figure.name(role="k6", Counter=name)) is not None]
     single = {
         instances[0].replace("-", "_") for instances in run.raw.manifest.instances.values() if len(instances) == 1
     }
-    # A role of one instance by the role's own name, as nginx, is no repetition.
+    # A role of one instance by the role's own name, as nginx, is not a repetition.
     repeated = single - set(run.raw.manifest.instances)
     return [name for name in found if name not in repeated]
 

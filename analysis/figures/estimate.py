@@ -216,4 +216,4 @@ def _failed(run: Run) -> int | Unknown:
 def _count(value: Value) -> int | Unknown:
     if isinstance(value, Unknown):
         return value
-    return int(value) if is_number(value) else unknown("a count is no number")
+    return int(value) if is_number(value) else unknown("a count is not a number")

@@ -233,9 +233,9 @@ def _kind_of_knob(name: str, value: object) -> Kind:
 
 def _explain(name: str, parameter: str, value: str, choices: list[str]) -> str:
     if parameter == "proxy":
-        return f"{name}: {value} is no proxy on the path"
+        return f"{name}: {value} is not a proxy on the path"
     if parameter in ("role", "backend", "server"):
-        return f"{name}: {value} is none of {', '.join(choices)}"
+        return f"{name}: {value} is not one of {', '.join(choices)}"
     if parameter == "Counter" and value in _NO_COUNTERS:
         return f"{name}: {value} is a setting or a level, not a counter that grows"
     return f"{name}: there is no {parameter.lower()} {value}"

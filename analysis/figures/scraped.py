@@ -27,7 +27,7 @@ class Number(Protocol):
 
     @property
     def says(self) -> str | None:
-        """What it counts; None if it is no figure."""
+        """What it counts; None if it is not a figure."""
 
 
 class Page(Protocol):

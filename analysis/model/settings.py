@@ -140,7 +140,7 @@ class Settings:
         try:
             return None if text is None else int(text)
         except ValueError:
-            raise UndefinedError(f"{name} of {instance} is no number: {text}") from None
+            raise UndefinedError(f"{name} of {instance} is not a number: {text}") from None
 
     def instances(self, role: str) -> list[str]:
         """The instances of a role, at least one."""

@@ -39,7 +39,7 @@ class Narrator:
         return next((phase.start_us for phase in phases if phase.name == "measure"), None)
 
     def name(self, address: str | None, port: int | None) -> str:
-        """A socket by its instance's name, by its address if that is none of the run's."""
+        """A socket by its instance's name, by its address if that is not one of the run's."""
         host = self.hosts.get(address or "", shown(address))
         return host if port is None else f"{host}:{port}"
 

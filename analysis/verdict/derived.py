@@ -54,11 +54,11 @@ def read(folder: Path, file: Path, model: type[_Model]) -> _Model:
 
 
 def _wrong(content: bytes, model: type[BaseModel], error: ValidationError) -> str:
-    """What keeps a file from being one of a model: it is no JSON, of another version, or has a field that is wrong."""
+    """What keeps a file from being one of a model: it is not JSON, of another version, or has a field that is wrong."""
     try:
         read = json.loads(content)
     except (ValueError, RecursionError):
-        return "this is no JSON"
+        return "this is not JSON"
     (contract,) = get_args(model.model_fields["contract"].annotation)
     found = read.get("schema") if isinstance(read, dict) else None
     if found != contract:

@@ -84,7 +84,7 @@ _OF_CLIENTS = ("requests_begun", "requests_ended", "requests_failed")
 
 
 def _of_requests(run: Run, joined: Joined, instance: str, window: Window, steps: int) -> dict[str, Integers]:
-    """Count a client's requests in each step; what is no client has none to count."""
+    """Count a client's requests in each step; what is not a client has none to count."""
     if instance not in run.raw.clients:
         return {name: np.full(steps, _NONE, dtype=np.int64) for name in _OF_CLIENTS}
     found = joined.execute(

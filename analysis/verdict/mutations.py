@@ -48,7 +48,7 @@ def _says_some(part: Node) -> bool:
 
 
 def _no_name(name: str) -> Value:
-    return unknown(f"{name} is no number")
+    return unknown(f"{name} is not a number")
 
 
 def changes(values: Mapping[str, Value]) -> Iterator[dict[str, Value]]:

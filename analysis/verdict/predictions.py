@@ -105,7 +105,7 @@ def judge(run: Run, text: str) -> Judgement:
         value = run.health.spoilt(Evidence.LOAD) or value
     if isinstance(value, bool):
         return Judgement("true" if value else "false", measured, None)
-    why = value if isinstance(value, Unknown) else unknown("the expression is no truth value")
+    why = value if isinstance(value, Unknown) else unknown("the expression is not a truth value")
     return Judgement("unknown", measured, why.why)
 
 
@@ -121,7 +121,7 @@ def keeps_out(run: Run, when: str) -> tuple[Outcome, Judgement] | None:
         return None
     if value is False:
         return "not-applicable", Judgement("false", measured, f"it is about other settings: {when}")
-    why = value.why if isinstance(value, Unknown) else "the condition is no truth value"
+    why = value.why if isinstance(value, Unknown) else "the condition is not a truth value"
     return "unknown", Judgement("unknown", measured, f"whether it applies is not known: {why}")
 
 
@@ -132,7 +132,7 @@ def _depends_on_load(run: Run, name: str) -> bool:
 def number(run: Run, text: str) -> Number | Unknown:
     """What an expression that is a number comes to in a run; a run that did not complete gives none."""
     value, _ = _evaluate(run, text, Kind.NUMBER)
-    return value if is_number(value) or isinstance(value, Unknown) else unknown("the expression is no number")
+    return value if is_number(value) or isinstance(value, Unknown) else unknown("the expression is not a number")
 
 
 def _evaluate(run: Run, text: str, wanted: Kind) -> tuple[Value, dict[str, Value]]:

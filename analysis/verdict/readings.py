@@ -58,7 +58,7 @@ def _rows(raw: RawRun, window: Window) -> Iterator[_Row]:
     for instance, samples in raw.samples.items():
         counts = [(record["time_us"], _sockets(record)) for record in _inside(samples.sockets, window)]
         for name in {name for _, counted in counts for name in counted}:
-            # No socket in a state is no line of a reading, and a count all the same.
+            # No socket in a state is not a line of a reading, and a count all the same.
             yield from ((time_us, instance, name, counted[name]) for time_us, counted in counts)
         readings = _inside(samples.processes, window)
         for before, after in pairwise(readings):

@@ -41,7 +41,7 @@ class RecordedRuns:
 
 
 def refuse_folders(scenarios: Iterable[Effective]) -> None:
-    """Refuse what is none of the lab's own scenarios: the tables of the documents are about those.
+    """Refuse what is not one of the lab's own scenarios: the tables of the documents are about those.
 
     Raises:
         BadInput: a scenario lies elsewhere.
@@ -88,7 +88,7 @@ def _git(*arguments: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BadInput(Problem(f"git does not answer: {error}", way_on=_NEEDS_COMMIT)) from None
     if done.returncode != 0:
-        what = "this folder is no git repository, or one without the commit"
+        what = "this folder is not a git repository, or one without the commit"
         raise BadInput(Problem(what, way_on=_NEEDS_COMMIT))
     return done.stdout
 

@@ -88,7 +88,7 @@ def _check(results: Iterable[Path], to: Path) -> None:
     ]
     if to.is_symlink() or (to.exists() and not (to / _MARK).is_file() and not (to.is_dir() and not any(to.iterdir()))):
         problems.append(
-            Problem(f"{paths.shown(to)} is there, and is no gallery", way_on="name another folder: TO=<folder>")
+            Problem(f"{paths.shown(to)} is there, and is not a gallery", way_on="name another folder: TO=<folder>")
         )
     if problems:
         raise BadInput(problems)

@@ -44,7 +44,7 @@ def pod(name: str, containers: Sequence[str], others: Mapping[str, object]) -> s
         raise BadInput(Problem("--pod takes one --container: the one whose processes are sampled"))
     if len(parts) != 2 + len(containers) or not all(map(_IN_CLUSTER.fullmatch, parts)):
         named = f"'{name}'{''.join(f' with the container {one!r}' for one in containers)}"
-        raise BadInput(Problem(f"{named} is no pod", "--pod", "write NAMESPACE/POD, such as lab/shop-7c9d-x2x"))
+        raise BadInput(Problem(f"{named} is not a pod", "--pod", "write NAMESPACE/POD, such as lab/shop-7c9d-x2x"))
     return "/".join(parts)
 
 
@@ -73,7 +73,7 @@ def wish(
     modes = get_args(Capture)
     if capture not in modes:
         way_on = did_you_mean(capture, modes) or f"there are {', '.join(modes)}"
-        problems.append(Problem(f"'{capture}' is no way to capture", "--capture", way_on))
+        problems.append(Problem(f"'{capture}' is not a way to capture", "--capture", way_on))
     if interface is None:
         # With all interfaces of a host, a packet that crosses a bridge comes more than once.
         interface = ("" if elsewhere else _default_interface()) if host else "any"

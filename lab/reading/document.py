@@ -68,7 +68,7 @@ def read(file: Path) -> Document:
     """Parse the one document of a YAML file.
 
     Raises:
-        BadInput: it is no YAML, or too large for what a user writes.
+        BadInput: it is not YAML, or too large for what a user writes.
         OSError: it cannot be read.
     """
     with open_plain(paths.real(file)) as opened:
@@ -82,7 +82,7 @@ def parse(data: bytes, file: str) -> Document:
     """Parse one YAML document.
 
     Raises:
-        BadInput: it is no YAML, repeats a key, or is nested beyond reason.
+        BadInput: it is not YAML, repeats a key, or is nested beyond reason.
     """
     try:
         return Document(file, *_read(data))
@@ -108,7 +108,7 @@ def _read(data: bytes) -> tuple[object, Mapping[Location, int]]:
         yaml.max_depth = _DEPTH_MAX + 1  # the whole has depth 1 there, and 0 here
         loaded = yaml.load(data.decode())
     except UnicodeDecodeError as error:
-        raise _Refused("the file is no UTF-8 text", data[: error.start].count(b"\n") + 1) from None
+        raise _Refused("the file is not UTF-8 text", data[: error.start].count(b"\n") + 1) from None
     except DuplicateKeyError as error:
         raise _Refused(_duplicate(error), _line(error)) from None
     except MaxDepthExceededError as error:

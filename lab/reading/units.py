@@ -16,14 +16,14 @@ def parse_duration(text: str) -> int:
     """Read `20s`, `500ms`, `2m`, `1.5h` as whole milliseconds.
 
     Raises:
-        ValueError: there is no unit, or the text is no whole number of milliseconds.
+        ValueError: there is no unit, or the text is not a whole number of milliseconds.
     """
     match = _DURATION.fullmatch(text)
     if not match:
-        raise ValueError(f"'{text}' is no duration: write a number with a unit, such as 20s, 500ms or 2m")
+        raise ValueError(f"'{text}' is not a duration: write a number with a unit, such as 20s, 500ms or 2m")
     ms = Fraction(match["number"]) * _MS[match["unit"]]
     if ms.denominator != 1:
-        raise ValueError(f"'{text}' is no whole number of milliseconds")
+        raise ValueError(f"'{text}' is not a whole number of milliseconds")
     return int(ms)
 
 

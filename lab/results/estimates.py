@@ -73,7 +73,7 @@ def _overflows(text: str) -> int:
     # As the lab itself, and many a dashboard, writes a large number.
     plain = text.replace(",", "") if re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", text) else text
     if not re.fullmatch(r"[0-9]{1,20}", plain) or int(plain) > _OVERFLOWS_MAX:
-        raise ValueError(f"'{text}' is no count of overflows: give the difference of two readings, such as 6568459")
+        raise ValueError(f"'{text}' is not a count of overflows: give the difference of two readings, such as 6568459")
     return int(plain)
 
 
@@ -196,7 +196,7 @@ def _not_in_it(check: CheckedEstimate) -> Iterator[str]:
     if check.syn_queue_drops:
         yield (
             f"The SYN queue there was full for {counted(check.syn_queue_drops, 'SYN')} (TcpExt.TCPReqQFullDrop). They"
-            " are no overflows, so more connections may have failed than this estimate allows."
+            " are not overflows, so more connections may have failed than this estimate allows."
         )
     if check.elsewhere:
         counts = [f"{counted(overflows, 'overflow')} at {server}" for server, overflows in check.elsewhere.items()]

@@ -46,7 +46,7 @@ def of_run(folder: Path, request: str | None, worst: str | None) -> Explanation:
 
 def _number(written: str) -> int:
     if not re.fullmatch(r"[0-9]{1,3}", written) or not 1 <= int(written) <= _WORST_MAX:
-        fault = f"'{written}' is no number of requests: give 1 to {_WORST_MAX}"
+        fault = f"'{written}' is not a number of requests: give 1 to {_WORST_MAX}"
         raise BadInput(Problem(fault, "--worst"))
     return int(written)
 

@@ -32,7 +32,7 @@ class JudgedGate:
         gate: what was found.
         a, b: the folders of the runs.
         scenario: whose runs were judged.
-        left_out: runs that are no evidence, each with the reason.
+        left_out: runs that are not evidence, each with the reason.
     """
 
     gate: Gate

@@ -27,7 +27,7 @@ def copy_for(folder: Path) -> Path:
     """See to it that a run has what a notebook reads, and give a new copy of the lab's notebook.
 
     Raises:
-        BadInput: the folder is no run's.
+        BadInput: the folder is not that of a run.
         LabError: its files cannot be derived, or the copy cannot be written.
     """
     reports.of_run(folder)

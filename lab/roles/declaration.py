@@ -43,7 +43,7 @@ def _is_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise knob_types.refusal(f"'{text}' is no regular expression: {error}") from None
+        raise knob_types.refusal(f"'{text}' is not a regular expression: {error}") from None
     return text
 
 
@@ -448,7 +448,7 @@ def _problem(finding: Any, parsed: Document) -> Problem:  # noqa: ANN401 # a Typ
     location: Location = tuple(part for part in finding["loc"] if part != "[key]")
     model: type[BaseModel] = Role
     below = location
-    # Below a knob, pydantic names its type, which is no key of the file.
+    # Below a knob, pydantic names its type, which is not a key of the file.
     if location[:1] == ("knobs",) and location[2:3] and location[2] in _TYPES:
         model, below = _TYPES[str(location[2])], location[3:]
         location = (*location[:2], *below)

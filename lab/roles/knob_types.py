@@ -45,7 +45,7 @@ def integer(minimum: int, maximum: int) -> Any:  # noqa: ANN401 # as above
 
 
 def integer_or(also: Mapping[str, str], minimum: int, maximum: int) -> Any:  # noqa: ANN401 # as above
-    """Give the type of a whole number, or one of some other values; it is a text where one of these is no number.
+    """Give the type of a whole number, or one of some other values; it is a text where one of these is not a number.
 
     Args:
         also: what each of these values means, by the value as text.
@@ -72,7 +72,7 @@ def duration(minimum_ms: int, maximum_ms: int, step_ms: int) -> Any:  # noqa: AN
     def read(value: object) -> int:
         milliseconds = _read_duration(value)
         if milliseconds % step_ms:
-            raise refusal(f"'{value}' is no multiple of {format_duration(step_ms)}, and finer it does not take")
+            raise refusal(f"'{value}' is not a multiple of {format_duration(step_ms)}: it takes no finer steps")
         return milliseconds
 
     return Annotated[int, BeforeValidator(read), Field(ge=minimum_ms, le=maximum_ms), DURATION_SCHEMA]
@@ -98,7 +98,7 @@ def words(values: list[str], alone: str | None) -> Any:  # noqa: ANN401 # as abo
             return value
         given = value.split()
         if not given or not set(given) <= set(values):
-            raise refusal(f"'{value}' is no list of valid words with spaces between them; valid: {' '.join(values)}")
+            raise refusal(f"'{value}' is not a list of valid words with spaces between them; valid: {' '.join(values)}")
         if alone in given and len(given) > 1:
             raise refusal(f"'{value}' has '{alone}' beside other words; it stands alone")
         return " ".join(given)
@@ -108,7 +108,7 @@ def words(values: list[str], alone: str | None) -> Any:  # noqa: ANN401 # as abo
 
 def _read_url_path(value: object) -> object:
     if isinstance(value, str) and not re.fullmatch(r"/[A-Za-z0-9._~/-]*", value):
-        raise refusal(f"'{value}' is no path: it begins with '/' and holds letters, digits and . _ ~ - /")
+        raise refusal(f"'{value}' is not a path: it begins with '/' and holds letters, digits and . _ ~ - /")
     return value
 
 

@@ -143,7 +143,7 @@ def _open(file: Path) -> int:
         ) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise LabError(f"the lock file {file} is no regular file", way_on="its owner or root can remove it")
+        raise LabError(f"the lock file {file} is not a regular file", way_on="its owner or root can remove it")
     return descriptor
 
 

@@ -28,7 +28,7 @@ class _Part(BaseModel):
 
 
 class Git(_Part):
-    """The state of the repository; null where it is no git repository."""
+    """The state of the repository; null where it is not a git repository."""
 
     commit: str | None = None
     dirty: bool | None = None
@@ -128,7 +128,7 @@ class ActionRecord(_Part):
 
 
 class Removed(_Part):
-    """What a container left under a name below raw/ that is no plain file, and the lab therefore removed.
+    """What a container left under a name below raw/ that is not a plain file, and the lab therefore removed.
 
     Attributes:
         file: its path below the run's folder.
@@ -213,7 +213,7 @@ class Manifest(_Part):
     contract: Annotated[Literal["connlab.manifest/1"], Field(alias="schema")] = "connlab.manifest/1"
     scenario: str
     folder: Annotated[
-        str | None, Field(description="The folder of a scenario that is none of the lab's own; null for those")
+        str | None, Field(description="The folder of a scenario that is not one of the lab's own; null for those")
     ] = None
     title: str | None = None
     question: str | None = None

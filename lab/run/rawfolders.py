@@ -43,7 +43,7 @@ def make(places: Places, instance: str) -> None:
 
 
 def seal(raw: Path) -> list[Removed]:
-    """Take the raw files back from the containers, which have ended, and remove what is no plain file of its own.
+    """Take the raw files back from the containers, which have ended, and remove what is not a plain file of its own.
 
     What a role left under the name of a raw file may be a link, a named pipe or a second name of another file. Nothing
     of that is followed or opened; what was removed is given, as the manifest records it.

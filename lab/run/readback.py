@@ -148,7 +148,7 @@ def _left(instance: str, file: Path) -> str:
         with open_plain(file) as stream:
             return stream.read().decode()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise LabError(f"{instance} left no settings to read back: {file}: {why}") from None
 
 

@@ -23,7 +23,7 @@ def derive(folder: Path) -> dict[str, Any]:
     """Derive everything from a run's raw files, write its report, and give its verdict.
 
     Raises:
-        BadInput: the folder is no run's.
+        BadInput: the folder is not that of a run.
         LabError: captures cannot be read, or what was derived cannot be written or read.
         Interruption: a signal came; derived/ has what was written by then, and no verdict.
     """
@@ -89,7 +89,7 @@ def of_run(folder: Path) -> Path:
     """Write the report of any run; one that was not analysed, or by another version, is analysed first.
 
     Raises:
-        BadInput: the folder is no run's.
+        BadInput: the folder is not that of a run.
         LabError: as `derive`.
     """
     from analysis.pages import report  # noqa: PLC0415 # as above

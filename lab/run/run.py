@@ -125,7 +125,7 @@ def _own_folder(name: str) -> Path:
     scenario, run, _ = file.relative_to(results).parts
     chain = (results, results / scenario, results / scenario / run, file)
     if file.resolve() != file or not all(is_ours(one.lstat()) for one in chain):
-        raise ValueError(f"{file} is no manifest of this user's")
+        raise ValueError(f"{file} is not a manifest of this user's")
     return file.parent
 
 

@@ -154,7 +154,7 @@ def open_session(
         manifest.reserve(folder)
         session.save()
     except OSError as error:
-        # A folder without a manifest is no run.
+        # A folder without a manifest is not a run.
         shutil.rmtree(folder, ignore_errors=True)
         raise _unwritable(error, folder) from None
     return session

@@ -22,7 +22,7 @@ class Tail:
         self._offset = 0
 
     def objects(self) -> list[dict[str, Any]]:
-        """Give the whole new lines; what is no JSON object is passed over, for a display must not stop a run."""
+        """Give the whole new lines; what is not a JSON object is passed over, for a display must not stop a run."""
         try:
             with open_plain(self._file) as stream:
                 stream.seek(self._offset)

@@ -44,7 +44,7 @@ def derive(folder: Path, steps: Steps | None = None) -> dict[str, Any]:
         steps: gets the steps of the analysis.
 
     Raises:
-        BadInput: the folder is no run's.
+        BadInput: the folder is not that of a run.
         LabError: the program that reads captures does not work, or the run is too large for this machine.
     """
     # The analysis brings numpy and duckdb, which a run needs only at its end.

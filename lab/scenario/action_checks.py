@@ -26,7 +26,7 @@ def action_problems(effective: Effective) -> Iterator[Problem]:
         where = effective.where("actions", index, "instance")
         if action.instance in topology.clients:
             yield Problem(
-                f"{action.instance} makes the load, and is no server", where, f"act on {_either(topology.servers)}"
+                f"{action.instance} makes the load, and is not a server", where, f"act on {_either(topology.servers)}"
             )
         elif action.instance not in topology.servers:
             hint = did_you_mean(action.instance, topology.servers) or f"the servers are {', '.join(topology.servers)}"

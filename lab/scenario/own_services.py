@@ -51,7 +51,7 @@ def _validated(content: Any, document: Document) -> dict[str, Service]:  # noqa:
 
 
 def _problem(finding: Any, document: Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
-    # Where a value may be of several types, pydantic names the type, which is no key of the file.
+    # Where a value may be of several types, pydantic names the type, which is not a key of the file.
     location = tuple(
         part for part in finding["loc"] if part != "[key]" and not str(part).startswith(("constrained", "list["))
     )

@@ -117,7 +117,7 @@ def _folders(folder: Path) -> list[str]:
 
 
 def _unknown(slug: str, folder: Path) -> Problem:
-    """Say why a name is no scenario's, with the nearest that is."""
+    """Say why no scenario has this name, with the nearest name that one has."""
     known = slugs(folder)
     if not slug:
         return Problem("the command names no scenario", way_on="'connlab list' (make list) shows them")

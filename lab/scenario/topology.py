@@ -37,7 +37,7 @@ class Topology:
 
     @property
     def servers(self) -> list[str]:
-        """Every instance that is no client."""
+        """Every instance that is not a client."""
         return [one for role, instances in self.instances.items() if not self._is_client(role) for one in instances]
 
     @property

@@ -155,7 +155,7 @@ class Executor:
             self._judge(place, paths.RESULTS / str(place.run))
 
     def _judge(self, place: PlannedRun, folder: Path) -> None:
-        # What an earlier analysis made of the run is no outcome any more.
+        # What an earlier analysis made of the run is not an outcome any more.
         place.holds = None
         try:
             place.verdict = self._runner.derive(folder)

@@ -160,8 +160,8 @@ class Series(_Part):
         Status,
         Field(
             description="running (or killed); complete: every place has a run that completed; partial: some runs did"
-            " not; stopped: stop.when held; interrupted. The same command goes on where it is none of complete"
-            " and stopped"
+            " not; stopped: stop.when held; interrupted. Unless it is complete"
+            " or stopped, the same command goes on"
         ),
     ] = "running"
     reason: str | None = None

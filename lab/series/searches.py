@@ -67,7 +67,7 @@ class _Knob:
         try:
             return parse_duration(text) if self.is_duration else int(text)
         except ValueError as error:
-            what = str(error) if self.is_duration else f"'{text}' is no whole number"
+            what = str(error) if self.is_duration else f"'{text}' is not a whole number"
             raise BadInput(Problem(what, f"--{option} {text}")) from None
 
 

@@ -59,7 +59,7 @@ def _knob_side(axis: str, values: list[Any], document: Document) -> AxisChanges:
     if not may_be_knob(axis) and not axis.startswith("kernel."):
         way_on = nearest_knob(axis)
         raise BadInput(
-            Problem(f"the axis '{axis}' has a list of values, and is no knob", document.where(location), way_on)
+            Problem(f"the axis '{axis}' has a list of values, and is not a knob", document.where(location), way_on)
         )
     levels: dict[str, Change] = {}
     for index, value in enumerate(values):

@@ -28,7 +28,7 @@ def seed_and_level(seed: str, level: str) -> tuple[int, int]:
     """Give a drill's seed and level.
 
     Raises:
-        BadInput: they are no numbers of a drill.
+        BadInput: they are not numbers of a drill.
     """
     if not (seed.isascii() and seed.isdecimal() and int(seed[:9]) <= _SEED_MAX and len(seed) < 9):  # noqa: PLR2004 # digits
         raise BadInput(Problem("a seed is a whole number", way_on=f"0 to {_SEED_MAX:,}"))

@@ -156,7 +156,7 @@ def read_number(text: str, unit: str) -> int | float:
     found = _NUMBER.fullmatch(plain)
     if found is None:
         example = "such as 250 or 1.5s" if unit == "ms" else "such as 100"
-        raise ValueError(f"'{text}' is no number; write one, {example}, or Enter to pass")
+        raise ValueError(f"'{text}' is not a number; write one, {example}, or Enter to pass")
     value, given = float(found[1]), found[2]
     if given == "%" and not unit.startswith("%"):
         raise ValueError("a number is asked for, not a share")
@@ -178,4 +178,4 @@ def read_choice(text: str, options: Iterable[str]) -> str:
         return text
     if text.isdecimal() and 1 <= int(text) <= len(names):
         return names[int(text) - 1]
-    raise ValueError(f"'{text}' is none of {', '.join(names)}; write its number or name, or Enter to pass")
+    raise ValueError(f"'{text}' is not one of {', '.join(names)}; write its number or name, or Enter to pass")

@@ -133,7 +133,7 @@ def judge(ready: Ready, folder: Path) -> list[tuple[str, Judgement]]:
     """Judge an exercise's run: each expression of its answer with what became of it.
 
     Raises:
-        BadInput: the folder is no run's.
+        BadInput: the folder is not that of a run.
     """
     try:
         run = figures.Run(RawRun(folder, manifest.read(folder)))

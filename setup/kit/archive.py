@@ -163,14 +163,14 @@ def _members(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, BinaryIO]]
     for member in tar:
         content = tar.extractfile(member) if member.isreg() and not member.issparse() else None
         if content is None:
-            raise Refused(f"the kit holds {member.name!a}, which is no plain file", ANOTHER)
+            raise Refused(f"the kit holds {member.name!a}, which is not a plain file", ANOTHER)
         yield member, content  # type: ignore[misc] # what `extractfile` gives reads bytes
 
 
 def _manifest(tar: tarfile.TarFile) -> Manifest:
     first = next(_members(tar), None)
     if first is None or first[0].name != MANIFEST or first[0].size > MANIFEST_BYTES_MAX:
-        raise Refused(f"the archive does not begin with {MANIFEST}, so it is no kit", ANOTHER)
+        raise Refused(f"the archive does not begin with {MANIFEST}, so it is not a kit", ANOTHER)
     try:
         known = json.loads(first[1].read())
         if known["kit"] != FORMAT:
@@ -195,7 +195,7 @@ def _text(value: Any, pattern: re.Pattern[str]) -> str:  # noqa: ANN401 # whatev
 def _stated(name: str, of: dict[str, Any]) -> Piece:
     """Refuse a piece without a place of its own in the folder: one that leads out of it, above all."""
     if not PIECES.fullmatch(name):
-        raise Refused(f"the kit would write to {name!a}, which is no place of a kit", ANOTHER)
+        raise Refused(f"the kit would write to {name!a}, which is not a place of a kit", ANOTHER)
     if type(of["size"]) is not int or of["size"] < 0:
         raise ValueError(of["size"])
     return Piece(of["size"], _text(of["sha256"], SHA256))

@@ -91,7 +91,7 @@ class Results:
     ) -> Path:
         """Write a series of arms: to each cell the keyword arguments of its runs.
 
-        `knobs` are those of each cell, and `levels` its place on the axes, where it is no arm; `holds` says of each
+        `knobs` are those of each cell, and `levels` its place on the axes, where it is not an arm; `holds` says of each
         cell of a search whether its runs have what is looked for.
         """
         name = "20261121T080000Z-arms-queue"

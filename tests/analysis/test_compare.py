@@ -199,7 +199,7 @@ def test_repetitions_may_differ_in_who_ran_them_and_not_in_what_was_run(results:
     upgraded = results.run(host=host | {"docker": "29.0.0"})
 
     assert [len(each.runs) for each in compare([one, rebooted], [other]).groups] == [2, 1]
-    assert "no repetitions of each other: host.docker is None in" in refused([one, upgraded], [other])
+    assert "not repetitions of each other: host.docker is None in" in refused([one, upgraded], [other])
 
 
 @pytest.mark.parametrize("file", ["verdict.json", "figures.json"])
@@ -208,7 +208,7 @@ def test_repetitions_may_differ_in_who_ran_them_and_not_in_what_was_run(results:
     [
         (None, "the run has no"),
         ("[]", "its schema is None"),
-        ("{", "this is no JSON"),
+        ("{", "this is not JSON"),
         ('{"schema": "\\u001b[2J"}', "its schema is \\x1b[2J, and this version reads connlab."),
         ('{"schema": "connlab.old/7"}', "its schema is connlab.old/7, and this version reads connlab."),
     ],

@@ -113,7 +113,7 @@ def test_a_figure_that_cannot_be_judged_is_refused(results: Results, figure: str
 
 @pytest.mark.parametrize("text", ["", "5 percent", "-3", "%", "1e3", "5%%", "\N{ARABIC-INDIC DIGIT FIVE}%"])
 def test_a_limit_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(CompareError, match="is no limit"):
+    with pytest.raises(CompareError, match="is not a limit"):
         Limit.parse(text)
 
 

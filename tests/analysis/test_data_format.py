@@ -24,7 +24,7 @@ DESCRIBED = (
 
 
 def sections(root: Path) -> list[str]:
-    """The document in parts, each from one heading to the next; what stands between fences is no description."""
+    """The document in parts, each from one heading to the next; what stands between fences is not a description."""
     document = (root / "docs" / "data-format.md").read_text()
     return re.split(r"(?m)^(?=#{2,3} )", re.sub(r"(?ms)^```.*?^```$", "", document))
 

@@ -359,7 +359,7 @@ def test_the_model_does_not_simulate_more_users_than_it_can(
     ("sysctl", "text", "name", "reason"),
     [
         ("net.ipv4.tcp_syn_retries", None, "model.syn_ladder_ms", "the kernel of k6-1 has no"),
-        ("net.ipv4.tcp_syn_retries", "six", "model.syn_ladder_ms", "of k6-1 is no number: six"),
+        ("net.ipv4.tcp_syn_retries", "six", "model.syn_ladder_ms", "of k6-1 is not a number: six"),
         ("net.core.somaxconn", None, "model.accept_capacity", "the kernel of backend-1 has no"),
     ],
 )
@@ -446,12 +446,12 @@ def test_a_name_has_its_kind(name: str, kind: Kind) -> None:
         ),
         (
             "kernel.nginx.TcpExt.ListenDrops",
-            "kernel.nginx.TcpExt.ListenDrops: nginx is none of k6, k6_1, backend, backend_1, backend_2",
+            "kernel.nginx.TcpExt.ListenDrops: nginx is not one of k6, k6_1, backend, backend_1, backend_2",
             None,
         ),
         (
             "listen.backend_3.limit",
-            "listen.backend_3.limit: backend_3 is none of k6, k6_1, backend, backend_1, backend_2",
+            "listen.backend_3.limit: backend_3 is not one of k6, k6_1, backend, backend_1, backend_2",
             "listen.backend_2.limit",
         ),
         (
@@ -470,7 +470,11 @@ def test_a_name_has_its_kind(name: str, kind: Kind) -> None:
             "there is no figure or knob sockets.k6.ESTABLISHED.max",
             "sockets.k6.established.max",
         ),
-        ("tomcat.k6.connections.max", "tomcat.k6.connections.max: k6 is none of backend, backend_1, backend_2", None),
+        (
+            "tomcat.k6.connections.max",
+            "tomcat.k6.connections.max: k6 is not one of backend, backend_1, backend_2",
+            None,
+        ),
         (
             "kernel.k6.net.ipv4.tcp_syn_retries",
             (

@@ -250,9 +250,11 @@ def test_figures_are_the_path_s_own() -> None:
     path = earlier(["k6", "gateway", "backend"])
     for name in ("access.gateway.status.5xx", "gateway.dials.failed_address_not_available", "gateway.max_idle_conns"):
         check_name(name, path, knobs)
-    with pytest.raises(UnknownFigure, match=r"nginx is no proxy on the path; did you mean access\.gateway\.requests\?"):
+    with pytest.raises(
+        UnknownFigure, match=r"nginx is not a proxy on the path; did you mean access\.gateway\.requests\?"
+    ):
         check_name("access.nginx.requests", path, knobs)
-    with pytest.raises(UnknownFigure, match=r"nginx is no proxy on the path$"):
+    with pytest.raises(UnknownFigure, match=r"nginx is not a proxy on the path$"):
         check_name("access.nginx.requests", earlier(["k6", "backend"]), KNOBS)
     with pytest.raises(UnknownFigure, match="gateway is not on the path"):
         check_name("gateway.connections.opened", earlier(["k6", "nginx", "backend"]), KNOBS)

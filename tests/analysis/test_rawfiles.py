@@ -1,4 +1,4 @@
-"""Raw files that are no files: a role may leave anything under the name of one."""
+"""Raw files that are not files: a role may leave anything under the name of one."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def test_a_process_in_a_namespace_of_its_own_is_observed() -> None:
         (["--compose", "no-such-project"], "the Compose project 'no-such-project' has no running container"),
         (["--pid", "4194304"], "there is no process 4194304"),
         (["--pid", "self"], "Invalid value for '--pid'"),
-        (["--container", "x", "--for", "60"], "'60' is no duration"),
+        (["--container", "x", "--for", "60"], "'60' is not a duration"),
         ([], "nothing to observe is named"),
     ],
 )

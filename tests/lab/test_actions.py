@@ -127,7 +127,7 @@ def test_whatever_was_paused_goes_on_when_the_measurement_breaks_off(
         ),
         (
             "at: 1s, do: pause, instance: k6-1, for: 1s",
-            "k6-1 makes the load, and is no server; act on nginx or backend-1",
+            "k6-1 makes the load, and is not a server; act on nginx or backend-1",
         ),
         ("at: 1s, do: pause, instance: nginx", "a pause needs a duration; write for: 2s"),
         ("at: 1s, do: stop, instance: nginx, for: 1s", "a stop lasts until the end of the run"),

@@ -60,7 +60,7 @@ def test_merged_keys_are_read_and_cited_by_what_encloses_them(data: bytes, conte
         (b'a: 1\nx: !!python/object/apply:os.system ["true"]\n', "f:2: a tag ('!!python/object/apply:os.system')"),
         (b"a:\n  b: !x {c: 1}\n", "f:2: a tag ('!x') has no place here; leave it out"),
         (b"a: !!binary aGk=\n", "f:1: a tag ('!!binary')"),
-        (b"a\xff", "f:1: the file is no UTF-8 text"),
+        (b"a\xff", "f:1: the file is not UTF-8 text"),
         (b"[" * 5000, "f:1: nested too deeply"),
         (b"{a: " * 40 + b"1" + b"}" * 40, "f:1: nested too deeply"),
         (b"a: &a {<<: *a}\n", "f:1: the alias '*a' stands within what it repeats; leave it out"),

@@ -42,7 +42,7 @@ def test_a_scenario_is_resolved_with_its_overrides(effective: Make) -> None:
         ),
         (
             {"accept_count: 1": "keep_alive_timeout: 20 seconds"},
-            "8: backend.keep_alive_timeout: '20 seconds' is no duration: write a number with a unit,",
+            "8: backend.keep_alive_timeout: '20 seconds' is not a duration: write a number with a unit,",
         ),
         (
             {"accept_count: 1": "connection_timeout: 25h"},

@@ -72,12 +72,12 @@ def test_no_line_is_wider_than_a_terminal(overflows: int, timeout_ms: int, linea
 @pytest.mark.parametrize(
     ("overflows", "connect_timeout", "settings", "message"),
     [
-        ("", "5s", [], "--overflows: '' is no count of overflows"),
-        ("-5", "5s", [], "--overflows: '-5' is no count of overflows"),
-        ("48,21", "5s", [], "--overflows: '48,21' is no count of overflows"),
-        ("1.5", "5s", [], "--overflows: '1.5' is no count of overflows"),
-        ("9" * 20, "5s", [], "is no count of overflows"),
-        ("5", "5", [], "--connect-timeout: '5' is no duration: write a number with a unit"),
+        ("", "5s", [], "--overflows: '' is not a count of overflows"),
+        ("-5", "5s", [], "--overflows: '-5' is not a count of overflows"),
+        ("48,21", "5s", [], "--overflows: '48,21' is not a count of overflows"),
+        ("1.5", "5s", [], "--overflows: '1.5' is not a count of overflows"),
+        ("9" * 20, "5s", [], "is not a count of overflows"),
+        ("5", "5", [], "--connect-timeout: '5' is not a duration: write a number with a unit"),
         ("5", "0s", [], "--connect-timeout: a connect time-out is above 0"),
         ("5", "5s", ["net.ipv4.tcp_syn_retrys=5"], "did you mean 'net.ipv4.tcp_syn_retries'?"),
         ("5", "5s", ["net.core.somaxconn=5"], "'net.core.somaxconn' has no say in when a client sends SYNs"),

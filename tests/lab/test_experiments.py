@@ -289,7 +289,7 @@ def test_a_work_tree_that_its_commit_does_not_describe_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own_files(tmp_path, monkeypatch)
-    with pytest.raises(BadInput, match="no git repository"):
+    with pytest.raises(BadInput, match="not a git repository"):
         recorder.refuse_changes()
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")

@@ -67,10 +67,10 @@ def test_the_worst_are_printed_as_json(folder: Path, capsys: pytest.CaptureFixtu
         (None, None, "give REQUEST=k6-1/17 (--request) or WORST=5 (--worst)"),
         ("3", "5", "takes either a request"),
         ("4", None, "there is no request k6-1/4; its ids go from 3 to 3, the nearest is k6-1/3"),
-        (None, "0", "--worst: '0' is no number of requests: give 1 to 100"),
-        (None, "101", "is no number of requests"),
-        (None, "-1", "is no number of requests"),
-        (None, "\u0663", "is no number of requests"),
+        (None, "0", "--worst: '0' is not a number of requests: give 1 to 100"),
+        (None, "101", "is not a number of requests"),
+        (None, "-1", "is not a number of requests"),
+        (None, "\u0663", "is not a number of requests"),
     ],
 )
 def test_bad_input_is_refused(folder: Path, request_: str | None, worst: str | None, message: str) -> None:

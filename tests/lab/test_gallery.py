@@ -140,7 +140,7 @@ def test_another_gallery_takes_its_place_and_nothing_else_does(tmp_path: Path, r
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("mine")
-    with pytest.raises(BadInput, match="is no gallery"):
+    with pytest.raises(BadInput, match="is not a gallery"):
         gallery_folder.build([results], mine)
     assert (mine / "thesis.txt").read_text() == "mine"
     assert not list(tmp_path.glob(".*"))

@@ -242,7 +242,9 @@ def test_a_piece_that_has_no_place_in_a_kit_is_refused(kit: Path, name: str) -> 
     ],
 )
 def test_a_link_a_folder_or_a_device_is_refused(kit: Path, info: tarfile.TarInfo) -> None:
-    assert refusal(tampered(kit, lambda members, _manifest: members.insert(0, (info, b"")))).endswith("no plain file")
+    assert refusal(tampered(kit, lambda members, _manifest: members.insert(0, (info, b"")))).endswith(
+        "not a plain file"
+    )
 
 
 def test_a_piece_that_the_manifest_does_not_name_is_refused(kit: Path) -> None:

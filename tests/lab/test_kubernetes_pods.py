@@ -299,8 +299,8 @@ def test_it_says_that_its_container_stays_in_the_pod(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--pod", "shop"], "--pod: 'shop' is no pod; write NAMESPACE/POD, such as lab/shop-7c9d-x2x"),
-        (["--pod", "lab/--all"], "'lab/--all' is no pod"),
+        (["--pod", "shop"], "--pod: 'shop' is not a pod; write NAMESPACE/POD, such as lab/shop-7c9d-x2x"),
+        (["--pod", "lab/--all"], "'lab/--all' is not a pod"),
         (["--pod", "lab/shop", "--container", "a", "--container", "b"], "--pod takes one --container"),
         (["--pod", "lab/shop", "--pid", "1"], "--pid is of this machine, and --pod of a cluster; name one of the two"),
         (["--container", "shop", "--context", "mine"], "are of a pod's cluster; name the pod by --pod"),

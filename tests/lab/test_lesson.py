@@ -113,7 +113,7 @@ def test_an_answer_can_be_asked_back_mended_and_passed_over(typed: Callable[...,
 
     assert [guess.value for guess in answers.of_arm[None]] == [3, 100, None, 2]
     assert "client.requests.failed: All other requests: without an answer" in said(console)
-    assert "'lots' is no number" in said(console)
+    assert "'lots' is not a number" in said(console)
     assert "Written down: 3." in said(console)
     assert "How many users get all of their answers?" in said(console)
 

@@ -167,8 +167,8 @@ def test_what_stands_in_the_lock_file_is_neither_read_nor_changed(file: Path) ->
     ("make", "why"),
     [
         (lambda file: file.symlink_to(file.with_name("target")), "cannot be opened"),
-        (os.mkfifo, "is no regular file"),
-        (Path.mkdir, "is no regular file"),
+        (os.mkfifo, "is not a regular file"),
+        (Path.mkdir, "is not a regular file"),
     ],
 )
 def test_what_is_no_file_in_its_place_is_reported(file: Path, make: Callable[[Path], None], why: str) -> None:

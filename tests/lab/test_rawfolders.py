@@ -93,7 +93,7 @@ def test_the_roles_user_is_that_of_their_images() -> None:
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    """A file that is none of the run's."""
+    """A file that is not one of the run's."""
     file = tmp_path / "target"
     file.write_text('{"kind":"tick","time_us":7}\n')
     file.chmod(0o600)

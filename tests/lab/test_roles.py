@@ -77,10 +77,13 @@ def test_a_role_is_called_as_its_folder(tmp_path: Path) -> None:
         ({"maximum: 10": "maximun: 10"}, "12: unknown key 'knobs.backlog.maximun'"),
         ({"maximum: 10": "maximum: ten"}, "12: knobs.backlog.maximum takes a whole number, not 'ten'"),
         ({"default: 5": "default: 11"}, "8: knobs.backlog: the default is not valid: Input should be less than"),
-        ({"default: 20s": "default: 20500ms"}, "15: knobs.timeout: the default is not valid: '20500ms' is no multiple"),
+        (
+            {"default: 20s": "default: 20500ms"},
+            "15: knobs.timeout: the default is not valid: '20500ms' is not a multiple",
+        ),
         ({"type: duration": "type: time"}, "15: knobs.timeout: "),
         ({"{backlog: backlog}": "{backlog: backlogs}"}, "1: the declaration: it names the knob 'backlogs', and has no"),
-        ({"([0-9]+)": "([0-9]+"}, "14: knobs.backlog.read_back.line: 'backlog ([0-9]+' is no regular expression"),
+        ({"([0-9]+)": "([0-9]+"}, "14: knobs.backlog.read_back.line: 'backlog ([0-9]+' is not a regular expression"),
     ],
 )
 def test_a_fault_is_reported_with_its_line(tmp_path: Path, replacements: dict[str, str], message: str) -> None:

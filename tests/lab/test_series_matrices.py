@@ -150,7 +150,7 @@ def test_durations_texts_and_sysctls_can_be_axes(tmp_path: Path) -> None:
             "  load.user: [1, 2]\n",
             "",
             (
-                "matrices/grid.yaml:7: the axis 'load.user' has a list of values, and is no knob;"
+                "matrices/grid.yaml:7: the axis 'load.user' has a list of values, and is not a knob;"
                 " did you mean 'load.users'?"
             ),
         ),
@@ -293,7 +293,7 @@ def test_one_cell_that_has_the_figure_is_enough(tmp_path: Path) -> None:
     [
         ("client.latency_ms.list", "is a list, and cells are compared by numbers"),
         ("client.latency_ms.man", "did you mean client.latency_ms.mean?"),
-        ("process.nginx.cpu_percent.mean", "nginx is none of k6"),
+        ("process.nginx.cpu_percent.mean", "nginx is not one of k6"),
     ],
 )
 def test_a_figure_that_no_cell_has_is_refused(tmp_path: Path, figure: str, message: str) -> None:

@@ -120,7 +120,7 @@ def test_a_value_that_the_lab_cannot_run_ends_the_search() -> None:
         ({"knob": "load.keep_alive"}, "it has no numbers to search"),
         ({"knob": "kernel.k6.net.ipv4.tcp_syn_retries"}, "a sysctl needs FROM and TO"),
         ({"low": "9", "high": "3"}, "the range from 9 to 3 holds nothing to search"),
-        ({"low": "x", "high": "3"}, "'x' is no whole number"),
+        ({"low": "x", "high": "3"}, "'x' is not a whole number"),
         ({"low": "0", "high": "3"}, "backend.max_connections must be at least 1, not 0"),
         ({"until": "client.latency_ms.p95 < 100"}, "the model does not say where to look"),
         ({"scenario": "long-poling-direct"}, "did you mean 'long-polling-direct'?"),

@@ -5,7 +5,7 @@
 -- - queue: in the accept queue; that is surely over at the last tick that still saw it there.
 -- - thread: all of the server's threads were busy in every reading while it was with the server; from the first of
 --   these on, or from its coming if they were busy before. Where no reading came meanwhile, in the one before and the
---   one after it. What the handler took of an average request is no wait.
+--   one after it. What the handler took of an average request is not a wait.
 -- - handler: there were threads in every reading before, meanwhile and after, nobody waited to be accepted, and the
 --   server's own account of its work agrees. Where no reading came meanwhile, waves of requests may have come and gone
 --   unseen: then it is no more than an average request took.

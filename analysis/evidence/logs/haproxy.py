@@ -33,7 +33,7 @@ def _tries(value: str, before: str = "'-'") -> str:
     return f"if({_TRIED}, repeat({before} || ', ', retries) || coalesce({value}, '-'), '')"
 
 
-# Thirty years, and more retries than a configuration has: what is beyond that is no figure of HAProxy's.
+# Thirty years, and more retries than a configuration has: what is beyond that is not a figure of HAProxy's.
 _MS_MAX, _RETRIES_MAX = 10**12, 1000
 
 ACCESS = Format(

@@ -11,7 +11,7 @@ from analysis.evidence.logs.error_log import Message
 ACCESS = Format(COLUMNS)
 
 # 2025/11/21 07:26:40 [error] 7#7: *12 connect() failed (111: Connection refused) while connecting to upstream, …
-# A number of more than 15 digits is none of a connection, and may not fit into 64 bits.
+# A connection's number never has more than 15 digits: a longer one is something else, and may not fit into 64 bits.
 _ERROR_LINE = re.compile(
     rb"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d) \[(\w+)\] \d+#\d+: (?:\*(\d{1,15}) )?(.*)", re.ASCII
 )
@@ -21,7 +21,7 @@ _REUSES = b"worker_connections are not enough, reusing connections"
 
 
 def error(line: bytes) -> Message | None:
-    """Return what a line of error.log says; None if it is no error."""
+    """Return what a line of error.log says; None if it is not an error."""
     match = _ERROR_LINE.fullmatch(line)
     if match is None or not (match[7] in _ERROR_LEVELS or (match[7] == b"warn" and _REUSES in match[9])):
         return None

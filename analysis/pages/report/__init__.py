@@ -30,7 +30,7 @@ def write(run_dir: Path) -> Path:
         The page.
 
     Raises:
-        ReportError: the folder is no run's, or was not analysed by this version.
+        ReportError: the folder is not that of a run, or was not analysed by this version.
         OSError: the page cannot be written.
     """
     path = run_dir / FILE

@@ -33,7 +33,7 @@ def again(manifest: Mapping[str, Any], changes: Mapping[str, str] | None = None)
         changes: knobs that are to have another value, as a scenario writes it.
     """
     changed = dict(changes or {})
-    # A scenario that is none of the lab's own is called by its folder.
+    # A scenario that is not one of the lab's own is called by its folder.
     folder, preset = manifest.get("folder"), manifest.get("preset")
     scenario = str(folder or manifest["scenario"])
     kind, name = _series(manifest)

@@ -26,7 +26,7 @@ _TABLES = ("requests", "flows", "timeline", "readings")
 
 
 class ReportError(DerivedError):
-    """There is nothing to report of: the folder is no run's, or the run was not analysed by this version."""
+    """There is nothing to report of: the folder is not that of a run, or the run was not analysed by this version."""
 
 
 @dataclass(frozen=True)

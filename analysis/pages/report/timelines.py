@@ -220,7 +220,7 @@ def _percentiles(record: Record, width_s: float) -> list[ChartSeries]:
 
 
 def _steps(bars: list[tuple[int, float]], width_s: float) -> list[Point]:
-    """A level for each bar that has one, with gaps between bars that are no neighbours."""
+    """A level for each bar that has one, with gaps between bars that are not neighbours."""
     points: list[Point] = []
     for index, (bar, took_us) in enumerate(bars):
         points.append((round(bar * width_s, 3), time_series.ms(took_us)))
@@ -417,5 +417,5 @@ _CHARTS: tuple[Callable[[Record, float], Chart], ...] = (
     _servers,
     _processors,
 )
-# A row for each request is no shape that two runs can be compared by.
+# A row for each request is not a shape that two runs can be compared by.
 _COMPARED = tuple(_times_together if make is _times else make for make in _CHARTS if make is not _spans)

@@ -64,7 +64,7 @@ def _setting(knob: Knob, reader: Reader) -> Setting:
 
 
 def _value(knob: Knob, said: Said, reader: Reader) -> Default | None:
-    """Give a value as the lab has it; None if it is none of the knob's."""
+    """Give a value as the lab has it; None if it is not one of the knob's."""
     words = said.words or ()
     text = " ".join(words) if isinstance(knob, Words) else next(iter(words), "")
     if isinstance(knob, Boolean):

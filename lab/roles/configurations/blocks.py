@@ -84,7 +84,7 @@ class Blocks:
 
     def _included(self, pattern: str) -> list[str]:
         path = str(self._folder / pattern)
-        # The lab's own lines are none of the file's.
+        # The lab's own lines are not among the file's.
         return [] if path.startswith(_ADDED) else [name for name in sorted(self._files) if fnmatchcase(name, path)]
 
     def _shown(self, file: str) -> str:

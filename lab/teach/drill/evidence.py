@@ -166,7 +166,7 @@ def listening(run: SeenRun) -> Iterator[str]:
 
 
 def proxy_log(run: SeenRun) -> Iterator[str]:
-    """The last lines of each proxy's error log, and of its access log those that were no success."""
+    """The last lines of each proxy's error log, and of its access log those of requests that failed."""
     for role in run.path[1:-1]:
         for instance in run.instances(role):
             errors = [line for line in run.text(instance, "role", "error.log").splitlines() if "[notice]" not in line]

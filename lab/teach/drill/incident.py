@@ -169,7 +169,7 @@ def load(drill: Drill) -> DrillState | None:
     try:
         state = DrillState.model_validate_json(read_plain(file))
     except (OSError, ValidationError):
-        raise BadInput(Problem(f"{paths.shown(file)} is no drill's", way_on=again)) from None
+        raise BadInput(Problem(f"{paths.shown(file)} does not belong to a drill", way_on=again)) from None
     if not all(map(_is_there, (state.run, *(each.run for each in state.answers)))):
         raise BadInput(Problem(f"the run of {drill.name} is gone", way_on=again))
     return state
@@ -231,7 +231,7 @@ def check(drill: Drill, cause: str, place: str, sets: Sequence[str]) -> None:
     """Refuse an answer that is none.
 
     Raises:
-        BadInput: the cause or the place is none of those that there are, or there is not one knob for the remedy.
+        BadInput: the cause or the place is not one of those that there are, or there is not one knob for the remedy.
     """
     problems = []
     if cause not in CAUSES:

@@ -1,4 +1,4 @@
--- `captured` with the instances at both ends, null where an address is none of the run's.
+-- `captured` with the instances at both ends, null where an address is not one of the run's.
 CREATE TABLE flows AS
 SELECT captured.observer, clients.instance AS from_instance, servers.instance AS to_instance,
        captured.* EXCLUDE (observer)

@@ -1,4 +1,4 @@
--- The records of a file of JSON Lines: the whole ones. An id that comes again, in a damaged file, is no second record:
+-- The whole records of a file of JSON Lines. An id that comes again, in a damaged file, is not a second record:
 -- joins count on one.
 SELECT * EXCLUDE (kind, line), $instance AS instance
   FROM (SELECT *, row_number() OVER () AS line
