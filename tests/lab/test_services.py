@@ -195,6 +195,29 @@ def test_one_that_compose_waits_for_beyond_its_time_is_said_all_the_same(
         starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
 
 
+def test_one_of_which_compose_says_nothing_when_its_time_is_over_is_said_all_the_same(
+    shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path
+) -> None:
+    fake_docker.says(
+        "exec connlab-collector-shop-1 collector inspect", '{"listeners": [{"address": "::", "port": 80}]}'
+    )
+    fake_docker.says("inspect * connlab-collector-shop-1 connlab-shop-1", "starting\n\n")
+    fake_docker.says("inspect *", "healthy")
+    effective = shop()
+    with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
+        starting.start(Parts(effective, topology_of(effective), "r", Places(tmp_path)), InMemoryWatch())
+    assert sum(" --wait " in call for call in fake_docker.calls) == 1
+
+
+def test_a_server_of_the_lab_s_that_was_not_ready_in_its_time_starts_no_run(
+    fake_docker: InMemoryDocker, tmp_path: Path
+) -> None:
+    fake_docker.says("inspect *", "\nstarting\n")
+    made = resolve("accept-queue-overflow")
+    with pytest.raises(LabError, match=r"\S+ was not ready within 300 s"):
+        starting.start(Parts(made, topology_of(made), "r", Places(tmp_path)), InMemoryWatch())
+
+
 def test_one_that_ends_as_it_starts_is_said_at_once(shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path) -> None:
     fake_docker.stays("compose * --wait *")
     effective, watch = shop(), InMemoryWatch()

@@ -6,20 +6,20 @@ import contextlib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lab.engine.compose import run_file, subnets
 from lab.engine.compose.containers import last_words
 from lab.engine.compose.docker import DockerFailed, docker
 from lab.engine.compose.names import container_of
-from lab.engine.programs import ProgramStuck
 from lab.engine.protocol import Parts, Watch
 from lab.errors import BadInput, LabError, Problem
 from lab.scenario.services import Service, needed_by
 from lab.scenario.topology import collector_of
 
 _WAIT_S = 300
-# Compose has been seen to wait on and on beyond the time that it was given for services to be ready.
+# Compose has been seen to wait on and on beyond the time that it was given for services to be ready, and to end without
+# an error when that time was over.
 _LATE_S = 30
 # Docker's own name server listens in every namespace.
 _DNS = "127.0.0.11"
@@ -46,12 +46,17 @@ def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
     run_file.write_run_file(content, file)
     own, topology = parts.effective.world.services, parts.topology
     up = ("up", "--detach", "--no-build", "--pull", "never")
-    waiting = (*up, "--wait", "--wait-timeout")
     everything = run_file.services_of(topology)
     services = [one for instance in topology.all for one in (instance, collector_of(instance))]
 
     def ended() -> bool:
         return any(map(watch.ended, services))
+
+    def wait_for(awaited: Sequence[str], ready_s: int) -> None:
+        waiting = (*up, "--wait", "--wait-timeout", str(ready_s))
+        run_file.compose(file, *waiting, *awaited, timeout_s=ready_s + _LATE_S, unless=ended)
+        if late := _still_starting(awaited):
+            raise LabError(f"{late[0]} was not ready within {ready_s} s")
 
     try:
         if own:
@@ -60,10 +65,9 @@ def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
             run_file.compose(file, *up, *everything, timeout_s=_WAIT_S + needed_s, unless=ended)
         for role in filter(own.__contains__, topology.instances):
             containers = [one for each in topology.instances[role] for one in (collector_of(each), each)]
-            ready_s = _whole_s(own[role])
-            run_file.compose(file, *waiting, str(ready_s), *containers, timeout_s=ready_s + _LATE_S, unless=ended)
-        run_file.compose(file, *waiting, str(_WAIT_S), *everything, timeout_s=_WAIT_S + 30, unless=ended)
-    except (DockerFailed, ProgramStuck) as error:
+            wait_for(containers, _whole_s(own[role]))
+        wait_for(everything, _WAIT_S)
+    except LabError as error:
         raise _explained(error, parts, watch) from None
 
 
@@ -72,8 +76,15 @@ def _whole_s(service: Service) -> int:
     return math.ceil(service.ready_within / 1000)
 
 
-def _explained(error: DockerFailed | ProgramStuck, parts: Parts, watch: Watch) -> BadInput | LabError:
-    """Say what lies behind Compose's failure: a sysctl that the kernel refused, or a container that ended."""
+def _still_starting(services: Sequence[str]) -> list[str]:
+    """Give those whose health check has not passed yet."""
+    asked = "{{if .State.Health}}{{.State.Health.Status}}{{end}}"
+    said = docker("inspect", "--format", asked, *map(container_of, services))
+    return [service for service, health in zip(services, said.splitlines(), strict=False) if health == "starting"]
+
+
+def _explained(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabError:
+    """Say what lies behind a failed start: a sysctl that the kernel refused, or a container that ended."""
     refused = _SYSCTL_FILE.search(error.stderr) if isinstance(error, DockerFailed) else None
     if refused:
         name = refused["path"].replace("/", ".")
