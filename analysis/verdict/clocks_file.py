@@ -67,7 +67,7 @@ def write(run: Run, run_dir: Path) -> None:
     clocks = run.raw.clocks
     if not clocks.machines:
         return
-    began_us = 0 if isinstance(run.raw.window, Unknown) else run.raw.window.start_us
+    began_us = None if isinstance(run.raw.window, Unknown) else run.raw.window.start_us
     found = ClocksFile(
         scenario=run.raw.manifest.scenario,
         run=run.raw.manifest.run,
@@ -79,13 +79,13 @@ def write(run: Run, run_dir: Path) -> None:
     write_file(run_dir / FILE, found.to_json())
 
 
-def _entry(clocks: Clocks, name: str, began_us: int) -> MachineEntry:
+def _entry(clocks: Clocks, name: str, began_us: int | None) -> MachineEntry:
     found = clocks.machines[name]
     rate = found.clock.rate if found.clock else None
     return MachineEntry(
         machine=None if name == LAB else name,
         instances=[each for each, node in clocks.nodes.items() if node == name],
-        ahead_us=None if rate is None else rate.inverse().more_us(began_us),
+        ahead_us=None if rate is None or began_us is None else rate.inverse().more_us(began_us),
         drift_ppm=None if rate is None else round(1e6 * rate.inverse().drift, 2),
         residual_us=clocks.residual_us(name),
         by=found.along[0] or None if found.along else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from functools import cache
 from pathlib import Path
@@ -81,6 +82,17 @@ def test_the_clocks_are_written_down_and_only_those_of_several_machines(tmp_path
     assert found.apart_us is not None
     assert found.lab_apart_us is not None
     assert found.apart_us < 20_000 < found.lab_apart_us < 75_000
+
+
+def test_a_run_that_never_measured_has_no_time_at_which_a_clock_is_ahead(tmp_path: Path) -> None:
+    run = copied(tmp_path)
+    move(run, "k6-1", 3000, 100)
+    content = json.loads((run / "manifest.json").read_bytes())
+    content["phases"] = [each for each in content["phases"] if each["name"] not in ("measure", "drain")]
+    (run / "manifest.json").write_text(json.dumps(content))
+    analyse(run)
+    found = ClocksFile.model_validate_json((run / FILE).read_bytes())
+    assert [each.ahead_us for each in found.machines] == [None, None, None]
 
 
 def test_without_anything_that_bounds_the_lab_s_clock_nothing_is_true(tmp_path: Path) -> None:
