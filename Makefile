@@ -164,6 +164,7 @@ test: ## every check and test, from formatters to real runs, with the time of ea
 	@SECONDS=0; setup/ready.sh test; .venv/bin/python -m setup.loop test --setup-seconds=$$SECONDS
 
 test-%: ## every check and test of one part; `make parts` lists them
+	@setup/ready.sh test
 	@.venv/bin/python -m setup.loop test '$*'
 check-%:
 	@setup/ready.sh check
@@ -182,10 +183,6 @@ test-bare: ## [RELEASE=bookworm|trixie]: the README's two commands on a bare Deb
 .PHONY: test-faults
 test-faults: ## [ONLY=<fault>]: real runs that are struck at every point, into docs/reliability.md; as root; not part of test
 	@setup/ready.sh; setup/python.sh dev; setup/faults.sh "$${ONLY:-}"
-
-.PHONY: test-kubernetes
-test-kubernetes: setup-test ## real runs on a cluster of two nodes, made for them from Kubernetes' own sources; not part of test
-	@setup/kubernetes.sh test
 
 .PHONY: fuzz
 fuzz: setup-test ## [DURATION=30s] [EXAMPLES=1000]: hostile input: each Go fuzz target for so long, then so many examples of each property

@@ -179,4 +179,10 @@ PARTS = (
         test=".venv/bin/pytest tests/e2e",
         alone=True,
     ),
+    Part(
+        "kubernetes",
+        "real runs on a cluster of two nodes, made for them from Kubernetes' own sources",
+        test="setup/kubernetes.sh test",
+        alone=True,
+    ),
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import ROOT, RUNS_MAX, Run, connlab, latest, start, wait_until
+from tests.e2e.conftest import ROOT, RUNS_MAX, SHORTER_OVERFLOW, Run, connlab, latest, start, wait_until
 
 from .conftest import names, objects
 
@@ -24,7 +24,7 @@ HANG_S = 1800
 # A few users, who stay until somebody ends the run.
 LONG = ("--set=load.users=20", "--set=load.ramp_hold=30m", "--set=load.max_duration=1h")
 # Longer than any start takes on a busy machine. The lab itself gives half an hour more than a run may take.
-DEADLINE_S = int(os.environ.get("CONNLAB_TEST_DEADLINE_S", "180"))
+DEADLINE_S = int(os.environ.get("CONNLAB_TEST_DEADLINE_S", "60"))
 SHORTENED = f"""
 from lab.cli import main
 from lab.engine import bounds
@@ -56,29 +56,43 @@ def nothing_left() -> Iterator[None]:
     wait_until(lambda: not names(), "the end of all objects")
 
 
+def assert_reproduced(ended: Run) -> None:
+    assert ended.verdict["verdict"] == "reproduced", ended.output
+    assert ended.verdict["ledger"]["unexplained"] == 0
+    assert ended.exit_code == 0
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("accept-queue-overflow",),
-        ("long-polling-smoke",),
-        ("nginx-backlog",),
-        ("backend-restart",),
+        ("accept-queue-overflow", *SHORTER_OVERFLOW),
+        ("nginx-backlog", "--arm", "small-backlog"),
+        ("backend-restart", "--arm", "one-backend"),
         # A pod has one address.
         ("one-port", "--arm", "one-port", "--set=nginx.addresses=1"),
+        ("spike-through-nginx",),
+        ("haproxy-maxconn-queue", "--arm", "proxy"),
+        ("gateway-pool-sized", "--set=load.calls=4"),
     ],
     ids=lambda arguments: arguments[0],
 )
 def test_a_scenario_is_reproduced_as_on_one_machine(arguments: tuple[str, ...]) -> None:
     ended = run(*arguments)
-    assert ended.verdict["verdict"] == "reproduced", ended.output
-    assert ended.verdict["ledger"]["unexplained"] == 0
-    assert ended.exit_code == 0
+    assert_reproduced(ended)
     assert ended.manifest["host"]["kubernetes"].startswith("v1.")
     assert all(ended.manifest["images"].values())
 
 
 def test_two_clients_on_another_node_than_the_server() -> None:
-    process = start("run", "accept-queue-overflow", "--engine", "kubernetes", "--spread", "--set=load.instances=2")
+    process = start(
+        "run",
+        "accept-queue-overflow",
+        "--engine",
+        "kubernetes",
+        "--spread",
+        "--set=load.instances=2",
+        *SHORTER_OVERFLOW,
+    )
     nodes: dict[str, str] = {}
 
     def placed() -> bool:
@@ -94,23 +108,23 @@ def test_two_clients_on_another_node_than_the_server() -> None:
     assert ended.verdict["ledger"]["unexplained"] == 0, output
     assert ended.verdict["ledger"]["identities"]["false"] == 0, output
     assert ended.manifest["nodes"] == nodes
-    # Both nodes are containers of one machine, so their clocks are one.
-    _, other, lab = clocks(ended.folder)["machines"]
-    assert lab["machine"] is None
-    assert all(abs(each["ahead_us"]) <= each["residual_us"] for each in (other, lab))
+    assert_one_clock(ended.folder, 3)
 
 
-def clocks(folder: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((folder / "derived" / "clocks.json").read_bytes())
-    return content
+def assert_one_clock(folder: Path, machines: int) -> None:
+    """The nodes are containers of the lab's machine, so all clocks are one, as far as the lab can tell."""
+    first, *others = json.loads((folder / "derived" / "clocks.json").read_bytes())["machines"]
+    assert len(others) == machines - 1
+    assert (first["machine"] is None, others[-1]["machine"] is None) == (False, True)
+    assert all(abs(each["ahead_us"]) <= each["residual_us"] for each in others)
 
 
 def test_each_hop_of_a_path_over_two_nodes_is_captured_at_its_server() -> None:
     ended = run("long-polling-smoke", "--spread")
-    assert ended.verdict["verdict"] == "reproduced", ended.output
+    assert_reproduced(ended)
     ledger = json.loads((ended.folder / "derived" / "ledger.json").read_bytes())
     assert [hop["observers"] for hop in ledger["hops"]] == [["nginx"], ["backend-1"]]
-    assert clocks(ended.folder)["apart_us"] < 50_000
+    assert_one_clock(ended.folder, 3)
 
 
 def refused(*arguments: str) -> str:
@@ -127,8 +141,9 @@ def test_a_forbidden_sysctl_is_refused_in_the_cluster_s_words() -> None:
 
 
 def test_an_image_that_cannot_be_pulled_is_refused() -> None:
-    said = refused("--registry", "registry.invalid/lab")
-    assert "the cluster cannot have the image registry.invalid/lab/" in said
+    # Nobody listens there, so the node has its answer at once.
+    said = refused("--registry", "127.0.0.1:9/lab")
+    assert "the cluster cannot have the image 127.0.0.1:9/lab/" in said
     assert "--registry" in said
 
 
@@ -171,20 +186,16 @@ def made(least: int) -> bool:
 
 def test_ten_runs_that_are_aborted_at_different_times_leave_nothing() -> None:
     for count in range(10):
-        process = start("run", "long-polling-smoke", "--engine", "kubernetes", *LONG)
-        wait_until(partial(made, 1 + count // 2), "the run's objects", process)
+        if count == 9:
+            process = loaded()
+        else:
+            process = start("run", "long-polling-smoke", "--engine", "kubernetes", *LONG)
+            wait_until(partial(made, 1 + count // 2), "the run's objects", process)
         os.killpg(process.pid, signal.SIGTERM if count % 2 else signal.SIGINT)
         output, _ = process.communicate(timeout=HANG_S)
         assert process.returncode == 4, output
+        assert "the run was aborted" in output
         wait_until(lambda: not names(), "the end of all objects")
-
-
-def test_an_interrupted_run_leaves_nothing() -> None:
-    process = loaded()
-    os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=HANG_S)
-    assert process.returncode == 4, output
-    assert "interrupted" in output
 
 
 def test_after_a_kill_of_the_lab_the_cluster_removes_everything_by_itself() -> None:
@@ -216,7 +227,7 @@ def test_a_pod_under_load_is_observed_and_goes_on_as_before() -> None:
         (target,) = account["targets"]
         assert {each["port"] for each in target["listeners"]} >= {8080}
         assert sum(each["connections"] for each in target["servers"]) > 0
-        assert clocks(Path(account["folder"]))["lab_apart_us"] < 50_000
+        assert_one_clock(Path(account["folder"]), 2)
 
         (after,) = [one for one in objects("pods") if one["metadata"]["name"] == name]
         assert after["status"]["containerStatuses"] == pod["status"]["containerStatuses"], "nothing of it has changed"
