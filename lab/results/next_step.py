@@ -21,8 +21,8 @@ _WORST = "1"
 
 
 def after_run(folder: Path) -> str:
-    """After a run that was judged, or the report of one: its worst request, told."""
-    return f"next, its worst request, told: {explain(folder)}"
+    """After a run that was judged, or the report of one: the story of its worst request."""
+    return f"next, the story of its worst request: {explain(folder)}"
 
 
 def explain(folder: Path) -> str:
@@ -57,7 +57,7 @@ def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
         if command:
             return f"next, {alone.name} once more, so that groups can be compared: {command}"
     if runs:
-        return f"next, its worst request, told: {suggested.make('explain', {'RUN': runs[-1], 'WORST': _WORST})}"
+        return f"next, the story of its worst request: {suggested.make('explain', {'RUN': runs[-1], 'WORST': _WORST})}"
     return f"next, in the browser: {paths.shown(compared.folder / 'comparison.html')}"
 
 

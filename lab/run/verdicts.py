@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from analysis.expressions.values import Unknown
 from analysis.formatting import number
 from analysis.steps import Steps
 from lab import terminal
@@ -100,7 +101,7 @@ def exit_code(verdict: Mapping[str, Any]) -> ExitCode:
 
 def show(value: object) -> str:
     """Write a measured value for a reader: rounded, lists cut short."""
-    if value is None:
+    if value is None or isinstance(value, Unknown):
         return "unknown"
     if isinstance(value, bool):
         return "true" if value else "false"

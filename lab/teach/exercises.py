@@ -188,7 +188,7 @@ def print_judged(console: Console, ready: Ready, folder: Path, judged: Sequence[
 
 def _verdict(ready: Ready, code: ExitCode) -> Iterator[str]:
     if code is ExitCode.INCONCLUSIVE:
-        yield "not decided: the evidence does not say; run it again"
+        yield "not decided: this run does not count, for the reason above; run it again"
     elif not ready.exercise.is_open:
         yield "as the answer says" if code is ExitCode.REPRODUCED else "not as the answer says: a finding, or a fault"
     elif code is ExitCode.REPRODUCED:
@@ -199,10 +199,13 @@ def _verdict(ready: Ready, code: ExitCode) -> Iterator[str]:
 
 
 def after(ready: Ready, folder: Path, code: ExitCode) -> str:
-    """Give the next step: the next exercise, or why an open one was not solved."""
+    """Give the next step: the next exercise, the same one again, or why an open one was not solved."""
+    if code is ExitCode.INCONCLUSIVE:
+        turned = {"SET": " ".join(ready.sets)} if ready.exercise.is_open else {}
+        return f"next, once more: {suggested.make('exercise', {'EXERCISE': ready.name, **turned})}"
     if code is not ExitCode.REPRODUCED:
         told = suggested.make("explain", {"RUN": paths.shown(folder), "WORST": "1"})
-        return f"next, its worst request, told: {told}"
+        return f"next, the story of its worst request: {told}"
     count = len(exercise_file.read(ready.place))
     if ready.number < count:
         following = suggested.make("exercise", {"EXERCISE": f"{ready.place.named}/{ready.number + 1}"})

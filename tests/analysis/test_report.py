@@ -160,8 +160,8 @@ def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(analysed: P
     assert "3 places for 103 users, so 100 found none." in found.why[-2]
     assert found.why[-1] == (
         "From 21 s on the queue had a free place, and 100 clients failed all the same, at 30 to 31 s: each one's last"
-        " SYN had left 15 s after its first, and the next was due 31 s after it, too late for the connect time-out of"
-        " 30 s."
+        " SYN had left at most 15 s after its first, and the next was due 31 s after it, too late for the connect"
+        " time-out of 30 s."
     )
     assert found.turns[0].knob == "backend.max_connections"
     assert found.advice is not None

@@ -108,7 +108,7 @@ def judged(name: str, *answer: str) -> tuple[Ready, list[tuple[str, Judgement]]]
     [
         ("client.requests.failed == 100", ExitCode.REPRODUCED, "as the answer says"),
         ("client.requests.failed == 7", ExitCode.NOT_REPRODUCED, "not as the answer says: a finding, or a fault"),
-        ("gateway.dials.failed == 0", ExitCode.INCONCLUSIVE, "not decided: the evidence does not say"),
+        ("gateway.dials.failed == 0", ExitCode.INCONCLUSIVE, "not decided: this run does not count"),
     ],
 )
 def test_a_run_is_judged_by_the_answer(answer: str, code: ExitCode, says: str) -> None:
@@ -148,4 +148,4 @@ def test_the_command_judges_what_it_ran(
     told = capsys.readouterr()
     assert "Open: nobody may fail" in told.err
     assert "not solved: another knob, or another value" in told.out
-    assert told.out.rstrip().splitlines()[-1].startswith("next, its worst request, told: make explain RUN=")
+    assert told.out.rstrip().splitlines()[-1].startswith("next, the story of its worst request: make explain RUN=")

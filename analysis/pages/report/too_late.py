@@ -41,9 +41,9 @@ def sentence(record: Record, main: Reason) -> str | None:
         return None
     since, first, last = (_second(record, found[name]) for name in ("since_us", "first_end_us", "last_end_us"))
     ends = f"{first} s" if first == last else f"{first} to {last} s"
-    each = "its" if found["count"] == 1 else "each one's"
+    each, most = ("its", "") if found["count"] == 1 else ("each one's", "at most ")
     last_ms = found["last_us"] / 1000
-    syns = f"last SYN had left {spoken(last_ms)} after its first" if last_ms else "only SYN had left"
+    syns = f"last SYN had left {most}{spoken(last_ms)} after its first" if last_ms else "only SYN had left"
     return (
         f"From {since} s on the queue had a free place, and {counted(found['count'], 'client')} failed all the same,"
         f" at {ends}: {each} {syns}, and the next was due {spoken(next_ms)} after it, too late for the connect"
