@@ -27,6 +27,8 @@ _ERRORS = {
 _PLAIN_PERIOD_S = 1.0
 # Also while nothing changes a reader sees that the run goes on.
 _UNCHANGED_PERIOD_S = 10.0
+# A phase is longer than expected from this on: the end of the clients is noticed some seconds late.
+_LONG = 1.25
 # What k6 says of itself comes two or three seconds late.
 _NOT_YET = "-"
 _BAR_WIDTH = 24
@@ -129,7 +131,10 @@ class Display:
             return [f"{elapsed_s:.0f} s"]
         done = min(_BAR_WIDTH, int(_BAR_WIDTH * elapsed_s / expected_s))
         left_s = expected_s - elapsed_s
-        left = f"about {left_s:.0f} s left" if left_s >= 0.5 else "longer than expected"  # noqa: PLR2004  rounds to 1
+        if left_s >= 0.5:  # noqa: PLR2004  rounds to 1
+            left = f"about {left_s:.0f} s left"
+        else:
+            left = "soon over" if elapsed_s < _LONG * expected_s else "longer than expected"
         return [("━" * done, "green"), ("━" * (_BAR_WIDTH - done), "dim"), f"  {elapsed_s:.0f} s, {left}"]
 
 

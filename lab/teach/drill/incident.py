@@ -336,4 +336,5 @@ def result(drill: Drill, state: DrillState, outcome: Score, after: Path) -> Iter
         level = min(drill.level + 1, max(faults.LEVELS))
         yield f"next drill: {suggested.make('drill', {'LEVEL': str(level)})}"
     else:
-        yield f"next, the story of its worst request: {suggested.make('explain', {'RUN': paths.shown(run), 'WORST': '1'})}"
+        told = suggested.make("explain", {"RUN": paths.shown(run), "WORST": "1"})
+        yield f"next, the story of its worst request: {told}"
