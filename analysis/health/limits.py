@@ -37,10 +37,6 @@ LATE_TICKS_PERCENT_MAX = 5.0
 
 # Three: a hole in its ticks that is longer than GAP_PERIODS and GAP_MS_MIN allow. The whole machine stood still.
 
-# A user who met a full queue before the program had accepted all, and another who took the place so soon after: as many
-# are served and refused as if they had come in their order, and nobody's times differ by more than this.
-TAKEN_SOON_MS = 50
-
 # Four, of a spike, whose requests are due at set moments: k6 began fewer in its time. It counts as dropped what finds
 # no free user, and not what it was too late for. One in ten is what a busy machine pushes over the edge of a short one.
 ARRIVALS_PERCENT_MIN = 90.0
@@ -48,6 +44,10 @@ ARRIVALS_PERCENT_MIN = 90.0
 # A collector that takes more than this of one processor disturbs what it measures. A warning that spoils nothing:
 # the signs above decide whether that mattered.
 SAMPLER_CPU_PERCENT_MAX = 10.0
+
+# A user who met a full queue before the program had accepted all, and another who took the place so soon after: as many
+# are served and refused as if they had come in their order, and nobody's times differ by more than this.
+TAKEN_SOON_MS = 50
 
 # k6's exit codes that leave its evidence whole: 0, and 99 for a threshold that was crossed.
 # https://grafana.com/docs/k6/latest/using-k6/thresholds/ and k6's errext/exitcodes.

@@ -19,6 +19,7 @@ from analysis.verdict import predictions
 from analysis.verdict.predictions import Judgement
 from lab import paths
 from lab.errors import BadInput, ExitCode, Problem
+from lab.results import next_step
 from lab.run.verdicts import STYLES, show
 from lab.scenario import places
 from lab.scenario.effective import Effective
@@ -204,8 +205,7 @@ def after(ready: Ready, folder: Path, code: ExitCode) -> str:
         turned = {"SET": " ".join(ready.sets)} if ready.exercise.is_open else {}
         return f"next, once more: {suggested.make('exercise', {'EXERCISE': ready.name, **turned})}"
     if code is not ExitCode.REPRODUCED:
-        told = suggested.make("explain", {"RUN": paths.shown(folder), "WORST": "1"})
-        return f"next, the story of its worst request: {told}"
+        return next_step.after_run(folder)
     count = len(exercise_file.read(ready.place))
     if ready.number < count:
         following = suggested.make("exercise", {"EXERCISE": f"{ready.place.named}/{ready.number + 1}"})

@@ -162,13 +162,17 @@ def test_its_own_time_begins_when_all_containers_have_started(
     assert last == ["--wait", "--wait-timeout", "300", *first]
 
 
+def listens(fake_docker: InMemoryDocker, port: int) -> None:
+    """Something listens on this port of the shop, and on no other."""
+    said = json.dumps({"listeners": [{"address": "::", "port": port}]})
+    fake_docker.says("exec connlab-collector-shop-1 collector inspect", said)
+
+
 def test_one_that_is_not_ready_in_its_time_is_said_and_nothing_else_is_waited_for(
     shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path
 ) -> None:
     fake_docker.says("compose * --wait *", stderr="application not healthy after 120s", exit_code=1)
-    fake_docker.says(
-        "exec connlab-collector-shop-1 collector inspect", '{"listeners": [{"address": "::", "port": 80}]}'
-    )
+    listens(fake_docker, 80)
     fake_docker.says("inspect *", "healthy")
     effective = shop()
     with pytest.raises(BadInput, match="nothing listens on port 9000 of shop-1; it listens on 80"):
@@ -179,9 +183,7 @@ def test_one_that_is_not_ready_in_its_time_is_said_and_nothing_else_is_waited_fo
 def test_one_that_compose_waits_for_beyond_its_time_is_said_all_the_same(
     shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake_docker.says(
-        "exec connlab-collector-shop-1 collector inspect", '{"listeners": [{"address": "::", "port": 80}]}'
-    )
+    listens(fake_docker, 80)
     fake_docker.says("inspect *", "healthy")
 
     def compose(_file: Path, *arguments: str, **_: object) -> str:
@@ -198,9 +200,7 @@ def test_one_that_compose_waits_for_beyond_its_time_is_said_all_the_same(
 def test_one_of_which_compose_says_nothing_when_its_time_is_over_is_said_all_the_same(
     shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path
 ) -> None:
-    fake_docker.says(
-        "exec connlab-collector-shop-1 collector inspect", '{"listeners": [{"address": "::", "port": 80}]}'
-    )
+    listens(fake_docker, 80)
     fake_docker.says("inspect * connlab-collector-shop-1 connlab-shop-1", "starting\n\n")
     fake_docker.says("inspect *", "healthy")
     effective = shop()
@@ -237,8 +237,7 @@ def test_one_that_listens_and_is_not_ready_is_said_with_what_was_asked(
     shop: Shop, fake_docker: InMemoryDocker, tmp_path: Path, ready: str, said: str
 ) -> None:
     fake_docker.says("compose * --wait *", stderr="application not healthy after 120s", exit_code=1)
-    listens = '{"listeners": [{"address": "::", "port": 9000}]}'
-    fake_docker.says("exec connlab-collector-shop-1 collector inspect", listens)
+    listens(fake_docker, 9000)
     fake_docker.says(f"inspect * connlab-{'shop-1' if '[' in ready else 'collector-shop-1'}", "starting")
     fake_docker.says("inspect *", "healthy")
     effective = shop(ready=f"ready: {ready}")

@@ -17,22 +17,22 @@ WITH connections AS (
                  < list_max(list_filter(syn_times_us, lambda at_us: at_us <= handshake_ack_time_us)))
 ), first AS (
   SELECT * FROM refused ORDER BY at_us, client_address, client_port LIMIT 1
-), held AS (
-  SELECT client_address, client_port,
-         (SELECT count(*) FROM taken
-           WHERE taken.end_us <= first.at_us AND (taken.closed_us IS NULL OR taken.closed_us > first.at_us)) AS open
-    FROM first
-), soon AS (
+), moments AS (
+  SELECT at_us FROM first
+   UNION ALL
   SELECT taken.end_us FROM taken, first
    WHERE taken.end_us > first.at_us AND taken.end_us <= first.at_us + $soon_us
+), held AS (
+  SELECT at_us,
+         (SELECT count(*) FROM taken
+           WHERE taken.end_us <= moments.at_us
+                 AND (taken.closed_us IS NULL OR taken.closed_us > moments.at_us)) AS open
+    FROM moments
 ), filled AS (
-  SELECT min(soon.end_us) AS at_us FROM soon
-   WHERE (SELECT count(*) FROM taken
-           WHERE taken.end_us <= soon.end_us
-                 AND (taken.closed_us IS NULL OR taken.closed_us > soon.end_us)) >= $capacity
+  SELECT min(at_us) AS at_us FROM held WHERE at_us > (SELECT at_us FROM first) AND open >= $capacity
 )
-SELECT * FROM held
- WHERE open < $capacity
-       AND (SELECT filled.at_us IS NULL
-                   OR EXISTS (SELECT 1 FROM refused WHERE refused.came_in AND refused.at_us < filled.at_us)
-              FROM filled);
+SELECT first.client_address, first.client_port, held.open
+  FROM first JOIN held USING (at_us), filled
+ WHERE held.open < $capacity
+       AND (filled.at_us IS NULL
+            OR EXISTS (SELECT 1 FROM refused WHERE refused.came_in AND refused.at_us < filled.at_us));

@@ -17,6 +17,7 @@ from analysis.verdict.ledger_file import Ledger
 from lab import paths
 from lab.errors import BadInput, ExitCode, Problem
 from lab.reading.nearest import did_you_mean
+from lab.results import next_step
 from lab.run import verdicts
 from lab.scenario.effective import Effective
 from lab.scenario.overrides import parse_overrides
@@ -336,5 +337,4 @@ def result(drill: Drill, state: DrillState, outcome: Score, after: Path) -> Iter
         level = min(drill.level + 1, max(faults.LEVELS))
         yield f"next drill: {suggested.make('drill', {'LEVEL': str(level)})}"
     else:
-        told = suggested.make("explain", {"RUN": paths.shown(run), "WORST": "1"})
-        yield f"next, the story of its worst request: {told}"
+        yield next_step.after_run(run)
