@@ -13,10 +13,11 @@ from lab.engine.kubernetes.kubectl import Kubectl, KubectlFailed
 HOLD_S = 600
 _FILES_S = 600
 
-# The program's number, its exit code and the number of this shell are for those who come by `kubectl exec`.
+# The program's number, its exit code and the number of this shell are for those who come by `kubectl exec`. A shell
+# that has just forked may lose any other signal than KILL before it becomes the program.
 _RUN = """\
 echo "$$" >/tmp/connlab.holder
-trap 'kill "$pid"; exit 0' TERM
+trap 'kill -s KILL "$pid"; exit 0' TERM
 "$@" & pid=$!
 echo "$pid" >/tmp/connlab.pid
 wait "$pid"; code=$?
