@@ -11,10 +11,16 @@ from typing import Any
 
 from analysis.verdict.ledger_file import FILE as LEDGER
 from lab import paths
+from lab.teach.drill import incident
 from lab.teach.drill.faults import Drill
 
 START_US = 1_795_270_489_000_000
 _ACCEPT_COUNT, _CONNECTIONS, _THREADS = 100, 8192, 200
+# What each harmless alarm leaves, by role.
+_ALARMS = {
+    "kernel.k6.net.ipv4.tcp_max_tw_buckets": {"k6": {"TcpExt.TCPTimeWaitOverflow": 7}},
+    "kernel.backend.net.ipv4.tcp_syncookies": {"backend": {"TcpExt.SyncookiesSent": 9, "TcpExt.SyncookiesRecv": 9}},
+}
 
 
 @dataclass
@@ -51,8 +57,8 @@ def write(drill: Drill, folder: Path) -> Path:
         for n, (begun, second, code) in enumerate(took, start=1)
     ]  # fmt: skip
     _lines(folder / "raw" / "k6-1" / "role" / "requests.jsonl", [{"kind": "header"}, *requests])
-    buckets = {"TcpExt.TCPTimeWaitOverflow": 7} if drill.harmless else {}
-    _samples(folder, "k6-1", buckets, [])
+    alarm = {} if drill.alarm is None else _ALARMS[drill.alarm.knob]
+    _samples(folder, "k6-1", alarm.get("k6", {}), [])
     if proxy:
         _samples(folder, proxy, {}, [{"port": 8080, "depth": 0, "limit": 511}])
         _lines(folder / "raw" / proxy / "role" / "access.jsonl", left.access)
@@ -60,12 +66,21 @@ def write(drill: Drill, folder: Path) -> Path:
     limit = min(
         _knob(drill, "backend.accept_count", _ACCEPT_COUNT), drill.knobs.get("kernel.backend.net.core.somaxconn", 4096)
     )
-    _samples(folder, server, left.counters, [{"port": 8080, "depth": left.depth, "limit": limit}])
+    _samples(
+        folder, server, left.counters | alarm.get("backend", {}), [{"port": 8080, "depth": left.depth, "limit": limit}]
+    )
+    effective = incident.resolved(drill)
+    kernel = "kernel.backend."
+    turned = {name.removeprefix(kernel): str(v) for name, v in drill.knobs.items() if name.startswith(kernel)}
+    sysctls = {"net.core.somaxconn": "4096", "net.ipv4.tcp_syncookies": "1"} | turned
+    (folder / "manifest.json").write_text(
+        json.dumps(
+            {"knobs": {name: {"value": v} for name, v in effective.values.items()}, "sysctls": {server: sysctls}}
+        )
+    )
     settings = {
-        "acceptCount": _knob(drill, "backend.accept_count", _ACCEPT_COUNT),
         "maxConnections": _knob(drill, "backend.max_connections", _CONNECTIONS),
         "maxThreads": _knob(drill, "backend.threads_max", _THREADS),
-        "keepAliveTimeoutMs": 5000,
     }
     body = {"settings": settings, "connections": {"current": left.held, "keepAlive": 0}, "threads": {"busy": left.busy}}
     _lines(folder / "raw" / server / "collector" / "tomcat.jsonl", [{"time_us": START_US, "body": body}])
@@ -149,7 +164,7 @@ def read(text: str) -> Read:
     ]
     depth, limit = listens[0] if listens else (0, 0)
     busy, most = (int(one) for one in next(iter(re.findall(r"threads busy, at most: (\d+) of (\d+)", text))))
-    asked = int(next(iter(re.findall(r"acceptCount: (\d+)", text))))
+    asked = int(next(iter(re.findall(r"backend.accept_count: (\d+)", text))))
     seconds = [
         (int(second), int(well)) for second, _, well, _ in re.findall(r"(?m)^ +(\d+) +(\d+) +(\d+) +(\d+)$", text)
     ]

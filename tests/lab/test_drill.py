@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from analysis.causes import CAUSES
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, ExitCode
 from lab.experiments import outcome
+from lab.scenario.catalogue import show_value
 from lab.scenario.effective import Effective
 from lab.teach.drill import evidence, faults, incident
 from lab.teach.drill.evidence import SeenRun
@@ -84,8 +86,45 @@ def test_a_drill_is_the_same_each_time_and_its_scenario_does_not_tell() -> None:
 
 
 def test_level_three_shows_something_harmless_besides(results: Path) -> None:
-    assert "TCPTimeWaitOverflow" in given(results, 1, 3)[1]
-    assert "TCPTimeWaitOverflow" not in given(results, 1, 2)[1]
+    shown = {"kernel.k6.net.ipv4.tcp_max_tw_buckets": "TCPTimeWaitOverflow",
+             "kernel.backend.net.ipv4.tcp_syncookies": "SYN cookies sent"}  # fmt: skip
+    seen = set()
+    for seed in range(8):
+        drill, text = given(results, seed, 3)
+        assert drill.alarm is not None
+        seen.add(drill.alarm.knob)
+        assert [name for name, words in shown.items() if words in text] == [drill.alarm.knob]
+        assert not any(words in given(results, seed, 2)[1] for words in shown.values())
+    assert seen == set(shown)
+
+
+@pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: f"{fault.name}.{fault.path[1]}")
+def test_every_solution_is_whole(fault: faults.Fault) -> None:
+    seed = next(seed for seed in SEEDS if faults.draw(seed, 2).fault is fault)
+    drill = faults.draw(seed, 2)
+    assert fault.cause in {cause.name for cause in CAUSES}
+    assert fault.proof.endswith(".")
+    for knob, value in fault.heals.items():
+        text = f"{knob}={show_value(knob, value)}"
+        incident.check(drill, fault.name, fault.place, [text])
+        assert incident.resolved(drill, [text]).values[knob] != incident.resolved(drill).values.get(knob)
+
+
+def test_a_limit_is_shown_by_the_name_of_its_knob(results: Path) -> None:
+    seed = next(seed for seed in SEEDS if faults.draw(seed, 2).fault.name == "proxy-queue-times-out")
+    drill, text = given(results, seed, 2)
+    assert f"  haproxy.server_maxconn: {drill.knobs['haproxy.server_maxconn']}\n" in text
+    assert f"  haproxy.timeout_queue: {drill.knobs['haproxy.timeout_queue']}\n" in text
+    assert "  kernel.backend.net.core.somaxconn: 4096\n" in text
+
+
+def test_the_log_of_an_incident_leaves_out_how_the_proxy_ended(tmp_path: Path) -> None:
+    file = tmp_path / "raw" / "haproxy" / "role" / "error.log"
+    file.parent.mkdir(parents=True)
+    file.write_text("[WARNING]  (20) : Server servers/s1 is DOWN\n[WARNING]  (20) : Proxy servers stopped (FE: 0).\n")
+    told = list(evidence.proxy_log(SeenRun(tmp_path, ("k6", "haproxy", "backend"))))
+    assert told[1:2] == ["[WARNING]  (20) : Server servers/s1 is DOWN"]
+    assert not any("stopped" in line for line in told)
 
 
 def test_more_evidence_costs_its_minutes_once(results: Path) -> None:
@@ -129,6 +168,19 @@ def test_an_answer_is_scored_by_cause_place_and_the_run_of_its_remedy(
     told = "\n".join(incident.result(drill, state, found, after))
     assert f"20 failed → {left}, 3 slow → 0" in told
     assert f"score: {points} of 100" in told
+    assert f"what shows it: {drill.fault.proof}" in told
+    assert "what heals it: backend.max_connections=200" in told
+
+
+def test_a_remedy_that_did_not_heal_says_by_how_much_and_leads_to_its_own_run(results: Path) -> None:
+    drill, state = begun(results, 5, 1)
+    after = drills.write(drill, results / drill.name / "20261123T000100Z-default-r01")
+    drills.ledger(results / state.run, 20, 3)
+    drills.ledger(after, 0, 1)
+    found = incident.judge(drill, state, incident.answer(drill, state, "accept-queue-full", "backend", after))
+    told = list(incident.result(drill, state, found, after))
+    assert "  the slowest answer took 6 s; 12 s were promised" in told
+    assert "20261123T000100Z" in told[-1]
 
 
 _ANSWER = ["--seed", "5", "--cause", "accept-queue-full", "--place", "backend"]

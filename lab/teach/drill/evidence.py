@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,13 +12,21 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from analysis.evidence.manifest import FILE as MANIFEST
 from analysis.evidence.rawfiles import FOLDER
+from analysis.formatting import counted
 from analysis.plain import read_plain
+from lab.roles.declaration import ROLES
+from lab.scenario.catalogue import show_value
 
 _ERRORS = {1050: "no answer in time", 1211: "connect time-out", 1212: "connection refused", 1220: "connection reset"}
 _STATUS = 1000
 _SECONDS_SHOWN = 12
 _LOG_LINES = 6
+# What a proxy writes when it starts and when it ends; the incident has no part in it.
+_NO_ERROR = re.compile(r"\[(notice|NOTICE)\]|Proxy \w+ stopped")
+# What a server's kernel adds to the limits of its program.
+_SYSCTLS = ("net.core.somaxconn", "net.ipv4.tcp_max_syn_backlog", "net.ipv4.tcp_syncookies")
 # Where every server of the lab listens for traffic.
 _PORT = 8080
 _US = 1_000_000
@@ -58,7 +67,8 @@ class SeenRun:
 
     def instances(self, role: str) -> list[str]:
         """Give a role's instances."""
-        names = [each.name for each in sorted((self.folder / FOLDER).iterdir()) if each.is_dir()]
+        raw = self.folder / FOLDER
+        names = [each.name for each in sorted(raw.iterdir()) if each.is_dir()] if raw.is_dir() else []
         return [name for name in names if name == role or name.rpartition("-")[0] == role]
 
     def lines(self, instance: str, *place: str) -> list[dict[str, Any]]:
@@ -67,14 +77,18 @@ class SeenRun:
 
     def text(self, instance: str, *place: str) -> str:
         """Give a file's text; empty where there is none."""
-        file = (self.folder / FOLDER / instance).joinpath(*place)
-        return read_plain(file).decode(errors="replace") if file.is_file() and not file.is_symlink() else ""
+        return _text((self.folder / FOLDER / instance).joinpath(*place))
 
     def pages(self, instance: str) -> list[dict[str, Any]]:
         """Give what a server said of itself; without answers that were errors, which have no figures."""
         parts = {"settings", "threads", "connections"}
         found = self.lines(instance, "collector", "tomcat.jsonl")
         return [one for one in found if isinstance(one.get("body"), dict) and parts <= one["body"].keys()]
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What was set; empty where there is no manifest."""
+        return next(_objects(_text(self.folder / MANIFEST).replace("\n", " ")), {})
 
     @cached_property
     def requests(self) -> list[dict[str, Any]]:
@@ -87,6 +101,14 @@ class SeenRun:
         ]
         return sorted(found, key=lambda line: line["time_us"])
 
+    @property
+    def slowest_ms(self) -> int:
+        """How long the slowest answer took; 0 where there was none."""
+        return (
+            max((one["end_us"] - one["time_us"] for one in self.requests if not one.get("error_code")), default=0)
+            // 1000
+        )
+
     @cached_property
     def ticks(self) -> dict[str, list[dict[str, Any]]]:
         """The samples of each instance."""
@@ -94,6 +116,10 @@ class SeenRun:
         return {
             one: [t for t in self.lines(one, "collector", "samples.jsonl") if t.get("kind") == "tick"] for one in roles
         }
+
+
+def _text(file: Path) -> str:
+    return read_plain(file).decode(errors="replace") if file.is_file() and not file.is_symlink() else ""
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
@@ -131,7 +157,7 @@ def _by_second(requests: Iterable[Mapping[str, Any]], start_us: int) -> Iterator
     for second in seconds[:_SECONDS_SHOWN]:
         yield f"{second:>6} {begun[second]:>6} {well[second]:>9} {badly[second]:>7}"
     if len(seconds) > _SECONDS_SHOWN:
-        yield f"… and {len(seconds) - _SECONDS_SHOWN} more seconds, until second {seconds[-1]}"
+        yield f"… and {counted(len(seconds) - _SECONDS_SHOWN, 'more second')}, until second {seconds[-1]}"
 
 
 def netstat(run: SeenRun) -> Iterator[str]:
@@ -140,7 +166,7 @@ def netstat(run: SeenRun) -> Iterator[str]:
         counters: dict[str, int] = {}
         for tick in ticks:
             counters |= tick.get("counters", {})
-        yield f"{instance}$ netstat -s"
+        yield f"{instance}$ netstat -s    # the monitoring's own connections are counted, too"
         for group, words in _NETSTAT.items():
             found = [(says, counters.get(f"{group}.{name}")) for name, says in words.items()]
             told = [f"    {says.format(count)}" for says, count in found if count]
@@ -169,7 +195,9 @@ def proxy_log(run: SeenRun) -> Iterator[str]:
     """The last lines of each proxy's error log, and of its access log those of requests that failed."""
     for role in run.path[1:-1]:
         for instance in run.instances(role):
-            errors = [line for line in run.text(instance, "role", "error.log").splitlines() if "[notice]" not in line]
+            errors = [
+                line for line in run.text(instance, "role", "error.log").splitlines() if not _NO_ERROR.search(line)
+            ]
             yield f"{instance}$ tail error.log"
             yield from errors[-_LOG_LINES:]
             bad = [one for one in run.lines(instance, "role", "access.jsonl") if int(one.get("status") or 0) >= 400]  # noqa: PLR2004 # errors
@@ -197,7 +225,18 @@ def board(run: SeenRun) -> Iterator[str]:
         ):
             most = max(page[of[0]][of[1]] for page in pages)
             yield f"  {name}, at most: {most} of {settings[limit]}"
-        yield f"  acceptCount: {settings['acceptCount']}, keepAliveTimeout: {settings['keepAliveTimeoutMs'] / 1000:g} s"
+
+
+def limits(run: SeenRun) -> Iterator[str]:
+    """The limits of the proxy and of the servers, by the names of their knobs, and those of the servers' kernels."""
+    knobs, sysctls = run.manifest.get("knobs", {}), run.manifest.get("sysctls", {})
+    for role in run.path[1:]:
+        names = [f"{role}.{knob}" for _, knob in ROLES[role].limits if knob]
+        yield role
+        yield from (f"  {name}: {show_value(name, knobs[name]['value'])}" for name in names if name in knobs)
+        for name in _SYSCTLS:
+            found = dict.fromkeys(sysctls.get(one, {}).get(name) for one in run.instances(role))
+            yield from (f"  kernel.{role}.{name}: {value}" for value in found if value is not None)
 
 
 def threads(run: SeenRun) -> Iterator[str]:
@@ -244,6 +283,7 @@ class Piece:
 GIVEN: Mapping[str, Piece] = {
     "clients": Piece("what the clients report", 0, clients),
     "board": Piece("the board of figures", 0, board),
+    "limits": Piece("the limits, as they are set", 0, limits),
     "netstat": Piece("the kernels' counters", 0, netstat),
     "ss": Piece("the listening sockets", 0, listening),
     "log": Piece("the proxy's logs", 0, proxy_log),

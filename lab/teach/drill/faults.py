@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from lab.teach.drill import drawings
+from lab.teach.drill.drawings import Settings
+
 LEVELS = (1, 2, 3)
 # What the users were promised, which who is on call knows: half a minute of patience would hide what only makes slow.
 _PROMISE_MS = 4000
 # Where clients are slow themselves, or wait their turn after the remedy, the promise leaves room for that.
 _LONG_PROMISE_MS = 12_000
-
-Settings = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ class Fault:
         place: the role where it lies.
         path: the roles of the path that it needs.
         draw: draws its knobs, by their full names.
+        cause: the same as the ledger and the map call it.
+        proof: what in the given evidence shows it, in a sentence or two.
+        heals: knobs that heal it, each with a value that does for every drawing; the most fitting first.
         promise_ms: how long an answer may take.
     """
 
@@ -34,7 +38,24 @@ class Fault:
     place: str
     path: tuple[str, ...]
     draw: Callable[[Random], Settings]
+    cause: str
+    proof: str
+    heals: Mapping[str, Any]
     promise_ms: int = _PROMISE_MS
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """What looks alarming in the evidence, and no request depends on it.
+
+    Attributes:
+        says: what it is, and why it harms nobody.
+        knob: what brings it about, and its value.
+    """
+
+    says: str
+    knob: str
+    value: Any
 
 
 @dataclass(frozen=True)
@@ -43,14 +64,14 @@ class Drill:
 
     Attributes:
         knobs: what the scenario sets.
-        harmless: what else looks alarming in the evidence and is not the cause; None below level 3.
+        alarm: what else looks alarming in the evidence and is not the cause; None below level 3.
     """
 
     seed: int
     level: int
     fault: Fault
     knobs: Mapping[str, Any]
-    harmless: str | None = None
+    alarm: Alarm | None = None
     path: tuple[str, ...] = field(default=())
 
     @property
@@ -59,213 +80,140 @@ class Drill:
         return f"drill-{self.seed}-level-{self.level}"
 
 
-def _users(random: Random, users: int, **load: Any) -> Settings:  # noqa: ANN401 # knobs of any type
-    """The load that most faults share: users who come one after the other and keep their connections."""
-    knobs = {"workload": "users", "users": users, "arrival_gap": f"{random.choice((10, 15, 20))}ms", **load}
-    return {f"load.{name}": value for name, value in knobs.items()}
-
-
-def _patience(random: Random) -> Settings:
-    """Clients that give up before any place becomes free."""
-    return {
-        "load.connect_timeout": f"{random.choice((2500, 2800))}ms",
-        "load.request_timeout": "1m",
-        "kernel.k6.net.ipv4.tcp_syn_linear_timeouts": random.choice((0, 4)),
-    }
-
-
-def _accept_queue(random: Random) -> Settings:
-    places, queue = random.randint(4, 9), random.randint(2, 3)
-    return {
-        "backend.max_connections": places,
-        "backend.accept_count": queue,
-        "backend.keep_alive_timeout": "5s",
-        **_users(random, places + queue + 1 + random.randint(10, 40), handler_delay="500ms"),
-        **_patience(random),
-    }
-
-
-def _somaxconn(random: Random) -> Settings:
-    places, queue = random.randint(6, 9), random.randint(2, 4)
-    return {
-        **_accept_queue(random),
-        "backend.max_connections": places,
-        "backend.accept_count": 200,
-        "kernel.backend.net.core.somaxconn": queue,
-        "load.users": places + queue + 1 + random.randint(8, 16),
-    }
-
-
-def _idle(random: Random) -> Settings:
-    places = random.randint(5, 10)
-    waiting = random.randint(2, places)
-    return {
-        "backend.max_connections": places,
-        "backend.accept_count": 100,
-        "backend.keep_alive_timeout": f"{random.choice((6, 8))}s",
-        **_users(random, places + waiting, handler_delay="500ms", request_timeout="1m"),
-    }
-
-
-def _slow_clients(random: Random) -> Settings:
-    places, queue = random.randint(5, 12), random.randint(4, 9)
-    return {
-        "backend.max_connections": places,
-        "backend.accept_count": queue,
-        "load.workload": "slow_clients",
-        "load.slow_users": places + queue + 1,
-        "load.header_interval": "500ms",
-        "load.header_duration": "8s",
-        "load.users": random.randint(10, 30),
-        "load.arrival_gap": "50ms",
-        "load.connect_timeout": "2500ms",
-        "load.keep_alive": False,
-    }
-
-
-def _syn_queue(random: Random) -> Settings:
-    queue = random.randint(10, 30)
-    return {
-        "backend.accept_count": queue,
-        "load.workload": "half_open",
-        "load.half_open": queue + 1,
-        "load.half_open_duration": "6s",
-        "load.users": random.randint(6, 14),
-        "load.arrival_gap": "100ms",
-        "load.connect_timeout": "2500ms",
-        "kernel.k6.net.ipv4.tcp_syn_linear_timeouts": 0,
-        "kernel.backend.net.ipv4.tcp_max_syn_backlog": 4096,
-        "kernel.backend.net.ipv4.tcp_syncookies": 0,
-    }
-
-
-def _threads(random: Random) -> Settings:
-    threads = random.randint(3, 8)
-    return {
-        "backend.threads_max": threads,
-        "backend.threads_min_spare": threads,
-        "backend.accept_count": 200,
-        **_users(random, threads * random.randint(8, 12), handler_delay="1s", request_timeout="1m"),
-    }
-
-
-def _behind_nginx(random: Random) -> Settings:
-    places, queue = random.randint(4, 9), random.randint(2, 3)
-    return {
-        "backend.max_connections": places,
-        "backend.accept_count": queue,
-        "nginx.proxy_connect_timeout": "2500ms",
-        "nginx.proxy_next_upstream": "off",
-        "nginx.max_fails": 0,
-        "kernel.nginx.net.ipv4.tcp_syn_linear_timeouts": 0,
-        **_users(random, places + queue + 1 + random.randint(10, 30), handler_delay="3500ms", request_timeout="1m"),
-    }
-
-
-def _worker_connections(random: Random) -> Settings:
-    connections = random.choice((48, 64, 96))
-    return {
-        "nginx.worker_processes": 1,
-        "nginx.worker_connections": connections,
-        "backend.accept_count": 500,
-        **_users(random, connections // 2 + random.randint(20, 60), handler_delay="2500ms", request_timeout="1m"),
-    }
-
-
-def _read_timeout(random: Random) -> Settings:
-    return {
-        "nginx.proxy_read_timeout": f"{random.choice((700, 900, 1100))}ms",
-        "nginx.proxy_next_upstream": "off",
-        "nginx.max_fails": 0,
-        "backend.accept_count": 200,
-        **_users(random, random.randint(10, 40), handler_delay=f"{random.choice((1600, 2000))}ms"),
-    }
-
-
-def _proxy_queue(random: Random) -> Settings:
-    at_once = random.randint(3, 8)
-    return {
-        "haproxy.server_maxconn": at_once,
-        "haproxy.timeout_queue": f"{random.choice((500, 700))}ms",
-        "haproxy.retries": 0,
-        "backend.accept_count": 200,
-        **_users(random, at_once * random.randint(4, 6), handler_delay="1500ms", request_timeout="1m"),
-    }
-
-
 _DIRECT, _NGINX, _HAPROXY = ("k6", "backend"), ("k6", "nginx", "backend"), ("k6", "haproxy", "backend")
 
 FAULTS = (
     Fault(
-        "accept-queue-full",
-        "more clients than the server and its accept queue have places",
-        "backend",
-        _DIRECT,
-        _accept_queue,
-        _LONG_PROMISE_MS,
+        name="accept-queue-full",
+        says="more clients than the server and its accept queue have places",
+        place="backend",
+        path=_DIRECT,
+        draw=drawings.accept_queue,
+        cause="accept-queue-drop",
+        proof="At the server, Recv-Q is above Send-Q, and netstat counts overflows of the listen queue. As many threads"
+        " are busy as there are connections, so each place works.",
+        heals={"backend.max_connections": 200},
+        promise_ms=_LONG_PROMISE_MS,
     ),
     Fault(
-        "accept-queue-full",
-        "the same, behind a proxy that gives up",
-        "backend",
-        _NGINX,
-        _behind_nginx,
-        _LONG_PROMISE_MS,
+        name="accept-queue-full",
+        says="the same, behind a proxy that gives up",
+        place="backend",
+        path=_NGINX,
+        draw=drawings.behind_nginx,
+        cause="accept-queue-drop",
+        proof="nginx's error log says that it timed out while connecting. At the server, Recv-Q is above Send-Q, and"
+        " netstat counts overflows of the listen queue.",
+        heals={"backend.max_connections": 200},
+        promise_ms=_LONG_PROMISE_MS,
     ),
     Fault(
-        "somaxconn-caps-the-queue",
-        "the kernel gives the server a shorter accept queue than it asks for",
-        "backend",
-        _DIRECT,
-        _somaxconn,
-        _LONG_PROMISE_MS,
+        name="somaxconn-caps-the-queue",
+        says="the kernel gives the server a shorter accept queue than it asks for",
+        place="backend",
+        path=_DIRECT,
+        draw=drawings.somaxconn,
+        cause="accept-queue-drop",
+        proof="Send-Q is below accept_count: net.core.somaxconn is smaller, and the kernel cut the queue silently."
+        " Recv-Q is above Send-Q, and netstat counts overflows of the listen queue.",
+        heals={"kernel.backend.net.core.somaxconn": 4096, "backend.max_connections": 200},
+        promise_ms=_LONG_PROMISE_MS,
     ),
     Fault(
-        "idle-connections-hold-places",
-        "clients that are done hold the connections that others wait for",
-        "backend",
-        _DIRECT,
-        _idle,
+        name="idle-connections-hold-places",
+        says="clients that are done hold the connections that others wait for",
+        place="backend",
+        path=_DIRECT,
+        draw=drawings.idle,
+        cause="waited-in-accept-queue",
+        proof="Nobody fails, and no queue overflows. The connections are at their limit; the slow answers took a"
+        " little longer than keep_alive_timeout, which is how long an idle connection holds its place.",
+        heals={"backend.keep_alive_timeout": "100ms", "backend.max_connections": 200},
     ),
     Fault(
-        "slow-clients-hold-places",
-        "clients that take long over their requests hold every place",
-        "backend",
-        _DIRECT,
-        _slow_clients,
-        _LONG_PROMISE_MS,
+        name="slow-clients-hold-places",
+        says="clients that take long over their requests hold every place",
+        place="backend",
+        path=_DIRECT,
+        draw=drawings.slow_clients,
+        cause="accept-queue-drop",
+        proof="The connections are at their limit, and hardly a thread is busy: the server waits for the rest of the"
+        " requests. Recv-Q is above Send-Q, and netstat counts overflows of the listen queue.",
+        heals={"backend.max_connections": 200},
+        promise_ms=_LONG_PROMISE_MS,
     ),
     Fault(
-        "syn-queue-full",
-        "half-open connections fill the queue of handshakes",
-        "backend",
-        _DIRECT,
-        _syn_queue,
-        _LONG_PROMISE_MS,
-    ),
-    Fault("threads-exhausted", "requests wait for one of the server's threads", "backend", _DIRECT, _threads),
-    Fault(
-        "proxy-out-of-connections", "the proxy's worker has no connection left", "nginx", _NGINX, _worker_connections
-    ),
-    Fault(
-        "proxy-gives-up-on-answers",
-        "the proxy waits for an answer for less time than it takes",
-        "nginx",
-        _NGINX,
-        _read_timeout,
+        name="syn-queue-full",
+        says="half-open connections fill the queue of handshakes",
+        place="backend",
+        path=_DIRECT,
+        draw=drawings.syn_queue,
+        cause="syn-queue-drop",
+        proof="netstat at the server counts TCPReqQFullDrop and dropped SYNs, but no overflow of the listen queue, and"
+        " Recv-Q is 0. tcp_syncookies is 0, so a full SYN queue has no way out.",
+        heals={"kernel.backend.net.ipv4.tcp_syncookies": 1, "backend.accept_count": 200},
+        promise_ms=_LONG_PROMISE_MS,
     ),
     Fault(
-        "proxy-queue-times-out",
-        "requests wait in the proxy's own queue, and it gives up on them",
-        "haproxy",
-        _HAPROXY,
-        _proxy_queue,
+        name="threads-exhausted",
+        says="requests wait for one of the server's threads",
+        place="backend",
+        path=_DIRECT,
+        draw=drawings.threads,
+        cause="waited-for-a-thread",
+        proof="All threads are busy, and the connections are far below their limit. The answers come in rounds of a"
+        " second, one for each thread.",
+        heals={"backend.threads_max": 200, "backend.virtual_threads": True},
+    ),
+    Fault(
+        name="proxy-out-of-connections",
+        says="the proxy's worker has no connection left",
+        place="nginx",
+        path=_NGINX,
+        draw=drawings.worker_connections,
+        cause="proxy-connections-exhausted",
+        proof="nginx's error log says that its worker_connections are not enough.",
+        heals={"nginx.worker_connections": 1024},
+    ),
+    Fault(
+        name="proxy-gives-up-on-answers",
+        says="the proxy waits for an answer for less time than it takes",
+        place="nginx",
+        path=_NGINX,
+        draw=drawings.read_timeout,
+        cause="upstream-timeout",
+        proof="Every 504 comes after proxy_read_timeout, and nginx's error log says that it timed out while reading the"
+        " response header.",
+        heals={"nginx.proxy_read_timeout": "10s"},
+    ),
+    Fault(
+        name="proxy-queue-times-out",
+        says="requests wait in the proxy's own queue, and it gives up on them",
+        place="haproxy",
+        path=_HAPROXY,
+        draw=drawings.proxy_queue,
+        cause="proxy-queue-timeout",
+        proof="HAProxy's access log says sQ, and queue_ms is timeout_queue: the request waited in HAProxy's own queue,"
+        " and no server was asked.",
+        heals={"haproxy.server_maxconn": 200},
     ),
 )
-CAUSES: Mapping[str, str] = {fault.name: fault.says for fault in reversed(FAULTS)}
+CAUSES: Mapping[str, Fault] = {fault.name: fault for fault in reversed(FAULTS)}
 PLACES = ("k6", "nginx", "haproxy", "backend")
 
-HARMLESS = "the client's kernel drops connections out of TIME_WAIT (TCPTimeWaitOverflow): no request depends on them"
+ALARMS = (
+    Alarm(
+        "the client's kernel drops connections out of TIME_WAIT (TCPTimeWaitOverflow): no request depends on them",
+        "kernel.k6.net.ipv4.tcp_max_tw_buckets",
+        1,
+    ),
+    Alarm(
+        "the server's kernel sends SYN cookies though no queue is full (tcp_syncookies is 2): every client that answers"
+        " one is connected",
+        "kernel.backend.net.ipv4.tcp_syncookies",
+        2,
+    ),
+)
 
 
 def draw(seed: int, level: int) -> Drill:
@@ -278,7 +226,7 @@ def draw(seed: int, level: int) -> Drill:
     random = Random(f"{seed}/{level}")  # noqa: S311 # drawn for a lesson
     fault = random.choice([one for one in FAULTS if level > 1 or len(one.path) == len(_DIRECT)])
     knobs = fault.draw(random)
-    harmless = level == max(LEVELS)
-    if harmless:
-        knobs["kernel.k6.net.ipv4.tcp_max_tw_buckets"] = 1
-    return Drill(seed, level, fault, knobs, harmless=HARMLESS if harmless else None, path=fault.path)
+    if level < max(LEVELS):
+        return Drill(seed, level, fault, knobs, path=fault.path)
+    alarm = random.choice([one for one in ALARMS if one.knob not in knobs])
+    return Drill(seed, level, fault, {**knobs, alarm.knob: alarm.value}, alarm, fault.path)

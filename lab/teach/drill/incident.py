@@ -19,6 +19,7 @@ from lab.errors import BadInput, ExitCode, Problem
 from lab.reading.nearest import did_you_mean
 from lab.results import next_step
 from lab.run import verdicts
+from lab.scenario.catalogue import show_value
 from lab.scenario.effective import Effective
 from lab.scenario.overrides import parse_overrides
 from lab.scenario.resolve import resolve
@@ -71,6 +72,7 @@ class Score(BaseModel):
     slow_before: int
     failed_after: int
     slow_after: int
+    slowest_after_ms: int
     minutes: int
 
     @property
@@ -209,7 +211,7 @@ def _how(drill: Drill) -> Iterator[str]:
     example = suggested.make("drill", {**which, "CAUSE": "…", "PLACE": "…"}, {"<knob>": "<value>"})
     yield f"your answer: {example.replace(chr(39), '')}"
     yield "the causes:"
-    yield from (f"  {name}: {says}" for name, says in CAUSES.items())
+    yield from (f"  {name}: {fault.says} (in the map: {fault.cause})" for name, fault in CAUSES.items())
     yield f"the places: {', '.join(PLACES)}; docs/map.md leads from a symptom to causes and knobs"
 
 
@@ -299,6 +301,7 @@ def judge(drill: Drill, state: DrillState, answer: Answer) -> Score:
         slow_before=was[1],
         failed_after=now[0],
         slow_after=now[1],
+        slowest_after_ms=SeenRun(paths.RESULTS / answer.run, drill.path).slowest_ms,
         minutes=state.minutes,
     )
 
@@ -321,12 +324,18 @@ def _counts(run: Path) -> tuple[int, int]:
 
 def result(drill: Drill, state: DrillState, outcome: Score, after: Path) -> Iterator[str]:
     """Write what came of an answer; what the drill was opens with it."""
-    yield f"cause: {'right' if outcome.cause_right else f'no; it was {drill.fault.name}: {drill.fault.says}'}"
-    yield f"place: {'right' if outcome.place_right else f'no; it was {drill.fault.place}'}"
+    fault = drill.fault
+    yield f"cause: {'right' if outcome.cause_right else f'no; it was {fault.name}: {fault.says}'}"
+    yield f"place: {'right' if outcome.place_right else f'no; it was {fault.place}'}"
     what = f"{outcome.failed_before} failed → {outcome.failed_after}, {outcome.slow_before} slow → {outcome.slow_after}"
     yield f"remedy: {'healed' if outcome.healed else 'not healed'}: {what}"
-    if drill.harmless:
-        yield f"harmless: {drill.harmless}"
+    if outcome.slow_after and outcome.slowest_after_ms:
+        took, promised = spoken(outcome.slowest_after_ms), spoken(fault.promise_ms)
+        yield f"  the slowest answer took {took}; {promised} were promised"
+    yield f"what shows it: {fault.proof}"
+    if drill.alarm:
+        yield f"harmless: {drill.alarm.says}"
+    yield f"what heals it: {' or '.join(f'{knob}={show_value(knob, value)}' for knob, value in fault.heals.items())}"
     used = ", ".join(state.asked) or "none"
     yield f"minutes: {outcome.minutes}; evidence asked for: {used}; remedies tried: {len(state.remedies)}"
     yield f"score: {outcome.points} of {_CAUSE + _PLACE + _HEALED + _SPEED}"
@@ -337,4 +346,4 @@ def result(drill: Drill, state: DrillState, outcome: Score, after: Path) -> Iter
         level = min(drill.level + 1, max(faults.LEVELS))
         yield f"next drill: {suggested.make('drill', {'LEVEL': str(level)})}"
     else:
-        yield next_step.after_run(run)
+        yield next_step.after_run(run if outcome.healed else after)
