@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 KNOBS = {
     "{server}.connections": "how many connections {server} serves at once",
-    "{server}.backlog": "how many more may wait in its accept queue (no more than net.core.somaxconn)",
+    "{server}.backlog": "how many more may wait in its accept queue",
+    "kernel.{server}.net.core.somaxconn": "the kernel's own bound for that queue, which cuts a longer one",
     "{server}.idle": "how long an idle client keeps its place",
 }
 QUEUE = (

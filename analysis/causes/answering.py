@@ -260,8 +260,8 @@ CAUSES = (
             ),
         ),
         knobs={
-            "{client}.queue_timeout": "how long a request may wait in the queue of {client}",
             "{client}.server_connections": "how many requests a server gets at once; 0 sets no limit",
+            "{client}.queue_timeout": "how long a request may wait in the queue of {client}",
             "{server}.connections": "how many connections the server takes at once",
         },
         remedy=_queue,
