@@ -140,9 +140,9 @@ class Display:
 
 def _client(gauge: ClientGauge) -> str:
     if not gauge.is_known:
-        return f"{_NOT_YET} users, {_NOT_YET} requests"
+        return f"{_NOT_YET} users at work, {_NOT_YET} requests"
     users, requests = counted(gauge.users, "user"), counted(gauge.requests, "request")
-    text = f"{users}, {requests} ({gauge.asking.per_second:,.0f}/s), {gauge.failed:,} failed"
+    text = f"{users} at work, {requests} ({gauge.asking.per_second:,.0f}/s), {gauge.failed:,} failed"
     if gauge.errors:
         text += f": {', '.join(kinds(gauge))}"
     return text + (f", {counted(gauge.dropped, 'iteration')} dropped" if gauge.dropped else "")

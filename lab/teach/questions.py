@@ -18,8 +18,9 @@ _MOST = 4
 _MOST_OF_SERIES = 6
 # Functions that compare their first argument with the others.
 _COMPARING = frozenset({"between", "near"})
+_MODEL = "model."
 # What the ledger leaves open and how sure it is of itself is nobody's to foresee.
-_NOT_ASKED = ("model.", "ledger.", "process.")
+_NOT_ASKED = (_MODEL, "ledger.", "process.")
 # What the captures say often repeats what another observer said.
 _LAST = frozenset({"flows"})
 
@@ -59,19 +60,20 @@ class WhichArm:
 def of_run(effective: Effective, most: int = _MOST) -> list[Question]:
     """Give the questions about one run, the most telling first.
 
-    First come figures that a prediction computes from the settings alone: these can be worked out beforehand. What
-    only relates two measured figures comes after them, if it is about another observer. For an arm, predictions about
-    this arm come before those about all arms.
+    First come figures that a prediction computes from the settings alone: these can be worked out beforehand, and of
+    them those that take a model say more than those that repeat a setting. What only relates two measured figures comes
+    after them, if it is about another observer. For an arm, predictions about this arm come before those about all.
     """
     everywhere = {one.id for one in effective.scenario.predictions if one.arms is None}
-    stated = sorted(effective.predictions, key=lambda one: one.prediction.id in everywhere)
     found: dict[str, Question] = {}
-    candidates = [
-        (one.prediction, name, _is_settled(effective, others))
-        for one in stated
+    compared = [
+        (one.prediction, name, others)
+        for one in effective.predictions
         for name, others in _compared(parse(one.prediction.expression).tree)
         if _can_be_asked(effective, name)
     ]
+    compared.sort(key=lambda one: (one[0].id in everywhere, not any(other.startswith(_MODEL) for other in one[2])))
+    candidates = [(prediction, name, _is_settled(effective, others)) for prediction, name, others in compared]
     observers: set[str] = set()
     predictions: set[str] = set()
     for settled, last in ((True, False), (False, False), (True, True)):
@@ -131,7 +133,7 @@ def _can_be_asked(effective: Effective, name: str) -> bool:
 
 
 def _is_settled(effective: Effective, names: Iterable[str]) -> bool:
-    return all(name in effective.values or name.startswith("model.") for name in names)
+    return all(name in effective.values or name.startswith(_MODEL) for name in names)
 
 
 def _choices(claim: Claim, cells: Iterable[str]) -> Iterator[WhichArm]:

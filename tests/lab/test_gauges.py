@@ -90,7 +90,7 @@ def test_without_a_terminal_there_is_one_plain_line(
         display.phase("measure", 45)
         display.refresh()
     assert capsys.readouterr().out == (
-        "one: measure 0 of about 45 s · 2 users, 103 requests (0/s), 100 failed: 100 connect time-out (1211) · "
+        "one: measure 0 of about 45 s · 2 users at work, 103 requests (0/s), 100 failed: 100 connect time-out (1211) · "
         "k6-1: 0 TIME_WAIT · backend-1: queue 2 of 2 places, full, 500 overflows, 0 TIME_WAIT\n"
     )
 
@@ -103,7 +103,7 @@ def test_what_k6_has_not_said_yet_is_a_dash_and_no_zero(
         display.watch(gauges_of(effective(), places))
         display.phase("measure")
     told = capsys.readouterr().out
-    assert " · - users, - requests · " in told
+    assert " · - users at work, - requests · " in told
     assert "backend-1: queue 1 of 2 places, 91 overflows" in told
     console = Console(force_terminal=True, width=110, record=True, file=io.StringIO())
     with Display(console, "one") as display:
@@ -140,7 +140,7 @@ def test_one_user_with_one_request_is_shown_as_one(
         display.phase("measure")
         display.refresh()
     told = capsys.readouterr().out
-    assert "1 user, 1 request (0/s), 1 failed: 1 connect time-out (1211), 1 iteration dropped ·" in told
+    assert "1 user at work, 1 request (0/s), 1 failed: 1 connect time-out (1211), 1 iteration dropped ·" in told
 
 
 def test_in_a_terminal_the_queue_is_seen_to_fill_and_to_overflow(effective: Make, places: Places) -> None:

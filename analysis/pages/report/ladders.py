@@ -107,7 +107,9 @@ def _like(ladder: Row) -> str:
     count = ladder["count"]
     if ladder["kind"] == "slowest":
         return "It took longest of all that were answered."
-    return f"One of {count:,} alike: it took as long as half of them at the most." if count > 1 else "The only one."
+    return (
+        f"One of {count:,} alike, the one in the middle: half of them took no longer." if count > 1 else "The only one."
+    )
 
 
 def _pause(y: int, lasts_us: int, at_s: float) -> Rung:
