@@ -5,7 +5,7 @@
 #   images.sh image …      these: go go-check java node pages prometheus collector backend nginx haproxy gateway k6 flows
 #                          kubernetes pause
 #   images.sh fingerprints base     what each image of a run would bear as its label if its base were that one
-# `flows` is no image: the collector's build exports that program to .cache/bin, for the analysis to run without Docker.
+# `flows` is not an image: the collector's build exports that program to .cache/bin, for the analysis to run without Docker.
 # An image bears the fingerprint of its sources as a label; where that agrees nothing is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -78,7 +78,7 @@ up() {
   say "the cluster is ready: export KUBECONFIG=$KUBECONFIG"
 }
 
-# Where no privileged container may run there is no cluster: that is said, and no failure of the lab's.
+# Where no privileged container may run there is no cluster: that is said, and does not fail the lab's tests.
 tested() {
   setup/images.sh
   if ! docker run --rm --privileged --cgroupns private --network none --label connlab.check=kubernetes \

@@ -151,7 +151,7 @@ func TestConnectionsOfWebSocketAndGRPCAreRecorded(t *testing.T) {
 			"', { plaintext: true, timeout: '1s' })",
 	} {
 		script := filepath.Join(t.TempDir(), "own.js")
-		text += "\nexport default () => { try { " + attempts + "; } catch { /* it is no such server */ } };\n"
+		text += "\nexport default () => { try { " + attempts + "; } catch { /* it is not such a server */ } };\n"
 		if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

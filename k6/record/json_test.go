@@ -23,7 +23,7 @@ func FuzzAppendStringIsReadBackAsItWas(f *testing.F) {
 		if err := json.Unmarshal(line[1:], &read); err != nil {
 			t.Fatalf("%q became %q: %v", text, line, err)
 		}
-		// As encoding/json does it: each byte that is no UTF-8 becomes one U+FFFD.
+		// As encoding/json does it: each byte that is not UTF-8 becomes one U+FFFD.
 		if wanted := string([]rune(text)); read != wanted {
 			t.Errorf("%q was read back as %q", wanted, read)
 		}

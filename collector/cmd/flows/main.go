@@ -24,7 +24,7 @@ import (
 const (
 	exitOK      = 0
 	exitFailed  = 1 // the output could not be written
-	exitUsage   = 2 // wrong arguments, or a file that is no capture; nothing is written
+	exitUsage   = 2 // wrong arguments, or a file that is not a capture; nothing is written
 	exitPartial = 3 // a capture is cut or damaged; what was read before is written
 )
 

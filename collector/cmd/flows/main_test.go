@@ -164,7 +164,7 @@ func TestWrongChoicesAreOneLineAndWriteNothing(t *testing.T) {
 
 func TestWhatCannotBeReadIsOneLineAndWritesNothing(t *testing.T) {
 	good := write(t, "good.pcap", capture())
-	garbage := write(t, "garbage.pcap", []byte("this is no capture"))
+	garbage := write(t, "garbage.pcap", []byte("this is not a capture"))
 	wireless := write(t, "wireless.pcap", flowtest.Capture(flowtest.Pcap, 105, 128, []flowtest.Packet{{Data: make([]byte, 60)}}))
 	for _, c := range []struct {
 		arguments []string

@@ -77,7 +77,7 @@ func request(device uint32, prefix netip.Prefix) []byte {
 func acknowledged(reply []byte) error {
 	order := binary.NativeEndian
 	if len(reply) < replyBytes || order.Uint16(reply[4:]) != unix.NLMSG_ERROR {
-		return fmt.Errorf("the kernel answered %d bytes that are no acknowledgement", len(reply))
+		return fmt.Errorf("the kernel answered %d bytes that are not an acknowledgement", len(reply))
 	}
 	if number := int32(order.Uint32(reply[headerBytes:])); number != 0 {
 		return unix.Errno(-number)

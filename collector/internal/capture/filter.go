@@ -18,7 +18,7 @@ func ParseMode(name string) (Mode, error) {
 	case Headers, Handshakes, Off:
 		return mode, nil
 	}
-	return "", fmt.Errorf("%q is no capture mode: want %s, %s or %s", name, Headers, Handshakes, Off)
+	return "", fmt.Errorf("%q is not a capture mode: want %s, %s or %s", name, Headers, Handshakes, Off)
 }
 
 // filter is the capture's filter in the language of pcap-filter(7). It need not leave out the lab's own traffic, which

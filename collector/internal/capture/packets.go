@@ -29,7 +29,7 @@ func countPackets(path string) (count int64, err error) {
 		}
 		captured := binary.NativeEndian.Uint32(header[8:])
 		if captured > snapBytes {
-			return count, nil // these bytes are no header
+			return count, nil // these bytes are not a header
 		}
 		if _, err = reader.Discard(int(captured)); err != nil {
 			break

@@ -1,7 +1,7 @@
 package excerpt
 
 // windowBytesMax is the largest window of TCP (RFC 7323): a sequence number that
-// is further from those in use is no part of the connection.
+// is further from those in use is not a part of the connection.
 const windowBytesMax = 1 << 30
 
 // sequence numbers the bytes that one side sends: 0 is its SYN and 1 its first

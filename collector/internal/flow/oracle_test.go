@@ -119,7 +119,7 @@ type conversation struct {
 	segments []seen // all of them
 	strays   int
 	far      bool   // a stray, other than a SYN or a RST, is far from its side's numbers
-	fitting  []seen // those that are no strays
+	fitting  []seen // those that are not strays
 }
 
 func (c *conversation) side(s seen) int {

@@ -17,7 +17,7 @@ const (
 	etherMPLSMulticast = 0x8848
 	etherPPPoE         = 0x8864 // a session's packets
 
-	// lengthMax is the largest value that is no type but the length of an LLC frame.
+	// lengthMax is the largest value that is not a type but the length of an LLC frame.
 	lengthMax = 1500
 )
 

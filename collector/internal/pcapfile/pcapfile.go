@@ -29,7 +29,7 @@ type Record struct {
 	Untimed bool
 }
 
-// ForeignError says that a file is no capture that this package reads.
+// ForeignError says that a file is not a capture that this package reads.
 type ForeignError struct {
 	Name string // the file
 	Why  string

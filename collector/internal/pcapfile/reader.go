@@ -28,7 +28,7 @@ func NewReader(name string, stream io.Reader) (*Reader, error) {
 }
 
 // begin recognises the format and reads the file header. A header that is cut
-// short is no error here: Next reports it.
+// short is not an error here: Next reports it.
 func (r *Reader) begin() error {
 	if !r.need(4) {
 		switch {

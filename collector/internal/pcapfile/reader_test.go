@@ -357,7 +357,7 @@ func FuzzReader(f *testing.F) {
 		case end == io.EOF:
 		case errors.As(end, &foreign):
 			if len(records) > 0 {
-				t.Errorf("%d records of what is no capture", len(records))
+				t.Errorf("%d records of what is not a capture", len(records))
 			}
 		case errors.As(end, &damage):
 			if damage.PacketsRead != uint64(len(records)) || damage.Offset < 0 || damage.Offset > int64(len(capture)) {

@@ -168,7 +168,7 @@ func request(states StateSet, attribute int) []byte {
 func eachReply(part []byte, sequence uint32, visit func(reply []byte) error) (done bool, err error) {
 	for len(part) > 0 {
 		if len(part) < headerBytes {
-			return false, fmt.Errorf("%d bytes are no message", len(part))
+			return false, fmt.Errorf("%d bytes are not a message", len(part))
 		}
 		var message []byte
 		if message, part, err = cut(part, int(binary.NativeEndian.Uint32(part)), headerBytes); err != nil {
@@ -248,7 +248,7 @@ func decodeListener(reply []byte) (Listener, error) {
 func decodeDrops(attributes []byte) (uint32, error) {
 	for len(attributes) > 0 {
 		if len(attributes) < attributeHeaderBytes {
-			return 0, fmt.Errorf("%d bytes are no attribute", len(attributes))
+			return 0, fmt.Errorf("%d bytes are not an attribute", len(attributes))
 		}
 		kind := binary.NativeEndian.Uint16(attributes[2:])
 		var attribute []byte

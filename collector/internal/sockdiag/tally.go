@@ -53,7 +53,7 @@ type Tally struct {
 }
 
 // NewTally returns a tally that knows no listener yet; with everything it counts the lab's own traffic too. It does not
-// count connections to the collector's own metrics port; 0 is no port.
+// count connections to the collector's own metrics port; 0 is not a port.
 func NewTally(everything bool, metrics uint16) *Tally {
 	return &Tally{everything: everything, metrics: metrics, listened: map[uint16]struct{}{}, counts: map[groupKey]int{}}
 }

@@ -123,7 +123,7 @@ func (l *Log) Write(r *Request) {
 		}),
 	})
 	if err != nil {
-		panic(fmt.Sprintf("a line of access.jsonl that is no JSON: %v", err)) // its fields are numbers and texts
+		panic(fmt.Sprintf("a line of access.jsonl that is not JSON: %v", err)) // its fields are numbers and texts
 	}
 	l.file.Append(func(lines []byte) []byte { return append(lines, text.Bytes()...) })
 }

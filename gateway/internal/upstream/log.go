@@ -156,7 +156,7 @@ func (l *Log) write(line any) {
 	}
 	text, err := json.Marshal(line)
 	if err != nil {
-		panic(fmt.Sprintf("a line of dials.jsonl that is no JSON: %v", err)) // its fields are numbers and texts
+		panic(fmt.Sprintf("a line of dials.jsonl that is not JSON: %v", err)) // its fields are numbers and texts
 	}
 	l.file.Append(func(lines []byte) []byte { return append(append(lines, text...), '\n') })
 }
