@@ -24,8 +24,7 @@ For engineers on call, and for learners: what clients see, where to look first, 
 turn. [causes.md](causes.md) has the proof of each cause, [glossary.md](glossary.md) explains the words. `make advise
 RUN=…` computes the value of a knob, and `make drill` lets you practise.
 
-In a knob, `<client>` and `<server>` stand for the role at that end of the connection: with a full queue at the backend,
-`kernel.<server>.net.core.somaxconn` is `kernel.backend.net.core.somaxconn`.
+In a knob, `<client>` and `<server>` stand for the name of the role at that end of the connection.
 
 | symptom | what to look at | cause | limit | knob | kernel's counter | lesson |
 |---|---|---|---|---|---|---|

@@ -45,6 +45,7 @@ ALLOWED: dict[str, str] = {
     "lab/scenario/overrides.py": _EXAMPLE,
     "lab/series/arm_settings.py": _EXAMPLE,
     "lab/series/foresight.py": _MODEL,
+    "lab/teach/drill/drawings.py": "the settings of those programs",
     "lab/teach/drill/evidence.py": "the page that tells of one server's threads",
     "lab/teach/drill/faults.py": "what each fault turns, and in which of the lab's programs it lies",
     "lab/teach/wording.py": "questions in words of their own; any other figure is asked for by its meaning",
