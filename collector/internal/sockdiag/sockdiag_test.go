@@ -72,7 +72,7 @@ func TestBrokenRepliesAreErrors(t *testing.T) {
 		{"an end without number", message(unix.NLMSG_DONE), "without its number"},
 		{"an error without number", message(unix.NLMSG_ERROR), "without its number"},
 		{"an answer to another", func() []byte { b := bytes.Clone(whole); b[8]++; return b }(), "another request"},
-		{"half a header", whole[:7], "no message"},
+		{"half a header", whole[:7], "not a message"},
 		{"half a message", whole[:100], "an item of 172 bytes in 100"},
 		{"a message shorter than its header", []byte{3: 0, 0: 4, 15: 0}, "an item of 4 bytes"},
 		{"a reply that is too short", message(messageType, 0, 0), "reply of 2 bytes"},
