@@ -22,12 +22,20 @@ _WORST = "1"
 
 def after_run(folder: Path) -> str:
     """After a run that was judged, or the report of one: the story of its worst request."""
-    return f"next, the story of its worst request: {explain(folder)}"
+    return _story(paths.shown(folder))
+
+
+def _story(run: str) -> str:
+    return f"next, the story of its worst request: {_explain(run)}"
 
 
 def explain(folder: Path) -> str:
     """Give the command that tells a run's worst request."""
-    return suggested.make("explain", {"RUN": paths.shown(folder), "WORST": _WORST})
+    return _explain(paths.shown(folder))
+
+
+def _explain(run: str) -> str:
+    return suggested.make("explain", {"RUN": run, "WORST": _WORST})
 
 
 def after_lesson(place: Place) -> str | None:
@@ -57,7 +65,7 @@ def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
         if command:
             return f"next, {alone.name} once more, so that groups can be compared: {command}"
     if runs:
-        return f"next, the story of its worst request: {suggested.make('explain', {'RUN': runs[-1], 'WORST': _WORST})}"
+        return _story(runs[-1])
     return f"next, in the browser: {paths.shown(compared.folder / 'comparison.html')}"
 
 
