@@ -7,15 +7,14 @@ from typing import Any
 
 Settings = dict[str, Any]
 
+# Every place works, and is free as soon as it has answered: it is not idle connections that hold the places.
+_BUSY = {"handler_delay": "3500ms", "keep_alive": False}
+
 
 def _users(random: Random, users: int, **load: Any) -> Settings:  # noqa: ANN401 # knobs of any type
     """The load that most faults share: users who come one after the other and keep their connections."""
     knobs = {"workload": "users", "users": users, "arrival_gap": f"{random.choice((10, 15, 20))}ms", **load}
     return {f"load.{name}": value for name, value in knobs.items()}
-
-
-# Every place works, and is free as soon as it has answered: it is not idle connections that hold the places.
-_BUSY = {"handler_delay": "3500ms", "keep_alive": False}
 
 
 def _patience(random: Random) -> Settings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -72,7 +72,11 @@ class Drill:
     fault: Fault
     knobs: Mapping[str, Any]
     alarm: Alarm | None = None
-    path: tuple[str, ...] = field(default=())
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The roles of its path."""
+        return self.fault.path
 
     @property
     def name(self) -> str:
@@ -227,6 +231,6 @@ def draw(seed: int, level: int) -> Drill:
     fault = random.choice([one for one in FAULTS if level > 1 or len(one.path) == len(_DIRECT)])
     knobs = fault.draw(random)
     if level < max(LEVELS):
-        return Drill(seed, level, fault, knobs, path=fault.path)
+        return Drill(seed, level, fault, knobs)
     alarm = random.choice([one for one in ALARMS if one.knob not in knobs])
-    return Drill(seed, level, fault, {**knobs, alarm.knob: alarm.value}, alarm, fault.path)
+    return Drill(seed, level, fault, {**knobs, alarm.knob: alarm.value}, alarm)
