@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// streamBytes is the buffer of a capture that cannot be mapped.
-	streamBytes = 1 << 20
+	// streamBytes is the buffer of a capture that cannot be mapped; a pipe gives no more at a time.
+	streamBytes = 64 << 10
 	// stepBytes is how far a mapped capture is opened at a time. What lies behind
 	// is given back to the kernel, so that resident memory does not grow with the
 	// file. It is a multiple of every page size in use.
