@@ -17,7 +17,8 @@ from typer.main import get_command
 from analysis import causes
 from analysis.figures.known_names import Scope
 from lab import paths
-from lab.cli import ALL, app
+from lab.cli import app
+from lab.cli.options import ALL
 from lab.errors import BadInput, ExitCode
 from lab.results import estimates
 from lab.roles.declaration import ROLES

@@ -178,7 +178,7 @@ def test_nothing_outside_results_is_shown(client: FlaskClient, results: Path, pa
 
 
 @pytest.mark.parametrize(
-    "path", ["Makefile", "lab/cli.py", ".git/config", "results/x", "docs/../Makefile", "docs/none.md"]
+    "path", ["Makefile", "lab/paths.py", ".git/config", "results/x", "docs/../Makefile", "docs/none.md"]
 )
 def test_only_documents_are_shown(client: FlaskClient, path: str) -> None:
     assert client.get(f"/pages/{path}", buffered=True).status_code == 404

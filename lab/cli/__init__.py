@@ -1,0 +1,113 @@
+"""The command line: `connlab run|lesson|matrix|search|analyse|explain|compare|list|show|observe|…`.
+
+In: arguments. Out: results on stdout; progress, problems and errors on stderr; an exit code for every end.
+It must not know how anything is done. A command loads the modules that it alone needs, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cache, partial
+from typing import Annotated
+
+import typer
+
+from lab import terminal
+from lab.cli import (
+    machine_commands,
+    maintenance_commands,
+    observe_commands,
+    result_commands,
+    run_commands,
+    scenario_commands,
+    teaching_commands,
+)
+from lab.errors import BadInput, ConnlabError, ExitCode, LabError, Problem
+from lab.run.signals import interruptible
+
+_OTHERS_WRITE = 0o022
+
+app = typer.Typer(
+    help="A reproducible load-test lab for the connection path: client, proxy, server.",
+    epilog="Exit codes: 0 reproduced, 1 not reproduced, 2 bad input, 3 inconclusive, 4 the lab or the machine failed.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 # typer's own form
+    if asked:
+        from lab.run.facts import lab_version
+
+        terminal.result([f"connlab {lab_version().version}"])
+        raise typer.Exit
+
+
+@app.callback()
+def _every_command(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None: ...
+
+
+# `--help` lists the commands in this order.
+for _module in (
+    run_commands,
+    teaching_commands,
+    result_commands,
+    scenario_commands,
+    observe_commands,
+    machine_commands,
+    maintenance_commands,
+):
+    app.add_typer(_module.app)
+# Made once, so that a second call of `main`, as in tests, does not wait for it.
+_command = cache(partial(typer.main.get_command, app))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; every end has its exit code, and a traceback only with CONNLAB_DEBUG=1."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    debug = os.environ.get("CONNLAB_DEBUG") == "1"
+    os.umask(os.umask(0) | _OTHERS_WRITE)  # nothing below results/ may be changed by another user
+    try:
+        with interruptible(to_the_end=True):
+            code = _command().main(args=arguments, prog_name="connlab", standalone_mode=False)
+    except typer.Exit as end:
+        code = end.exit_code
+    except typer.TyperException as error:
+        usage = BadInput(Problem(error.format_message().rstrip("."), way_on="'connlab --help' shows the commands"))
+        code = _say(usage, as_json="--json" in arguments)
+    except (KeyboardInterrupt, typer.Abort):
+        code = _say(LabError("interrupted"), as_json="--json" in arguments)
+    except ConnlabError as error:
+        if debug:
+            terminal.problem(traceback.format_exc())
+        code = _say(error, as_json="--json" in arguments)
+    except OSError as error:
+        if debug:
+            terminal.problem(traceback.format_exc())
+        failed = LabError(f"{error.filename or 'the machine'}: {error.strerror}")
+        code = _say(failed, as_json="--json" in arguments)
+    except Exception as error:
+        if debug:
+            raise
+        internal = LabError(f"internal error: {type(error).__name__}: {error}", way_on="CONNLAB_DEBUG=1 shows where")
+        code = _say(internal, as_json="--json" in arguments)
+    sys.exit(code or 0)
+
+
+def _say(error: ConnlabError, *, as_json: bool) -> ExitCode:
+    if as_json:
+        problems = [asdict(one) for one in error.problems] if isinstance(error, BadInput) else []
+        terminal.result_json({"error": str(error), "problems": problems, "exit_code": int(error.exit_code)})
+    lines = str(error).splitlines()
+    terminal.problem("\n".join(f"connlab: {line}" if not line.startswith(" ") else line for line in lines))
+    return error.exit_code

@@ -1,0 +1,71 @@
+"""Commands about this machine or a cluster: what it lacks, and what the lab left there."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+from rich.text import Text
+
+from lab import terminal
+from lab.cli.end import say_next
+from lab.cli.options import ContextOption, EngineOption, JsonOption, NamespaceOption
+from lab.cli.start import choose
+from lab.errors import ExitCode, LabError
+
+app = typer.Typer()
+
+
+@app.command()
+def doctor(
+    *,
+    engine: EngineOption = "compose",
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what this machine, or a cluster, lacks, and the way on."""
+    choose(engine, context=context, namespace=namespace)
+    from lab import doctor as doctors
+    from lab.engine.choice import chosen
+    from lab.results import next_step
+
+    findings = doctors.examine(chosen())
+    if as_json:
+        terminal.result_json([asdict(finding) for finding in findings])
+    else:
+        styles = {"ok": "green", "warn": "yellow", "missing": "bold red"}
+        for one in findings:
+            way_on = f" — {one.way_on}" if one.way_on else ""
+            state = (f"{one.state:>7}", styles[one.state])
+            terminal.stdout().print(Text.assemble(state, f"  {one.name}: {one.found}{way_on}"), soft_wrap=True)
+        if not any(finding.state == "missing" for finding in findings):
+            say_next(next_step.after_list())
+    if any(finding.state == "missing" for finding in findings):
+        raise typer.Exit(ExitCode.LAB_FAILED)
+
+
+@app.command()
+def clean(
+    *,
+    engine: EngineOption = "compose",
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove all that the lab made: containers and images, or its runs' pods in a cluster; results stay."""
+    choose(engine, context=context, namespace=namespace)
+    from lab.engine.choice import chosen
+    from lab.run.lock import machine_lock
+
+    with machine_lock("connlab clean"):
+        cleaned = chosen().clean()
+    if as_json:
+        terminal.result_json(asdict(cleaned))
+    else:
+        for kind, names in asdict(cleaned).items():
+            if kind != "kept":
+                terminal.stdout().print(f"{kind} removed: {', '.join(names) or 'none'}", soft_wrap=True)
+        say_next("next, what a run needs, built again: make setup")
+    if cleaned.kept:
+        raise LabError("not everything could be removed:\n  " + "\n  ".join(cleaned.kept))

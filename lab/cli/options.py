@@ -1,0 +1,74 @@
+"""Options and arguments that several commands take."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from lab.engine.metrics import DEFAULT_PORT
+
+# The name that stands for every scenario, one after the other.
+ALL = "all"
+
+ScenarioArgument = Annotated[
+    str, typer.Argument(help="The scenario's name ('connlab list' shows them), or its folder, such as ./shop.")
+]
+ScenariosArgument = Annotated[
+    str, typer.Argument(help=f"The scenario's name or folder, or '{ALL}' the lab's own, one after the other.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KNOB=VALUE", help="Set a knob, such as backend.accept_count=10; repeatable."),
+]
+PresetOption = Annotated[str | None, typer.Option(help="One of the scenario's presets, such as published.")]
+NewOption = Annotated[
+    bool, typer.Option("--new", help="Begin a new series, even if an unfinished one could be continued.")
+]
+RepetitionsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        max=99,
+        help="Runs of each arm or cell; a finished series that has fewer gets the missing ones.",
+    ),
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List cells, order and expected time; run nothing.")]
+# What `make` asks before the set-up; the engine, memory and disk are the run's own to ask about.
+CheckOption = Annotated[bool, typer.Option("--check", help="Check the input and end.", hidden=True)]
+ArmOption = Annotated[str | None, typer.Option(help="One of the scenario's arms: run it alone, once.")]
+EngineOption = Annotated[
+    Literal["compose", "kubernetes"],
+    typer.Option(help="Where it runs: on this machine's Docker, or on a Kubernetes cluster."),
+]
+ContextOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The context of the kubeconfig, for Kubernetes; by default its current one."),
+]
+NamespaceOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The cluster's namespace, for Kubernetes; by default the context's own."),
+]
+RegistryOption = Annotated[
+    str | None,
+    typer.Option(metavar="PREFIX", help="Where a cluster pulls the lab's images from; by default its nodes have them."),
+]
+SpreadOption = Annotated[
+    bool, typer.Option("--spread", help="Put roles on nodes of their own; by default all are on one.")
+]
+ClientsOption = Annotated[
+    Literal["pods", "testrun"],
+    typer.Option(help="Who starts the clients on Kubernetes: the lab, or k6-operator."),
+]
+MetricsOption = Annotated[
+    bool, typer.Option("--metrics", help="Let each collector serve its current figures, for Prometheus (docs/boards).")
+]
+MetricsPortOption = Annotated[
+    int | None,
+    typer.Option("--metrics-port", min=1024, max=65535, help=f"The port of --metrics; by default {DEFAULT_PORT}."),
+]
+ProfileOption = Annotated[
+    bool, typer.Option("--profile", help="Record how long each step of the run took, and print it at the end.")
+]
+# When `make` began with the set-up, seconds since 1970.
+BeganOption = Annotated[float | None, typer.Option("--began", envvar="CONNLAB_BEGAN", hidden=True)]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for a program.")]

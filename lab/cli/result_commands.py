@@ -1,0 +1,257 @@
+"""Commands that read finished runs: derive, show, explain, compare, judge, advise."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lab import terminal
+from lab.cli.end import end_judged, end_observed, say_next
+from lab.cli.options import JsonOption
+from lab.errors import BadInput, Problem
+
+app = typer.Typer()
+
+
+@app.command()
+def analyse(
+    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Derive everything again from a run's raw files; the exit code is the verdict's."""
+    from lab.experiments import outcome
+    from lab.observe import printing
+    from lab.results import find
+    from lab.run import reports
+
+    folder = find.find_run(run)
+    verdict = reports.derive(folder)
+    if printing.was_observed(folder):
+        end_observed(folder, as_json=as_json)
+    end_judged(outcome.Outcome(folder, verdict), as_json=as_json)
+
+
+@app.command()
+def report(
+    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a run's report again, and the index of all runs."""
+    from lab import paths
+    from lab.results import find, next_step
+    from lab.run import reports
+
+    folder = find.find_run(run)
+    page = reports.of_run(folder)
+    if as_json:
+        terminal.result_json({"report": str(page)})
+    else:
+        terminal.result([paths.shown(page)])
+        say_next(f"next, in the browser: {next_step.opened(folder)}")
+
+
+@app.command("open")
+def open_report(
+    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario; by default the newest run.")] = "",
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Open a run's report in the browser; where there is none, say where it lies."""
+    from lab import paths
+    from lab.observe import printing
+    from lab.results import find, next_step
+    from lab.run import reports
+
+    folder = find.find_run(run) if run else reports.newest()
+    page = reports.of_run(folder)
+    opened = reports.show(page)
+    if as_json:
+        terminal.result_json({"report": str(page), "opened": opened})
+    else:
+        terminal.result([paths.shown(page) if opened else f"no browser on this screen; open {page}"])
+        if not printing.was_observed(folder):
+            say_next(next_step.after_run(folder))
+
+
+@app.command()
+def notebook(
+    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario; by default the newest run.")] = "",
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Open a notebook over a run's files, with SQL and charts: a new copy of the lab's own, and yours to change."""
+    from lab import paths
+    from lab.results import find
+    from lab.results import notebook as notebooks
+    from lab.run import reports
+
+    folder = find.find_run(run) if run else reports.newest()
+    found = notebooks.copy_for(folder)
+    notebooks.install()
+    if as_json:
+        terminal.result_json({"notebook": str(found), "command": notebooks.command(found, folder)})
+    else:
+        terminal.result([f"{paths.shown(found)}, over {paths.shown(folder)}; Ctrl-C ends it"])
+        sys.stdout.flush()
+        notebooks.open_(found, folder)
+
+
+@app.command()
+def explain(
+    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
+    *,
+    request: Annotated[str | None, typer.Option(help="The request's name, such as k6-1/17.")] = None,
+    worst: Annotated[
+        str | None, typer.Option(help="In place of a name: how many of the failed and slowest, such as 5.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Explain a request: what every observer saw of it, in the order of time, and how to see its packets."""
+    from lab.results import explanations, find, next_step
+
+    folder = find.find_run(run)
+    explanation = explanations.of_run(folder, request, worst)
+    if as_json:
+        terminal.result_json(explanations.as_json(explanation))
+    else:
+        terminal.result(explanations.lines(explanation))
+        say_next(next_step.after_explanation(folder))
+
+
+@app.command()
+def compare(
+    *,
+    a: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN", help="A run to compare with, or <series>:<cell>; repeatable: its repetitions."),
+    ] = None,
+    b: Annotated[list[str] | None, typer.Option(metavar="RUN", help="A run that is compared; repeatable.")] = None,
+    matrix: Annotated[
+        str | None,
+        typer.Option(help="In place of runs: a matrix, or a scenario with arms; its newest series is compared."),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show every figure, and the runs.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two runs, two groups of runs, or the cells of a series: settings, counters, packets, users."""
+    from lab.results import comparisons, next_step
+    from lab.results.comparison_printing import print_answer, print_comparison
+
+    if matrix is not None and (a or b):
+        raise BadInput(Problem("a comparison takes runs as A and B, or a MATRIX, not both"))
+    compared = comparisons.of_runs(a or [], b or []) if matrix is None else comparisons.of_series(matrix)
+    if as_json:
+        terminal.result_json({**json.loads(compared.comparison.to_json()), "folder": str(compared.folder)})
+    else:
+        (print_comparison if verbose else print_answer)(terminal.stdout(), compared)
+        say_next(next_step.after_comparison(compared, b or []))
+
+
+@app.command()
+def gate(
+    *,
+    a: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN", help="The baseline: a run, a folder of runs, or <series>:<cell>; repeatable."),
+    ] = None,
+    b: Annotated[
+        list[str] | None, typer.Option(metavar="RUN", help="The runs to judge, as --a names them; repeatable.")
+    ] = None,
+    figure: Annotated[str, typer.Option(help="A figure, such as client.latency_ms.p99.")],
+    worse_than: Annotated[str, typer.Option(help="How much worse it may be: 5% of the baseline, or 2.5 of its unit.")],
+    better: Annotated[
+        str | None, typer.Option(metavar="more|less", help="Which way is better; most figures of clients tell it.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="A file for JUnit XML.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge whether a figure became worse: exit code 0 no, 1 yes, 3 it cannot be told."""
+    from lab.results import gates
+
+    judged = gates.judge(a or [], b or [], figure, worse_than, better)
+    if junit is not None:
+        gates.write_junit(judged, junit)
+    if as_json:
+        terminal.result_json(gates.as_json(judged))
+    else:
+        terminal.result([gates.line(judged)])
+        for remark in gates.remarks(judged):
+            terminal.problem(remark)
+        say_next(gates.next_step(judged))
+    raise typer.Exit(judged.exit_code)
+
+
+@app.command()
+def advise(
+    run: Annotated[str, typer.Argument(help="A run's folder, or a scenario for its latest run.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Name the knob that the main cause of a run's failures points to, its value, and the command that tests it."""
+    from analysis.formatting import counted
+    from lab.observe import printing
+    from lab.results import advice, find, next_step, which_run
+
+    folder = find.find_run(run)
+    if printing.was_observed(folder):
+        account = printing.read(folder)
+        if as_json:
+            terminal.result_json({"run": which_run.name(folder), "advice": account["advice"]})
+        else:
+            terminal.result(printing.advice(account))
+        return
+    found = advice.of_run(folder)
+    if as_json:
+        terminal.result_json({"run": which_run.name(folder), **asdict(found)})
+        return
+    terminal.result(which_run.lines(folder))
+    requests = f" ({counted(found.count, 'request')})" if found.cause else ""
+    terminal.stdout().print(f"main cause: {found.cause or 'none'}{requests}")
+    if found.knob:
+        terminal.stdout().print(f"set {found.knob} = {found.value}: {found.why}", soft_wrap=True)
+    else:
+        terminal.stdout().print(found.why, soft_wrap=True)
+    say_next(next_step.after_advice(folder, found.command))
+
+
+@app.command()
+def estimate(
+    *,
+    overflows: Annotated[str | None, typer.Option(help="The difference of TcpExt.ListenOverflows.")] = None,
+    connect_timeout: Annotated[str | None, typer.Option(help="The clients' connect time-out, such as 5s.")] = None,
+    sysctl: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="A sysctl of the clients, such as net.ipv4.tcp_syn_retries=6; repeatable."
+        ),
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option(help="In place of a counter: a run, whose counter and failed dials are compared.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Estimate how many connections failed behind a counter of overflows; with a run, check that against it."""
+    from lab.results import estimates, find, next_step, which_run
+
+    if run is not None and (overflows, connect_timeout, sysctl) == (None, None, None):
+        folder = find.find_run(run)
+        check = estimates.of_run(folder)
+        if as_json:
+            terminal.result_json({"run": which_run.name(folder), **estimates.check_as_json(check)})
+        else:
+            terminal.result([*which_run.lines(folder), "", *estimates.check_lines(check), next_step.after_run(folder)])
+        raise typer.Exit(estimates.exit_code(check))
+    if run is not None or overflows is None or connect_timeout is None:
+        raise BadInput(Problem("an estimate takes both --overflows and --connect-timeout, or --run alone"))
+    estimated = estimates.of_counter(overflows, connect_timeout, sysctl or [])
+    if as_json:
+        terminal.result_json(estimates.as_json(estimated))
+    else:
+        terminal.result([*estimates.lines(estimated), next_step.after_estimate()])

@@ -1,0 +1,171 @@
+"""Commands that run scenarios: one, all, a matrix, a search."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from analysis.steps import Steps
+from lab import terminal
+from lab.cli.end import end_checked, say_next
+from lab.cli.options import (
+    ALL,
+    ArmOption,
+    BeganOption,
+    CheckOption,
+    ClientsOption,
+    ContextOption,
+    DryRunOption,
+    EngineOption,
+    JsonOption,
+    MetricsOption,
+    MetricsPortOption,
+    NamespaceOption,
+    NewOption,
+    PresetOption,
+    ProfileOption,
+    RegistryOption,
+    RepetitionsOption,
+    ScenarioArgument,
+    ScenariosArgument,
+    SetOption,
+    SpreadOption,
+)
+from lab.cli.start import choose, command_line, resolve_asked, run_all, run_one_or_arms, run_series
+from lab.engine.metrics import DEFAULT_PORT
+from lab.errors import BadInput, ExitCode, LabError, Problem
+
+app = typer.Typer()
+
+
+@app.command()
+def run(
+    scenario: ScenariosArgument,
+    sets: SetOption = None,
+    *,
+    preset: PresetOption = None,
+    arm: ArmOption = None,
+    repetitions: RepetitionsOption = None,
+    new: NewOption = False,
+    dry_run: DryRunOption = False,
+    check: CheckOption = False,
+    engine: EngineOption = "compose",
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    registry: RegistryOption = None,
+    spread: SpreadOption = False,
+    clients: ClientsOption = "pods",
+    metrics: MetricsOption = False,
+    metrics_port: MetricsPortOption = None,
+    profile: ProfileOption = False,
+    began: BeganOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
+    if metrics_port is not None and not metrics:
+        raise BadInput(Problem("--metrics-port is the port of --metrics", way_on="add --metrics"))
+    port = (metrics_port or DEFAULT_PORT) if metrics else None
+    of_cluster = {"context": context, "namespace": namespace, "registry": registry, "spread": spread}
+    choose(engine, **of_cluster, clients=clients, metrics=port)
+    if scenario == ALL:
+        of_one = bool(sets or preset or arm or repetitions or dry_run or profile)
+        run_all(new=new, check=check, as_json=as_json, of_one=of_one)
+    steps = Steps()
+    if began is not None:
+        steps.ms["set-up"] = round(max(time.time() - began, 0) * 1000, 1)
+    with steps.step("resolve"):
+        asked = resolve_asked(scenario, sets or [], preset, arm, repetitions)
+    run_one_or_arms(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json, profile=steps if profile else None)
+
+
+@app.command()
+def matrix(
+    name: Annotated[
+        str, typer.Argument(help="The matrix's name, or its .yaml file; without one they are listed.")
+    ] = "",
+    sets: SetOption = None,
+    *,
+    repetitions: RepetitionsOption = None,
+    new: NewOption = False,
+    dry_run: DryRunOption = False,
+    check: CheckOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run every cell of a matrix, or what is left of it; the exit code is the series' verdict."""
+    from lab.results import next_step
+    from lab.series import matrices, printing
+    from lab.series import plan as plans
+    from lab.series.matrix_file import names
+
+    if name:
+        planned = plans.repeated(matrices.plan(name, sets or []), repetitions)
+        run_series(planned, new=new, dry_run=dry_run, check=check, as_json=as_json)
+    known = [matrices.plan(one) for one in names()]
+    if check:
+        raise typer.Exit
+    if as_json:
+        terminal.result_json([printing.plan_summary(plan) for plan in known])
+    else:
+        printing.print_plans(terminal.stdout(), known)
+        if known:
+            say_next(next_step.after_matrices(known[0].name))
+
+
+@app.command()
+def search(
+    scenario: ScenarioArgument,
+    sets: SetOption = None,
+    *,
+    knob: Annotated[str, typer.Option(help="The knob to vary, such as backend.max_connections.")] = "",
+    until: Annotated[
+        str, typer.Option(help="The condition that must hold, such as 'client.requests.failed == 0'.")
+    ] = "",
+    low: Annotated[str | None, typer.Option("--from", help="The least value; by default half the model's.")] = None,
+    high: Annotated[str | None, typer.Option("--to", help="The greatest value; by default twice the model's.")] = None,
+    step: Annotated[str | None, typer.Option(help="How close to the border to search; by default 1, or 100ms.")] = None,
+    confirm: Annotated[int, typer.Option(help="Runs at each of the two values beside the border.")] = 2,
+    new: NewOption = False,
+    dry_run: DryRunOption = False,
+    check: CheckOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the smallest, or largest, value of a knob for which an expression holds; exit code 3 if there is none.
+
+    Where runs are missing, so that none was found, it is 4.
+    """
+    from lab.engine.choice import chosen
+    from lab.results import next_step, searched
+    from lab.series import command, printing, record, searches
+
+    planned = searches.plan(searches.Asked(scenario, knob, until, low, high, step, confirm), sets or [])
+    if check:
+        end_checked(one.effective for one in planned.plan.cells.values())
+    folder, series, found = None, None, planned.plan.search
+    if dry_run:
+        command.check(planned.plan, chosen())
+    else:
+        folder = command.run_plan(
+            planned.plan, chosen(), command_line(), terminal.stderr(), new=new, places=planned.places
+        )
+        series = record.load(folder)
+        found = series.search
+    if found is None:
+        raise LabError(f"{folder} is not the folder of a search")
+    if series is None or found.outcome == "found":
+        code = ExitCode.REPRODUCED
+    else:
+        code = ExitCode.INCONCLUSIVE if series.status == "complete" else ExitCode.LAB_FAILED
+    if as_json:
+        status = {"status": series.status, "reason": series.reason} if series else {}
+        terminal.result_json({**found.model_dump(), **status, "folder": folder and str(folder), "exit_code": int(code)})
+    else:
+        printing.print_search(terminal.stdout(), found, series, folder)
+        if series is None:
+            say_next("next, run it: the same command without DRY=1 (--dry-run)")
+        else:
+            for line in searched.lines(found, series):
+                say_next(line)
+            say_next(next_step.after_search(planned.plan, found))
+    raise typer.Exit(code)

@@ -1,0 +1,111 @@
+"""Commands about scenarios, which start nothing: list, show, plan, a new one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lab import terminal
+from lab.cli.end import say_next
+from lab.cli.options import ArmOption, EngineOption, JsonOption, PresetOption, ScenarioArgument, SetOption, SpreadOption
+from lab.cli.start import choose, resolve_asked
+from lab.errors import BadInput, Problem
+
+app = typer.Typer()
+
+
+@app.command("list")
+def list_scenarios(*, as_json: JsonOption = False) -> None:
+    """List the scenarios."""
+    from lab.results import listing, next_step
+    from lab.scenario import places
+    from lab.scenario.resolve import resolve
+
+    scenarios, problems = [], places.misnamed()
+    for slug in places.slugs():
+        try:
+            scenarios.append(resolve(slug))
+        except BadInput as error:
+            problems += error.problems
+    summaries = []
+    for scenario in listing.in_order(scenarios):
+        try:
+            summaries.append(listing.summary(scenario))
+        except BadInput as error:
+            problems += error.problems
+    if as_json:
+        terminal.result_json(summaries)
+    else:
+        listing.print_list(terminal.stdout(), summaries)
+        say_next(next_step.after_list())
+    if problems:
+        raise BadInput(problems)
+
+
+@app.command()
+def show(
+    scenario: ScenarioArgument, sets: SetOption = None, *, preset: PresetOption = None, as_json: JsonOption = False
+) -> None:
+    """Show a scenario with its effective knobs, and its predictions with what is known of them before a run."""
+    from lab.results import listing, next_step
+    from lab.run import machine_limits
+    from lab.scenario.resolve import resolve
+
+    resolved = resolve(scenario, sets or [], preset=preset)
+    problems = list(machine_limits.of_kernel(resolved))
+    if problems:
+        raise BadInput(problems)
+    details = listing.details(resolved, sets or [])
+    if as_json:
+        terminal.result_json(details)
+    else:
+        listing.print_details(terminal.stdout(), details)
+        say_next(next_step.after_show(resolved.place, sets or [], preset))
+
+
+@app.command()
+def plan(
+    scenario: ScenarioArgument,
+    sets: SetOption = None,
+    *,
+    preset: PresetOption = None,
+    arm: ArmOption = None,
+    engine: EngineOption = "compose",
+    spread: SpreadOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Work out what a run takes: instances, connections, ports, open files, memory and disk; nothing is started."""
+    from lab.engine.choice import chosen
+    from lab.results import demand_printing
+    from lab.run import demand, machine_limits
+
+    choose(engine, spread=spread)
+    resolved, series = resolve_asked(scenario, sets or [], preset, arm)
+    if series:
+        raise BadInput(Problem(f"{resolved.slug} has arms, and each is a run", way_on="name one by --arm"))
+    found, problems = demand.of_run(resolved, apart=spread)
+    problems += machine_limits.of_engine(resolved, chosen())
+    if problems:
+        raise BadInput(problems)
+    if as_json:
+        terminal.result_json(found.as_json())
+    else:
+        demand_printing.print_demand(terminal.stdout(), found)
+
+
+@app.command()
+def new(
+    scenario: Annotated[str, typer.Argument(help="A name for scenarios/<name>, or a folder, such as ./shop.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a scenario to begin with, and its lesson: commented, and complete as it stands."""
+    from lab import paths
+    from lab.teach import template
+
+    written, run_it = template.write(scenario)
+    if as_json:
+        terminal.result_json({"files": [str(file) for file in written], "run": run_it})
+    else:
+        terminal.result([*map(paths.shown, written), f"run it: {run_it}"])

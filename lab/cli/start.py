@@ -1,0 +1,138 @@
+"""How a command starts a run or a series: what it was asked for, and the run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import typer
+
+from analysis.steps import Steps
+from lab import terminal
+from lab.cli.end import end_checked, end_judged, say_next
+from lab.errors import BadInput, Problem
+
+
+def choose(engine: Any, **options: Any) -> None:  # noqa: ANN401 # as lab.engine.choice has them
+    """Choose the engine of this command."""
+    from lab.engine.choice import choose
+
+    choose(engine, **options)
+
+
+def resolve_asked(
+    scenario: str, sets: list[str], preset: str | None, arm: str | None, repetitions: int | None = None
+) -> tuple[Any, Any]:
+    """Give a scenario with all overrides, and the plan of its arms, None if it has none or one is to run alone."""
+    from lab.scenario.resolve import resolve
+
+    # An arm may have another path than the scenario, and knobs of that.
+    resolved = resolve(scenario, sets if arm is None else [], preset=preset)
+    if repetitions is not None and (arm is not None or not resolved.scenario.arms):
+        which = f"one arm of {resolved.slug}" if arm is not None else resolved.slug
+        way_on = (
+            "leave it out; `connlab compare --a A --a B --b C --b D` takes single runs as repetitions of one another"
+        )
+        raise BadInput(Problem(f"{which} is one run, and has no repetitions", "--repetitions", way_on))
+    if arm is None and not resolved.scenario.arms:
+        return resolved, None
+    from lab.series import arms, plan
+
+    if arm is not None:
+        return arms.alone(resolved, sets, arm), None
+    return resolved, plan.repeated(arms.plan(resolved, sets), repetitions)
+
+
+def run_one_or_arms(
+    resolved: Any,  # noqa: ANN401 # an Effective
+    plan: Any,  # noqa: ANN401 # a Plan
+    *,
+    new: bool,
+    dry_run: bool,
+    check: bool,
+    as_json: bool,
+    ask: bool = False,
+    profile: Steps | None = None,
+) -> NoReturn:
+    """Run a scenario or its arms; `ask`: put the questions of a lesson first; `profile`: as lab.run.run.run has it."""
+    from lab.experiments import outcome
+    from lab.run import machine_limits
+
+    if plan:
+        profiled = profile is not None
+        run_series(plan, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=ask, profile=profiled)
+    if new or dry_run:
+        which = f"one arm of {resolved.slug} is one run" if resolved.variant.arm else f"{resolved.slug} has no arms"
+        raise BadInput(Problem(f"{which}: there is no series to plan or to begin anew"))
+    if check:
+        end_checked([resolved])
+    guesses: Sequence[Any] = ()
+    if ask:
+        from lab.engine.choice import chosen
+        from lab.teach.ask import before
+
+        machine_limits.check(resolved, chosen())  # nobody is asked about a run that cannot be
+        guesses = before(terminal.stderr(), resolved, None).of_run
+    found = outcome.of_run(resolved, command_line(), terminal.stderr(), guesses, profile=profile)
+    end_judged(found, as_json=as_json, lesson=resolved.place if ask else None, profiled=profile is not None)
+
+
+def run_all(*, new: bool, check: bool, as_json: bool, of_one: bool) -> NoReturn:
+    """Run every scenario of the lab; `of_one`: whether something was asked for that one scenario has."""
+    from lab.experiments import everything, outcome
+
+    if of_one:
+        what = "settings, presets, dry runs and profiles are of one scenario, and not of all"
+        raise BadInput(Problem(what, way_on="name it"))
+    scenarios = list(outcome.all_planned())
+    if check:
+        raise typer.Exit
+    quiet = terminal.nowhere() if as_json else terminal.stdout()
+    ended = everything.run_all(scenarios, command_line(), terminal.stderr(), quiet, new=new)
+    if as_json:
+        terminal.result_json([one.as_json() for one in ended])
+    else:
+        everything.print_summary(terminal.stdout(), ended)
+        say_next("next, all runs on one page: results/index.html")
+    raise typer.Exit(everything.worst(ended))
+
+
+def run_series(
+    plan: Any,  # noqa: ANN401 # a Plan
+    *,
+    new: bool,
+    dry_run: bool,
+    check: bool,
+    as_json: bool,
+    ask: bool = False,
+    profile: bool = False,
+) -> NoReturn:
+    """Run what is left of a series; `ask` and `profile`: as run_one_or_arms has them."""
+    from lab.engine.choice import chosen
+    from lab.experiments import outcome
+    from lab.series import command, printing
+    from lab.teach import ask as lessons
+
+    if check:
+        end_checked(planned.effective for planned in plan.cells.values())
+    if dry_run:
+        command.check(plan, chosen())
+        if as_json:
+            terminal.result_json(printing.plan_details(plan))
+        else:
+            printing.print_plan(terminal.stdout(), plan)
+            say_next("next, run it: the same command without DRY=1 (--dry-run)")
+        raise typer.Exit
+    answers = None
+    if ask:
+        command.check(plan, chosen())
+        answers = lessons.before(terminal.stderr(), next(iter(plan.cells.values())).effective, plan)
+    lesson = next(iter(plan.cells.values())).effective.place if ask else None
+    found = outcome.of_plan(plan, command_line(), terminal.stderr(), new=new, answers=answers, profile=profile)
+    end_judged(found, as_json=as_json, lesson=lesson, profiled=profile)
+
+
+def command_line() -> list[str]:
+    """Give the command as it was typed, for the manifest."""
+    return ["connlab", *sys.argv[1:]]

@@ -1,0 +1,167 @@
+"""Commands of lessons and workshops: a lesson, its exercises, the drill, slides, pages to follow along."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from lab import terminal
+from lab.cli.end import end_checked, say_next
+from lab.cli.options import (
+    ArmOption,
+    CheckOption,
+    DryRunOption,
+    JsonOption,
+    NewOption,
+    PresetOption,
+    ScenarioArgument,
+    SetOption,
+)
+from lab.cli.start import command_line, resolve_asked, run_one_or_arms
+from lab.errors import BadInput, Problem
+
+app = typer.Typer()
+
+
+@app.command()
+def lesson(
+    scenario: ScenarioArgument,
+    sets: SetOption = None,
+    *,
+    preset: PresetOption = None,
+    arm: ArmOption = None,
+    new: NewOption = False,
+    dry_run: DryRunOption = False,
+    check: CheckOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask what you expect, run the scenario, and show what was measured beside it; the exit code is the verdict's."""
+    asked = resolve_asked(scenario, sets or [], preset, arm)
+    run_one_or_arms(*asked, new=new, dry_run=dry_run, check=check, as_json=as_json, ask=True)
+
+
+@app.command()
+def exercise(
+    name: Annotated[str, typer.Argument(metavar="SCENARIO/NUMBER", help="Such as accept-queue-overflow/1.")],
+    sets: SetOption = None,
+    *,
+    check: CheckOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a lesson's exercise and judge it against the answer that is kept apart; `latest` stays where it is.
+
+    An open exercise takes the knob that you found, with --set. The exit code is 0 if it came out as the answer says.
+    """
+    from lab.engine.choice import chosen
+    from lab.experiments import outcome
+    from lab.results import guesses_printing
+    from lab.run import machine_limits
+    from lab.teach import ask, exercises, questions
+
+    ready = exercises.prepare(name, sets or [])
+    if check:
+        end_checked([ready.effective])
+    machine_limits.check(ready.effective, chosen())
+    exercises.print_task(terminal.stderr(), ready)
+    answer = () if ready.exercise.is_open else ready.exercise.answer
+    guesses = ask.of_exercise(terminal.stderr(), questions.of_answer(ready.effective, answer, "exercise"))
+    found = outcome.of_run(ready.effective, command_line(), terminal.stderr(), guesses, tries_out=True)
+    judged = exercises.judge(ready, found.folder)
+    if as_json:
+        terminal.result_json(exercises.as_json(ready, found.folder, judged))
+    else:
+        guesses_printing.print_run(terminal.stdout(), found.folder, found.verdict)
+        exercises.print_judged(terminal.stdout(), ready, found.folder, judged)
+        say_next(exercises.after(ready, found.folder, exercises.exit_code(judged)))
+    raise typer.Exit(exercises.exit_code(judged))
+
+
+@app.command()
+def drill(
+    sets: SetOption = None,
+    *,
+    seed: Annotated[int | None, typer.Option(min=0, help="The drill's seed; without it, one is drawn.")] = None,
+    level: Annotated[int, typer.Option(help="1, 2 (perhaps with a proxy) or 3 (something harmless besides).")] = 1,
+    more: Annotated[str | None, typer.Option(help="A further piece of evidence, which costs minutes.")] = None,
+    cause: Annotated[str | None, typer.Option(help="Your answer: the cause.")] = None,
+    place: Annotated[str | None, typer.Option(help="Your answer: where it lies, such as backend.")] = None,
+    check: CheckOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Be on call: a fault is drawn and run; find cause, place and knob in the evidence, and a run tests your remedy.
+
+    Without an answer the exit code is 0; with one it is 0 if the cause is right and the remedy healed, and else 1.
+    """
+    import secrets
+
+    from lab.experiments import outcome
+    from lab.teach.drill import incident
+
+    answers = incident.answered(cause, place, sets or [], more, seed)
+    if check and seed is None:
+        raise typer.Exit  # which one it will be is not drawn yet
+    drawn = incident.drawn(secrets.randbelow(10_000) if seed is None else seed, level)
+    state = incident.load(drawn)
+    if state is None and (answers or more):
+        raise BadInput(Problem(f"drill {seed} of level {level} has not begun", way_on="begin it without an answer"))
+    if answers:
+        incident.check(drawn, cause or "", place or "", sets or [])
+    if check:
+        end_checked([incident.resolved(drawn, sets or [])])
+    if state is None:
+        run = outcome.of_run(incident.resolved(drawn), command_line(), terminal.stderr(), tries_out=True)
+        state = incident.begun(drawn, run.folder)
+    if not answers:
+        lines = incident.more(drawn, state, more) if more else incident.given(drawn, state)
+        if as_json:
+            terminal.result_json({**state.model_dump(by_alias=True), "minutes": state.minutes, "evidence": list(lines)})
+        else:
+            terminal.result(lines)
+        return
+    remedied = incident.remedied(drawn, state, sets or [])
+    after = outcome.of_run(remedied, command_line(), terminal.stderr(), tries_out=True).folder
+    found = incident.judge(drawn, state, incident.answer(drawn, state, cause or "", place or "", after))
+    if as_json:
+        terminal.result_json(
+            {**found.model_dump(), "points": found.points, "healed": found.healed, "folder": str(after)}
+        )
+    else:
+        terminal.result(incident.result(drawn, state, found, after))
+    raise typer.Exit(found.code)
+
+
+@app.command()
+def slides(
+    workshop: Annotated[str, typer.Argument(help="Such as 90-minutes; without one, all of them.")] = "",
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a workshop's slides, made from its page and its lessons: one HTML file each, which needs no network."""
+    from lab import paths
+    from lab.teach import slides as teaching
+
+    written = [teaching.write(name) for name in ([workshop] if workshop else teaching.names())]
+    if as_json:
+        terminal.result_json([str(file) for file in written])
+    else:
+        terminal.result([*map(paths.shown, written), "next, open one in a browser: the arrow keys go on and back"])
+
+
+@app.command()
+def serve(
+    *,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0 takes a free one.")] = 8321,
+    as_json: JsonOption = False,
+) -> None:
+    """Show lessons, the run at work, reports and the drill in a browser of this machine, until Ctrl-C."""
+    from lab.serve import server
+
+    with server.listening(port) as served:
+        if as_json:
+            terminal.result_json({"address": served.address})
+        else:
+            terminal.result([f"open {served.address}", "it is for this machine's browsers alone; Ctrl-C ends it"])
+        sys.stdout.flush()
+        served.serve()
