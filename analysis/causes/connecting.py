@@ -220,9 +220,9 @@ CAUSES = (
             " kernel reset the connection."
         ),
         proof=(
-            "The client completed the handshake. After its SYN-ACK the server sent only a RST, one without ACK, which"
-            " no socket sends. The server's `net.ipv4.tcp_abort_on_overflow` is 1, and its kernel counted overflows. At"
-            " a proxy: the same for its connection."
+            "The client completed the handshake. After its SYN-ACK the server sent only a RST without the ACK flag; a"
+            " socket never sends such a RST. The server's `net.ipv4.tcp_abort_on_overflow` is 1, and its kernel counted"
+            " overflows. At a proxy: the same for its connection."
         ),
         when=(
             "outcome = 'failed' AND ((status = 0 AND coalesce(flow_aborted, false))"
@@ -301,9 +301,9 @@ CAUSES = (
             " to them were lost."
         ),
         proof=(
-            "The dial or its request timed out. Around each of its SYNs the server's kernel dropped none, or none of"
-            " its SYNs reached the server's capture. At a proxy: the server's kernel dropped none around each SYN of"
-            " its connection."
+            "The dial or its request timed out. The server's kernel counted no drop around any of its SYNs, or the"
+            " server's capture has none of these SYNs. At a proxy: the server's kernel counted no drop around any SYN"
+            " of its connection."
         ),
         when=(
             f"outcome = 'failed' AND (({_NO_CONNECTION} AND captured"

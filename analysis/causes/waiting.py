@@ -105,7 +105,7 @@ CAUSES = (
         says=f"""if(coalesce(syn_us, 0) >= coalesce(up_syn_us, 0), {_healed_says("flow", "syn_us")},
                {UP} || '; ' || {_healed_says("up", "up_syn_us")})""",
         label="served after a lost SYN",
-        symptom="some answers 1 s, 3 s or 7 s late",
+        symptom="some answers whole seconds late: by 1 s, 2 s, 3 s or more",
         look="`nstat TcpExtTCPSynRetrans` at the client; `netstat -s` at the server",
         because="the first SYN of {client} to {server} got lost, and only a later one was answered",
         where=BEFORE_CONNECTION,
@@ -165,7 +165,7 @@ CAUSES = (
         meaning="Its connection was complete and waited in the accept queue until the server accepted it.",
         proof=(
             "The queue is first in, first out. The connections before it in the capture, and the queue's depth at each"
-            " tick, show that it was still in the queue at the last tick that counts."
+            " tick, show that it was still in the queue at the last tick before the server accepted it."
         ),
         when=f"{_main('queue_us')} OR {_main('up_queue_us')}",
         apart=_APART,
@@ -201,7 +201,7 @@ CAUSES = (
         says="""format('the proxy turned to {} at {}, in vain (status {}), and after {} of {} to {}', first_server,
             moment(first_start_us), first_status, took(retry_us), took(total_us), try_server)""",
         label="tried in vain before",
-        symptom="answers late by the proxy's connect time-out",
+        symptom="answers late by the length of the proxy's connect time-out",
         look="the proxy's access log: more than one upstream in a line",
         because="the proxy had tried another server, or the same one, without success",
         where="Between the proxy and the servers.",

@@ -24,7 +24,8 @@ For engineers on call, and for learners: what clients see, where to look first, 
 turn. [causes.md](causes.md) has the proof of each cause, [glossary.md](glossary.md) explains the words. `make advise
 RUN=…` computes the value of a knob, and `make drill` lets you practise.
 
-In a knob, `<client>` and `<server>` stand for the name of the role at that end of the connection.
+In a knob, `<client>` and `<server>` stand for the name of the role at that end of the connection. Where no knob is
+named, a setting does not heal it: the story of such a request (`make explain`) and the server's own log lead on.
 
 | symptom | what to look at | cause | limit | knob | kernel's counter | lesson |
 |---|---|---|---|---|---|---|
@@ -33,7 +34,8 @@ In a knob, `<client>` and `<server>` stand for the name of the role at that end 
 _LADDER = """
 ## The ladder of limits
 
-A connection passes these from the client to the server; the first that is too small shows. Defaults of the kernel are
+A connection passes such limits on its way from the client to the server; the first limit that is too small causes the
+symptom. The table has those of the kernels first, and then those of each program. Defaults of the kernel are
 those of Linux 6, with the version where one changed; the others are those of the programs that the lab runs, which may
 differ from yours.
 
@@ -47,7 +49,7 @@ _KERNEL_BEFORE = (
     ("client's kernel", "SYNs of a connection", "net.ipv4.tcp_syn_retries", "6 retransmissions"),
     ("client's kernel", "SYNs before the pauses double", "net.ipv4.tcp_syn_linear_timeouts", "4 from 6.5 on; 0 before"),
     ("server's kernel", "any accept queue", "net.core.somaxconn", "4096 from 5.4 on; 128 before"),
-    ("server's kernel", "a full SYN queue's way out", "net.ipv4.tcp_syncookies", "1"),
+    ("server's kernel", "whether SYN cookies answer when a SYN queue is full", "net.ipv4.tcp_syncookies", "1"),
 )
 
 
@@ -87,12 +89,11 @@ def _knobs(cause: Cause) -> Iterator[str]:
 
 
 def _limits(name: str, role: Role) -> Iterator[tuple[str, str, str, str]]:
-    for what, field in Limits.model_fields.items():
-        knob = getattr(role.limits, what)
-        full = f"{name}.{knob}"
-        if knob and full in CATALOGUE:
-            meaning = str(field.description)
-            yield role.called or name, meaning[0].lower() + meaning[1:], full, show_value(full, CATALOGUE[full].default)
+    for what in Limits.model_fields:
+        full = f"{name}.{getattr(role.limits, what)}"
+        if full in CATALOGUE:
+            knob = CATALOGUE[full]
+            yield role.called or name, knob.description, full, show_value(full, knob.default)
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def generated(records: Mapping[Cell, Record]) -> str:
     dates, kernels, engines, composes = (" and ".join(each) for each in on)
     lines = [
         BEGIN,
-        f"{good} of {len(REAL)} cells are as they have to be.",
+        f"{good} of {len(REAL)} cells are as expected.",
         f"Seen on {dates}, with Linux {kernels}, Docker Engine {engines}, Compose {composes}.",
         "",
         f"| fault | {' | '.join(REAL_PHASES)} |",
