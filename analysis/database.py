@@ -2,7 +2,7 @@
 
 - `over_files()`: for queries over files, on all processors;
 - `in_memory()`: a database of its own, on one processor, so that rows come in the same order each time;
-- `sql()`: what makes its tables, each in a file of its own; `query()`: what another statement takes.
+- `sql()`: what makes its tables, or a query, each in a file of its own.
 """
 
 from __future__ import annotations
@@ -66,24 +66,14 @@ def create(database: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str
 
 @cache
 def sql(module: str, name: str) -> str:
-    """Read the SQL that makes a table, from the folder `sql` beside a module.
+    """Read the SQL that makes a table, or a query, from the folder `sql` beside a module.
 
     Args:
         module: the module's `__name__`, or that of a package, whose `__init__` is beside the folder.
         name: the file's, without its ending; it begins with the table's name.
     """
     package = sys.modules[module].__package__
-    return (files(str(package)) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
-
-
-def query(module: str, name: str) -> str:
-    """Read the SQL of a query, to be part of another statement.
-
-    Args:
-        module: the module's `__name__`.
-        name: the file's, without its ending.
-    """
-    return sql(module, name).rstrip().removesuffix(";")
+    return (files(str(package)) / "sql" / f"{name}.sql").read_text(encoding="utf-8").rstrip().removesuffix(";")
 
 
 def composed(module: str, name: str, **parts: str) -> str:
@@ -97,7 +87,7 @@ def composed(module: str, name: str, **parts: str) -> str:
         name: the file's, without its ending.
         parts: each `$name` of the file that is not a parameter → SQL.
     """
-    return Template(query(module, name)).safe_substitute(parts)
+    return Template(sql(module, name)).safe_substitute(parts)
 
 
 def make(

@@ -48,6 +48,15 @@ def in_window(series: Sequence[Record], window: Window) -> list[Record]:
     return [series[index] for index in timeline.within(times_us, window.start_us, window.end_us)]
 
 
+def of_machine_ms(reading: Record) -> tuple[int, int] | None:
+    """The time that all processors had so far, and that in which they were idle; None where a reading lacks one."""
+    host = reading.get("host")
+    if not isinstance(host, dict):
+        return None
+    total_ms, idle_ms = integer(host, "cpu_total_ms"), integer(host, "cpu_idle_ms")
+    return None if total_ms is None or idle_ms is None else (total_ms, idle_ms)
+
+
 def cpu_percent(readings: Sequence[Record]) -> float | None:
     """The processor time the role used from the first reading to the last, in percent of one processor.
 

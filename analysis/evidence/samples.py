@@ -133,7 +133,7 @@ def read(path: Path, port: int = TRAFFIC_PORT) -> Samples:
     whole, mono_us = True, 0
     for number, record in samples.lines:
         kind = None if record is None or moment(record, "time_us") is None else kind_of(record)
-        if record is None or kind is None or not _WHOLE.get(kind, _anything)(record):
+        if record is None or kind is None or (kind in _WHOLE and not _WHOLE[kind](record)):
             whole = False
             if record is not None:
                 samples.lines.damage.add_bad_line(number)
@@ -181,10 +181,6 @@ def _has_groups(record: Record) -> bool:
     return isinstance(groups, list) and all(
         isinstance(group, dict) and integer(group, "count") is not None for group in groups
     )
-
-
-def _anything(_record: Record) -> bool:
-    return True
 
 
 # What a record of a kind must be to be one.

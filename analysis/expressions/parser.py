@@ -29,18 +29,16 @@ _WORDS = ("and", "or", "not")
 _DEPTH_MAX = 40
 
 
-def parse_tree(text: str) -> Node:
-    """Return the syntax tree of an expression; raise ExpressionError."""
-    return _Parser(text).parse()
+class Parser:
+    """Parses one expression."""
 
-
-class _Parser:
     def __init__(self, text: str) -> None:
         self._tokens = tokens(text)
         self._position = 0
         self._depth = 0
 
     def parse(self) -> Node:
+        """Return the syntax tree; raise ExpressionError."""
         if self._ended():
             raise ExpressionError("the expression is empty", 1)
         node = self._expression()

@@ -1,7 +1,6 @@
 """Every figure of a run, declared once: what it means, where it comes from, and how it is computed.
 
-In: evidence and account. Out: values by name; `describe()` lists them for docs/figures.md, and `check_name()` refuses a
-wrong name before a run.
+In: evidence and account. Out: values by name; `scope()` refuses a wrong name before a run.
 It must not know predictions. A figure is declared in the module of what it is about: client, kernel, servers, model.
 """
 
@@ -10,19 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.figures import pattern, scraped
-from analysis.figures.known_names import FIGURES, Scope, UnknownFigure, check_name, find, scope
+from analysis.figures.known_names import Scope, UnknownFigure, find, scope
 from analysis.figures.measured_run import Run
 
 if TYPE_CHECKING:
     from analysis.expressions.values import Value
-    from analysis.figures.pattern import Figure
 
-__all__ = ["Run", "Scope", "UnknownFigure", "check_name", "describe", "scope", "value"]
-
-
-def describe() -> tuple[Figure, ...]:
-    """Every figure, each with its pattern, kind, unit, meaning and source."""
-    return FIGURES
+__all__ = ["Run", "Scope", "UnknownFigure", "scope", "value"]
 
 
 def value(run: Run, name: str) -> Value:

@@ -183,17 +183,6 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
     return by_lower_case[near[0]] if near else None
 
 
-def check_name(name: str, path: Mapping[str, Role], knobs: Mapping[str, object]) -> None:
-    """Raise UnknownFigure unless a prediction of a run can use a name.
-
-    Args:
-        name: the name of a figure or of a knob.
-        path: the run's roles with their declarations, from the client to the backend.
-        knobs: its knobs, by name, with their values.
-    """
-    scope(path, knobs).kind_of(name)
-
-
 def scope(path: Mapping[str, Role], knobs: Mapping[str, object]) -> Scope:
     """The names of a run on this machine, whose kernel says which counters there are."""
     return Scope(path, knobs, kernel_counters())

@@ -117,19 +117,10 @@ def _idle_percent_of(series: list[Record], window: Window) -> float | None:
     readings = processes.under_load(series, window)
     if silence_ms > limits.SECONDLY_GAP_MS or not readings:
         return None
-    before, after = _host(readings[0]), _host(readings[-1])
+    before, after = processes.of_machine_ms(readings[0]), processes.of_machine_ms(readings[-1])
     if before is None or after is None or after[0] <= before[0]:
         return None
     return round(100 * (after[1] - before[1]) / (after[0] - before[0]), 2)
-
-
-def _host(reading: Record) -> tuple[int, int] | None:
-    """The processor time that all processors had so far, and that in which they were idle; ms."""
-    host = reading.get("host")
-    if not isinstance(host, dict):
-        return None
-    total_ms, idle_ms = integer(host, "cpu_total_ms"), integer(host, "cpu_idle_ms")
-    return None if total_ms is None or idle_ms is None else (total_ms, idle_ms)
 
 
 def _k6_share_percent(raw: RawRun, window: Window, clients: list[str]) -> float | None:

@@ -10,7 +10,7 @@ from pydantic import Field
 from analysis import figures
 from analysis.account import attribution, joins
 from analysis.causes import CAUSES, UNEXPLAINED
-from analysis.database import query
+from analysis.database import sql
 from analysis.expressions.values import Unknown, is_number
 from analysis.figures import identities
 from analysis.health import Evidence
@@ -200,12 +200,12 @@ def _requests(joined: Joined) -> Requests:
 def _names(joined: Joined) -> list[NamedRequests]:
     return [
         NamedRequests(**row | {"causes": dict(sorted((row["causes"] or {}).items()))})
-        for row in joined.rows(query(__name__, "ledger_names"), most=_NAMES_MAX)
+        for row in joined.rows(sql(__name__, "ledger_names"), most=_NAMES_MAX)
     ]
 
 
 def _unexplained(joined: Joined) -> list[UnexplainedRequest]:
-    rows = joined.rows(query(__name__, "unexplained_requests"), cause=UNEXPLAINED.name, most=_EXAMPLES_MAX)
+    rows = joined.rows(sql(__name__, "unexplained_requests"), cause=UNEXPLAINED.name, most=_EXAMPLES_MAX)
     return [UnexplainedRequest(**row) for row in rows]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.account.joins.tables import insert
-from analysis.database import create, query
+from analysis.database import create, sql
 from analysis.expressions.values import Unknown
 from analysis.output import copy_rows
 
@@ -34,7 +34,7 @@ STEP_US = 100_000
 _STEPS_MAX = 864_000
 
 
-REQUESTS = query(__name__, "requests_file")
+REQUESTS = sql(__name__, "requests_file")
 
 
 def write(run: Run, folder: Path) -> None:
@@ -45,7 +45,7 @@ def write(run: Run, folder: Path) -> None:
     if isinstance(joined, Unknown) or isinstance(window, Unknown):
         return
     _timeline(run, joined, window)
-    queries = (REQUESTS, query(__name__, "flows_file"), "SELECT * FROM timeline ORDER BY time_us, instance")
+    queries = (REQUESTS, sql(__name__, "flows_file"), "SELECT * FROM timeline ORDER BY time_us, instance")
     for name, rows in zip(FILES, queries, strict=True):
         copy_rows(joined.execute, rows, folder / name)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.database import over_files
-from analysis.evidence import timeline
+from analysis.evidence import processes, timeline
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.expressions.values import Unknown
 from analysis.output import copy_rows
@@ -96,17 +96,9 @@ def _processor(before: Record, after: Record) -> Iterator[tuple[str, float]]:
             of_program[program] += max(cpu_ms - (used_ms.get(process.get("pid")) or 0), 0)
     for program, cpu_ms in of_program.items():
         yield f"cpu_percent.{program}", round(100_000 * cpu_ms / lasted_us, 2)
-    total_ms, idle_ms = (_grown(before, after, key) for key in ("cpu_total_ms", "cpu_idle_ms"))
-    if total_ms is not None and idle_ms is not None and total_ms > 0:
-        yield "host.cpu_percent", round(100 * (1 - idle_ms / total_ms), 2)
-
-
-def _grown(before: Record, after: Record, key: str) -> int | None:
-    """By how much a count of the machine's grew; None where a reading lacks it."""
-    first, last = (
-        integer(host, key) if isinstance(host := reading.get("host"), dict) else None for reading in (before, after)
-    )
-    return None if first is None or last is None else last - first
+    first, last = processes.of_machine_ms(before), processes.of_machine_ms(after)
+    if first and last and last[0] > first[0]:
+        yield "host.cpu_percent", round(100 * (1 - (last[1] - first[1]) / (last[0] - first[0])), 2)
 
 
 def _levels(scraped: Scraped, window: Window) -> Iterator[_Row]:

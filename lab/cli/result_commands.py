@@ -114,14 +114,15 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Explain a request: what every observer saw of it, in the order of time, and how to see its packets."""
+    from analysis.story import text
     from lab.results import explanations, find, next_step
 
     folder = find.find_run(run)
     explanation = explanations.of_run(folder, request, worst)
     if as_json:
-        terminal.result_json(explanations.as_json(explanation))
+        terminal.result_json(asdict(explanation))
     else:
-        terminal.result(explanations.lines(explanation))
+        terminal.result(text.lines(explanation))
         say_next(next_step.after_explanation(folder))
 
 

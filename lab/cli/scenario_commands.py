@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -89,7 +90,7 @@ def plan(
     if problems:
         raise BadInput(problems)
     if as_json:
-        terminal.result_json(found.as_json())
+        terminal.result_json(asdict(found))
     else:
         demand_printing.print_demand(terminal.stdout(), found)
 

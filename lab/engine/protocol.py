@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from analysis.evidence.rawfiles import Places
@@ -61,31 +61,50 @@ class Parts:
     places: Places
 
 
-class Watch(Protocol):
-    """The instances and collectors of a run that have ended so far; as a context it listens."""
+class Watch(ABC):
+    """The instances and collectors of a run that have ended so far, as the engine said; as a context it listens."""
 
-    def __enter__(self) -> Self:
-        """Listen."""
+    def __init__(self) -> None:
+        self._exits: dict[str, int] = {}
+        self._expected: dict[str, int | None] = {}
+        self._out_of_memory: set[str] = set()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Listen no more."""
-
-    def check(self) -> None:
-        """Raise LabError if the engine no longer says what ends."""
+    def end(self, service: str, code: int) -> None:
+        """Take in that a service has ended."""
+        (self._expected if service in self._expected else self._exits)[service] = code
 
     def expect(self, service: str, *, end: bool) -> None:
         """Take the next end of a service for one that was asked for, or no longer."""
+        if end:
+            self._expected[service] = None
+        else:
+            del self._expected[service]
 
     def expected_exit_code(self, service: str) -> int | None:
         """Give the exit code of a service whose end is expected; None until it has ended."""
+        return self._expected[service]
 
     def exit_code(self, service: str) -> int | None:
         """Give the exit code of a service that ended unasked; None while it runs."""
+        return self._exits.get(service)
 
     def ended(self, service: str) -> str | None:
         """Say how a service ended unasked, if it has."""
+        code = self.exit_code(service)
+        memory = ", out of memory" if service in self._out_of_memory else ""
+        return None if code is None else f"{service} ended with exit code {code}{memory}"
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Listen."""
+
+    @abstractmethod
+    def __exit__(self, *_: object) -> None:
+        """Listen no more."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise LabError if the engine no longer says what ends."""
 
 
 class Engine(Protocol):

@@ -26,7 +26,6 @@ class Container:
     pid: int
     on_host: bool
     words: str
-    service: str | None = None
     processes: bool = True
     machine: str | None = None
 

@@ -53,10 +53,6 @@ class RecordedRun(BaseModel):
     ]
     took_s: Annotated[int, Field(description="From the command to the verdict, all runs of a series together")]
 
-    def json_line(self) -> str:
-        """Give it as it stands in the file."""
-        return self.model_dump_json(by_alias=True) + "\n"
-
 
 def content(effective: Effective) -> str:
     """Give the digest of all that a scenario sets and predicts, whatever words it uses for it."""
@@ -89,7 +85,7 @@ def append(line: RecordedRun, file: Path | None = None) -> None:
     """Add a line; it is on the disk when this returns."""
     descriptor = os.open(file or paths.EXPERIMENTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        os.write(descriptor, line.json_line().encode())
+        os.write(descriptor, f"{line.model_dump_json(by_alias=True)}\n".encode())
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

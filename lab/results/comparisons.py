@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,7 +103,11 @@ def runs_of(names: Iterable[str]) -> list[Path]:
     Raises:
         BadInput: a name that is none.
     """
-    return list(_runs(names))
+    found: list[Path] = []
+    for name in names:
+        series, colon, cell = name.rpartition(":")
+        found += _of_cell(find_series(series), cell) if colon else [find.find_run(name)]
+    return found
 
 
 def is_series(folder: Path) -> bool:
@@ -118,15 +122,6 @@ def cells(folder: Path) -> list[str]:
         BadInput: it cannot be read.
     """
     return [each.cell for each in _plan(folder).cells]
-
-
-def _runs(names: Iterable[str]) -> Iterator[Path]:
-    for name in names:
-        series, colon, cell = name.rpartition(":")
-        if colon:
-            yield from _of_cell(find_series(series), cell)
-        else:
-            yield find.find_run(name)
 
 
 def _of_cell(folder: Path, cell: str) -> list[Path]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from analysis import story
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
-from analysis.story import Explanation, text
+from analysis.story import Explanation
 from lab.errors import BadInput, Problem
 
 # More stories than this nobody reads; --request finds any other.
@@ -49,13 +46,3 @@ def _number(written: str) -> int:
         fault = f"'{written}' is not a number of requests: give 1 to {_WORST_MAX}"
         raise BadInput(Problem(fault, "--worst"))
     return int(written)
-
-
-def as_json(explanation: Explanation) -> dict[str, Any]:
-    """Give an explanation for a program."""
-    return asdict(explanation)
-
-
-def lines(explanation: Explanation) -> Iterator[str]:
-    """Write an explanation for a reader."""
-    return text.lines(explanation)

@@ -13,7 +13,7 @@ from analysis.formatting import counted
 from analysis.visible import visible
 from lab import paths
 from lab.errors import BadInput, ExitCode, Problem
-from lab.results import comparisons, find
+from lab.results import comparisons
 from lab.run.manifest import FILE as MANIFEST_FILE
 from lab.run.verdicts import show
 
@@ -89,7 +89,7 @@ def _runs(names: Sequence[str]) -> list[Path]:
         elif folder.is_dir() and not (folder / MANIFEST_FILE).is_file() and any(folder.glob(f"*/{MANIFEST_FILE}")):
             found += sorted(file.parent for file in folder.glob(f"*/{MANIFEST_FILE}") if not file.parent.is_symlink())
         else:
-            found += comparisons.runs_of([name]) if ":" in name else [find.find_run(name)]
+            found += comparisons.runs_of([name])
     return found
 
 

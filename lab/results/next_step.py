@@ -26,16 +26,7 @@ def after_run(folder: Path) -> str:
 
 
 def _story(run: str) -> str:
-    return f"next, the story of its worst request: {_explain(run)}"
-
-
-def explain(folder: Path) -> str:
-    """Give the command that tells a run's worst request."""
-    return _explain(paths.shown(folder))
-
-
-def _explain(run: str) -> str:
-    return suggested.make("explain", {"RUN": run, "WORST": _WORST})
+    return f"next, the story of its worst request: {suggested.make('explain', {'RUN': run, 'WORST': _WORST})}"
 
 
 def after_lesson(place: Place) -> str | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from lab.engine import bounds
 from lab.errors import Problem
@@ -60,10 +59,6 @@ class Demand:
     memory_mb: int
     captures_mb: int
     records_mb: int | None
-
-    def as_json(self) -> dict[str, Any]:
-        """Give it for a program."""
-        return asdict(self)
 
 
 def of_run(effective: Effective, *, apart: bool) -> tuple[Demand, list[Problem]]:

@@ -46,11 +46,6 @@ def warm_up(session: Session) -> None:
     parallel.each(warm, topology.instances[topology.answering])
 
 
-def await_start_line(session: Session, watch: Watch) -> None:
-    """Wait until every client stands ready to begin, having sent nothing yet."""
-    k6.wait_ready(session.engine, session.topology.clients, watch)
-
-
 def load(session: Session, watch: Watch, display: Display) -> str | None:
     """Let the clients go, act on the servers as the scenario says, and wait until all have come to their end.
 

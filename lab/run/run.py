@@ -17,6 +17,7 @@ from lab.errors import BadInput, Interruption, LabError
 from lab.run import (
     clocks,
     configurations,
+    k6,
     machine_limits,
     manifest,
     measure,
@@ -221,7 +222,7 @@ def _phases(session: Session, console: Console, title: str) -> None:
             if line := scrape_targets.publish(session):
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
             with step("start line"):
-                measure.await_start_line(session, watch)
+                k6.wait_ready(session.engine, session.topology.clients, watch)
         if scenario.warmup.requests:
             with step("warmup"):
                 _begin(session, display, "warmup")

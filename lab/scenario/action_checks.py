@@ -26,7 +26,9 @@ def action_problems(effective: Effective) -> Iterator[Problem]:
         where = effective.where("actions", index, "instance")
         if action.instance in topology.clients:
             yield Problem(
-                f"{action.instance} makes the load, and is not a server", where, f"act on {_either(topology.servers)}"
+                f"{action.instance} makes the load, and is not a server",
+                where,
+                f"act on {' or '.join(topology.servers)}",
             )
         elif action.instance not in topology.servers:
             hint = did_you_mean(action.instance, topology.servers) or f"the servers are {', '.join(topology.servers)}"
@@ -39,10 +41,6 @@ def action_problems(effective: Effective) -> Iterator[Problem]:
         yield from _duration(effective, index, action)
     for instance in dict.fromkeys(one.instance for one in actions):
         yield from _one_after_the_other(effective, instance)
-
-
-def _either(names: list[str]) -> str:
-    return " or ".join(names)
 
 
 def _duration(effective: Effective, index: int, action: Action) -> Iterator[Problem]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import TracebackType
 
 from lab.errors import BadInput, Problem
 from lab.scenario.effective import Effective
@@ -19,9 +18,7 @@ class Gathered:
     def __enter__(self) -> None:
         """Begin a part that may be refused."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
         if isinstance(error, BadInput):
             self.extend(error.problems)
             return True

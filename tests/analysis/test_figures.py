@@ -12,8 +12,8 @@ from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.roles import earlier
 from analysis.expressions.values import Kind, Unknown, Value
-from analysis.figures import Run, Scope, UnknownFigure, check_name
-from analysis.figures.known_names import kernel_counters
+from analysis.figures import Run, Scope, UnknownFigure, scope
+from analysis.figures.known_names import FIGURES, kernel_counters
 from analysis.figures.reference import markdown
 from analysis.health import Evidence
 from analysis.model import outcomes
@@ -145,7 +145,7 @@ def why(run: RunFolder, name: str) -> str:
     ],
 )
 def test_a_figure_has_the_value_that_the_run_recorded(healthy: Run, name: str, expected: Value) -> None:
-    check_name(name, earlier(["k6", "backend"]), KNOBS)
+    scope(earlier(["k6", "backend"]), KNOBS).kind_of(name)
 
     assert figures.value(healthy, name) == expected
 
@@ -173,7 +173,7 @@ def test_a_dial_held_half_open_on_purpose_neither_failed_nor_made_a_connection(r
     ],
 )
 def test_a_proxy_has_figures_of_its_own(proxied: Run, name: str, expected: Value) -> None:
-    check_name(name, proxied.raw.manifest.roles, KNOBS)
+    scope(proxied.raw.manifest.roles, KNOBS).kind_of(name)
 
     assert figures.value(proxied, name) == expected
 
@@ -512,7 +512,7 @@ def test_this_kernel_has_the_counters_that_the_scenarios_name() -> None:
 
 
 def test_every_figure_is_declared_once() -> None:
-    patterns = [figure.pattern for figure in figures.describe()]
+    patterns = [figure.pattern for figure in FIGURES]
 
     assert len(patterns) == len(set(patterns))
 
@@ -526,4 +526,4 @@ def test_the_table_of_figures_is_current(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_the_table_of_figures_has_every_figure() -> None:
     table = markdown()
-    assert [figure.pattern for figure in figures.describe() if f"| `{figure.pattern}` |" not in table] == []
+    assert [figure.pattern for figure in FIGURES if f"| `{figure.pattern}` |" not in table] == []

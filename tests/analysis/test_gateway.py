@@ -11,7 +11,7 @@ import pytest
 
 from analysis.derivation import JudgedRun, analyse, judge
 from analysis.evidence.roles import earlier
-from analysis.figures import UnknownFigure, check_name
+from analysis.figures import UnknownFigure, scope
 from analysis.pages.report import run_files, timelines
 from tests.analysis.joined import one_request
 from tests.analysis.packets import Capture, Connection
@@ -249,15 +249,15 @@ def test_figures_are_the_path_s_own() -> None:
     knobs = {**KNOBS, "gateway.max_idle_conns": 100}
     path = earlier(["k6", "gateway", "backend"])
     for name in ("access.gateway.status.5xx", "gateway.dials.failed_address_not_available", "gateway.max_idle_conns"):
-        check_name(name, path, knobs)
+        scope(path, knobs).kind_of(name)
     with pytest.raises(
         UnknownFigure, match=r"nginx is not a proxy on the path; did you mean access\.gateway\.requests\?"
     ):
-        check_name("access.nginx.requests", path, knobs)
+        scope(path, knobs).kind_of("access.nginx.requests")
     with pytest.raises(UnknownFigure, match=r"nginx is not a proxy on the path$"):
-        check_name("access.nginx.requests", earlier(["k6", "backend"]), KNOBS)
+        scope(earlier(["k6", "backend"]), KNOBS).kind_of("access.nginx.requests")
     with pytest.raises(UnknownFigure, match="gateway is not on the path"):
-        check_name("gateway.connections.opened", earlier(["k6", "nginx", "backend"]), KNOBS)
+        scope(earlier(["k6", "nginx", "backend"]), KNOBS).kind_of("gateway.connections.opened")
 
 
 def test_the_report_draws_its_connections_and_requests(run: RunFolder) -> None:

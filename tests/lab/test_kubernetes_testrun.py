@@ -251,7 +251,7 @@ def test_a_runner_is_ended_and_emptied_by_its_own_containers(effective: Make) ->
     containers = Containers(kubectl, parts, seen, parts.topology.clients)
     containers.stop("k6-1", 1)
     containers.stop_collector("k6-1", 1)
-    containers.await_ends(parts.topology.clients, collectors=True)
+    containers.await_ends(parts.topology.clients)
     containers.fetch(parts.topology)
     pod = "connlab-c0ffee-1-x2x"
     assert [call.split(" -- ")[0] for call in client.calls[:2]] == [

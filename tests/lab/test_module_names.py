@@ -22,7 +22,7 @@ SAME = {
     "manifest": "manifest.json: written by the run, read by the analysis",
     "names": "what an engine calls the parts of a run",
     "own_configuration": "a proxy's configuration of the user's own: as the scenario has it, and in its container",
-    "own_script": "a k6 script of the user's own: as the scenario has it, in its container, and what its summary says",
+    "own_script": "a k6 script of the user's own: as the scenario has it, and what its summary says",
     "printing": "what a command prints",
     "schema": "JSON Schemas, made from the models",
     "starting": "from nothing to instances that are ready",

@@ -13,9 +13,8 @@ import duckdb
 import numpy as np
 
 from analysis.database import composed, create, in_memory, may_use
-from analysis.evidence import logs, size
+from analysis.evidence import logs, processes, size
 from analysis.evidence.client_files import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
-from analysis.evidence.jsonl import integer
 from analysis.evidence.logs.access_log import COLUMNS, WHOLE_LINE
 from analysis.evidence.rawfiles import descriptor_path
 from analysis.plain import open_plain
@@ -277,13 +276,8 @@ def _ticks(samples: Samples) -> Iterable[Integers]:
 
 
 def _processors(samples: Samples) -> list[tuple[int, int, int]]:
-    readings = [(record["time_us"], record.get("host")) for record in samples.processes]
-    found = [
-        (time_us, integer(host, "cpu_total_ms"), integer(host, "cpu_idle_ms"))
-        for time_us, host in readings
-        if isinstance(host, dict)
-    ]
-    return [(time_us, total, idle) for time_us, total, idle in found if total is not None and idle is not None]
+    readings = ((record["time_us"], processes.of_machine_ms(record)) for record in samples.processes)
+    return [(time_us, *of_machine_ms) for time_us, of_machine_ms in readings if of_machine_ms is not None]
 
 
 def _load_scrapes(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:

@@ -13,10 +13,9 @@ from analysis.pages.report import index, observation, page
 from analysis.pages.report.run_files import ReportError, read, recorded
 from analysis.verdict.derived import DerivedError
 
-__all__ = ["FILE", "INDEX", "ReportError", "html", "write", "write_index"]
+__all__ = ["FILE", "ReportError", "html", "write", "write_index"]
 
 FILE = Path("report.html")
-INDEX = index.FILE
 write_index = index.write
 
 

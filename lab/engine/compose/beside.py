@@ -109,7 +109,6 @@ def _container(found: Mapping[str, Any]) -> Container:
         pid=found["State"]["Pid"],
         on_host=_on_host(found),
         words="\n".join(words),
-        service=(config.get("Labels") or {}).get(_SERVICE),
     )
 
 

@@ -11,11 +11,11 @@ from lab import parallel
 from lab.engine.compose import (
     beside,
     clean,
+    confined,
     containers,
     images,
     machine,
     own_configuration,
-    own_script,
     service_images,
     starting,
     watch,
@@ -24,10 +24,10 @@ from lab.engine.compose.docker import docker
 from lab.engine.compose.names import container_of
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
 from lab.engine.sidecars import Sidecars
-from lab.errors import LabError, Problem
+from lab.errors import LabError, Problem, ScriptRefused
 from lab.scenario.effective import Effective
 from lab.scenario.own_configuration import OwnConfiguration
-from lab.scenario.own_script import OwnScript
+from lab.scenario.own_script import MOUNTED, OwnScript
 from lab.scenario.topology import Topology, collector_of
 
 
@@ -71,7 +71,7 @@ class Compose:
 
     def examine_script(self, script: OwnScript) -> str | None:
         """Run the entry point of k6's image on the script, without a network."""
-        return own_script.examine(script)
+        return confined.tried("k6", "inspect", (script.folder, MOUNTED), script.settings(), refused=ScriptRefused)
 
     def examine_configuration(self, own: OwnConfiguration) -> str | None:
         """Run the entry point of the role's image on the configuration, without a network."""

@@ -15,7 +15,6 @@ from lab import paths
 from lab.engine import bounds, metrics, owners, program_settings
 from lab.engine.compose import confined, service_part
 from lab.engine.compose import own_configuration as configured
-from lab.engine.compose import own_script as mounted
 from lab.engine.compose.docker import docker
 from lab.engine.compose.names import PROJECT, RUN_LABEL, container_of
 from lab.scenario import own_configuration, own_script
@@ -155,7 +154,9 @@ def _mount(source: Path) -> dict[str, Any]:
 
 def _of_script(effective: Effective, topology: Topology, instance: str) -> list[dict[str, Any]]:
     script = own_script.of(effective, topology)
-    return [mounted.mount(script)] if script and instance in topology.clients else []
+    if script is None or instance not in topology.clients:
+        return []
+    return [confined.mount(script.folder, own_script.MOUNTED, read_only=True)]
 
 
 def _of_clients(topology: Topology, instance: str, second: _Addresses) -> dict[str, Any]:

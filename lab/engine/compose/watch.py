@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
-from types import TracebackType
 from typing import Self
 
+from lab.engine import protocol
 from lab.engine.compose.docker import follow
 from lab.engine.compose.names import RUN_LABEL, container_of
-from lab.engine.ends import Ends
 from lab.errors import LabError
 
 
-class Watch(Ends):
+class Watch(protocol.Watch):
     """The containers of a run that have ended so far."""
 
     def __init__(self, run_id: str) -> None:
@@ -27,9 +26,7 @@ class Watch(Ends):
         self._reader.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._events.end()
         self._reader.join(timeout=1)
 

@@ -144,12 +144,11 @@ class Containers:
             codes[instance] = ended[-1].get("exitCode") if ended else None
         return codes
 
-    def await_ends(self, instances: Iterable[str], *, collectors: bool) -> None:
+    def await_ends(self, instances: Iterable[str]) -> None:
         """Wait until the cluster has told how these have ended; what it does not tell in time is not known."""
 
         def has_ended(one: str) -> bool:
-            kinds = (ROLE, COLLECTOR) if collectors else (ROLE,)
-            return all(self._running(one, kind) is None for kind in kinds)
+            return all(self._running(one, kind) is None for kind in (ROLE, COLLECTOR))
 
         waiting = [one for one in instances if self._watch.pod(one) and one not in self._runners]
         self._watch.await_pods(waiting, lambda pod: has_ended(instance_of(pod)), _TOLD_S)

@@ -36,7 +36,6 @@ _ELSEWHERE = "run it with --engine compose"
 
 @dataclass
 class _Parts:
-    parts: Parts
     watch: Watch
     containers: Containers
 
@@ -141,7 +140,7 @@ class Kubernetes:
         if not isinstance(watch, Watch):
             raise TypeError("the watch is not this engine's")
         runners = parts.topology.clients if self.clients == "testrun" else []
-        self._run = _Parts(parts, watch, Containers(self.kubectl, parts, watch, runners))
+        self._run = _Parts(watch, Containers(self.kubectl, parts, watch, runners))
         Start(self.kubectl, parts, watch, self.registry, self.last_words, self.spread, self.metrics, runners).start()
         testrun.follow_ends(self.kubectl, watch, runners)
 
@@ -183,7 +182,7 @@ class Kubernetes:
         for group in topology.instances.values():
             parallel.each(lambda one: containers.stop(one, grace_s), group)
         parallel.each(lambda one: containers.stop_collector(one, grace_s), topology.all)
-        containers.await_ends(topology.all, collectors=True)
+        containers.await_ends(topology.all)
         containers.fetch(topology)
 
     def exit_codes(self, topology: Topology) -> dict[str, int | None]:
@@ -203,8 +202,8 @@ class Kubernetes:
         return rights.remove(self.kubectl)
 
     def clean(self) -> Cleaned:
-        """Remove all objects of this checkout's runs."""
-        return rights.clean(self.kubectl)
+        """Remove all objects of this checkout's runs; the images in the nodes are the cluster's."""
+        return Cleaned(containers=self.remove())
 
     @property
     def _of_run(self) -> _Parts:

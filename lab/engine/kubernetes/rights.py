@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from lab.engine.kubernetes.kubectl import GUIDE, Kubectl
 from lab.engine.kubernetes.names import own
-from lab.engine.protocol import Cleaned, Finding
+from lab.engine.protocol import Finding
 from lab.errors import LabError
 
 # Verb, API group, resource.
@@ -100,8 +100,3 @@ def remove(kubectl: Kubectl) -> list[str]:
         now = ("--grace-period", "0", "--force", "--ignore-not-found", "--wait=true")
         kubectl("delete", _KINDS, "--selector", own(), *now, timeout_s=120)
     return listed
-
-
-def clean(kubectl: Kubectl) -> Cleaned:
-    """Remove all objects of this checkout's runs; the images in the nodes are the cluster's."""
-    return Cleaned(containers=remove(kubectl))

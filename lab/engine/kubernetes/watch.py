@@ -6,10 +6,9 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import TracebackType
 from typing import Any, Self
 
-from lab.engine.ends import Ends
+from lab.engine import protocol
 from lab.engine.kubernetes.kubectl import Kubectl
 from lab.engine.kubernetes.names import COLLECTOR, INSTANCE_LABEL, RUN_LABEL, instance_of, pod_of, service_of
 from lab.engine.programs import Following
@@ -20,7 +19,7 @@ _LOST_S = 30
 _AGAIN_S = 0.5
 
 
-class Watch(Ends):
+class Watch(protocol.Watch):
     """The pods of a run, by their instances, as the cluster last told of them."""
 
     def __init__(self, kubectl: Kubectl, run_id: str) -> None:
@@ -45,9 +44,7 @@ class Watch(Ends):
         self._reader.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closed.set()
         if self._events:
             self._events.end()

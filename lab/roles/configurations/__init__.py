@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from pydantic import TypeAdapter, ValidationError
 
 from lab.roles.configurations import blocks, sections
-from lab.roles.configurations.found import Fault, Found, Reader, Said, Setting, Stands
+from lab.roles.configurations.found import Fault, Found, Said, Setting, Stands
 from lab.roles.declaration import Boolean, Default, DurationKnob, Integer, Knob, Role, Words
 
 __all__ = ["Fault", "Found", "Setting", "Stands", "read"]
 
-_READERS: Mapping[str, type[Reader]] = {"blocks": blocks.Blocks, "sections": sections.Sections}
+_Reader = blocks.Blocks | sections.Sections
+_READERS: Mapping[str, type[_Reader]] = {"blocks": blocks.Blocks, "sections": sections.Sections}
 _SPOKEN = {"on": True, "off": False}
 
 
@@ -44,7 +45,7 @@ def read(role: Role, text: str, stands: Stands) -> Found:
     )
 
 
-def _setting(knob: Knob, reader: Reader) -> Setting:
+def _setting(knob: Knob, reader: _Reader) -> Setting:
     """Give a knob's setting; an empty one where no line says it, and its default holds or what stands for it."""
     if knob.configured is None:
         return Setting(why="the lab does not read it from there")
@@ -63,7 +64,7 @@ def _setting(knob: Knob, reader: Reader) -> Setting:
     return Setting(values[0], lines)
 
 
-def _value(knob: Knob, said: Said, reader: Reader) -> Default | None:
+def _value(knob: Knob, said: Said, reader: _Reader) -> Default | None:
     """Give a value as the lab has it; None if it is not one of the knob's."""
     words = said.words or ()
     text = " ".join(words) if isinstance(knob, Words) else next(iter(words), "")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from lab.roles.declaration import Configured, Default
+from lab.roles.declaration import Default
 
 
 @dataclass(frozen=True)
@@ -82,25 +81,3 @@ class Found:
     added: Sequence[str]
     text: str
     called: Mapping[str, str]
-
-
-class Reader(Protocol):
-    """Reads one format."""
-
-    def __init__(self, text: str, folder: str, stands: Stands) -> None:
-        """Read a text; the folder is the configuration's, as the program names it."""
-
-    def said(self, configured: Configured) -> list[Said]:
-        """Give what holds at each place of a kind; none where there is no such place."""
-
-    def milliseconds(self, text: str) -> int | None:
-        """Read a duration as the program does; None if it is none."""
-
-    def faults(self) -> list[Fault]:
-        """Give why it cannot stand on the path."""
-
-    def added(self) -> list[str]:
-        """Give the lines that the lab added."""
-
-    def called(self) -> dict[str, str]:
-        """Give the file's own names of parts that the lab's configuration has, too, by the lab's names."""
