@@ -5,6 +5,8 @@ progress at once, the second may find room that the first is about to take, on a
 one more than its limit says. Or its last ACK is dropped. And if the users come faster than the program accepts, which
 on a busy machine may stand still for longer than load.arrival_gap, the queue is full while the program has places left.
 Each way the count may not be that of users who come one after another. It is if the next user takes the place.
+
+And a client that is late to give up may send one SYN more than its time-out allows.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
         capacity = _capacity(raw, instance)
         places = {"capacity": capacity, "soon_us": soon_us}
         early = _first(reduction.rows, "refused_early", asked | places) if capacity else None
+        late = _gave_up_late(raw, instance, reduction.rows, asked)
         if pair:
             report.add(
                 f"{pair[0]}:{pair[1]} and {pair[2]}:{pair[3]} connected at the same moment as the last place of"
@@ -68,7 +71,21 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
                 f" {capacity} connections were open: the program had not accepted those who came before",
                 Evidence.LOAD,
             )
+        elif late:
+            report.add(
+                f"{late[0]}:{late[1]} sent another SYN to {instance} {late[2]:.0f} ms after its first, though its"
+                " time-out was over: the client was late to give up",
+                Evidence.LOAD,
+            )
     return report
+
+
+def _gave_up_late(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object]) -> tuple[Any, ...] | None:
+    """A connection that k6 asked of a server for longer than it was to."""
+    path, timeout = raw.manifest.path, raw.manifest.knobs.get("load.connect_timeout")
+    if timeout is None or not is_number(timeout.value) or instance not in raw.manifest.of_role(path[1]):
+        return None
+    return _first(rows, "gave_up_late", {**asked, "connect_timeout_us": timeout.value * 1000})
 
 
 def _capacity(raw: RawRun, instance: str) -> int | None:

@@ -136,6 +136,21 @@ def at_a_port_where_nobody_listens(capture: Capture) -> None:
     Connection(capture, f"{CLIENT}:49000", SERVER).syns(MEASURE_S + 0.02).refused(MEASURE_S + 0.0201)
 
 
+def a_client_that_gives_up_in_time(capture: Capture) -> None:
+    turned_away_after(capture, 0.999)
+
+
+def a_client_that_gives_up_late(capture: Capture) -> None:
+    turned_away_after(capture, 1.0)
+
+
+def turned_away_after(capture: Capture, second: float) -> None:
+    """A user whose next SYN comes so long after the first; the places are taken."""
+    for port in range(3):
+        connected(capture, 0.01 + port / 1000, 41_001 + port)
+    Connection(capture, f"{CLIENT}:49000", SERVER).syns(MEASURE_S + 0.03, MEASURE_S + 0.03 + second)
+
+
 def raw_of(run: RunFolder) -> RawRun:
     return RawRun(run.write(), manifest.read(run.folder))
 
@@ -204,6 +219,18 @@ def test_a_full_queue_before_a_late_program_leaves_the_load_in_doubt(
 ) -> None:
     for message in loads_in_doubt(run, packets, 1 if found else 0):
         assert all(text in message for text in [*found, "the program had not accepted those who came before"])
+
+
+@pytest.mark.parametrize(
+    ("packets", "found"),
+    [(a_client_that_gives_up_in_time, 0), (a_client_that_gives_up_late, 1), (a_syn_that_was_answered_twice, 0)],
+)
+def test_a_client_that_is_late_to_give_up_leaves_the_load_in_doubt(
+    run: RunFolder, packets: Callable[[Capture], None], found: int
+) -> None:
+    run.set_knobs(load__connect_timeout=1000)
+    for message in loads_in_doubt(run, packets, found):
+        assert f"{CLIENT}:49000 sent another SYN to backend-1 1000 ms after its first" in message
 
 
 def test_users_who_differ_do_not_take_each_other_s_place(run: RunFolder) -> None:

@@ -613,6 +613,23 @@ def test_refused_early_finds_the_first_syn_that_met_a_full_queue_of_a_server_wit
         assert tables.made("refused_early", "", **asked) == found
 
 
+def test_gave_up_late_finds_a_syn_after_the_time_out_that_nobody_had_answered(tables: Tables, tmp_path: Path) -> None:
+    columns = "client_address VARCHAR, client_port INT, server_address VARCHAR, first_time_us BIGINT,"
+    columns += " synack_count INT, syn_times_us BIGINT[]"
+    rows: list[tuple[object, ...]] = [
+        ("c", 1, "s", 0, 0, [0, 900_000]),
+        ("c", 2, "s", 10, 1, [10, 2_000_000]),
+        ("c", 3, "s", 20, 0, [20, 500_000, 1_000_020]),
+        ("c", 4, "s", 30, 0, [30, 1_500_030]),
+        ("c", 5, "other", 0, 0, [0, 1_000_001]),
+        ("c", 6, "s", -5, 0, [-5, 1_000_001]),
+    ]
+    path = written(tables.database, tmp_path, columns, rows)
+    asked = {"path": path, "start_us": 0, "addresses": ["s"]}
+    assert tables.made("gave_up_late", "", **asked, connect_timeout_us=1_000_000) == [("c", 3, 1000.0)]
+    assert tables.made("gave_up_late", "", **asked, connect_timeout_us=2_000_000) == []
+
+
 def test_requests_file_has_each_request_with_its_cause_and_its_waits(tables: Tables) -> None:
     tables.given("cases", {"instance": "k6-1", "id": 2, "outcome": "ok"}, {"instance": "k6-1", "id": 1})
     tables.given("attributed", {"instance": "k6-1", "id": 1, "cause": "slow-handler"})
