@@ -82,8 +82,9 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
 
 def _gave_up_late(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object]) -> tuple[Any, ...] | None:
     """A connection that k6 asked of a server for longer than it was to."""
-    path, timeout = raw.manifest.path, raw.manifest.knobs.get("load.connect_timeout")
-    if timeout is None or not is_number(timeout.value) or instance not in raw.manifest.of_role(path[1]):
+    timeout = raw.manifest.knobs.get("load.connect_timeout")
+    beside_k6 = [each for role in raw.manifest.path[1:2] for each in raw.manifest.of_role(role)]
+    if timeout is None or not is_number(timeout.value) or instance not in beside_k6:
         return None
     return _first(rows, "gave_up_late", {**asked, "connect_timeout_us": timeout.value * 1000})
 
