@@ -28,7 +28,7 @@ class Part:
 
 
 # Else each process compiles every module again, where the environment forbids Python to keep what it compiled.
-_PYTEST = "TMPDIR=$(setup/scratch.sh) PYTHONDONTWRITEBYTECODE= .venv/bin/pytest --numprocesses auto --dist loadgroup"
+_PYTEST = "PYTHONDONTWRITEBYTECODE= .venv/bin/pytest --numprocesses auto --dist loadgroup"
 _LAB = (
     ".venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy && .venv/bin/lint-imports"
     f" && {_PYTEST} tests/lab"
