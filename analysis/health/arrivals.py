@@ -81,7 +81,7 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
 
 
 def _gave_up_late(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object]) -> tuple[Any, ...] | None:
-    """A connection that k6 asked of a server for longer than it was to."""
+    """The first connection that k6 still asked a server for after its connect time-out."""
     timeout = raw.manifest.knobs.get("load.connect_timeout")
     beside_k6 = [each for role in raw.manifest.path[1:2] for each in raw.manifest.of_role(role)]
     if timeout is None or not is_number(timeout.value) or instance not in beside_k6:

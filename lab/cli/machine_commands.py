@@ -10,7 +10,6 @@ from rich.text import Text
 from lab import terminal
 from lab.cli.end import say_next
 from lab.cli.options import ContextOption, EngineOption, JsonOption, NamespaceOption
-from lab.cli.start import choose
 from lab.errors import ExitCode, LabError
 
 app = typer.Typer()
@@ -25,11 +24,11 @@ def doctor(
     as_json: JsonOption = False,
 ) -> None:
     """Say what this machine, or a cluster, lacks, and the way on."""
-    choose(engine, context=context, namespace=namespace)
     from lab import doctor as doctors
-    from lab.engine.choice import chosen
+    from lab.engine.choice import choose, chosen
     from lab.results import next_step
 
+    choose(engine, context=context, namespace=namespace)
     findings = doctors.examine(chosen())
     if as_json:
         terminal.result_json([asdict(finding) for finding in findings])
@@ -54,10 +53,10 @@ def clean(
     as_json: JsonOption = False,
 ) -> None:
     """Remove all that the lab made: containers and images, or its runs' pods in a cluster; results stay."""
-    choose(engine, context=context, namespace=namespace)
-    from lab.engine.choice import chosen
+    from lab.engine.choice import choose, chosen
     from lab.run.lock import machine_lock
 
+    choose(engine, context=context, namespace=namespace)
     with machine_lock("connlab clean"):
         cleaned = chosen().clean()
     if as_json:

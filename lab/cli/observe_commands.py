@@ -9,7 +9,7 @@ import typer
 from lab import terminal
 from lab.cli.end import end_observed
 from lab.cli.options import CheckOption, ContextOption, JsonOption, RegistryOption
-from lab.cli.start import choose, command_line
+from lab.cli.start import command_line
 from lab.errors import BadInput, Problem
 
 app = typer.Typer()
@@ -56,7 +56,7 @@ def observe(
 
     The exit code is 0 if the whole time was observed, and 3 if a target ended before.
     """
-    from lab.engine.choice import chosen
+    from lab.engine.choice import choose, chosen
     from lab.observe import asked, observing
     from lab.observe.targets import Named, find
 

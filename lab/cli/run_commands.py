@@ -33,7 +33,7 @@ from lab.cli.options import (
     SetOption,
     SpreadOption,
 )
-from lab.cli.start import choose, command_line, resolve_asked, run_all, run_one_or_arms, run_series
+from lab.cli.start import command_line, resolve_asked, run_all, run_one_or_arms, run_series
 from lab.engine.metrics import DEFAULT_PORT
 from lab.errors import BadInput, ExitCode, LabError, Problem
 
@@ -64,11 +64,20 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario, or the series of its arms, and print the verdict; the exit code is the verdict's."""
+    from lab.engine.choice import choose
+
     if metrics_port is not None and not metrics:
         raise BadInput(Problem("--metrics-port is the port of --metrics", way_on="add --metrics"))
     port = (metrics_port or DEFAULT_PORT) if metrics else None
-    of_cluster = {"context": context, "namespace": namespace, "registry": registry, "spread": spread}
-    choose(engine, **of_cluster, clients=clients, metrics=port)
+    choose(
+        engine,
+        context=context,
+        namespace=namespace,
+        registry=registry,
+        spread=spread,
+        clients=clients,
+        metrics=port,
+    )
     if scenario == ALL:
         of_one = bool(sets or preset or arm or repetitions or dry_run or profile)
         run_all(new=new, check=check, as_json=as_json, of_one=of_one)

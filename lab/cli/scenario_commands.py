@@ -10,7 +10,7 @@ import typer
 from lab import terminal
 from lab.cli.end import say_next
 from lab.cli.options import ArmOption, EngineOption, JsonOption, PresetOption, ScenarioArgument, SetOption, SpreadOption
-from lab.cli.start import choose, resolve_asked
+from lab.cli.start import resolve_asked
 from lab.errors import BadInput, Problem
 
 app = typer.Typer()
@@ -77,7 +77,7 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Work out what a run takes: instances, connections, ports, open files, memory and disk; nothing is started."""
-    from lab.engine.choice import chosen
+    from lab.engine.choice import choose, chosen
     from lab.results import demand_printing
     from lab.run import demand, machine_limits
 

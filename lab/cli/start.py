@@ -14,13 +14,6 @@ from lab.cli.end import end_checked, end_judged, say_next
 from lab.errors import BadInput, Problem
 
 
-def choose(engine: Any, **options: Any) -> None:  # noqa: ANN401 # as lab.engine.choice has them
-    """Choose the engine of this command."""
-    from lab.engine.choice import choose
-
-    choose(engine, **options)
-
-
 def resolve_asked(
     scenario: str, sets: list[str], preset: str | None, arm: str | None, repetitions: int | None = None
 ) -> tuple[Any, Any]:

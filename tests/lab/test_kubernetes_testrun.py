@@ -155,7 +155,7 @@ def test_a_container_outlives_its_program_until_it_may_go(tmp_path: Path, after_
 
 @pytest.mark.parametrize("_attempt", range(20))
 def test_a_container_that_is_to_go_takes_its_program_along(tmp_path: Path, _attempt: int) -> None:
-    """Also when it is told so early that the shell's child has not become the program yet."""
+    """It ends even if the signal comes before the shell's child has become the program."""
     with carried_out(expanded(held.command(held.script(after_failure=True), "sleep", "1000")), tmp_path) as process:
         program = int(await_file(tmp_path / "connlab.pid"))
         process.send_signal(signal.SIGTERM)
