@@ -77,6 +77,19 @@ def test_a_container_that_ends_at_its_start_is_named_with_its_last_words(
         start()
 
 
+def test_a_container_that_ended_is_named_though_compose_says_so_before_the_engine(
+    start: Callable[..., Path], fake_docker: InMemoryDocker
+) -> None:
+    fake_docker.says("compose * up *", exit_code=1)
+    fake_docker.says("ps *", "connlab-collector-backend-1\nconnlab-backend-1\n")
+    state = (
+        "/connlab-collector-backend-1 false 137 2026-01-02T03:04:05Z\n/connlab-backend-1 true 0 2026-01-02T03:04:06Z\n"
+    )
+    fake_docker.says("inspect --format {{.Name}} *", state)
+    with pytest.raises(LabError, match="collector-backend-1 ended with exit code 137 during its start"):
+        start()
+
+
 def test_a_sysctl_that_the_kernel_refuses_is_bad_input(start: Callable[..., Path], fake_docker: InMemoryDocker) -> None:
     said = "runc: write sysctl key: open /proc/sys/net/ipv4/tcp_syncookies: invalid argument: unknown"
     fake_docker.says("compose * up *", stderr=said, exit_code=1)

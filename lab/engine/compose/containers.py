@@ -41,14 +41,18 @@ def existing(names: list[str]) -> list[str]:
 
 
 def exit_codes(topology: Topology) -> dict[str, int | None]:
-    """Give the exit code of every instance; null for one that never ran."""
-    names = existing([container_of(instance) for instance in topology.all])
-    codes: dict[str, int | None] = dict.fromkeys(topology.all)
-    if names:
-        listed = docker("inspect", "--format", "{{.Name}} {{.State.ExitCode}} {{.State.StartedAt}}", *names)
-        for line in listed.splitlines():
-            name, code, started = line.removeprefix("/").split()
-            if not started.startswith(_NEVER):
+    """Give the exit code of every instance; null for one that has not ended, or never ran."""
+    return {**dict.fromkeys(topology.all), **ended(topology.all)}
+
+
+def ended(services: Iterable[str]) -> dict[str, int]:
+    """Give the exit codes of those that ran and have ended."""
+    codes: dict[str, int] = {}
+    if names := existing([container_of(service) for service in services]):
+        state = "{{.Name}} {{.State.Running}} {{.State.ExitCode}} {{.State.StartedAt}}"
+        for line in docker("inspect", "--format", state, *names).splitlines():
+            name, running, code, started = line.removeprefix("/").split()
+            if running == "false" and not started.startswith(_NEVER):
                 codes[name.removeprefix(f"{PROJECT}-")] = int(code)
     return codes
 

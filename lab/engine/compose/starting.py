@@ -8,8 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from lab.engine.compose import run_file, subnets
-from lab.engine.compose.containers import last_words
+from lab.engine.compose import containers, run_file, subnets
 from lab.engine.compose.docker import DockerFailed, docker
 from lab.engine.compose.names import container_of
 from lab.engine.protocol import Parts, Watch
@@ -64,8 +63,8 @@ def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
             needed_s = sum(_whole_s(one) for one in own.values())
             run_file.compose(file, *up, *everything, timeout_s=_WAIT_S + needed_s, unless=ended)
         for role in filter(own.__contains__, topology.instances):
-            containers = [one for each in topology.instances[role] for one in (collector_of(each), each)]
-            wait_for(containers, _whole_s(own[role]))
+            beside = [one for each in topology.instances[role] for one in (collector_of(each), each)]
+            wait_for(beside, _whole_s(own[role]))
         wait_for(everything, _WAIT_S)
     except LabError as error:
         raise _explained(error, parts, watch) from None
@@ -92,10 +91,15 @@ def _explained(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabErr
         where = parts.effective.where_knob(knobs[0]) if knobs else None
         return BadInput(Problem(f"the kernel refuses {name} in a role's namespace: {refused['why'].strip()}", where))
     services = [one for instance in parts.topology.all for one in (instance, collector_of(instance))]
-    for service in (*parts.topology.needed, *services):
-        ended = watch.ended(service)
-        if ended:
-            return LabError(f"{ended} during its start:{last_words(service)}")
+    services = [*parts.topology.needed, *services]
+    if not any(map(watch.ended, services)):
+        # Compose may say so sooner than the engine tells the event.
+        with contextlib.suppress(LabError):
+            for service, code in containers.ended(services).items():
+                watch.end(service, code)
+    for service in services:
+        if ended := watch.ended(service):
+            return LabError(f"{ended} during its start:{containers.last_words(service)}")
     return next(_not_ready(parts), error)
 
 
@@ -108,7 +112,7 @@ def _not_ready(parts: Parts) -> Iterator[BadInput]:
                 lacks = _lacks_listener(parts, instance) if name in topology.instances else None
                 key = "port" if lacks else "ready"
                 if lacks := lacks or _lacks_readiness(parts, name, instance):
-                    what = f"{lacks}{last_words(instance)}"
+                    what = f"{lacks}{containers.last_words(instance)}"
                     yield BadInput(Problem(what, parts.effective.where("services", name, key)))
 
 
