@@ -3,6 +3,7 @@ package sampler
 import (
 	"errors"
 	"strconv"
+	"strings"
 
 	"connlab/collector/internal/procnet"
 )
@@ -13,6 +14,8 @@ type deltas struct {
 	tables []*procnet.Table
 	seen   []seen
 	buffer []byte
+	// moves grows with each line in which a counter has changed that changes with the sockets' states.
+	moves int64
 }
 
 // seen is what the last line knew of one table.
@@ -20,6 +23,7 @@ type seen struct {
 	layout int
 	values []int64
 	keys   [][]byte // `"TcpExt.ListenDrops":`, ready to append
+	states []bool   // which counters change with the sockets' states
 }
 
 func openDeltas(root string) (*deltas, error) {
@@ -45,17 +49,20 @@ func (d *deltas) read() error {
 
 // appendTo appends the members of the counters' object to a line.
 func (d *deltas) appendTo(line []byte, full bool) []byte {
-	first := true
+	first, moved := true, false
 	for i, table := range d.tables {
 		known := &d.seen[i]
 		counters := table.Counters()
 		fullTable := full || known.layout != table.Layout()
 		if known.layout != table.Layout() {
 			known.learn(table)
+			moved = true
 		}
 		for j := range counters {
 			value := counters[j].Value
-			if !fullTable && known.values[j] == value {
+			changed := known.values[j] != value
+			moved = moved || changed && known.states[j]
+			if !fullTable && !changed {
 				continue
 			}
 			known.values[j] = value
@@ -67,6 +74,9 @@ func (d *deltas) appendTo(line []byte, full bool) []byte {
 			line = strconv.AppendInt(line, value, 10)
 		}
 	}
+	if moved {
+		d.moves++
+	}
 	return line
 }
 
@@ -75,9 +85,20 @@ func (s *seen) learn(table *procnet.Table) {
 	s.layout = table.Layout()
 	s.values = make([]int64, len(counters))
 	s.keys = make([][]byte, len(counters))
+	s.states = make([]bool, len(counters))
 	for i, counter := range counters {
 		s.keys[i] = append(appendQuoted(nil, counter.Name), ':')
+		s.states[i] = changesWithStates(counter.Name)
 	}
+}
+
+// changesWithStates says whether a counter can change as a socket changes its state. A socket does so by a segment that
+// is sent or comes in, or by a timer, and the kernel counts each of these. The memory of TCP and all sockets that are
+// allocated are counts of the whole machine.
+func changesWithStates(counter string) bool {
+	return strings.HasPrefix(counter, "Tcp.") || strings.HasPrefix(counter, "TcpExt.") ||
+		strings.HasPrefix(counter, "sockstat") && strings.Contains(counter, ".TCP") &&
+			!strings.HasSuffix(counter, ".mem") && !strings.HasSuffix(counter, ".alloc")
 }
 
 func (d *deltas) close() error { return d.reader.Close() }

@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,6 +152,65 @@ func TestTimeWaitIsCountedOnTheSideThatHasIt(t *testing.T) {
 	if len(got) != 2 || got["time_waitclient"] != 5 || got["time_waitserver"] != 3 {
 		t.Errorf("TIME_WAIT by side: %v, want 5 of the client and 3 of the server", got)
 	}
+}
+
+func TestTheKernelIsAskedAgainOnceAnythingMoved(t *testing.T) {
+	netns.Require(t)
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	s := open(t, filepath.Join(t.TempDir(), "samples.jsonl"), 50)
+	defer func() { _ = s.close() }()
+	// What a tick does, and whether it asked.
+	asked := func() bool {
+		t.Helper()
+		s.line = s.line[:0]
+		if err := s.appendTick(time.Now(), 0, false); err != nil {
+			t.Fatal(err)
+		}
+		held := s.connections.holds(s) && s.waiting.holds(s)
+		if err := s.appendSockets(true); err != nil {
+			t.Fatal(err)
+		}
+		return !held
+	}
+	if !asked() || asked() {
+		t.Fatal("the first dump must be taken, and must still be the second")
+	}
+	client, err := net.Dial("tcp4", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		what, seen string
+		change     func() error
+	}{
+		{"a connection", `"state":"ESTABLISHED","side":"client"`, func() error { return nil }},
+		{"an answer", `"state":"ESTABLISHED","side":"client"`, func() error { _, err := server.Write([]byte("x")); return err }},
+		{"a close", `"state":"CLOSE_WAIT","side":"client"`, server.Close},
+	} {
+		if err := step.change(); err != nil {
+			t.Fatal(err)
+		}
+		if !asked() {
+			t.Errorf("after %s the kernel was not asked", step.what)
+		}
+		if !bytes.Contains(s.line, []byte(step.seen)) {
+			t.Errorf("after %s there is no %s in %s", step.what, step.seen, s.line)
+		}
+		// An ACK may come a moment later.
+		eventually.Holds(t, "nothing moves", func() bool { return !asked() })
+		if !bytes.Contains(s.line, []byte(step.seen)) {
+			t.Errorf("later there is no %s in %s", step.seen, s.line)
+		}
+	}
+	_ = client.Close()
 }
 
 func TestTheRecordBeginsAndEndsInGoodOrder(t *testing.T) {

@@ -70,15 +70,10 @@ func appendListeners(line []byte, listeners []sockdiag.Listener) []byte {
 	return line
 }
 
-// appendGroups appends the groups in TIME_WAIT, which have no state in the file, or all others.
+// appendGroups appends groups of sockets; those in TIME_WAIT have no state in the file.
 func appendGroups(line []byte, groups []sockdiag.Group, timeWait bool) []byte {
-	appended := 0
-	for _, g := range groups {
-		if (g.State == sockdiag.TimeWait) != timeWait {
-			continue
-		}
-		line = append(appendComma(line, appended), '{')
-		appended++
+	for i, g := range groups {
+		line = append(appendComma(line, i), '{')
 		if !timeWait {
 			line = append(line, `"state":"`...)
 			line = append(line, g.State.String()...)

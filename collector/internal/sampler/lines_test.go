@@ -78,6 +78,45 @@ func TestOnlyWhatChangedIsWrittenUntilAFullLine(t *testing.T) {
 	want(line(true), `"TcpExt.ListenDrops":3,"TcpExt.ListenOverflows":0,"Tcp.MaxConn":-1,"Udp.NoPorts":0,"sockstat.TCP.tw":4`)
 }
 
+func TestACounterThatChangesWithTheSocketsStatesIsAMove(t *testing.T) {
+	root := t.TempDir()
+	write := func(drops, segments, inuse, mem string) {
+		writeFile(t, filepath.Join(root, "netstat"), "TcpExt: ListenDrops\nTcpExt: "+drops+"\nIpExt: InOctets\nIpExt: "+mem+"\n")
+		writeFile(t, filepath.Join(root, "snmp"), "Tcp: InSegs\nTcp: "+segments+"\n")
+		writeFile(t, filepath.Join(root, "sockstat"), "TCP: inuse "+inuse+" alloc "+mem+" mem "+mem+"\n")
+	}
+	write("0", "0", "0", "0")
+	d, err := openDeltas(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.close() }()
+	d.appendTo(nil, true)
+	for _, test := range []struct {
+		what                        string
+		drops, segments, inuse, mem string
+		full, moved                 bool
+	}{
+		{"nothing", "0", "0", "0", "0", false, false},
+		{"the memory of the whole machine's sockets", "0", "0", "0", "7", false, false},
+		{"a segment", "0", "1", "0", "7", false, true},
+		{"a segment, in a full line", "0", "2", "0", "7", true, true},
+		{"nothing, in a full line", "0", "2", "0", "7", true, false},
+		{"a dropped SYN", "1", "2", "0", "7", false, true},
+		{"a socket", "1", "2", "1", "7", false, true},
+	} {
+		before := d.moves
+		write(test.drops, test.segments, test.inuse, test.mem)
+		if err := d.read(); err != nil {
+			t.Fatal(err)
+		}
+		d.appendTo(nil, test.full)
+		if moved := d.moves > before; moved != test.moved {
+			t.Errorf("%s: a move is %v", test.what, moved)
+		}
+	}
+}
+
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

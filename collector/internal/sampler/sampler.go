@@ -70,11 +70,12 @@ type Sampler struct {
 	full, sockets, timeWait, processes, self cadence
 
 	// Space used again by each tick.
-	line      []byte
-	listeners []sockdiag.Listener
-	groups    []sockdiag.Group
-	tally     *sockdiag.Tally
-	procList  []procfs.Process
+	line                 []byte
+	listeners            []sockdiag.Listener
+	groups               []sockdiag.Group
+	connections, waiting dump
+	tally                *sockdiag.Tally
+	procList             []procfs.Process
 }
 
 // Open opens all that is read and creates the file. On an error nothing stays open.
@@ -282,10 +283,34 @@ func (s *Sampler) isOwn(l sockdiag.Listener) bool {
 }
 
 // appendSockets writes a line of sockets and, if asked to, one of TIME_WAIT. One dump serves both, because the kernel's
-// walk over all its sockets is the expensive part; its cost is in the first line.
+// walk over all its sockets is the expensive part; its cost is in the first line. Where no socket can have changed its
+// state since the last dump, it still holds, and the kernel is not asked.
 func (s *Sampler) appendSockets(withTimeWait bool) error {
 	began := cpuTime()
 	now := time.Now()
+	if !s.connections.holds(s) || withTimeWait && !s.waiting.holds(s) {
+		if err := s.dump(withTimeWait); err != nil {
+			return err
+		}
+	}
+	s.groups = append(s.groups[:0], s.connections.groups...)
+	s.line = appendStart(s.line, "sockets", now)
+	s.line = append(s.line, `,"groups":[`...)
+	s.line = appendGroups(s.line, s.connections.groups, false)
+	s.appendCost(']', began)
+	if withTimeWait {
+		began = cpuTime()
+		s.groups = append(s.groups, s.waiting.groups...)
+		s.line = appendStart(s.line, "time_wait", now)
+		s.line = append(s.line, `,"groups":[`...)
+		s.line = appendGroups(s.line, s.waiting.groups, true)
+		s.appendCost(']', began)
+	}
+	return nil
+}
+
+// dump asks the kernel for the sockets.
+func (s *Sampler) dump(withTimeWait bool) error {
 	states := sockdiag.Connections
 	if withTimeWait {
 		states |= sockdiag.TimeWaiting
@@ -293,19 +318,39 @@ func (s *Sampler) appendSockets(withTimeWait bool) error {
 	if err := s.diag.Sockets(states, s.tally.Add); err != nil {
 		return err
 	}
-	s.groups = s.tally.Take()
-	s.line = appendStart(s.line, "sockets", now)
-	s.line = append(s.line, `,"groups":[`...)
-	s.line = appendGroups(s.line, s.groups, false)
-	s.appendCost(']', began)
+	open, waiting := s.connections.groups[:0], s.waiting.groups[:0]
+	for _, g := range s.tally.Take() {
+		if g.State == sockdiag.TimeWait {
+			waiting = append(waiting, g)
+		} else {
+			open = append(open, g)
+		}
+	}
+	s.connections.take(s, open)
 	if withTimeWait {
-		began = cpuTime()
-		s.line = appendStart(s.line, "time_wait", now)
-		s.line = append(s.line, `,"groups":[`...)
-		s.line = appendGroups(s.line, s.groups, true)
-		s.appendCost(']', began)
+		s.waiting.take(s, waiting)
 	}
 	return nil
+}
+
+// A dump is what the kernel last said of some sockets. The counters were read before it: what changed between the two
+// shows in the next reading of the counters.
+type dump struct {
+	groups []sockdiag.Group
+	taken  bool
+	moves  int64
+	ports  int
+}
+
+func (d *dump) take(s *Sampler, groups []sockdiag.Group) {
+	d.groups, d.taken, d.moves, d.ports = groups, true, s.deltas.moves, s.tally.Ports()
+}
+
+// holds says whether the kernel would still say the same. It counts nothing as it gives up a half-open connection, and a
+// port that listens anew makes connections a server's.
+func (d *dump) holds(s *Sampler) bool {
+	halfOpen := func(g sockdiag.Group) bool { return g.State == sockdiag.SynRecv }
+	return d.taken && d.moves == s.deltas.moves && d.ports == s.tally.Ports() && !slices.ContainsFunc(d.groups, halfOpen)
 }
 
 func (s *Sampler) appendProcesses() error {

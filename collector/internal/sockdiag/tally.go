@@ -67,6 +67,9 @@ func (t *Tally) Listens(listeners []Listener) {
 	}
 }
 
+// Ports is how many ports have listened so far.
+func (t *Tally) Ports() int { return len(t.listened) }
+
 // Add counts a socket.
 func (t *Tally) Add(s Socket) {
 	// A client of the load may have one of these ports as its own; management is on the loopback alone.
