@@ -190,24 +190,12 @@ fuzz: setup-test ## [DURATION=30s] [EXAMPLES=1000]: hostile input: each Go fuzz 
 
 # --- the lab's own speed --------------------------------------------------------------------------------------
 
-.PHONY: bench bench-k6 bench-collector bench-flows bench-backend bench-cell bench-analysis
-bench: setup-test ## what the lab itself costs and how fast it is; wants a quiet machine
-	@$(MAKE) bench-k6 bench-collector bench-flows bench-backend bench-cell bench-analysis
+.PHONY: bench bench-analysis
+bench: setup-test ## what the lab itself costs and how fast it is, into docs/performance.md; wants a quiet machine; bench-<name>: one of them
+	@.venv/bin/python -m tests.bench
 
-bench-k6: ## what the dial and request records cost k6
-	@setup/check.sh go k6 ./bench
-
-bench-collector: ## what the sampler costs beside 28,000 TIME_WAIT sockets
-	@CONNLAB_DOCKER_ARGUMENTS="--privileged" setup/check.sh go-check collector ./bench
-
-bench-flows: ## flows beside tshark and gopacket on the same capture
-	@setup/check.sh go-check collector ./bench-flows
-
-bench-backend: ## the backend's start-up with its AOT cache and without
-	@backend/bench-startup
-
-bench-cell: ## what a run costs around its load, from preparation to clean-up
-	@.venv/bin/python tests/bench/cell.py 5
+bench-%: setup-test
+	@.venv/bin/python -m tests.bench $*
 
 bench-analysis: python ## [REQUESTS=1000000] [CALLS=10]: what the analysis of a large run takes of time and memory
 	@.venv/bin/python -m tests.bench.analysis $${REQUESTS:-1000000} $${CALLS:-10}

@@ -44,7 +44,10 @@ def main() -> int:
         page_bytes = Path(str(found["report"].pop("said"))).stat().st_size
     line = {
         "bench": "analysis", "requests": load.requests, "connections": load.connections, "instances": load.instances,
-        "raw_mb": round(raw_bytes / 1e6), **found, "page_mb": round(page_bytes / 1e6, 2), "verdict": verdict,
+        "raw_mb": round(raw_bytes / 1e6), **found,
+        "seconds": round(sum(float(part["seconds"]) for part in found.values()), 1),
+        "peak_gb": max(float(part["peak_gb"]) for part in found.values()),
+        "page_mb": round(page_bytes / 1e6, 2), "verdict": verdict,
     }  # fmt: skip
     sys.stdout.write(json.dumps(line) + "\n")
     return 0 if verdict == "reproduced" else 1

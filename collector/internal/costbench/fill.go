@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"connlab/collector/internal/netns"
 )
@@ -14,14 +15,23 @@ import (
 const (
 	port    = "8080"
 	dialers = 8
+	// How many connections send something in each second of work.
+	sendsPerSecond = 100
 )
 
 // Each address of the peer's is a destination with a port range of its own, and a group of its own in the records.
 var peerAddresses = []string{"10.99.0.11", "10.99.0.12", "10.99.0.13", "10.99.0.14"}
 
+// filled is a namespace full of sockets.
+type filled struct {
+	peer     *netns.Peer
+	listener net.Listener
+	open     []net.Conn
+}
+
 // fill makes sockets in TIME_WAIT and open connections to a server in a namespace of its own: as in the lab, this
 // namespace holds one end of each connection. The connections stay until stop is called.
-func fill(timeWait, open int) (stop func(), err error) {
+func fill(timeWait, open int) (f *filled, err error) {
 	peer, err := netns.NewPeer(peerAddresses...)
 	if err != nil {
 		return nil, err
@@ -61,13 +71,41 @@ func fill(timeWait, open int) (stop func(), err error) {
 	}); err != nil {
 		return nil, err
 	}
-	return func() {
-		for _, conn := range kept {
-			_ = conn.Close()
+	return &filled{peer, listener, kept}, nil
+}
+
+// work lets the open connections send one after the other, until it is asked to end.
+func (f *filled) work() (end func() error) {
+	stop, ended := make(chan struct{}), make(chan error)
+	go func() {
+		ticker := time.NewTicker(time.Second / sendsPerSecond)
+		defer ticker.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				ended <- nil
+				return
+			case <-ticker.C:
+			}
+			if _, err := f.open[i%len(f.open)].Write([]byte{0}); err != nil {
+				<-stop
+				ended <- err
+				return
+			}
 		}
-		_ = listener.Close()
-		peer.Close()
-	}, nil
+	}()
+	return func() error {
+		close(stop)
+		return <-ended
+	}
+}
+
+func (f *filled) stop() {
+	for _, conn := range f.open {
+		_ = conn.Close()
+	}
+	_ = f.listener.Close()
+	f.peer.Close()
 }
 
 // serve closes each connection once its client has.

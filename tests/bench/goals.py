@@ -1,0 +1,130 @@
+"""What is measured of the lab itself, and how good it is to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What one figure is to be.
+
+    Attributes:
+        figure: where it is in the bench's line; a dot leads into an object.
+        says: what it is, for the table.
+        bound: that it is to reach.
+        at_most: whether it must not exceed the bound; else it must not fall below.
+        shown: how a value of it is written.
+    """
+
+    figure: str
+    says: str
+    bound: float
+    at_most: bool = True
+    shown: str = "{:g}"
+
+    def met(self, value: float) -> bool:
+        """Whether a value is as good as it is to be."""
+        return value <= self.bound if self.at_most else value >= self.bound
+
+    @property
+    def wanted(self) -> str:
+        """The goal in words."""
+        return f"{self.shown.format(self.bound)} or {'less' if self.at_most else 'more'}"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One measurement.
+
+    Attributes:
+        command: prints its line last.
+        measures: in words, for `make bench` and the table.
+        goals: of its figures.
+    """
+
+    name: str
+    command: str
+    measures: str
+    goals: tuple[Goal, ...]
+
+
+_PERCENT = "{:.1%}"
+_PYTHON = ".venv/bin/python -m tests.bench"
+_GO = "setup/check.sh go-check collector"
+
+BENCHES = (
+    Bench(
+        "instrument",
+        f"{_PYTHON}.instrument",
+        "a load with sampler, scrapes and captures, and without",
+        (
+            Goal(
+                "new_connections.throughput_lost",
+                "new connections: throughput lost",
+                0.03,
+                shown=_PERCENT,
+            ),
+            Goal("new_connections.p99_gained", "the same: p99 longer by", 0.03, shown=_PERCENT),
+            Goal("kept_connections.throughput_lost", "kept connections: throughput lost", 0.03, shown=_PERCENT),
+            Goal("kept_connections.p99_gained", "the same: p99 longer by", 0.03, shown=_PERCENT),
+        ),
+    ),
+    Bench(
+        "k6",
+        "setup/check.sh go k6 ./bench",
+        "k6 with the records of requests and dials, and without",
+        (Goal("throughput_lost", "k6's records: requests per second lost", 0.05, shown=_PERCENT),),
+    ),
+    Bench(
+        "collector",
+        f"env CONNLAB_DOCKER_ARGUMENTS=--privileged {_GO} ./bench",
+        "the sampler beside 28,000 sockets in TIME_WAIT and 2,000 open connections",
+        (
+            Goal(
+                "core_share_at_rest",
+                "the sampler takes of a core, at rest",
+                0.005,
+                shown="{:.2%}",
+            ),
+            Goal("core_share_at_work", "the same, while 100 connections a second send", 0.005, shown="{:.2%}"),
+        ),
+    ),
+    Bench(
+        "flows",
+        f"{_GO} ./bench-flows",
+        "`flows` beside tshark and gopacket, on the same 2,000,000 packets",
+        (
+            Goal("tshark_ratio", "`flows`: times as fast as tshark", 300, at_most=False, shown="{:.0f}"),
+            Goal("gopacket_ratio", "`flows`: times as fast as gopacket", 3, at_most=False, shown="{:.1f}"),
+        ),
+    ),
+    Bench(
+        "backend",
+        "backend/bench-startup",
+        "the backend's start, with its AOT cache and without",
+        (Goal("ready_s", "the backend is ready after", 1.5, shown="{:.2f} s"),),
+    ),
+    Bench(
+        "cell",
+        f"{_PYTHON}.cell",
+        "a run around its load, from preparation to clean-up",
+        (Goal("overhead_s", "a run takes besides its load", 5, shown="{:.1f} s"),),
+    ),
+    Bench(
+        "users",
+        f"{_PYTHON}.users",
+        "ever more users who poll, until one fails or the run cannot be vouched for",
+        (Goal("users", "long-polling users, none of whom fails", 16_000, at_most=False, shown="{:,.0f}"),),
+    ),
+    Bench(
+        "analysis",
+        f"{_PYTHON}.analysis",
+        "the analysis and the report of 1,000,000 requests with a capture",
+        (
+            Goal("seconds", "1,000,000 requests: analysis and report", 60, shown="{:.0f} s"),
+            Goal("peak_gb", "the same: most memory", 1.5, shown="{:.2f} GB"),
+            Goal("page_mb", "the same: the page", 5, shown="{:.1f} MB"),
+        ),
+    ),
+)

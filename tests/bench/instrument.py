@@ -1,0 +1,116 @@
+"""Measures what the instrument costs a run: sampler, scrapes and captures on and off, in turn. One JSON line.
+
+    .venv/bin/python -m tests.bench.instrument [REPETITIONS]
+
+Two closed loops, as fast as they go: each request on a new connection, which is the worst case for a capture and for
+the sampler, and connections that are kept. Off means that the collectors stand still from the load's begin to its end,
+and that there is no capture. k6 writes its records in both; `make bench-k6` has their cost.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from lab import parallel
+from lab.engine.choice import chosen
+from lab.run import measure
+from lab.run.run import run
+from lab.scenario.resolve import resolve
+from lab.scenario.topology import collector_of
+
+if TYPE_CHECKING:
+    from lab.engine.protocol import Watch
+    from lab.run.live import Display
+    from lab.run.session import Session
+
+_SCENARIO = "connection-per-request"
+_FREE = ("load.users=20", "load.think_time=0", "load.arrival_gap=0")
+# What each load lasts about ten seconds with, on two processors.
+_LOADS = {
+    "new_connections": ("load.keep_alive=false", "load.calls=2000"),
+    "kept_connections": ("load.keep_alive=true", "load.calls=5000"),
+}
+_OFF = ("capture.mode=off",)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What k6 says of one run."""
+
+    per_second: float
+    p99_ms: float
+
+
+def main() -> int:
+    """Measure each load with the instrument and without, in turn."""
+    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    found = {name: _compared(settings, repetitions) for name, settings in _LOADS.items()}
+    sys.stdout.write(json.dumps({"bench": "instrument", "repetitions": repetitions, **found}) + "\n")
+    return 0
+
+
+def _compared(settings: tuple[str, ...], repetitions: int) -> dict[str, float]:
+    on: list[_Seen] = []
+    off: list[_Seen] = []
+    for number in range(repetitions):
+        # Each goes first as often as the other.
+        for with_instrument in (True, False) if number % 2 else (False, True):
+            (on if with_instrument else off).append(_run(settings, with_instrument=with_instrument))
+    return {
+        "per_second_on": round(statistics.median(one.per_second for one in on)),
+        "per_second_off": round(statistics.median(one.per_second for one in off)),
+        "p99_ms_on": round(statistics.median(one.p99_ms for one in on), 2),
+        "p99_ms_off": round(statistics.median(one.p99_ms for one in off), 2),
+        "throughput_lost": round(1 - _ratio([one.per_second for one in on], [one.per_second for one in off]), 3),
+        "p99_gained": round(_ratio([one.p99_ms for one in on], [one.p99_ms for one in off]) - 1, 3),
+    }
+
+
+def _ratio(on: list[float], off: list[float]) -> float:
+    """Give the median of the pairs' ratios: the runs of a pair come one after the other."""
+    return statistics.median(a / b for a, b in zip(on, off, strict=True))
+
+
+def _run(settings: tuple[str, ...], *, with_instrument: bool) -> _Seen:
+    overrides = (*_FREE, *settings, *(() if with_instrument else _OFF))
+    measured = measure.load
+    if not with_instrument:
+        measure.load = _without_collectors
+    try:
+        folder = run(resolve(_SCENARIO, overrides), chosen(), sys.argv, Console(stderr=True), tries_out=True)
+    finally:
+        measure.load = measured
+    seen = _said(folder)
+    shutil.rmtree(folder)
+    return seen
+
+
+_load = measure.load
+
+
+def _without_collectors(session: Session, watch: Watch, display: Display) -> str | None:
+    """Let the load go while every collector stands still."""
+    collectors = [collector_of(instance) for instance in session.topology.all]
+    parallel.each(session.engine.pause, collectors)
+    try:
+        return _load(session, watch, display)
+    finally:
+        parallel.each(session.engine.resume, collectors)
+
+
+def _said(folder: Path) -> _Seen:
+    (summary,) = folder.glob("raw/*/role/summary.json")
+    metrics = json.loads(summary.read_text())["metrics"]
+    return _Seen(metrics["http_reqs"]["values"]["rate"], metrics["http_req_duration"]["values"]["p(99)"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Keeps what `make bench` measured in docs/performance.jsonl, and writes the table of docs/performance.md from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.bench.goals import BENCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DOCS = Path(__file__).resolve().parents[2] / "docs"
+RECORDS = _DOCS / "performance.jsonl"
+DOCUMENT = _DOCS / "performance.md"
+_BEGIN, _END = "<!-- bench: made by 'make bench' -->", "<!-- end of bench -->"
+
+Line = dict[str, Any]
+
+
+def load() -> dict[str, Line]:
+    """Read the newest line of each bench."""
+    lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
+    return {line["bench"]: line for line in map(json.loads, lines)}
+
+
+def keep(line: Line) -> None:
+    """Put a bench's line in the place of its former one."""
+    lines = load() | {line["bench"]: line}
+    ordered = (lines[bench.name] for bench in BENCHES if bench.name in lines)
+    RECORDS.write_text("".join(json.dumps(each) + "\n" for each in ordered), encoding="utf-8")
+
+
+def table(lines: dict[str, Line]) -> Iterator[str]:
+    """Say of each goal what was measured, and whether that meets it."""
+    yield "| command | figure | goal | measured | met |"
+    yield "|---|---|---|---|---|"
+    for bench in BENCHES:
+        line = lines.get(bench.name)
+        for goal in bench.goals:
+            command = f"`make bench-{bench.name}`"
+            if line is None:
+                yield f"| {command} | {goal.says} | {goal.wanted} | not yet | |"
+                continue
+            value = _figure(line, goal.figure)
+            met = "yes" if goal.met(value) else "no"
+            remark = "" if line["quiet"] else " (busy machine)"
+            yield f"| {command} | {goal.says} | {goal.wanted} | {goal.shown.format(value)}{remark} | {met} |"
+    seen = {(line["when"], line["kernel"], line["cpus"]) for line in lines.values()}
+    for when, kernel, cpus in sorted(seen):
+        names = ", ".join(
+            bench.name
+            for bench in BENCHES
+            if (line := lines.get(bench.name)) and (line["when"], line["kernel"], line["cpus"]) == (when, kernel, cpus)
+        )
+        yield ""
+        yield f"Measured on {when}, with Linux {kernel} and {cpus} processors: {names}."
+
+
+def _figure(line: Line, name: str) -> float:
+    found: Any = line
+    for key in name.split("."):
+        found = found[key]
+    return float(found)
+
+
+def write() -> None:
+    """Write the table between its two marks."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    before, rest = text.split(_BEGIN)
+    after = rest.split(_END)[1]
+    made = "\n".join(table(load()))
+    DOCUMENT.write_text(f"{before}{_BEGIN}\n{made}\n{_END}{after}", encoding="utf-8")

@@ -1,0 +1,50 @@
+"""Finds how many users can poll on this machine with nobody failing, and all of it vouched for. One JSON line.
+
+    .venv/bin/python -m tests.bench.users [FEWEST [STEP [MOST]]]
+
+The arm `raised` of long-polling-at-scale, at its published size, with ever more users, until a run is not `reproduced`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+
+from rich.console import Console
+
+from lab.engine.choice import chosen
+from lab.run import reports
+from lab.run.run import run
+from lab.scenario.resolve import resolve
+
+_SCENARIO = "long-polling-at-scale"
+
+
+def main() -> int:
+    """Try ever more users."""
+    fewest, step, most = (int(text) for text in (*sys.argv[1:], *("6000", "2000", "16000")[len(sys.argv) - 1 :]))
+    reached, ended = 0, "reproduced"
+    for users in range(fewest, most + 1, step):
+        ended = _verdict(users)
+        if ended != "reproduced":
+            break
+        reached = users
+    line = {"bench": "users", "users": reached, "most_tried": users, "ended": ended}
+    sys.stdout.write(json.dumps(line) + "\n")
+    return 0
+
+
+def _verdict(users: int) -> str:
+    settings = (f"load.users={users}", "backend.max_connections=20000")
+    folder = run(
+        resolve(_SCENARIO, settings, preset="published"), chosen(), sys.argv, Console(stderr=True), tries_out=True
+    )
+    verdict = str(reports.derive(folder)["verdict"])
+    sys.stderr.write(f"{users} users: {verdict}\n")
+    shutil.rmtree(folder)
+    return verdict
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""The table of docs/performance.md: made by `make bench`, from what was measured last."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench import table
+from tests.bench.goals import BENCHES, Goal
+
+_LINE = {
+    "bench": "collector", "core_share_at_rest": 0.0042, "core_share_at_work": 0.0071, "quiet": True,
+    "when": "2026-01-02", "kernel": "6.1", "cpus": 2,
+}  # fmt: skip
+
+
+def rows(**changed: object) -> list[str]:
+    return [row for row in table.table({"collector": _LINE | changed}) if "bench-collector" in row]
+
+
+def test_a_row_says_whether_the_goal_was_met() -> None:
+    rest, work = rows()
+    assert rest.endswith("| 0.50% or less | 0.42% | yes |")
+    assert work.endswith("| 0.50% or less | 0.71% | no |")
+
+
+def test_a_busy_machine_and_a_bench_without_a_result_are_told() -> None:
+    assert all("(busy machine)" in row for row in rows(quiet=False))
+    assert "| not yet | |" in next(row for row in table.table({}) if "bench-flows" in row)
+    assert "Measured on 2026-01-02, with Linux 6.1 and 2 processors: collector." in table.table({"collector": _LINE})
+
+
+@pytest.mark.parametrize(("at_most", "met"), [(True, [True, True, False]), (False, [False, True, True])])
+def test_a_bound_is_itself_good_enough(at_most: bool, met: list[bool]) -> None:  # noqa: FBT001  a parameter
+    goal = Goal("x", "", 3, at_most=at_most)
+    assert [goal.met(value) for value in (2.9, 3, 3.1)] == met
+
+
+def test_the_document_has_what_was_measured_last() -> None:
+    lines = table.load()
+    assert lines.keys() <= {bench.name for bench in BENCHES}
+    assert "\n".join(table.table(lines)) in table.DOCUMENT.read_text(encoding="utf-8")
