@@ -66,6 +66,8 @@ def test_merged_keys_are_read_and_cited_by_what_encloses_them(data: bytes, conte
         (b"a: &a {<<: *a}\n", "f:1: the alias '*a' stands within what it repeats; leave it out"),
         (b"a: &a\n  b: &b {<<: *a}\n", "f:2: the alias '*a' stands within what it repeats"),
         (b"a: &a [*a]\n", "f:1: the alias '*a' stands within what it repeats"),
+        (rb'a: ["\ud800\udc00"]', r"f:1: '\ud800' is half a character"),
+        (rb'{"b": 1, "\udc00": 2}', r"f:1: '\udc00' is half a character"),
         (b"a: 0o" + b"7" * 9000 + b"\n", "f:1: a number of more than 100 digits"),
         (b"b: 1\na: " + b"9" * 9000 + b"\n", "f:2: a number of more than 100 digits"),
         (b"a: [" + b"1," * 30_000 + b"1]\n", "f:1: the file holds more than 20,000 values"),
