@@ -7,6 +7,9 @@ on a busy machine may stand still for longer than load.arrival_gap, the queue is
 Each way the count may not be that of users who come one after another. It is if the next user takes the place.
 
 And a client that is late to give up may send one SYN more than its time-out allows.
+
+Users who poll come in a ramp, several in a millisecond. How many are in progress at once is no matter there; that the
+server held more connections than it can is.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 # The workloads whose users come one after another, if load.arrival_gap is not 0.
 _IN_TURN = ("users", "tcp", "slow_clients")
+_IN_A_RAMP = ("long_polling",)
 # The workloads whose users are all alike, so that it does not matter which of two takes a place.
 _ALIKE = ("users", "tcp")
 
@@ -38,46 +42,62 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
     """Report on handshakes that ended together as a queue became full; None where users are to come together."""
     knobs = {name: knob.value for name, knob in raw.manifest.knobs.items()}
     workload, gap_ms = knobs.get("load.workload"), knobs.get("load.arrival_gap")
-    if window is None or workload not in _IN_TURN or not is_number(gap_ms) or gap_ms == 0:
+    in_turn = workload in _IN_TURN and is_number(gap_ms) and gap_ms != 0
+    if window is None or not (in_turn or workload in _IN_A_RAMP):
         return None
     report = Report("arrivals")
     soon_us = limits.TAKEN_SOON_MS * 1000 if workload in _ALIKE else 0
     for instance, reduction in raw.reductions.items():
         if reduction.rows is None:
             continue
-        addresses = raw.manifest.addresses.get(instance, [])
-        asked = {"start_us": window.start_us, "addresses": addresses}
-        pair = _first(reduction.rows, "taken_together", asked)
-        alone = _first(reduction.rows, "acks_refused", asked)
-        capacity = _capacity(raw, instance)
-        places = {"capacity": capacity, "soon_us": soon_us}
-        early = _first(reduction.rows, "refused_early", asked | places) if capacity else None
-        late = _gave_up_late(raw, instance, reduction.rows, asked)
-        if pair:
-            report.add(
-                f"{pair[0]}:{pair[1]} and {pair[2]}:{pair[3]} connected at the same moment as the last place of"
-                f" {instance}'s accept queue was taken: users who were to come one after another came together",
-                Evidence.LOAD,
-            )
-        elif alone:
-            report.add(
-                f"{alone[0]}:{alone[1]} had room in {instance}'s accept queue with its SYN and none with its last ACK"
-                f" ({counted(alone[2], 'such connection')}): users who were to come one after another came together",
-                Evidence.LOAD,
-            )
-        elif early:
-            report.add(
-                f"{early[0]}:{early[1]} found {instance}'s accept queue full while only {early[2]} of"
-                f" {capacity} connections were open: the program had not accepted those who came before",
-                Evidence.LOAD,
-            )
-        elif late:
-            report.add(
-                f"{late[0]}:{late[1]} sent another SYN to {instance} {late[2]:.0f} ms after its first, though its"
-                " time-out was over: the client was late to give up",
-                Evidence.LOAD,
-            )
+        asked = {"start_us": window.start_us, "addresses": raw.manifest.addresses.get(instance, [])}
+        said = (
+            _out_of_turn(raw, instance, reduction.rows, asked, soon_us)
+            if in_turn
+            else _held_too_many(raw, instance, reduction.rows, asked)
+        )
+        if said:
+            report.add(said, Evidence.LOAD)
     return report
+
+
+def _out_of_turn(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object], soon_us: int) -> str | None:
+    """Say of an instance's captured connections which of them did not come in its turn."""
+    capacity = _capacity(raw, instance)
+    together = "users who were to come one after another came together"
+    if pair := _first(rows, "taken_together", asked):
+        return (
+            f"{pair[0]}:{pair[1]} and {pair[2]}:{pair[3]} connected at the same moment as the last place of"
+            f" {instance}'s accept queue was taken: {together}"
+        )
+    if alone := _first(rows, "acks_refused", asked):
+        return (
+            f"{alone[0]}:{alone[1]} had room in {instance}'s accept queue with its SYN and none with its last ACK"
+            f" ({counted(alone[2], 'such connection')}): {together}"
+        )
+    places = {"capacity": capacity, "soon_us": soon_us}
+    if capacity and (early := _first(rows, "refused_early", {**asked, **places})):
+        return (
+            f"{early[0]}:{early[1]} found {instance}'s accept queue full while only {early[2]} of"
+            f" {capacity} connections were open: the program had not accepted those who came before"
+        )
+    if late := _gave_up_late(raw, instance, rows, asked):
+        return (
+            f"{late[0]}:{late[1]} sent another SYN to {instance} {late[2]:.0f} ms after its first, though its"
+            " time-out was over: the client was late to give up"
+        )
+    return None
+
+
+def _held_too_many(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object]) -> str | None:
+    """Say of an instance's captured connections with which of them it held more than it can."""
+    capacity = _capacity(raw, instance)
+    if not capacity or not (beyond := _first(rows, "held_too_many", {**asked, "capacity": capacity})):
+        return None
+    return (
+        f"{beyond[0]}:{beyond[1]} was connection {beyond[2]} at {instance}, which holds {capacity}: two users connected"
+        " at the same moment as the last place of its accept queue was taken"
+    )
 
 
 def _gave_up_late(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object]) -> tuple[Any, ...] | None:

@@ -151,6 +151,25 @@ def turned_away_after(capture: Capture, second: float) -> None:
     Connection(capture, f"{CLIENT}:49000", SERVER).syns(MEASURE_S + 0.03, MEASURE_S + 0.03 + second)
 
 
+def one_more_than_it_holds(capture: Capture) -> None:
+    for port in range(4):
+        connected(capture, 0.01 + port / 1000, 41_001 + port)
+    turned_away(capture, 0.03)
+
+
+def as_many_as_it_holds_at_a_time(capture: Capture) -> None:
+    connected(capture, 0.01, 41_001).close_by_server(MEASURE_S + 0.013)
+    for port in range(2, 5):
+        connected(capture, 0.01 + port / 1000, 41_000 + port)
+    turned_away(capture, 0.03)
+
+
+def one_more_whose_ack_was_refused(capture: Capture) -> None:
+    for port in range(3):
+        connected(capture, 0.01 + port / 1000, 41_001 + port)
+    connected(capture, 0.013, 41_004).answered_again(MEASURE_S + 1.02)
+
+
 def raw_of(run: RunFolder) -> RawRun:
     return RawRun(run.write(), manifest.read(run.folder))
 
@@ -233,6 +252,23 @@ def test_a_client_that_is_late_to_give_up_leaves_the_load_in_doubt(
         assert f"{CLIENT}:49000 sent another SYN to backend-1 1000 ms after its first" in message
 
 
+@pytest.mark.parametrize(
+    ("packets", "found"),
+    [
+        (one_more_than_it_holds, 1),
+        (as_many_as_it_holds_at_a_time, 0),
+        (one_more_whose_ack_was_refused, 0),
+        (together_at_the_last_place, 0),
+    ],
+)
+def test_users_in_a_ramp_may_come_together_unless_the_server_holds_more_than_it_can(
+    run: RunFolder, packets: Callable[[Capture], None], found: int
+) -> None:
+    run.set_knobs(load__workload="long_polling")
+    for message in loads_in_doubt(run, packets, found):
+        assert f"{CLIENT}:41004 was connection 4 at backend-1, which holds 3" in message
+
+
 def test_users_who_differ_do_not_take_each_other_s_place(run: RunFolder) -> None:
     run.set_knobs(load__workload="slow_clients")
     loads_in_doubt(run, before_the_program_accepted_and_the_next_comes_in, 1)
@@ -249,9 +285,8 @@ def test_users_who_are_to_come_together_may(run: RunFolder) -> None:
     together_at_the_last_place(run.captures["backend-1"])
     run.set_knobs(load__arrival_gap=0)
     assert examine(run) is None
-    for workload in ("spike", "long_polling"):
-        run.set_knobs(load__arrival_gap=10, load__workload=workload)
-        assert examine(run) is None
+    run.set_knobs(load__arrival_gap=10, load__workload="spike")
+    assert examine(run) is None
 
 
 def test_without_a_capture_nothing_is_known_of_it(run: RunFolder) -> None:
