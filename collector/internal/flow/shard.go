@@ -4,7 +4,7 @@ package flow
 type shard struct {
 	tracker *tracker
 
-	filling       *batch
+	filling       *batch // nil if there is none
 	filled, empty chan *batch
 	made          int // batches
 }
@@ -26,17 +26,19 @@ const (
 
 func (s *shard) startQueue() {
 	s.filled, s.empty = make(chan *batch, batches), make(chan *batch, batches)
-	s.filling, s.made = new(batch), 1
 }
 
 // queue adds a segment for follow.
 func (s *shard) queue(a *arrival) {
+	if s.filling == nil {
+		s.filling = s.next()
+	}
 	b := s.filling
 	b.arrivals[b.count] = *a
 	b.count++
 	if b.count == batchLen {
 		s.filled <- b
-		s.filling = s.next()
+		s.filling = nil
 	}
 }
 
@@ -55,7 +57,9 @@ func (s *shard) next() *batch {
 }
 
 func (s *shard) endQueue() {
-	s.filled <- s.filling
+	if s.filling != nil {
+		s.filled <- s.filling
+	}
 	close(s.filled)
 }
 

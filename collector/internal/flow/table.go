@@ -43,7 +43,7 @@ type slot struct {
 
 func (s *slot) hash() uint64 { return uint64(s.high)<<32 | uint64(s.low) }
 
-const slotsMin = 1 << 10
+const slotsMin = 1 << 6
 
 // grow makes room for one more slot.
 func (x *index) grow() {
