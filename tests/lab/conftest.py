@@ -13,7 +13,8 @@ import pytest
 from hypothesis import settings
 
 from lab import paths
-from lab.run import measure, verdicts
+from lab.observe import observing
+from lab.run import k6, measure, verdicts
 from lab.run.manifest import Git
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
@@ -27,6 +28,13 @@ __all__ = ["remembered"]
 # A busy machine is no failure of the code. `make fuzz` asks for more examples.
 settings.register_profile("connlab", deadline=None, max_examples=int(os.environ.get("CONNLAB_FUZZ_EXAMPLES", "100")))
 settings.load_profile("connlab")
+
+
+@pytest.fixture(autouse=True)
+def _nobody_looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The engine in memory is never long about anything.
+    for module, seconds in ((measure, "_TICK_S"), (k6, "_POLL_S"), (observing, "_POLL_S"), (observing, "_LOOK_S")):
+        monkeypatch.setattr(module, seconds, 0.01)
 
 
 @pytest.fixture(autouse=True)
