@@ -41,12 +41,14 @@ class Bench:
         command: prints its line last.
         measures: in words, for `make bench` and the table.
         goals: of its figures.
+        asked_for: whether it runs only where it is named, because it takes long.
     """
 
     name: str
     command: str
     measures: str
     goals: tuple[Goal, ...]
+    asked_for: bool = False
 
 
 _PERCENT = "{:.1%}"
@@ -126,5 +128,15 @@ BENCHES = (
             Goal("peak_gb", "the same: most memory", 1.5, shown="{:.2f} GB"),
             Goal("page_mb", "the same: the page", 5, shown="{:.1f} MB"),
         ),
+    ),
+    Bench(
+        "hour",
+        f"{_PYTHON}.hour",
+        "one run of an hour: memory, files and the sampler's rhythm",
+        (
+            Goal("drift_ms", "an hour: the sampler's ticks are off by at most", 10, shown="{:.1f} ms"),
+            Goal("gaps", "the same: ticks that are missing", 0),
+        ),
+        asked_for=True,
     ),
 )

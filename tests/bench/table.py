@@ -1,4 +1,4 @@
-"""Keeps what `make bench` measured in docs/performance.jsonl, and writes the table of docs/performance.md from it."""
+"""Keeps what `make bench` measured in docs/performance.jsonl, and writes the tables of the documents from it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _DOCS = Path(__file__).resolve().parents[2] / "docs"
 RECORDS = _DOCS / "performance.jsonl"
 DOCUMENT = _DOCS / "performance.md"
+HOUR_DOCUMENT = _DOCS / "reliability.md"
 _BEGIN, _END = "<!-- bench: made by 'make bench' -->", "<!-- end of bench -->"
 
 Line = dict[str, Any]
@@ -65,10 +66,30 @@ def _figure(line: Line, name: str) -> float:
     return float(found)
 
 
+def hour(line: Line | None) -> Iterator[str]:
+    """Say how much memory each part had early and late in the run of an hour."""
+    if line is None:
+        yield "Not measured yet."
+        return
+    machine = f"Linux {line['kernel']} and {line['cpus']} processors"
+    yield f"Measured on {line['when']}, with {machine}, in {line['minutes']} minutes."
+    yield ""
+    yield "| part | memory in the second sixth of the time, MiB | in the last sixth | growth |"
+    yield "|---|---:|---:|---:|"
+    for part, memory in line["memory"].items():
+        early, late = memory["early_mb"], memory["late_mb"]
+        yield f"| {part} | {early} | {late} | {(late - early) / early:+.1%} |"
+    yield ""
+    yield (
+        f"The raw files took {line['raw_mb']:,} MB, the largest {line['largest_mb']:,} MB. No tick of a sampler was"
+        f" further than {line['drift_ms']} ms from where it is due, and {line['gaps']} were missing."
+    )
+
+
 def write() -> None:
-    """Write the table between its two marks."""
-    text = DOCUMENT.read_text(encoding="utf-8")
-    before, rest = text.split(_BEGIN)
-    after = rest.split(_END)[1]
-    made = "\n".join(table(load()))
-    DOCUMENT.write_text(f"{before}{_BEGIN}\n{made}\n{_END}{after}", encoding="utf-8")
+    """Write each table between its two marks."""
+    lines = load()
+    for document, made in ((DOCUMENT, table(lines)), (HOUR_DOCUMENT, hour(lines.get("hour")))):
+        before, rest = document.read_text(encoding="utf-8").split(_BEGIN)
+        after = rest.split(_END)[1]
+        document.write_text("\n".join((f"{before}{_BEGIN}", *made, f"{_END}{after}")), encoding="utf-8")

@@ -8,6 +8,7 @@ import pytest
 from lab.results.next_step import FIRST_LESSON
 from lab.scenario.places import slugs
 from setup.loop.parts import PARTS
+from tests.bench.goals import BENCHES
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
@@ -46,6 +47,7 @@ def test_the_commands_that_it_names_are_targets(document: Path) -> None:
     targets = set(re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for mode in ("test", "check", "fmt"):
         targets |= {f"{mode}-{part.name}" for part in PARTS if getattr(part, mode)}
+    targets |= {f"bench-{bench.name}" for bench in BENCHES}
     assert sorted(set(COMMAND.findall(document.read_text())) - targets) == []
 
 

@@ -39,3 +39,13 @@ def test_the_document_has_what_was_measured_last() -> None:
     lines = table.load()
     assert lines.keys() <= {bench.name for bench in BENCHES}
     assert "\n".join(table.table(lines)) in table.DOCUMENT.read_text(encoding="utf-8")
+    assert "\n".join(table.hour(lines.get("hour"))) in table.HOUR_DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_an_hour_says_how_much_each_part_grew() -> None:
+    seen = {"minutes": 60, "raw_mb": 1200, "largest_mb": 700, "drift_ms": 1.5, "gaps": 0}
+    memory = {"nginx": {"early_mb": 20.0, "late_mb": 21.0}, "k6": {"early_mb": 100.0, "late_mb": 90.0}}
+    said = list(table.hour({**_LINE, **seen, "memory": memory}))
+    assert "| nginx | 20.0 | 21.0 | +5.0% |" in said
+    assert "| k6 | 100.0 | 90.0 | -10.0% |" in said
+    assert "took 1,200 MB" in said[-1]
