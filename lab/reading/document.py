@@ -16,6 +16,7 @@ from ruamel.yaml.composer import Composer, ComposerError, MaxDepthExceededError
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
+from ruamel.yaml.nodes import MappingNode, ScalarNode
 
 from analysis.plain import open_plain
 from lab import paths
@@ -129,7 +130,7 @@ def _read(data: bytes) -> tuple[object, Mapping[Location, int]]:
 
 
 class _Composer(Composer):
-    """Refuses `!tags`: nothing in the lab's files is of another kind than it looks.
+    """Refuses `!tags`: nothing in the lab's files is of another kind than it looks. A key is a word.
 
     Nor does it take a value that holds itself, which the library would leave out, or a file without an end in sight.
     """
@@ -153,10 +154,14 @@ class _Composer(Composer):
         if isinstance(event, AliasEvent):
             if event.anchor in self._open:
                 raise _Refused(f"the alias '*{event.anchor}' stands within what it repeats", line, "leave it out")
-            return super().compose_node(parent, index)
-        self._open.append(event.anchor)
-        node = super().compose_node(parent, index)
-        self._open.pop()
+            node = super().compose_node(parent, index)
+        else:
+            self._open.append(event.anchor)
+            node = super().compose_node(parent, index)
+            self._open.pop()
+        # A key is composed without an index.
+        if isinstance(parent, MappingNode) and index is None and not isinstance(node, ScalarNode):
+            raise _Refused("a list or a mapping stands where a key has to", line, "give the key a name, or quote it")
         return node
 
 
