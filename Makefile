@@ -184,6 +184,10 @@ test-bare: ## [RELEASE=bookworm|trixie]: the README's two commands on a bare Deb
 test-faults: ## [ONLY=<fault>]: real runs that are struck at every point, into docs/reliability.md; as root; not part of test
 	@setup/ready.sh; setup/python.sh dev; setup/faults.sh "$${ONLY:-}"
 
+.PHONY: test-advice
+test-advice: setup-test ## [SCENARIO=<slug>]: runs every scenario and follows the advice of its runs; about 45 minutes; not part of test
+	@.venv/bin/python -m tests.advice $${SCENARIO:+"$$SCENARIO"}
+
 .PHONY: fuzz
 fuzz: setup-test ## [DURATION=30s] [EXAMPLES=1000]: hostile input: each Go fuzz target for so long, then so many examples of each property
 	@setup/fuzz.sh "$${DURATION:-30s}" "$${EXAMPLES:-1000}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -131,12 +132,17 @@ class Effective:
 
     def in_file(self, knob: str) -> str | None:
         """Give the scenario's own configuration that says a knob; None if the scenario itself does."""
-        group, _, name = knob.partition(".")
-        for role, written in self.scenario.configurations.items():
-            declared = self.world.roles[role]
-            if declared.group == group and name in declared.knobs and declared.knobs[name].counts is None:
-                return written.config
-        return None
+        return self._said_in_files.get(knob)
+
+    @cached_property
+    def _said_in_files(self) -> dict[str, str]:
+        """Give the scenario's own configuration of each knob that one says."""
+        return {
+            f"{self.world.roles[role].group}.{name}": written.config
+            for role, written in self.scenario.configurations.items()
+            for name, knob in self.world.roles[role].knobs.items()
+            if knob.counts is None
+        }
 
     def _left_to_script(self, knob: str) -> bool:
         """Whether the scenario's own script says itself what a knob of the lab's workloads does."""

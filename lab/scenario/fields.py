@@ -297,5 +297,4 @@ class Scenario(_WithConfigurations):
     @property
     def configurations(self) -> dict[str, OwnConfiguration]:
         """The configurations of one's own, by role."""
-        written = ((name, getattr(self, name, None)) for name in ROLES)
-        return {name: one for name, one in written if isinstance(one, OwnConfiguration)}
+        return {name: one for name, one in self if name in ROLES and isinstance(one, OwnConfiguration)}

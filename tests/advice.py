@@ -1,0 +1,88 @@
+"""`make test-advice`: runs scenarios, follows the advice on each run, and says how the run that followed it ended.
+
+    .venv/bin/python -m tests.advice [SCENARIO …]
+
+Of a scenario with arms each arm runs once. An advice is the command that `connlab advise` prints; it is carried out as
+it is. A prediction that is false afterwards was written for other settings and does not say so: the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lab import paths
+from lab.errors import ExitCode
+from lab.run import manifest
+from lab.scenario import places
+from lab.scenario.resolve import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_CONNLAB = str(Path(sys.executable).parent / "connlab")
+# So long only a hang lasts.
+_HANG_S = 3600
+
+
+def main(slugs: Sequence[str]) -> int:
+    """Follow the advice of the scenarios named, or of all."""
+    wrong = [said for slug in slugs or places.slugs() for said in _followed(slug)]
+    for said in wrong:
+        sys.stderr.write(f"wrong: {said}\n")
+    return int(bool(wrong))
+
+
+def _followed(slug: str) -> Iterator[str]:
+    """Run a scenario and follow its runs' advice; give what went wrong."""
+    once = ["--repetitions", "1"] if resolve(slug).scenario.arms else []
+    before = _runs(slug)
+    code, said = _call(_CONNLAB, "run", slug, *once)
+    sys.stdout.write(f"{slug}: {_end(said)}\n")
+    if code not in (ExitCode.REPRODUCED, ExitCode.INCONCLUSIVE):
+        yield f"{slug} ended with {code}: {said[-2000:]}"
+    commands = dict.fromkeys(command for run in sorted(_runs(slug) - before) if (command := _advice(run)))
+    for command in commands:
+        _, said = _call("bash", "-c", command)
+        end = _end(said)
+        became = re.search(r"^.* → .*, as advised", said, re.MULTILINE)
+        sys.stdout.write(f"  {command}: {end}{f'; {became[0]}' if became else ''}\n")
+        sys.stdout.flush()
+        if end not in ("reproduced", "inconclusive"):
+            yield f"{command} ended {end}: {said[-2000:]}"
+
+
+def _runs(slug: str) -> set[Path]:
+    return {file.parent for file in (paths.RESULTS / slug).glob(f"*/{manifest.FILE}")}
+
+
+def _advice(run: Path) -> str | None:
+    code, said = _call(_CONNLAB, "advise", str(run), "--json")
+    found: str | None = json.loads(said)["command"] if code == 0 else None
+    return found
+
+
+def _call(*command: str) -> tuple[int, str]:
+    done = subprocess.run(
+        command,
+        cwd=paths.ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=_HANG_S,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def _end(said: str) -> str:
+    verdicts = re.findall(r"^verdict: (\S+)", said, re.MULTILINE)
+    return verdicts[-1] if verdicts else "without a verdict"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
