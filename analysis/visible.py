@@ -6,6 +6,10 @@ A run may come from anybody, and with it every name, log line and message that i
 from __future__ import annotations
 
 import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 def visible(text: str) -> str:
@@ -18,6 +22,13 @@ def visible(text: str) -> str:
 def visible_lines(text: str) -> str:
     """The same, of a text of several lines: these stay."""
     return "\n".join(map(visible, text.split("\n")))
+
+
+def told(error: ValidationError) -> str:
+    """Say the first thing that is wrong in a document, with its place; a key may be any text."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return visible(f"{where}: {first['msg']}" if where else first["msg"])
 
 
 def _is_shown(char: str) -> bool:

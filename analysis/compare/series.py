@@ -15,6 +15,7 @@ from analysis.compare.runs import RunRecord
 from analysis.evidence.manifest import Prediction, Published
 from analysis.outside import Named, PlaceOfRun, Scalar
 from analysis.plain import read_plain
+from analysis.visible import told
 
 FILE = "series.json"
 
@@ -139,10 +140,7 @@ def read_plan(folder: Path) -> Plan:
     except OSError as error:
         raise CompareError(f"{path}: {error.strerror}") from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        what = f"{where}: {first['msg']}" if where else first["msg"]
-        raise CompareError(f"{path}: {what}; run the series again with NEW=1 (--new)") from None
+        raise CompareError(f"{path}: {told(error)}; run the series again with NEW=1 (--new)") from None
 
 
 def _run(folder: Path, plan: Plan, place: PlannedRun) -> RunRecord:

@@ -17,6 +17,7 @@ from analysis.evidence import roles
 from analysis.evidence.roles import TRAFFIC_PORT, Role
 from analysis.outside import MS_MAX, Count, ExitCode, Instance, KnobName, Ms, Named, Number, Port, Scalar, SeriesId, Us
 from analysis.plain import read_plain
+from analysis.visible import told
 
 FILE = "manifest.json"
 SCHEMA = "connlab.manifest/1"
@@ -295,8 +296,7 @@ def read(run_dir: Path) -> Manifest:
         if first["loc"] == ("schema",) and first["type"] == "literal_error":
             version = f"its schema is {first['input']}, and this version reads {SCHEMA}"
             raise ManifestError(f"{path}: {version}; use the version of connlab that made the run") from None
-        where = ".".join(str(part) for part in first["loc"])
-        raise ManifestError(f"{path}: {where + ': ' if where else ''}{first['msg']}") from None
+        raise ManifestError(f"{path}: {told(error)}") from None
 
 
 def read_whole(run_dir: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from analysis.plain import read_plain
 from analysis.suggested import quoted
-from analysis.visible import visible
+from analysis.visible import told, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,8 +63,7 @@ def _wrong(content: bytes, model: type[BaseModel], error: ValidationError) -> st
     found = read.get("schema") if isinstance(read, dict) else None
     if found != contract:
         return f"its schema is {_shown(found)}, and this version reads {contract}"
-    first = error.errors()[0]
-    return f"{_shown('.'.join(map(str, first['loc'])))}: {first['msg']}"
+    return told(error)
 
 
 def _shown(found: object) -> str:

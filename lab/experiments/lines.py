@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from analysis import visible
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.experiments.account import Status
@@ -72,12 +73,8 @@ def read(file: Path | None = None) -> list[RecordedRun]:
         try:
             lines.append(RecordedRun.model_validate_json(text))
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            what = f"{where + ': ' if where else ''}{first['msg']}"
-            raise BadInput(
-                Problem(what, f"{paths.shown(path)}:{number}", "bring the line back, or leave it out")
-            ) from None
+            where, way_on = f"{paths.shown(path)}:{number}", "bring the line back, or leave it out"
+            raise BadInput(Problem(visible.told(error), where, way_on)) from None
     return sorted(lines, key=lambda line: (line.when, line.run))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from rich.console import Console
 
+from analysis import visible
 from analysis.steps import Steps
 from lab import paths
 from lab.engine.choice import chosen
@@ -139,10 +140,7 @@ def _series(folder: Path) -> Series:
 
 def told(error: OSError | ValueError) -> str:
     """Say what is wrong with a file that is read through a model: the first thing, with its place."""
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return str(error)
+    return visible.told(error) if isinstance(error, ValidationError) else str(error)
 
 
 def of_scenario(effective: Effective, arguments: Sequence[str], console: Console, lock: Lock, *, new: bool) -> Outcome:

@@ -50,9 +50,14 @@ def is_path(name: str) -> bool:
 
 
 def is_home(folder: Path) -> bool:
-    """Tell whether a folder holds a scenario; a path that no system takes holds none."""
+    """Tell whether a folder holds a scenario."""
+    return _is_file(folder / FILE)
+
+
+def _is_file(path: Path) -> bool:
+    """Tell whether a path leads to a file; one that no system takes does not."""
     try:
-        return (folder / FILE).is_file()
+        return path.is_file()
     except (OSError, ValueError):
         return False
 
@@ -129,7 +134,7 @@ def _unknown(slug: str, folder: Path) -> Problem:
     if not SLUG.fullmatch(slug):
         what = f"'{slug}' cannot be a scenario's name: these have only small letters, digits and hyphens"
         return Problem(what, way_on=did_you_mean(slug, known))
-    if (folder / "matrices" / f"{slug}.yaml").is_file():
+    if _is_file(folder / "matrices" / f"{slug}.yaml"):
         return Problem(f"'{slug}' is a matrix, not a scenario", way_on=suggested.make("matrix", {"MATRIX": slug}))
     hint = did_you_mean(slug, known) or "'connlab list' (make list) shows them"
     return Problem(f"unknown scenario '{slug}'", way_on=hint)

@@ -65,6 +65,11 @@ def test_any_manifest_is_read_or_refused(content: bytes) -> None:
     _read_manifest(content)
 
 
+def test_a_key_of_two_lines_is_told_in_one() -> None:
+    content = json.loads(_MANIFESTS[0])
+    _read_manifest(json.dumps(content | {"git": {"\n": 1}}).encode())
+
+
 def _lines(records: list[Any]) -> bytes:
     return b"".join(as_json(one) + b"\n" for one in records)
 

@@ -105,6 +105,14 @@ def test_the_roles_that_are_changed_are_good_ones(content: bytes, tmp_path: Path
     declaration.read(tmp_path / declaration.FILE)
 
 
+def test_a_scenario_of_a_name_that_no_system_takes_is_unknown(tmp_path: Path) -> None:
+    file = tmp_path / "matrices" / "two.yaml"
+    file.parent.mkdir()
+    file.write_bytes(_MATRIX.replace(b"[one]", b"[" + b"x" * 300 + b"]"))
+    with pytest.raises(BadInput, match=r"two\.yaml:5: unknown scenario 'xxx"):
+        matrices.plan("two", (), tmp_path)
+
+
 @given(files(_contents(_ROLES), _ROLES))
 def test_any_role_is_read_or_refused_with_its_place(content: bytes) -> None:
     with TemporaryDirectory() as name:
