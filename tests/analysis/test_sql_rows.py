@@ -613,6 +613,31 @@ def test_refused_early_finds_the_first_syn_that_met_a_full_queue_of_a_server_wit
         assert tables.made("refused_early", "", **asked) == found
 
 
+def test_held_too_many_finds_the_first_connection_that_a_server_has_no_place_for(
+    tables: Tables, tmp_path: Path
+) -> None:
+    columns = "client_address VARCHAR, client_port INT, server_address VARCHAR, server_port INT,"
+    columns += " handshake_ack_time_us BIGINT, synack_count INT, syn_times_us BIGINT[], server_fin_time_us BIGINT,"
+    columns += " first_rst_time_us BIGINT"
+    rows: list[tuple[object, ...]] = [
+        ("c", 1, "s", 80, -5, 1, [-6], 20, None),
+        ("c", 2, "s", 80, 10, 1, [9], None, None),
+        # As the first closes; and beside one whose ACK the queue had no room for.
+        ("c", 3, "s", 80, 20, 1, [19], None, 40),
+        ("c", 4, "s", 80, 25, 2, [24], None, None),
+        ("c", 5, "s", 80, 30, 1, [29], 35, None),
+        ("c", 6, "s", 80, 45, 1, [44], None, None),
+        ("c", 7, "s", 80, None, 0, [46], None, None),
+        ("c", 8, "s", 81, 31, 1, [29], None, None),
+        ("c", 9, "other", 80, 32, 1, [29], None, None),
+    ]
+    path = written(tables.database, tmp_path, columns, rows)
+    asked = {"path": path, "addresses": ["s"]}
+    assert tables.made("held_too_many", "", **asked, start_us=0, capacity=2) == [("c", 5, 3)]
+    assert tables.made("held_too_many", "", **asked, start_us=31, capacity=2) == []
+    assert tables.made("held_too_many", "", **asked, start_us=0, capacity=3) == []
+
+
 def test_gave_up_late_finds_a_syn_after_the_time_out_that_nobody_had_answered(tables: Tables, tmp_path: Path) -> None:
     columns = "client_address VARCHAR, client_port INT, server_address VARCHAR, first_time_us BIGINT,"
     columns += " synack_count INT, syn_times_us BIGINT[]"
