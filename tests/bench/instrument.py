@@ -21,18 +21,18 @@ from rich.console import Console
 
 from lab import parallel
 from lab.engine.choice import chosen
-from lab.run import measure
+from lab.run import k6, measure
 from lab.run.run import run
 from lab.scenario.resolve import resolve
 from lab.scenario.topology import collector_of
 
 if TYPE_CHECKING:
-    from lab.engine.protocol import Watch
+    from lab.engine.protocol import Engine, Watch
     from lab.run.live import Display
     from lab.run.session import Session
 
 _SCENARIO = "connection-per-request"
-_FREE = ("load.users=20", "load.think_time=0", "load.arrival_gap=0")
+_FREE = ("load.users=20", "load.think_time=0s", "load.arrival_gap=0s")
 # What each load lasts about ten seconds with, on two processors.
 _LOADS = {
     "new_connections": ("load.keep_alive=false", "load.calls=2000"),
@@ -93,16 +93,22 @@ def _run(settings: tuple[str, ...], *, with_instrument: bool) -> _Seen:
     return seen
 
 
-_load = measure.load
+_load, _resume = measure.load, k6.resume
 
 
 def _without_collectors(session: Session, watch: Watch, display: Display) -> str | None:
-    """Let the load go while every collector stands still."""
+    """Let every collector stand still from the moment the load is let go, which takes one of them, to its end."""
     collectors = [collector_of(instance) for instance in session.topology.all]
-    parallel.each(session.engine.pause, collectors)
+
+    def resume(engine: Engine, instances: list[str]) -> None:
+        _resume(engine, instances)
+        parallel.each(engine.pause, collectors)
+
+    k6.resume = resume
     try:
         return _load(session, watch, display)
     finally:
+        k6.resume = _resume
         parallel.each(session.engine.resume, collectors)
 
 
