@@ -31,7 +31,7 @@ type filled struct {
 
 // fill makes sockets in TIME_WAIT and open connections to a server in a namespace of its own: as in the lab, this
 // namespace holds one end of each connection. The connections stay until stop is called.
-func fill(timeWait, open int) (f *filled, err error) {
+func fill(timeWait, open int) (*filled, error) {
 	peer, err := netns.NewPeer(peerAddresses...)
 	if err != nil {
 		return nil, err

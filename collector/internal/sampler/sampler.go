@@ -72,7 +72,6 @@ type Sampler struct {
 	// Space used again by each tick.
 	line                 []byte
 	listeners            []sockdiag.Listener
-	groups               []sockdiag.Group
 	connections, waiting dump
 	tally                *sockdiag.Tally
 	procList             []procfs.Process
@@ -217,7 +216,11 @@ func (s *Sampler) publish(now time.Time, late time.Duration, due due) {
 		return
 	}
 	if due.sockets {
-		s.config.Latest.Groups(s.groups, due.timeWait)
+		groups := s.connections.groups
+		if due.timeWait {
+			groups = slices.Concat(groups, s.waiting.groups)
+		}
+		s.config.Latest.Groups(groups, due.timeWait)
 	}
 	if due.processes {
 		s.config.Latest.Processes(s.procList)
@@ -293,14 +296,12 @@ func (s *Sampler) appendSockets(withTimeWait bool) error {
 			return err
 		}
 	}
-	s.groups = append(s.groups[:0], s.connections.groups...)
 	s.line = appendStart(s.line, "sockets", now)
 	s.line = append(s.line, `,"groups":[`...)
 	s.line = appendGroups(s.line, s.connections.groups, false)
 	s.appendCost(']', began)
 	if withTimeWait {
 		began = cpuTime()
-		s.groups = append(s.groups, s.waiting.groups...)
 		s.line = appendStart(s.line, "time_wait", now)
 		s.line = append(s.line, `,"groups":[`...)
 		s.line = appendGroups(s.line, s.waiting.groups, true)
@@ -337,20 +338,19 @@ func (s *Sampler) dump(withTimeWait bool) error {
 // shows in the next reading of the counters.
 type dump struct {
 	groups []sockdiag.Group
-	taken  bool
-	moves  int64
+	moves  int64 // so many the counters knew then; 0 before the first dump, and never after a tick
 	ports  int
 }
 
 func (d *dump) take(s *Sampler, groups []sockdiag.Group) {
-	d.groups, d.taken, d.moves, d.ports = groups, true, s.deltas.moves, s.tally.Ports()
+	d.groups, d.moves, d.ports = groups, s.deltas.moves, s.tally.Ports()
 }
 
 // holds says whether the kernel would still say the same. It counts nothing as it gives up a half-open connection, and a
 // port that listens anew makes connections a server's.
 func (d *dump) holds(s *Sampler) bool {
 	halfOpen := func(g sockdiag.Group) bool { return g.State == sockdiag.SynRecv }
-	return d.taken && d.moves == s.deltas.moves && d.ports == s.tally.Ports() && !slices.ContainsFunc(d.groups, halfOpen)
+	return d.moves == s.deltas.moves && d.ports == s.tally.Ports() && !slices.ContainsFunc(d.groups, halfOpen)
 }
 
 func (s *Sampler) appendProcesses() error {
