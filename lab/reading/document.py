@@ -162,7 +162,18 @@ class _Composer(Composer):
         # A key is composed without an index.
         if isinstance(parent, MappingNode) and index is None and not isinstance(node, ScalarNode):
             raise _Refused("a list or a mapping stands where a key has to", line, "give the key a name, or quote it")
+        if isinstance(node, ScalarNode):
+            _refuse_halves(node.value, line)
         return node
+
+
+def _refuse_halves(text: str, line: int) -> None:
+    """Refuse a surrogate, half a character, which only an escape can bring and nobody can write anywhere."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(text[error.start]):04x}"
+        raise _Refused(f"'{half}' is half a character", line, "write the character itself") from None
 
 
 def _broken(error: MarkedYAMLError) -> str:
@@ -202,8 +213,6 @@ class _Reader:
         if self._values > _VALUES_MAX:
             raise _Refused(_TOO_MANY, max(self.lines.values(), default=1), _LESS)
         if isinstance(node, CommentedMap):
-            for key in node:
-                self._refuse_halves(str(key))
             return {str(key): self._item(node, key, (*location, str(key)), node.lc.key) for key in node}
         if isinstance(node, CommentedSeq):
             return [self._item(node, index, (*location, index), node.lc.item) for index in range(len(node))]
@@ -211,20 +220,8 @@ class _Reader:
             if isinstance(node, kind):
                 if isinstance(node, int) and abs(node) > _NUMBER_MAX:
                     raise _Refused(_TOO_LONG, max(self.lines.values(), default=1))
-                if isinstance(node, str):
-                    self._refuse_halves(node)
                 return kind(node)
         return node
-
-    def _refuse_halves(self, text: str) -> None:
-        """Refuse a surrogate, half a character, which only an escape can bring and nobody can write anywhere."""
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            half = f"\\u{ord(text[error.start]):04x}"
-            raise _Refused(
-                f"'{half}' is half a character", max(self.lines.values(), default=1), "write the character itself"
-            ) from None
 
     def _item(self, node: Any, key: Any, location: Location, place: Callable[[Any], Any]) -> object:  # noqa: ANN401 # as above
         # A key that came by a merge (`<<`) has no place of its own: the enclosing line stands for it. If a mapping is a
