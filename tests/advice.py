@@ -12,7 +12,6 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab import paths
@@ -20,13 +19,11 @@ from lab.errors import ExitCode
 from lab.run import manifest
 from lab.scenario import places
 from lab.scenario.resolve import resolve
+from tests.e2e.conftest import CONNLAB, HANG_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-_CONNLAB = str(Path(sys.executable).parent / "connlab")
-# So long only a hang lasts.
-_HANG_S = 3600
+    from pathlib import Path
 
 
 def main(slugs: Sequence[str]) -> int:
@@ -41,7 +38,7 @@ def _followed(slug: str) -> Iterator[str]:
     """Run a scenario and follow its runs' advice; give what went wrong."""
     once = ["--repetitions", "1"] if resolve(slug).scenario.arms else []
     before = _runs(slug)
-    code, said = _call(_CONNLAB, "run", slug, *once)
+    code, said = _call(CONNLAB, "run", slug, *once)
     sys.stdout.write(f"{slug}: {_end(said)}\n")
     if code not in (ExitCode.REPRODUCED, ExitCode.INCONCLUSIVE):
         yield f"{slug} ended with {code}: {said[-2000:]}"
@@ -61,19 +58,19 @@ def _runs(slug: str) -> set[Path]:
 
 
 def _advice(run: Path) -> str | None:
-    code, said = _call(_CONNLAB, "advise", str(run), "--json")
+    code, said = _call(CONNLAB, "advise", str(run), "--json")
     found: str | None = json.loads(said)["command"] if code == 0 else None
     return found
 
 
-def _call(*command: str) -> tuple[int, str]:
+def _call(*command: str | Path) -> tuple[int, str]:
     done = subprocess.run(
         command,
         cwd=paths.ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=_HANG_S,
+        timeout=HANG_S,
         check=False,
     )
     return done.returncode, done.stdout

@@ -61,12 +61,7 @@ BENCHES = (
         f"{_PYTHON}.instrument",
         "a load with sampler, scrapes and captures, and without",
         (
-            Goal(
-                "new_connections.throughput_lost",
-                "new connections: throughput lost",
-                0.03,
-                shown=_PERCENT,
-            ),
+            Goal("new_connections.throughput_lost", "new connections: throughput lost", 0.03, shown=_PERCENT),
             Goal("new_connections.p99_gained", "the same: p99 longer by", 0.03, shown=_PERCENT),
             Goal("kept_connections.throughput_lost", "kept connections: throughput lost", 0.03, shown=_PERCENT),
             Goal("kept_connections.p99_gained", "the same: p99 longer by", 0.03, shown=_PERCENT),
@@ -83,12 +78,7 @@ BENCHES = (
         f"env CONNLAB_DOCKER_ARGUMENTS=--privileged {_GO} ./bench",
         "the sampler beside 28,000 sockets in TIME_WAIT and 2,000 open connections",
         (
-            Goal(
-                "core_share_at_rest",
-                "the sampler takes of a core, at rest",
-                0.005,
-                shown="{:.2%}",
-            ),
+            Goal("core_share_at_rest", "the sampler takes of a core, at rest", 0.005, shown="{:.2%}"),
             Goal("core_share_at_work", "the same, while 100 connections a second send", 0.005, shown="{:.2%}"),
         ),
     ),

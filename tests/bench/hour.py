@@ -10,21 +10,15 @@ and the engine with it. One JSON line.
 from __future__ import annotations
 
 import json
-import shutil
 import statistics
 import sys
 import threading
-import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from lab.engine.choice import chosen
 from lab.run import reports
-from lab.run.run import run
-from lab.scenario.resolve import resolve
+from tests.bench.passing import passing_run
 
 _SCENARIO = "keep-alive-to-servers"
 _USERS, _THINK_MS = 20, 200
@@ -42,14 +36,13 @@ class _Memory(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.seen: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        self.seen: dict[str, list[float]] = defaultdict(list)
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        began = time.monotonic()
         while not self._stopped.wait(_LOOK_S):
             for part, mb in _resident_mb().items():
-                self.seen[part].append((time.monotonic() - began, mb))
+                self.seen[part].append(mb)
 
     def stop(self) -> None:
         self._stopped.set()
@@ -85,25 +78,22 @@ def main() -> int:
     )  # fmt: skip
     memory = _Memory()
     memory.start()
-    folder = run(resolve(_SCENARIO, settings), chosen(), sys.argv, Console(stderr=True), tries_out=True)
-    memory.stop()
-    verdict = reports.derive(folder)
-    line = {"bench": "hour", "minutes": minutes, **_of_samplers(folder), **_of_files(folder)}
+    with passing_run(_SCENARIO, settings) as folder:
+        memory.stop()
+        verdict = reports.derive(folder)
+        line = {"bench": "hour", "minutes": minutes, **_of_samplers(folder), **_of_files(folder)}
     line |= {"memory": _growth(memory.seen), "ledger": verdict["ledger"], "problems": verdict["problems"]}
     sys.stdout.write(json.dumps(line) + "\n")
-    shutil.rmtree(folder)
     return 0
 
 
-def _growth(seen: dict[str, list[tuple[float, float]]]) -> dict[str, dict[str, float]]:
+def _growth(seen: dict[str, list[float]]) -> dict[str, dict[str, float]]:
     """Give each part's memory in the second sixth of the time and in the last, as medians."""
     found = {}
     for part, looks in seen.items():
-        sixth = len(looks) // 6
-        first, last = looks[sixth : 2 * sixth], looks[-sixth:]
-        if sixth:
-            mb = [round(statistics.median(mb for _, mb in some), 1) for some in (first, last)]
-            found[part] = {"early_mb": mb[0], "late_mb": mb[1]}
+        if sixth := len(looks) // 6:
+            early, late = (round(statistics.median(some), 1) for some in (looks[sixth : 2 * sixth], looks[-sixth:]))
+            found[part] = {"early_mb": early, "late_mb": late}
     return found
 
 
@@ -121,12 +111,9 @@ def _of_samplers(folder: Path) -> dict[str, Any]:
 
 
 def _of_files(folder: Path) -> dict[str, float]:
-    """Give how much the raw files take, and what each request adds to them."""
-    total = sum(file.stat().st_size for file in (folder / "raw").rglob("*") if file.is_file())
-    largest = max(
-        (file for file in (folder / "raw").rglob("*") if file.is_file()), key=lambda file: file.stat().st_size
-    )
-    return {"raw_mb": round(total / 1e6), "largest_mb": round(largest.stat().st_size / 1e6)}
+    """Give how much the raw files take, all together and the largest."""
+    sizes = [file.stat().st_size for file in (folder / "raw").rglob("*") if file.is_file()]
+    return {"raw_mb": round(sum(sizes) / 1e6), "largest_mb": round(max(sizes) / 1e6)}
 
 
 if __name__ == "__main__":

@@ -10,21 +10,16 @@ and that there is no capture. k6 writes its records in both; `make bench-k6` has
 from __future__ import annotations
 
 import json
-import shutil
 import statistics
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from lab import parallel
-from lab.engine.choice import chosen
 from lab.run import k6, measure
-from lab.run.run import run
-from lab.scenario.resolve import resolve
 from lab.scenario.topology import collector_of
+from tests.bench.passing import passing_run
 
 if TYPE_CHECKING:
     from lab.engine.protocol import Engine, Watch
@@ -81,16 +76,12 @@ def _ratio(on: list[float], off: list[float]) -> float:
 
 def _run(settings: tuple[str, ...], *, with_instrument: bool) -> _Seen:
     overrides = (*_FREE, *settings, *(() if with_instrument else _OFF))
-    measured = measure.load
-    if not with_instrument:
-        measure.load = _without_collectors
+    measure.load = _load if with_instrument else _without_collectors
     try:
-        folder = run(resolve(_SCENARIO, overrides), chosen(), sys.argv, Console(stderr=True), tries_out=True)
+        with passing_run(_SCENARIO, overrides) as folder:
+            return _said(folder)
     finally:
-        measure.load = measured
-    seen = _said(folder)
-    shutil.rmtree(folder)
-    return seen
+        measure.load = _load
 
 
 _load, _resume = measure.load, k6.resume

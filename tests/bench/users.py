@@ -8,15 +8,10 @@ The arm `raised` of long-polling-at-scale, at its published size, with ever more
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 
-from rich.console import Console
-
-from lab.engine.choice import chosen
 from lab.run import reports
-from lab.run.run import run
-from lab.scenario.resolve import resolve
+from tests.bench.passing import passing_run
 
 _SCENARIO = "long-polling-at-scale"
 
@@ -37,12 +32,9 @@ def main() -> int:
 
 def _verdict(users: int) -> str:
     settings = (f"load.users={users}", "backend.max_connections=20000")
-    folder = run(
-        resolve(_SCENARIO, settings, preset="published"), chosen(), sys.argv, Console(stderr=True), tries_out=True
-    )
-    verdict = str(reports.derive(folder)["verdict"])
+    with passing_run(_SCENARIO, settings, "published") as folder:
+        verdict = str(reports.derive(folder)["verdict"])
     sys.stderr.write(f"{users} users: {verdict}\n")
-    shutil.rmtree(folder)
     return verdict
 
 

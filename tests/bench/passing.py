@@ -1,0 +1,27 @@
+"""Runs that a bench makes for what they measure, and throws away."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from lab.engine.choice import chosen
+from lab.run.run import run
+from lab.scenario.resolve import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def passing_run(scenario: str, settings: Iterable[str], preset: str | None = None) -> Iterator[Path]:
+    """Run a scenario and give the run's folder, which is removed afterwards; `latest` stays where it is."""
+    resolved = resolve(scenario, settings, preset=preset)
+    folder = run(resolved, chosen(), sys.argv, Console(stderr=True), tries_out=True)
+    yield folder
+    shutil.rmtree(folder)
