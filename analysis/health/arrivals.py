@@ -63,7 +63,6 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
 
 def _out_of_turn(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object], soon_us: int) -> str | None:
     """Say of an instance's captured connections which of them did not come in its turn."""
-    capacity = _capacity(raw, instance)
     together = "users who were to come one after another came together"
     if pair := _first(rows, "taken_together", asked):
         return (
@@ -75,8 +74,8 @@ def _out_of_turn(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, obj
             f"{alone[0]}:{alone[1]} had room in {instance}'s accept queue with its SYN and none with its last ACK"
             f" ({counted(alone[2], 'such connection')}): {together}"
         )
-    places = {"capacity": capacity, "soon_us": soon_us}
-    if capacity and (early := _first(rows, "refused_early", {**asked, **places})):
+    capacity = _capacity(raw, instance)
+    if capacity and (early := _first(rows, "refused_early", {**asked, "capacity": capacity, "soon_us": soon_us})):
         return (
             f"{early[0]}:{early[1]} found {instance}'s accept queue full while only {early[2]} of"
             f" {capacity} connections were open: the program had not accepted those who came before"

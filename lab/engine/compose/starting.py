@@ -90,8 +90,8 @@ def _explained(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabErr
         knobs = [knob for knob in parts.effective.asked() if knob.startswith("kernel.") and knob.endswith(f".{name}")]
         where = parts.effective.where_knob(knobs[0]) if knobs else None
         return BadInput(Problem(f"the kernel refuses {name} in a role's namespace: {refused['why'].strip()}", where))
-    services = [one for instance in parts.topology.all for one in (instance, collector_of(instance))]
-    services = [*parts.topology.needed, *services]
+    of_path = (one for instance in parts.topology.all for one in (instance, collector_of(instance)))
+    services = [*parts.topology.needed, *of_path]
     if not any(map(watch.ended, services)):
         # Compose may say so sooner than the engine tells the event.
         with contextlib.suppress(LabError):
