@@ -44,17 +44,18 @@ quietly() {
 # A signal ends it with all that it has started: it has a process group of its own, for one in the background would
 # ignore Ctrl-C and work on.
 watched() {
-  local what=$1 log=$2 child
+  local what=$1 log=$2 child interrupted=''
   shift 2
   say "$what …"
   local began=$SECONDS shown=0 pause=0.02
   watched_code=0
+  # Before the command begins: on a busy machine it may be at work before this shell goes on.
+  trap 'interrupted=1' INT TERM HUP
   set -m
   "$@" >>"$log" 2>&1 </dev/null &
   child=$!
   set +m
-  trap 'kill -- "-$child" || true; wait "$child" || true; die "$what: interrupted; the log is in $log"' INT TERM HUP
-  while kill -0 "$child" 2>/dev/null; do
+  while [[ -z $interrupted ]] && kill -0 "$child" 2>/dev/null; do
     # In the background: bash may spin for ever if Ctrl-C ends a foreground child before it has become its program.
     sleep "$pause" &
     wait "$!" || true
@@ -64,7 +65,12 @@ watched() {
       say "$what … ${shown} s: $(tail -n 1 "$log" | tr -d '\r' | cut -c1-100)"
     fi
   done
-  wait "$child" || watched_code=$?
+  [[ -n $interrupted ]] || wait "$child" || watched_code=$?
+  if [[ -n $interrupted ]]; then
+    kill -- "-$child" || true
+    wait "$child" || true
+    die "$what: interrupted; the log is in $log"
+  fi
   trap - INT TERM HUP
   ((watched_code)) || say "$what: done in $((SECONDS - began)) s"
 }
