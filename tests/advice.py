@@ -15,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from lab import paths
-from lab.errors import ExitCode
+from lab.errors import BadInput, ExitCode
 from lab.run import manifest
 from lab.scenario import places
 from lab.scenario.resolve import resolve
@@ -28,17 +28,21 @@ if TYPE_CHECKING:
 
 def main(slugs: Sequence[str]) -> int:
     """Follow the advice of the scenarios named, or of all."""
-    wrong = [said for slug in slugs or places.slugs() for said in _followed(slug)]
+    try:
+        once = {slug: ["--repetitions", "1"] if resolve(slug).scenario.arms else [] for slug in slugs or places.slugs()}
+    except BadInput as refused:
+        sys.stderr.write(f"{refused}\n")
+        return ExitCode.BAD_INPUT
+    wrong = [said for slug, options in once.items() for said in _followed(slug, options)]
     for said in wrong:
         sys.stderr.write(f"wrong: {said}\n")
     return int(bool(wrong))
 
 
-def _followed(slug: str) -> Iterator[str]:
+def _followed(slug: str, options: Sequence[str]) -> Iterator[str]:
     """Run a scenario and follow its runs' advice; give what went wrong."""
-    once = ["--repetitions", "1"] if resolve(slug).scenario.arms else []
     before = _runs(slug)
-    code, said = _call(CONNLAB, "run", slug, *once)
+    code, said = _call(CONNLAB, "run", slug, *options)
     sys.stdout.write(f"{slug}: {_end(said)}\n")
     if code not in (ExitCode.REPRODUCED, ExitCode.INCONCLUSIVE):
         yield f"{slug} ended with {code}: {said[-2000:]}"
