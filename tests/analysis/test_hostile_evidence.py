@@ -70,6 +70,13 @@ def test_a_key_of_two_lines_is_told_in_one() -> None:
     _read_manifest(json.dumps(content | {"git": {"\n": 1}}).encode())
 
 
+def test_a_knob_of_more_digits_than_a_float_can_have_is_refused() -> None:
+    content = json.loads(_MANIFESTS[0])
+    name = next(iter(content["knobs"]))
+    content["knobs"][name]["value"] = 10**310
+    _read_manifest(json.dumps(content).encode())
+
+
 def _lines(records: list[Any]) -> bytes:
     return b"".join(as_json(one) + b"\n" for one in records)
 
@@ -159,5 +166,5 @@ def test_anything_that_k6_leaves_is_read(summary: bytes, live: bytes) -> None:
         folder = Path(name)
         (folder / "summary.json").write_bytes(summary)
         (folder / "live.jsonl").write_bytes(live)
-        read = client_files.read(folder)
+        read = client_files.read(folder, "k6-1")
         assert read.dropped_iterations is None or isinstance(read.dropped_iterations, int)
