@@ -6,20 +6,26 @@ would steer a terminal is made visible.
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from analysis.visible import visible_lines
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 # Outside a terminal nobody's window is too narrow.
 _WIDTH_ELSEWHERE = 160
+_STDERR = 2
 _STEERING = re.compile(r"[^\n -~\u00a1-\u1fff]")
 
 
@@ -34,6 +40,57 @@ class SafeConsole(Console):
 
 # What is printed are words of scenarios and of runs, which may look like rich's markup and are none.
 _console = partial(SafeConsole, highlight=False, markup=False, emoji=False)
+
+
+class _Written(io.FileIO):
+    """A standard stream that throws away what nobody reads any more: `connlab list | head -1` ends as without it."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write as `FileIO` does, unless the reader has gone."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return len(memoryview(data))
+
+
+def prepare_streams() -> None:
+    """Make the standard streams take whatever is printed; one that is closed is /dev/null from here on.
+
+    Without that, the next file that is opened would be in its place.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is getattr(sys, f"__{name}__"):  # not a test's
+            setattr(sys, name, _taking_all(stream, ("stdout", "stderr").index(name) + 1))
+
+
+def _taking_all(stream: TextIO | None, descriptor: int) -> TextIO:
+    """Give a stream in the place of one, which has no letter that it cannot write."""
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Written(descriptor, "w", closefd=False)),
+        encoding=stream.encoding if stream else None,
+        errors="backslashreplace",
+        line_buffering=descriptor == _STDERR or os.isatty(descriptor),
+    )
+
+
+def end_streams() -> None:
+    """Write out what is left.
+
+    Raises:
+        OSError: a stream cannot be written; it is /dev/null from here on, for Python tries again at its own end.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), stream.fileno())
+            raise
 
 
 def stdout() -> Console:

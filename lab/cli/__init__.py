@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache, partial
 from typing import Annotated
@@ -74,6 +75,7 @@ _command = cache(partial(typer.main.get_command, app))
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; every end has its exit code, and a traceback only with CONNLAB_DEBUG=1."""
+    terminal.prepare_streams()
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     debug = os.environ.get("CONNLAB_DEBUG") == "1"
     os.umask(os.umask(0) | _OTHERS_WRITE)  # nothing below results/ may be changed by another user
@@ -101,7 +103,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         internal = LabError(f"internal error: {type(error).__name__}: {error}", way_on="CONNLAB_DEBUG=1 shows where")
         code = _say(internal, as_json="--json" in arguments)
-    sys.exit(code or 0)
+    sys.exit(_ended(code or 0))
+
+
+def _ended(code: int) -> int:
+    """Write out what was printed. A result that cannot be written, as on a full disk, is none."""
+    try:
+        terminal.end_streams()
+    except OSError as error:
+        if code in (ExitCode.BAD_INPUT, ExitCode.LAB_FAILED):
+            return code
+        return _say(LabError(f"the result cannot be written: {error.strerror}"), as_json=False)
+    return code
 
 
 def _say(error: ConnlabError, *, as_json: bool) -> ExitCode:
@@ -109,5 +122,7 @@ def _say(error: ConnlabError, *, as_json: bool) -> ExitCode:
         problems = [asdict(one) for one in error.problems] if isinstance(error, BadInput) else []
         terminal.result_json({"error": str(error), "problems": problems, "exit_code": int(error.exit_code)})
     lines = str(error).splitlines()
-    terminal.problem("\n".join(f"connlab: {line}" if not line.startswith(" ") else line for line in lines))
+    # If nobody can be told, the exit code still can.
+    with suppress(OSError):
+        terminal.problem("\n".join(f"connlab: {line}" if not line.startswith(" ") else line for line in lines))
     return error.exit_code
