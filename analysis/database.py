@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import glob
 import sys
 import tempfile
 import weakref
@@ -44,6 +45,11 @@ def in_memory() -> duckdb.DuckDBPyConnection:
     connection.execute(f"ATTACH ':memory:' AS {name}; USE {name}; SET TimeZone = 'UTC'")
     weakref.finalize(connection, _detach, name).atexit = False
     return connection
+
+
+def literal(path: Path) -> str:
+    """Spell a file's path for DuckDB, which takes a path for a pattern: a folder may be named `r[1]`."""
+    return glob.escape(str(path))
 
 
 def may_use(database: duckdb.DuckDBPyConnection, megabytes: int) -> None:

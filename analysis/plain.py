@@ -38,6 +38,18 @@ def open_plain(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
+def open_within(folder: Path, file: Path) -> BinaryIO:
+    """Open a file of a run's folder: no folder on its way there may be a link either.
+
+    Raises:
+        OSError: as `open_plain`.
+    """
+    for parent in reversed(file.parents[:-1]):
+        if (folder / parent).is_symlink():
+            raise OSError(errno.ELOOP, "is a symbolic link", str(folder / parent))
+    return open_plain(folder / file)
+
+
 def read_plain(path: Path) -> bytes:
     """Give the content of a JSON document of a run or a series.
 
@@ -45,7 +57,21 @@ def read_plain(path: Path) -> bytes:
         OSError: as `open_plain`, or it is too large for one.
     """
     with open_plain(path) as file:
-        content = file.read(_BYTES_MAX + 1)
+        return _content(file, path)
+
+
+def read_within(folder: Path, file: Path) -> bytes:
+    """Give the content of a JSON document of a run's folder.
+
+    Raises:
+        OSError: as `open_within`, or it is too large for one.
+    """
+    with open_within(folder, file) as opened:
+        return _content(opened, folder / file)
+
+
+def _content(file: BinaryIO, path: Path) -> bytes:
+    content = file.read(_BYTES_MAX + 1)
     if len(content) > _BYTES_MAX:
         raise OSError(errno.EFBIG, f"has more than {_BYTES_MAX >> 20} MiB", str(path))
     return content

@@ -7,6 +7,7 @@ app = marimo.App(width="medium", app_title="connlab: a run")
 
 @app.cell
 def _():
+    import glob
     import html
     import json
     from pathlib import Path
@@ -18,24 +19,22 @@ def _():
     # This copy is yours to change: docs/data-format.md says what each column means. It reads the folder of the run that
     # the command names, and executes nothing there.
     folder = Path(mo.cli_args()["run"])
-    return alt, duckdb, folder, html, json, mo
+    return alt, duckdb, folder, glob, html, json, mo
 
 
 @app.cell
-def _(duckdb, folder, json):
+def _(duckdb, folder, glob, json):
     manifest = json.loads((folder / "manifest.json").read_text())
     verdict = json.loads((folder / "derived" / "verdict.json").read_text())
     figures = json.loads((folder / "derived" / "figures.json").read_text())["figures"]
 
     con = duckdb.connect()
     con.execute("SET TimeZone = 'UTC'")
-    tables = [
-        name
-        for name in ("requests", "flows", "timeline", "readings")
-        if (folder / "derived" / f"{name}.parquet").is_file()
-    ]
+    # DuckDB takes a path for a pattern, and `column=value` in it for a column.
+    files = {name: folder / "derived" / f"{name}.parquet" for name in ("requests", "flows", "timeline", "readings")}
+    tables = [name for name, file in files.items() if file.is_file() and not file.is_symlink()]
     for name in tables:
-        con.read_parquet(str(folder / "derived" / f"{name}.parquet")).create_view(name)
+        con.read_parquet(glob.escape(str(files[name])), hive_partitioning=False).create_view(name)
 
     def rows(query):
         """The rows of a query, each a dict; `$start` is when the load began, in microseconds."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.evidence.jsonl import Record, integer, moment, parse
-from analysis.plain import open_plain
+from analysis.plain import read_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,8 +50,7 @@ class Capture:
 def read(folder: Path, clock: Clock) -> Capture:
     """Return what a collector's folder says of its capture, on the steady clock; it never raises."""
     try:
-        with open_plain(folder / "capture.json") as file:
-            report = parse(file.read())
+        report = parse(read_plain(folder / "capture.json"))
     except OSError:
         report = None
     if report is not None and report.get("schema") != SCHEMA:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from analysis.database import composed
 from analysis.evidence import bulk, own_script
 from analysis.evidence.jsonl import Damage, JsonLines, Record, integer, kind_of
-from analysis.plain import open_plain
+from analysis.plain import read_plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from analysis.evidence.bulk import Log
@@ -77,16 +78,18 @@ class Client:
     judged: Judged | None
 
 
-def read(folder: Path) -> Client:
-    """Return what the folder that a k6 instance wrote to holds; it never raises."""
+def read(folder: Path, instance: str) -> Client:
+    """Return what the folder that this k6 instance wrote to holds; it never raises."""
     live, summary = None, _summary(folder / "summary.json")
     for _, record in JsonLines(folder / "live.jsonl"):
         live = record or live
     query = composed(__name__, "lines_of_requests", whole=WHOLE_REQUEST, succeeded=SUCCEEDED)
     return Client(
-        requests=bulk.read(folder / "requests.jsonl", query, ("vu", "latency_us", "ok", "answered", "error_code")),
-        dials=read_dials(folder / "dials.jsonl"),
-        events=_read_events(folder / "events.jsonl"),
+        requests=bulk.read(
+            folder / "requests.jsonl", query, ("vu", "latency_us", "ok", "answered", "error_code"), writers=[instance]
+        ),
+        dials=read_dials(folder / "dials.jsonl", [instance]),
+        events=_read_events(folder / "events.jsonl", instance),
         dropped_iterations=_dropped_iterations(summary, live),
         interrupted_iterations=integer(live, "interrupted_iterations") if live else None,
         log_errors=_log_errors(folder / "k6.log"),
@@ -94,13 +97,18 @@ def read(folder: Path) -> Client:
     )
 
 
-def read_dials(path: Path) -> Log:
-    """Return what a dials.jsonl holds, of k6 or of the gateway; it never raises."""
+def read_dials(path: Path, writers: Sequence[str]) -> Log:
+    """Return what the dials.jsonl of a client or a proxy holds; it never raises.
+
+    Args:
+        path: the file.
+        writers: the names that its header may have: the instance's, or of a proxy its role's.
+    """
     query = composed(__name__, "lines_of_dials", whole=WHOLE_DIAL)
-    return bulk.read(path, query, ("duration_us", "failure"), kinds=list(ERROR_KINDS))
+    return bulk.read(path, query, ("duration_us", "failure"), kinds=list(ERROR_KINDS), writers=list(writers))
 
 
-def _read_events(path: Path) -> Events:
+def _read_events(path: Path, instance: str) -> Events:
     lines = JsonLines(path)
     events = Events(lines.damage, header=False, ended=False, records=[])
     for number, record in lines:
@@ -108,7 +116,7 @@ def _read_events(path: Path) -> Events:
             continue
         kind = kind_of(record)
         if kind == "header":
-            events.header = record.get("schema") == "connlab.events/1"
+            events.header = record.get("schema") == "connlab.events/1" and record.get("instance") == instance
         elif kind == "end":
             events.ended = True
         elif isinstance(record.get("name"), str) and isinstance(record.get("data"), dict):
@@ -135,8 +143,7 @@ WHOLE_CLOSE = f"kind = 'close' AND {bulk.whole('id', 'time_us', 'bytes_sent', 'b
 def _summary(path: Path) -> Any:  # noqa: ANN401 # JSON
     """What k6 said at its end; None if that cannot be read."""
     try:
-        with open_plain(path) as file:
-            return json.load(file)
+        return json.loads(read_plain(path))
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -152,7 +159,7 @@ def _dropped_iterations(summary: Any, live: Record | None) -> int | None:  # noq
 
 def _log_errors(path: Path) -> int | None:
     try:
-        with open_plain(path) as file:
-            return sum(1 for line in file if _LOG_ERROR.search(line) and _CROSSED not in line)
+        lines = read_plain(path).splitlines()
     except OSError:
         return None
+    return sum(1 for line in lines if _LOG_ERROR.search(line) and _CROSSED not in line)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import numpy as np
 
-from analysis.database import composed, create, in_memory, sql
+from analysis.database import composed, create, in_memory, literal, sql
 from analysis.evidence import clock, logs
 from analysis.evidence.client_files import WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.clock_fit import SAME, Bounds, Fit, fit
@@ -252,9 +252,10 @@ def _add_events(
     database: duckdb.DuckDBPyConnection, manifest: Manifest, places: Places, reductions: Mapping[str, Reduction]
 ) -> None:
     """Add what captures, dials and requests have of connections; what has no machine is not an event."""
-    rows = {instance: str(of.rows) for instance, of in reductions.items() if of.rows is not None}
+    rows = {instance: literal(of.rows) for instance, of in reductions.items() if of.rows is not None}
     counted = [
-        database.execute("SELECT count(*) FROM read_parquet(?)", [path]).fetchall()[0][0] for path in rows.values()
+        database.execute("SELECT count(*) FROM read_parquet(?, hive_partitioning = false)", [path]).fetchall()[0][0]
+        for path in rows.values()
     ]
     one_of = 1 + sum(counted) // CONNECTIONS_MAX
     for instance, path in rows.items():

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import duckdb
 
-from analysis.database import over_files
+from analysis.database import literal, over_files
 from analysis.evidence.jsonl import why_unreadable
 from analysis.evidence.rawfiles import descriptor_path
 from analysis.plain import open_plain
@@ -35,6 +35,7 @@ _EXPORTED = Path(__file__).resolve().parents[2] / ".cache" / "bin" / "flows"
 _WAY_ON = f"way on: `make setup` makes it, or {_ENVIRONMENT} names one"
 
 _CAPTURE = "capture.pcap"
+_ROWS = "read_parquet($path, hive_partitioning = false)"
 
 _ALL_READ = 0
 _PART_READ = 3
@@ -139,23 +140,24 @@ def on_steady(found: Reduction, clock: Clock) -> Reduction:
     """Write the rows once more, with their times on the steady clock, beside the file that has them as captured."""
     if found.rows is None or not clock.differs:
         return found
-    path, out = {"path": str(found.rows)}, found.rows.with_suffix(".steady.parquet")
+    path, out = {"path": literal(found.rows)}, found.rows.with_suffix(".steady.parquet")
     with over_files() as database:
-        names = [name for name, *_ in database.execute("DESCRIBE FROM read_parquet($path)", path).fetchall()]
+        names = [name for name, *_ in database.execute(f"DESCRIBE FROM {_ROWS}", path).fetchall()]
         times = {name: clock.sql(name) for name in names if name.endswith("_time_us")}
         times |= {name: f"[{clock.sql('us')} FOR us IN {name}]" for name in names if name.endswith("_times_us")}
         begun, ended = clock.sql("syn_times_us[1]"), clock.sql("handshake_ack_time_us")
         times["handshake_us"] = f"if(handshake_us IS NULL, NULL, {ended} - ({begun}))"
         replaced = ", ".join(f"{sql} AS {name}" for name, sql in times.items())
-        rows = f"SELECT * REPLACE ({replaced}) FROM read_parquet($path) ORDER BY id"  # noqa: S608  names of our own
-        database.execute(f"COPY ({rows}) TO '{out}' (FORMAT parquet)", path)
+        rows = f"SELECT * REPLACE ({replaced}) FROM {_ROWS} ORDER BY id"  # noqa: S608  names of our own
+        target = str(out).replace("'", "''")
+        database.execute(f"COPY ({rows}) TO '{target}' (FORMAT parquet)", path)
         first_us, last_us = _first_and_last_us(database, out)
     return replace(found, rows=out, first_us=first_us, last_us=last_us)
 
 
 def _first_and_last_us(database: duckdb.DuckDBPyConnection, rows: Path) -> tuple[int | None, int | None]:
-    query = "SELECT min(first_time_us), max(last_time_us) FROM read_parquet($path)"
-    return database.execute(query, {"path": str(rows)}).fetchone() or (None, None)
+    query = f"SELECT min(first_time_us), max(last_time_us) FROM {_ROWS}"  # noqa: S608  as above
+    return database.execute(query, {"path": literal(rows)}).fetchone() or (None, None)
 
 
 def run(capture: BinaryIO, options: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[str] | str:
@@ -211,7 +213,7 @@ def _read(rows: Path) -> Reduction:
     try:
         with over_files() as database:
             pairs = database.execute(
-                "SELECT key, value FROM parquet_kv_metadata($path)", {"path": str(rows)}
+                "SELECT key, value FROM parquet_kv_metadata($path)", {"path": literal(rows)}
             ).fetchall()
             first_us, last_us = _first_and_last_us(database, rows)
     except duckdb.Error as error:

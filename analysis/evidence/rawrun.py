@@ -83,7 +83,7 @@ class RawRun:
     @cached_property
     def _sampled(self) -> dict[str, Samples]:
         return {
-            each: samples.read(self.places.collector(each, "samples.jsonl"), self.written.port_of(each))
+            each: samples.read(self.places.collector(each, "samples.jsonl"), self.written.port_of(each), each)
             for each in self.instances
         }
 
@@ -102,7 +102,7 @@ class RawRun:
     @cached_property
     def clients(self) -> dict[str, Client]:
         """What each k6 instance recorded."""
-        return {instance: client_files.read(self.places.role(instance)) for instance in self.manifest.of_role("k6")}
+        return {each: client_files.read(self.places.role(each), each) for each in self.manifest.of_role("k6")}
 
     @cached_property
     def scraped(self) -> tuple[Scraped, ...]:
@@ -122,8 +122,11 @@ class RawRun:
     @cached_property
     def proxy_dials(self) -> dict[str, Log]:
         """A proxy's dials to the servers, by its own record."""
-        dials = self.manifest.logged(logs.DIALS)
-        return {instance: client_files.read_dials(self.places.role(instance, file)) for instance, file, _ in dials}
+        role_of = {each: role for role, instances in self.manifest.instances.items() for each in instances}
+        return {
+            each: client_files.read_dials(self.places.role(each, file), [each, role_of[each]])
+            for each, file, _ in self.manifest.logged(logs.DIALS)
+        }
 
     @cached_property
     def access(self) -> dict[str, Log]:

@@ -90,6 +90,7 @@ class Samples:
             of the last tick before it.
         scrapes: how many connections the collector's metrics port had taken from outside; empty if it has none.
         end: the last record, None if the sampler did not end in order.
+        left_out: the ticks after a corrupt line that are not among `ticks`.
     """
 
     lines: JsonLines
@@ -103,6 +104,13 @@ class Samples:
     selves: list[Record] = field(default_factory=list)
     scrapes: Counter = field(default_factory=Counter)
     end: Record | None = None
+    left_out: int = 0
+
+    @property
+    def lost_ticks(self) -> int | None:
+        """How many ticks the last record counts that no tick and no corrupt line can be; None if there is none."""
+        written = integer(self.end, "ticks") if self.end else None
+        return None if written is None else written - len(self.ticks) - self.left_out - self.lines.damage.bad_lines
 
     @property
     def rate_hz(self) -> int:
@@ -122,8 +130,10 @@ class Samples:
         return np.array([0, *counter.values], dtype=np.int64)[positions]
 
 
-def read(path: Path, port: int = TRAFFIC_PORT) -> Samples:
+def read(path: Path, port: int = TRAFFIC_PORT, instance: str | None = None) -> Samples:
     """Return what the samples.jsonl of a role with this traffic port holds; damage stands in `lines.damage`.
+
+    With an instance's name, the header of another instance's file is none.
 
     It never raises. A corrupt line may have held changes of counters, and a tick with one bad value is a corrupt line:
     the value before it would pass for its own. From there on the ticks are left out, until one gives all values again:
@@ -142,8 +152,10 @@ def read(path: Path, port: int = TRAFFIC_PORT) -> Samples:
             whole = whole or record.get("full") is True
             if whole:
                 _add_tick(samples, record)
+            else:
+                samples.left_out += 1
         elif kind == "header":
-            _add_header(samples, record)
+            _add_header(samples, record, instance)
         elif kind == "end":
             samples.end = record
         elif kind in _LISTS:
@@ -155,8 +167,8 @@ def read(path: Path, port: int = TRAFFIC_PORT) -> Samples:
 _LISTS = {"sockets": "sockets", "time_wait": "time_waits", "processes": "processes", "self": "selves"}
 
 
-def _add_header(samples: Samples, record: Record) -> None:
-    if record.get("schema") == SCHEMA:
+def _add_header(samples: Samples, record: Record, instance: str | None) -> None:
+    if record.get("schema") == SCHEMA and instance in (None, record.get("role")):
         samples.header = record
 
 

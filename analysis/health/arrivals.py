@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analysis.database import over_files, sql
+from analysis.database import literal, over_files, sql
 from analysis.expressions.values import is_number
 from analysis.formatting import counted
 from analysis.health import limits
@@ -129,4 +129,4 @@ def _first(path: Path, found_by: str, asked: Mapping[str, object]) -> tuple[Any,
         asked: the query's other parameters, by name.
     """
     with over_files() as database:
-        return database.execute(sql(__name__, found_by), {"path": str(path), **asked}).fetchone()
+        return database.execute(sql(__name__, found_by), {"path": literal(path), **asked}).fetchone()

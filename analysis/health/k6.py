@@ -77,7 +77,7 @@ def examine_log(report: Report, program: str, what: str, log: Log, evidence: Evi
     if log.damage.missing is not None:
         return
     if not log.header:
-        report.add(f"{file} has no header of a version this program reads", evidence)
+        report.add(f"{file} has no header of this instance and of a version that this program reads", evidence)
     if log.announced is None:
         report.add(f"{file} has no last line: {program} did not end in order, so {what} may be missing", evidence)
     elif log.announced != log.count:
@@ -90,7 +90,9 @@ def _examine_events(report: Report, events: Events) -> None:
     if events.damage.missing is not None:
         return
     if not events.header:
-        report.add("events.jsonl has no header of a version this program reads", Evidence.EVENTS)
+        report.add(
+            "events.jsonl has no header of this instance and of a version that this program reads", Evidence.EVENTS
+        )
     if not events.ended:
         report.add("events.jsonl has no last line: k6 did not end in order, so events may be missing", Evidence.EVENTS)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.database import over_files, sql
+from analysis.database import literal, over_files, sql
 from analysis.formatting import counted
 from analysis.health.problems import Evidence, Report
 
@@ -27,7 +27,7 @@ def examine(raw: RawRun, window: Window | None) -> Report | None:
         return None
     servers = [each for role in raw.manifest.path[1:2] for each in raw.manifest.of_role(role)]
     reductions = [raw.reductions[each] for each in servers if each in raw.reductions]
-    paths = [str(each.rows) for each in reductions if each.rows is not None]
+    paths = [literal(each.rows) for each in reductions if each.rows is not None]
     if not paths:
         return None
     clients = [address for each in raw.manifest.of_role("k6") for address in raw.manifest.addresses.get(each, [])]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from analysis.evidence import clock, processes, timeline
 from analysis.evidence.jsonl import Record, integer
 from analysis.expressions.values import Unknown
+from analysis.formatting import counted
 from analysis.health import limits
 from analysis.health.problems import Evidence, Report
 
@@ -36,7 +37,7 @@ def examine(instance: str, samples: Samples, window: Window | None) -> Report:
     for message in samples.lines.damage.messages("samples.jsonl"):
         report.add(message)
     if samples.header is None:
-        report.add("samples.jsonl has no header of a version this program reads", *_ALL)
+        report.add("samples.jsonl has no header of this instance and of a version that this program reads", *_ALL)
     _examine_end(report, samples)
     cpu_percent = report.figures["cpu_percent"]
     if isinstance(cpu_percent, float) and cpu_percent > limits.SAMPLER_CPU_PERCENT_MAX:
@@ -54,6 +55,13 @@ def _examine_end(report: Report, samples: Samples) -> None:
         report.add("the sampler did not end in order")
     elif samples.end.get("reason") != "signal":
         report.add(f"the sampler ended by itself: {samples.end.get('reason')}")
+    # A tick has what changed since the one before it: one that is lost makes those after it wrong.
+    if (samples.lost_ticks or 0) > 0:
+        report.add(
+            f"samples.jsonl lacks {counted(samples.lost_ticks or 0, 'tick')} of those that its last line counts",
+            Evidence.COUNTERS,
+            Evidence.TICKS,
+        )
 
 
 def _examine_ticks(report: Report, samples: Samples, window: Window) -> None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 from unicodedata import category
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -96,6 +98,8 @@ def _environment(filters: tuple[tuple[str, Callable[..., str]], ...]) -> Environ
         lstrip_blocks=True,
         finalize=lambda value: visible(value) if isinstance(value, str) else value,
     )
+    # A file's name may be any bytes.
+    environment.filters["urlencode"] = lambda path: quote(os.fsencode(path))
     environment.filters.update(filters)
     return environment
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from analysis.database import over_files, sql
+from analysis.evidence.rawfiles import descriptor_path
+from analysis.plain import open_within
 from analysis.story.parts import AttributedCause
 from analysis.visible import visible
 
@@ -24,9 +26,9 @@ def read(folder: Path) -> dict[Key, AttributedCause] | None:
         folder: the run's.
     """
     try:
-        with over_files() as database:
-            found = database.execute(sql(__name__, "derived_causes"), {"path": str(folder / FILE)}).fetchall()
-    except duckdb.Error:
+        with open_within(folder, FILE) as file, over_files() as database:
+            found = database.execute(sql(__name__, "derived_causes"), {"path": descriptor_path(file)}).fetchall()
+    except (OSError, duckdb.Error):
         return None
     return {
         (instance, id_): AttributedCause(cause, visible(evidence or "")) for instance, id_, cause, evidence in found

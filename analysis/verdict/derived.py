@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from analysis.plain import read_plain
+from analysis.plain import read_within
 from analysis.suggested import quoted
 from analysis.visible import told, visible
 
@@ -42,11 +42,11 @@ def read(folder: Path, file: Path, model: type[_Model]) -> _Model:
     """
     path = folder / file
     try:
-        content = read_plain(path)
+        content = read_within(folder, file)
     except FileNotFoundError:
         raise DerivedError(f"{folder}: the run has no {file.name}", folder) from None
     except OSError as error:
-        raise DerivedError(f"{path}: {error.strerror}") from None
+        raise DerivedError(f"{error.filename or path}: {error.strerror}") from None
     try:
         return model.model_validate_json(content)
     except ValidationError as error:

@@ -79,6 +79,8 @@ def of_series(name: str) -> Compared:
 def _written(comparison: Comparison, folder: Path, results: Path, verdict: SeriesVerdict | None = None) -> Compared:
     from analysis.pages import comparison_page  # noqa: PLC0415  as above
 
+    if folder.parent.is_symlink():
+        raise BadInput(Problem(f"{folder.parent} is a link; the lab writes through none", way_on="remove it"))
     folder.mkdir(parents=True, exist_ok=True)
     comparison_page.write(comparison, folder, results, verdict)
     return Compared(comparison, folder, verdict)

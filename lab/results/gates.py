@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -153,9 +154,15 @@ def write_junit(judged: JudgedGate, file: Path) -> None:
     ET.SubElement(test, "system-out").text = "\n".join(visible(each) for each in (line(judged), *remarks(judged)))
     ET.indent(suite)
     try:
-        file.write_bytes(ET.tostring(suite, encoding="utf-8", xml_declaration=True) + b"\n")
+        with open(file, "wb", opener=_without_waiting) as opened:
+            opened.write(ET.tostring(suite, encoding="utf-8", xml_declaration=True) + b"\n")
     except OSError as error:
         raise BadInput(Problem(f"{file}: {error.strerror}", way_on="give --junit a file that can be written")) from None
+
+
+def _without_waiting(file: str, flags: int) -> int:
+    """Open a file for writing, but wait for no reader of a named pipe."""
+    return os.open(file, flags | os.O_NONBLOCK, 0o644)
 
 
 def next_step(judged: JudgedGate) -> str:

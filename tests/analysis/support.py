@@ -56,6 +56,11 @@ class Samples:
     slow: list[Record] = field(default_factory=list)
     ended: bool = True
 
+    def name(self, instance: str) -> None:
+        """Have them be another instance's."""
+        self.role = instance
+        (self.header or {}).update(role=instance)
+
     def tick_between(self, start_s: float, end_s: float) -> list[Record]:
         return [tick for tick in self.ticks if at_us(start_s) <= tick["time_us"] < at_us(end_s)]
 
@@ -93,6 +98,7 @@ class Samples:
 class Client:
     """What one k6 instance recorded."""
 
+    instance: str = "k6-1"
     requests: list[Record] = field(default_factory=list)
     dials: list[Record] = field(default_factory=list)
     events: list[Record] = field(default_factory=list)
@@ -101,7 +107,7 @@ class Client:
     ended: bool = True
 
     def header(self, schema: str) -> Record:
-        return {"kind": "header", "schema": f"connlab.{schema}/1", "instance": "k6-1", "time_us": at_us(1)}
+        return {"kind": "header", "schema": f"connlab.{schema}/1", "instance": self.instance, "time_us": at_us(1)}
 
     def files(self) -> dict[str, list[Record]]:
         failed = sum(dial["error"] is not None for dial in self.dials if dial["kind"] == "dial")

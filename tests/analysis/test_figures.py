@@ -210,7 +210,7 @@ def test_the_clients_of_several_instances_are_put_together(run: RunFolder) -> No
     run.manifest["instances"]["k6"] = ["k6-1", "k6-2"]
     run.manifest["exits"]["k6-2"] = 0
     run.samples["k6-2"] = make_samples("k6-2", quiet_tick, "k6", port=None)
-    other = run.clients["k6-2"] = type(run.clients["k6-1"])()
+    other = run.clients["k6-2"] = type(run.clients["k6-1"])("k6-2")
     other.requests = [make_request(1, 500.0), make_request(2, None)]
 
     assert value(run, "client.requests.ok") == 4

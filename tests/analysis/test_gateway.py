@@ -45,6 +45,7 @@ def run(proxied_run: RunFolder) -> RunFolder:
     manifest["addresses"]["gateway"] = ["172.18.0.4"]
     manifest["sysctls"]["gateway"]["net.ipv4.ip_local_port_range"] = "50001\t50002"
     run.samples["gateway"] = run.samples.pop("nginx")
+    run.samples["gateway"].name("gateway")
     for name in [name for name in run.lines if name.startswith("nginx/")]:
         del run.lines[name]
     run.lines["gateway/gateway.jsonl"] = [

@@ -59,6 +59,11 @@ def remove(folder: Path, *names: str) -> None:
         raw_file(folder, name).unlink()
 
 
+def lose_line(file: Path, number: int) -> None:
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[: number - 1] + lines[number:]))
+
+
 def take(run: RunFolder, instance: str, cpu_percent: float) -> None:
     for reading in run.samples[instance].slow:
         for process in reading.get("processes", [])[:1]:
@@ -138,8 +143,18 @@ FAULTS = {
     ),
     "samples of another version spoil their figures": Fault(
         {"k6-counters"},
-        "sampler/k6-1: samples.jsonl has no header of a version this program reads",
+        "sampler/k6-1: samples.jsonl has no header of this instance and of a version that this program reads",
         before=lambda run: (run.samples["k6-1"].header or {}).update(schema="connlab.samples/2"),
+    ),
+    "samples of another instance spoil their figures": Fault(
+        {"k6-counters"},
+        "sampler/k6-1: samples.jsonl has no header of this instance",
+        before=lambda run: run.samples["k6-1"].name("backend-1"),
+    ),
+    "a tick that the file lost spoils what came after it": Fault(
+        {"counters", "queue"},
+        "sampler/backend-1: samples.jsonl lacks 1 tick of those that its last line counts",
+        after=lambda folder: lose_line(folder / "raw/backend-1/collector/samples.jsonl", 278),
     ),
     "missing readings of the sockets spoil these": Fault(
         {"sockets"},

@@ -73,7 +73,7 @@ def read_requests(content: bytes) -> client_files.Client:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "requests.jsonl"
         path.write_bytes(content)
-        return client_files.read(Path(folder))
+        return client_files.read(Path(folder), "k6-1")
 
 
 def test_requests_are_read_with_header_and_end() -> None:
@@ -88,7 +88,7 @@ def test_requests_are_read_with_header_and_end() -> None:
 
 @pytest.mark.parametrize("schema", ["connlab.requests/2", "connlab.dials/1", ""])
 def test_a_header_of_another_version_is_none(schema: str) -> None:
-    header = json.dumps({"kind": "header", "schema": schema, "time_us": 1}).encode() + b"\n"
+    header = json.dumps({"kind": "header", "schema": schema, "instance": "k6-1", "time_us": 1}).encode() + b"\n"
 
     assert not read_requests(header).requests.header
 

@@ -434,13 +434,14 @@ def test_lines_of_requests_tell_records_header_end_and_what_is_corrupt(rows: Row
         "vu": 3, "error_code": 0, "status": 200, "connecting_us": 1, "tls_us": 2, "duration_us": 10,
     }  # fmt: skip
     path = of_lines(
-        tmp_path, {"kind": "header", "schema": "connlab.requests/1"}, {"kind": "header", "schema": "else"},
+        tmp_path, {"kind": "header", "schema": "connlab.requests/1", "instance": "k6-1"},
+        {"kind": "header", "schema": "connlab.requests/1", "instance": "k6-2"}, {"kind": "header", "schema": "else"},
         record, record | {"status": 0, "error_code": 1050}, "{broken\n", {"kind": "end", "requests": 2},
     )  # fmt: skip
     parts = {"whole": "kind IS NULL AND duration_us IS NOT NULL", "succeeded": "error_code = 0 AND status > 0"}
-    found = rows.made("lines_of_requests", parts=parts, path=path)
+    found = rows.made("lines_of_requests", parts=parts, path=path, writers=["k6-1"])
     assert [(line, announced) for _, _, announced, line, *_ in found] == [
-        (1, None), (3, None), (0, None), (0, None), (4, None), (2, 2),
+        (1, None), (3, None), (3, None), (0, None), (0, None), (4, None), (2, 2),
     ]  # fmt: skip
     assert [(vu, *rest) for vu, _, _, line, *rest in found if line == 0] == [(3, 13, 1, 1), (3, 13, 0, 0)]
 
@@ -448,13 +449,15 @@ def test_lines_of_requests_tell_records_header_end_and_what_is_corrupt(rows: Row
 def test_lines_of_dials_number_the_kinds_of_failure(rows: Rows, tmp_path: Path) -> None:
     dial = {"kind": "dial", "id": 1, "duration_us": 5}
     path = of_lines(
-        tmp_path, {"kind": "header", "schema": "connlab.dials/1"}, dial, dial | {"error": "x", "error_kind": "refused"},
+        tmp_path, {"kind": "header", "schema": "connlab.dials/1", "instance": "gateway"}, dial,
+        dial | {"error": "x", "error_kind": "refused"},
         dial | {"error": "x", "error_kind": "unheard of"}, {"kind": "close", "id": 1}, {"kind": "end", "dials": 3},
         {"id": 1},
     )  # fmt: skip
     found = rows.made(
-        "lines_of_dials", parts={"whole": "kind = 'dial'"}, path=path, kinds=["timeout", "refused", "other"]
-    )
+        "lines_of_dials", parts={"whole": "kind = 'dial'"}, path=path,
+        kinds=["timeout", "refused", "other"], writers=["gateway-1", "gateway"],
+    )  # fmt: skip
     assert found == [
         (None, None, 1, 0), (5, None, 0, 0), (5, None, 0, 2), (5, None, 0, 3), (None, None, 3, 0), (None, 3, 2, 0),
         (None, None, 4, 0),

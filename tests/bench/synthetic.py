@@ -125,8 +125,10 @@ def write(folder: Path, load: Load) -> None:
         raw = folder / "raw" / part.instance
         (raw / "role").mkdir(parents=True)
         (raw / "collector").mkdir()
-        for file in ("events.jsonl", "live.jsonl", "k6.log", "summary.json"):
+        for file in ("live.jsonl", "k6.log", "summary.json"):
             shutil.copy(_EXAMPLE / "raw/k6-1/role" / file, raw / "role")
+        events = (_EXAMPLE / "raw/k6-1/role/events.jsonl").read_text()
+        (raw / "role/events.jsonl").write_text(events.replace("k6-1", part.instance, 1))
         _write_records(raw / "role", part)
         count = part.connections
         held = {"side": "client", "port": _PORT, "local": part.address, "peer": _SERVER, "count": count}
@@ -219,7 +221,7 @@ def _line(record: dict[str, Any]) -> bytes:
 def _write_samples(
     of_example: str, folder: Path, counters: dict[str, int], time_wait: list[dict[str, Any]], end_us: int
 ) -> None:
-    """Copy the example's ticks, with the counters of this load: all of it is counted just before the end."""
+    """Copy the example's ticks for the folder's instance, with the counters of this load, all just before its end."""
     counted = False
     with (
         (_EXAMPLE / "raw" / of_example / "collector/samples.jsonl").open() as file,
@@ -236,6 +238,8 @@ def _write_samples(
                 if not counted and record["time_us"] > end_us - 1_000_000:
                     record["counters"] |= counters
                     counted = True
+            elif record["kind"] == "header":
+                record["role"] = folder.parent.name
             elif record["kind"] == "sockets":
                 record["groups"] = []
             elif record["kind"] == "time_wait":

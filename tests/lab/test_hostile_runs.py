@@ -269,3 +269,68 @@ def test_nothing_that_is_written_can_be_changed_by_others(run: Path, capsys: pyt
     assert written == []
     assert (run / "derived" / "verdict.json").is_file()
     assert list(results.glob("comparisons/*/comparison.json"))
+
+
+@pytest.mark.parametrize("name", ["id=7", "outcome=ok", "r[1]", "it's"])
+def test_the_name_of_a_folder_has_no_say(
+    capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """DuckDB takes a path for a pattern, and `column=value` in it for a column."""
+    scratch, moved = tmp_path / name, tmp_path / "results" / name / "run"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    shutil.copytree(run, moved)
+    assert ends(capsys, ["analyse", str(moved)], run)[0] == 0
+    told = [ends(capsys, ["explain", "--worst=3", str(each)], run)[1].splitlines() for each in (run, moved)]
+    assert told[0][1:-1] == told[1][1:-1]
+    assert ends(capsys, ["report", "{run}"], run)[0] == 0
+    pages = [(each / "report.html").read_text().count("answered well") for each in (run, moved)]
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize("trap", [a_pipe, an_endless_link], ids=["pipe", "link"])
+@pytest.mark.parametrize("command", [["explain", "--worst=2", "{run}"], ["report", "{run}"]], ids=["explain", "report"])
+def test_a_table_that_is_no_file_is_missing(
+    capsys: pytest.CaptureFixture[str], run: Path, trap: Callable[[Path], None], command: list[str]
+) -> None:
+    table = run / "derived" / "requests.parquet"
+    table.unlink()
+    trap(table)
+    assert ends(capsys, command, run)[0] == 0
+
+
+def test_tables_are_not_read_through_a_link(capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path) -> None:
+    shutil.move(run / "derived", tmp_path / "elsewhere")
+    (run / "derived").symlink_to(tmp_path / "elsewhere")
+    assert "causes are not shown" in ends(capsys, ["explain", "--worst=2", "{run}"], run)[1]
+    code, said = ends(capsys, ["advise", "{run}"], run)
+    assert (code, "is a symbolic link" in said) == (2, True)
+
+
+def test_a_name_that_is_not_utf_8_breaks_no_other_run_s_report(capsys: pytest.CaptureFixture[str], run: Path) -> None:
+    odd = run.with_name(os.fsdecode(b"r\xff1"))
+    shutil.copytree(run, odd)
+    assert [ends(capsys, ["report", str(each)], run)[0] for each in (odd, run)] == [0, 0]
+    assert 'href="accept-queue-overflow/r%FF1/report.html"' in (paths.RESULTS / "index.html").read_text()
+
+
+def test_a_comparison_is_not_written_through_a_link(
+    capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (paths.RESULTS / "comparisons").symlink_to(tmp_path / "elsewhere")
+    code, said = ends(capsys, ["compare", "--a={run}", "--b={good}"], run)
+    assert (code, "writes through none" in said, list((tmp_path / "elsewhere").iterdir())) == (2, True, [])
+
+
+def test_a_gate_waits_for_no_reader(capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "junit.xml")
+    command = ["gate", "--a={run}", "--b={good}", "--figure=client.latency_ms.p99", "--worse-than=5%"]
+    command.append(f"--junit={tmp_path}/junit.xml")
+    code, said = ends(capsys, command, run)
+    assert (code, "give --junit a file that can be written" in said) == (2, True)
+
+
+def test_a_log_without_an_end_is_unknown(capsys: pytest.CaptureFixture[str], run: Path) -> None:
+    os.truncate(run / "raw" / "k6-1" / "role" / "k6.log", 1 << 40)
+    assert ends(capsys, ["analyse", "{run}"], run)[0] in (0, 3)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
-from analysis.database import composed, create, in_memory, may_use
+from analysis.database import composed, create, in_memory, literal, may_use
 from analysis.evidence import logs, processes, size
 from analysis.evidence.client_files import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.logs.access_log import COLUMNS, WHOLE_LINE
@@ -227,7 +227,7 @@ def load_captured(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
             only = report.get("mode") == "handshakes"
             database.execute(
                 composed(__name__, "captured_of_instance", columns=", ".join(FLOWS)),
-                {"observer": instance, "handshakes_only": only, "path": str(reduction.rows)},
+                {"observer": instance, "handshakes_only": only, "path": literal(reduction.rows)},
             )
 
 

@@ -3,7 +3,7 @@
 INSERT INTO events BY NAME
 WITH known AS (
     SELECT *, client_address || ' ' || client_port AS client, server_address || ' ' || server_port AS server
-      FROM read_parquet($path)
+      FROM read_parquet($path, hive_partitioning = false)
      WHERE NOT truncated_start AND syn_count > 0 AND client_address <> server_address
        AND hash(client) % $one_of = 0
 ), placed AS (

@@ -3,7 +3,7 @@
 -- came in is not known, and it is left out.
 WITH taken AS (
   SELECT *, least(server_fin_time_us, first_rst_time_us) AS closed_us
-    FROM read_parquet($path)
+    FROM read_parquet($path, hive_partitioning = false)
    WHERE list_contains($addresses, server_address) AND handshake_ack_time_us IS NOT NULL
          AND synack_count = len(list_filter(syn_times_us, lambda at_us: at_us <= handshake_ack_time_us))
 ), changes AS (

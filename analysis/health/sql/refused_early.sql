@@ -3,7 +3,7 @@
 -- Nothing is found if another user took the place so soon that only the names changed, and nobody who was refused
 -- before that came in later.
 WITH connections AS (
-  SELECT * FROM read_parquet($path) WHERE list_contains($addresses, server_address)
+  SELECT * FROM read_parquet($path, hive_partitioning = false) WHERE list_contains($addresses, server_address)
 ), taken AS (
   SELECT handshake_ack_time_us AS end_us, least(server_fin_time_us, first_rst_time_us) AS closed_us
     FROM connections WHERE handshake_ack_time_us IS NOT NULL

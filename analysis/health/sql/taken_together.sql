@@ -1,6 +1,6 @@
 -- Two connections of a server whose handshakes ended together as its accept queue became full: the first such pair.
 WITH connections AS (
-  SELECT *, row_number() OVER () AS id FROM read_parquet($path)
+  SELECT *, row_number() OVER () AS id FROM read_parquet($path, hive_partitioning = false)
    WHERE first_time_us >= $start_us AND list_contains($addresses, server_address)
 ), taken AS (
   SELECT id, client_address, client_port, server_address, server_port, handshake_ack_time_us AS end_us,

@@ -11,8 +11,10 @@ import duckdb
 from analysis import causes, pages
 from analysis.causes import Cause
 from analysis.database import over_files
+from analysis.evidence.rawfiles import descriptor_path
 from analysis.formatting import counted
 from analysis.pages.report import labels
+from analysis.plain import open_within
 from analysis.verdict import connections_file, derived
 from analysis.verdict.connections_file import QUEUES, Connections
 
@@ -67,17 +69,19 @@ def html(folder: Path, recorded: dict[str, Any], linked: str | None = None) -> s
 
 def _charts(folder: Path) -> list[Chart]:
     """A chart for each queue that ever held a connection."""
-    path = folder / QUEUES
-    if not path.is_file():
+    try:
+        file = open_within(folder, QUEUES)
+    except OSError:
         return []
-    with over_files() as database:
+    with file, over_files() as database:
         try:
             rows = database.execute(
-                "SELECT server, step, depth, queue_limit FROM read_parquet($path) ORDER BY server, step",
-                {"path": str(path)},
+                "SELECT server, step, depth, queue_limit FROM read_parquet($path, hive_partitioning = false)"
+                " ORDER BY server, step",
+                {"path": descriptor_path(file)},
             ).fetchall()
         except duckdb.Error:
-            raise derived.DerivedError(f"{path}: damaged", folder) from None
+            raise derived.DerivedError(f"{folder / QUEUES}: damaged", folder) from None
     queues: dict[str, list[tuple[int, int]]] = {}
     for server, _, depth, limit in rows:
         queues.setdefault(server, []).append((depth, limit))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +14,7 @@ from pydantic import BaseModel
 
 from analysis.database import in_memory
 from analysis.evidence import manifest, roles
+from analysis.plain import open_within
 from analysis.story.ladders import ladders_file
 from analysis.story.ladders.ladders_file import Ladders
 from analysis.verdict import derived, figures_file, ledger_file, verdict_file
@@ -88,7 +91,11 @@ class Record:
 
     def has(self, table: str) -> bool:
         """Whether there is a derived/<table>.parquet."""
-        return (self.folder / "derived" / f"{table}.parquet").is_file()
+        try:
+            open_within(self.folder, _file_of(table)).close()
+        except OSError:
+            return False
+        return True
 
     def rows(self, query: str, **parameters: object) -> list[Row]:
         """The rows that a query over the derived tables gives; raise ReportError if a table is damaged within."""
@@ -108,12 +115,20 @@ class Record:
     def _database(self) -> duckdb.DuckDBPyConnection:
         database = in_memory()
         for table in filter(self.has, _TABLES):
-            path = str(self.folder / "derived" / f"{table}.parquet").replace("'", "''")
+            with open_within(self.folder, _file_of(table)) as file:
+                # Open for as long as the view is.
+                descriptor = os.dup(file.fileno())
+            weakref.finalize(database, os.close, descriptor)
+            rows = f"read_parquet('/dev/fd/{descriptor}', hive_partitioning = false)"
             try:
-                database.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  a folder's name, quoted
+                database.execute(f"CREATE VIEW {table} AS SELECT * FROM {rows}")  # noqa: S608  a number
             except duckdb.Error:
-                raise ReportError(f"{path}: damaged", self.folder) from None
+                raise ReportError(f"{self.folder / _file_of(table)}: damaged", self.folder) from None
         return database
+
+
+def _file_of(table: str) -> Path:
+    return Path("derived") / f"{table}.parquet"
 
 
 def recorded(folder: Path) -> Row:
