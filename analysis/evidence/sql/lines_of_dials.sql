@@ -10,5 +10,5 @@ SELECT duration_us,
             ELSE coalesce(list_position($kinds, error_kind), len($kinds))::BIGINT END AS failure
   FROM (SELECT *, $whole AS whole
           FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {
-               kind: 'VARCHAR', schema: 'VARCHAR', instance: 'VARCHAR', error: 'VARCHAR', error_kind: 'VARCHAR', id: 'BIGINT',
-               time_us: 'BIGINT', duration_us: 'BIGINT', dials: 'BIGINT' }));
+               kind: 'VARCHAR', schema: 'VARCHAR', instance: 'VARCHAR', error: 'VARCHAR', error_kind: 'VARCHAR',
+               id: 'BIGINT', time_us: 'BIGINT', duration_us: 'BIGINT', dials: 'BIGINT' }));

@@ -1,6 +1,7 @@
 -- How many connections the clients closed while others still asked for one.
 WITH connections AS (
-  SELECT * FROM read_parquet($path, hive_partitioning = false) WHERE first_time_us >= $start_us AND list_contains($clients, client_address)
+  SELECT * FROM read_parquet($path, hive_partitioning = false)
+   WHERE first_time_us >= $start_us AND list_contains($clients, client_address)
 ), asking AS (
   SELECT max(list_max(syn_times_us)) AS until_us FROM connections WHERE NOT established
 )
