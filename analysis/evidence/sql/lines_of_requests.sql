@@ -13,5 +13,5 @@ SELECT vu, error_code,
           FROM read_json($path, format = 'newline_delimited', ignore_errors = true, columns = {
                kind: 'VARCHAR', schema: 'VARCHAR', instance: 'VARCHAR', id: 'BIGINT', vu: 'BIGINT',
                time_us: 'BIGINT', end_us: 'BIGINT', blocked_us: 'BIGINT', connecting_us: 'BIGINT', tls_us: 'BIGINT',
-               sending_us: 'BIGINT', waiting_us: 'BIGINT', receiving_us: 'BIGINT', duration_us: 'BIGINT', status: 'BIGINT',
-               error_code: 'BIGINT', requests: 'BIGINT' }));
+               sending_us: 'BIGINT', waiting_us: 'BIGINT', receiving_us: 'BIGINT', duration_us: 'BIGINT',
+               status: 'BIGINT', error_code: 'BIGINT', requests: 'BIGINT' }));
