@@ -228,6 +228,13 @@ class Manifest(_Part):
             raise ValueError("path does not begin at a client")
         return self
 
+    @model_validator(mode="after")
+    def _has_each_prediction_once(self) -> Manifest:
+        ids = [one.id for one in self.predictions]
+        if twice := next((one for one in ids if ids.count(one) > 1), None):
+            raise ValueError(f"predictions has the id {twice!r} twice")
+        return self
+
     def of_role(self, role: str) -> list[str]:
         """The instances of a role, none if it takes no part."""
         return self.instances.get(role, [])

@@ -414,6 +414,17 @@ def test_a_backend_that_breaks_off(proxied: Scene) -> None:
     assert "error.log line 1: upstream prematurely closed connection" in evidence
 
 
+def test_the_error_log_is_read_past_lines_that_are_none(proxied: Scene) -> None:
+    proxied.request(0.2, status=502)
+    log(proxied, 502, 0.2, upstream_status="502", upstream_header_time="-", upstream_response_time="0.198")
+    complain(proxied, "*9 upstream prematurely closed connection while reading response header from upstream")
+    said = proxied.run.texts["nginx/error.log"]
+    others = said.replace("*9", "*8") * 10_000
+    proxied.run.texts["nginx/error.log"] = "\0" * 200_000 + said.rstrip() + "\n" + others + said
+
+    assert "error.log line 10002: upstream prematurely closed connection" in proxied.cause()[1]
+
+
 def test_a_backend_that_refuses_the_proxy(proxied: Scene) -> None:
     proxied.request(0.002, status=502)
     log(proxied, 502, 0.002, upstream_status="502", upstream_response_time="0.000", **NO_CONNECTION)

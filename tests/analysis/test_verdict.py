@@ -219,6 +219,13 @@ def test_names_of_instances_cannot_lead_out_of_the_folder(run: RunFolder) -> Non
         analyse(run.write())
 
 
+def test_a_prediction_stands_once_in_a_manifest(run: RunFolder) -> None:
+    run.manifest["predictions"] *= 2
+
+    with pytest.raises(ManifestError, match=r"predictions has the id .* twice"):
+        analyse(run.write())
+
+
 # What holds in the tests' run, and what does not: damage may hide either, and must never show the contrary.
 TRUE = (
     *PREDICTIONS.values(),

@@ -7,6 +7,7 @@ health of the instruments says so.
 from __future__ import annotations
 
 import contextlib
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -16,6 +17,7 @@ from analysis.database import composed, create, in_memory, literal, may_use
 from analysis.evidence import logs, processes, size
 from analysis.evidence.client_files import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.logs.access_log import COLUMNS, WHOLE_LINE
+from analysis.evidence.logs.error_log import lines_of
 from analysis.evidence.rawfiles import descriptor_path
 from analysis.plain import open_plain
 
@@ -139,6 +141,9 @@ def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     _tell_processes_apart(database, raw, "access", "1000 * time_ms", resolution_us=1)
 
 
+# So many messages of an error log are in memory before they become rows.
+_ERRORS_AT_ONCE = 10_000
+
 # More connections than a process numbers.
 _A_PROCESS_APART = 1 << 40
 
@@ -196,22 +201,23 @@ def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     columns = {"instance": "VARCHAR", "line": "BIGINT", "time_us": "BIGINT", "connection": "BIGINT", "text": "VARCHAR"}
     create(database, "errors", columns)
     for instance, name, of in raw.manifest.logged(logs.ERRORS):
-        try:
-            with open_plain(raw.places.role(instance, name)) as file:
-                content = file.read()
-        except OSError:
-            continue
-        said = [(number, logs.ERRORS[of](line)) for number, line in enumerate(content.splitlines(), start=1)]
-        found = [(instance, number, *message) for number, message in said if message is not None]
-        if found:
-            columns_ = zip(*found, strict=True)
-            names = ("instance", "line", "time_us", "serial", "text")
-            arrays = {
-                name: np.array(values, dtype=_dtype(values)) for name, values in zip(names, columns_, strict=True)
-            }
-            insert(database, "errors", arrays, "instance, line, time_us, nullif(serial, 0) AS connection, text")
-            _on_steady(database, "errors", instance, raw.clocks.of(instance), "time_us")
+        # A file that is not there or cannot be read at all: its instrument's health says so.
+        with contextlib.suppress(OSError), open_plain(raw.places.role(instance, name)) as file:
+            said = ((number, logs.ERRORS[of](line)) for number, line in lines_of(file))
+            found = ((instance, number, *message) for number, message in said if message is not None)
+            while part := list(islice(found, _ERRORS_AT_ONCE)):
+                _insert_errors(database, part)
+        _on_steady(database, "errors", instance, raw.clocks.of(instance), "time_us")
     _tell_processes_apart(database, raw, "errors", "time_us", resolution_us=1_000_000)
+
+
+def _insert_errors(database: duckdb.DuckDBPyConnection, found: Iterable[Sequence[object]]) -> None:
+    names = ("instance", "line", "time_us", "serial", "text")
+    arrays = {
+        name: np.array(values, dtype=_dtype(values))
+        for name, values in zip(names, zip(*found, strict=True), strict=True)
+    }
+    insert(database, "errors", arrays, "instance, line, time_us, nullif(serial, 0) AS connection, text")
 
 
 def _dtype(values: Sequence[object]) -> str:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+# nginx and HAProxy write shorter ones; the bound keeps a file that is no log from filling memory.
+_LINE_BYTES_MAX = 1 << 16
 
 
 class Message(NamedTuple):
@@ -17,3 +24,13 @@ class Message(NamedTuple):
     time_us: int
     connection: int
     text: str
+
+
+def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield each line's number, from 1, and the line without its end; of a line that is too long, its beginning."""
+    number, begins = 1, True
+    while part := file.readline(_LINE_BYTES_MAX):
+        if begins:
+            yield number, part.rstrip(b"\r\n")
+        begins = part.endswith(b"\n")
+        number += begins
