@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -16,6 +17,12 @@ Record = dict[str, Any]
 
 # All in one process, which derives the scenes' common runs once.
 pytestmark = pytest.mark.xdist_group("causes")
+
+
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="all tests run in one process")
+def test_one_process_has_all_of_these_tests(request: pytest.FixtureRequest) -> None:
+    """pytest-xdist marks the tests of a group by their ids, and assigns them by these."""
+    assert request.node.nodeid.endswith("@causes")
 
 
 def log(scene: Scene, status: int, lasted_s: float, **changes: object) -> None:
