@@ -176,7 +176,7 @@ class Engine(Protocol):
     def watch(self, run_id: str) -> Watch:
         """Watch the exits of a run's parts."""
 
-    def ask(self, instance: str, *arguments: str, stdin: str | None = None, timeout_s: float = 20) -> str:
+    def ask(self, instance: str, *arguments: str, timeout_s: float = 20) -> str:
         """Run a command in an instance's collector, which shares its namespaces, and give what it prints.
 
         By this the lab reads back, warms up, and lets the clients go.

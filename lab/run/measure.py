@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 from analysis.health.limits import K6_EXITS_IN_ORDER
 from lab import parallel
+from lab.engine import collector
 from lab.engine.protocol import Watch
 from lab.errors import LabError
 from lab.run import k6, machine
@@ -27,21 +29,27 @@ _UNSEEN_S = 1
 
 
 def warm_up(session: Session) -> None:
-    """Let the servers that answer serve some requests, one at a time.
+    """Let the servers that answer serve some requests of the load's kind, one at a time.
 
     They come from inside each server's own namespace, over loopback: no capture and no client's counter has them. Each
-    connection ends with RST and leaves no TIME_WAIT behind.
+    connection ends with RST and leaves no TIME_WAIT behind. The waiting room lets its first user in at once, so the one
+    place that is taken there is not in the users' way.
 
     Raises:
         LabError: a request failed.
     """
-    scenario, topology = session.effective.scenario, session.topology
-    count = scenario.warmup.requests
-    urls = f"http://127.0.0.1:{topology.roles[topology.answering].port}{scenario.knobs.load.path}\n" * count
-    timeout_s = 30 + count * _WARMUP_REQUEST_S
+    engine, scenario, topology = session.engine, session.effective.scenario, session.topology
+    count, load = scenario.warmup.requests, scenario.knobs.load
+    server_url = f"http://127.0.0.1:{topology.roles[topology.answering].port}"
 
     def warm(server: str) -> str:
-        return session.engine.ask(server, "xargs", "-n", "1", "collector", "http", stdin=urls, timeout_s=timeout_s)
+        request: tuple[str, ...] = (f"{server_url}{load.path}",)
+        if load.workload == "long_polling":
+            place = collector.http(engine, server, f"{server_url}/api/wait", method="POST")
+            body = json.dumps({"token": place["token"]})
+            request = ("--method", "POST", "--body", body, f"{server_url}/api/entry")
+        timeout_s = 30 + count * _WARMUP_REQUEST_S
+        return engine.ask(server, "collector", "http", "--times", str(count), *request, timeout_s=timeout_s)
 
     parallel.each(warm, topology.instances[topology.answering])
 

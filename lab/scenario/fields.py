@@ -68,7 +68,7 @@ class Preset(Part):
 class Warmup(Part):
     """Requests before the measurement, one at a time, each on a connection of its own that leaves nothing behind."""
 
-    requests: Annotated[int, Field(ge=0, le=10_000, description="How many; 0 = no warm-up")] = 0
+    requests: Annotated[int, Field(ge=0, le=100_000, description="How many; 0 = no warm-up")] = 0
 
 
 class Tolerance(Part):

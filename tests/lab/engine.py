@@ -365,7 +365,7 @@ class InMemoryEngine:
         self._watch = InMemoryWatch()
         return self._watch
 
-    def ask(self, instance: str, *arguments: str, stdin: str | None = None, timeout_s: float = 20) -> str:
+    def ask(self, instance: str, *arguments: str, timeout_s: float = 20) -> str:
         assert timeout_s > 0
         assert collector_of(instance) in self.running
         match arguments:
@@ -373,6 +373,8 @@ class InMemoryEngine:
                 return json.dumps(self._namespace(instance))
             case ("collector", "http", "--method", method, *_, url) if "/v1/status" in url:
                 return self._status(instance, lets_go=method == "PATCH")
+            case ("collector", "http", "--method", _, url) if url.endswith("/api/wait"):
+                return json.dumps({"token": "of the warm-up"})
             case ("collector", "http", *_):
                 return json.dumps({"settings": self._settings(instance)})
             case ("collector", "ready", *_):
@@ -380,9 +382,6 @@ class InMemoryEngine:
                 return ""
             case ("date", "+%s%6N"):
                 return f"{time.time_ns() // 1000}\n"
-            case ("xargs", *_):
-                assert stdin
-                return ""
         raise EngineFailed(f"no program {arguments}")
 
     def pause(self, instance: str) -> None:

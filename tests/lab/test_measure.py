@@ -180,16 +180,35 @@ def test_the_drain_lasts_as_long_as_the_scenario_says(underway: Underway) -> Non
 def test_the_last_servers_of_the_path_are_warmed_up_one_request_at_a_time(
     opened: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: dict[str, str] = {}
+    asked: dict[str, tuple[str, ...]] = {}
 
-    def ask(_: Compose, server: str, *command: str, stdin: str, timeout_s: float) -> None:
-        assert command == ("xargs", "-n", "1", "collector", "http")
+    def ask(_: Compose, server: str, *command: str, timeout_s: float) -> None:
         assert timeout_s > 3
-        asked[server] = stdin
+        asked[server] = command
 
     monkeypatch.setattr(Compose, "ask", ask)
     measure.warm_up(opened("backend.instances=2", text=PROXIED + "warmup: {requests: 3}\n"))
-    assert asked == dict.fromkeys(("backend-1", "backend-2"), "http://127.0.0.1:8080/api/delay\n" * 3)
+    three = ("collector", "http", "--times", "3", "http://127.0.0.1:8080/api/delay")
+    assert asked == dict.fromkeys(("backend-1", "backend-2"), three)
+
+
+def test_a_waiting_room_is_warmed_up_by_one_user_who_asks_again_and_again(
+    opened: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def ask(_: Compose, __: str, *command: str, timeout_s: float = 20) -> str:
+        assert timeout_s > 3
+        asked.append(command)
+        return '{"token": "its own"}'
+
+    monkeypatch.setattr(Compose, "ask", ask)
+    measure.warm_up(opened("load.workload=long_polling", text=MINIMAL + "warmup: {requests: 3}\n"))
+    room = "http://127.0.0.1:8080/api"
+    assert asked == [
+        ("collector", "http", "--method", "POST", f"{room}/wait"),
+        ("collector", "http", "--times", "3", "--method", "POST", "--body", '{"token": "its own"}', f"{room}/entry"),
+    ]
 
 
 def test_a_warm_up_that_fails_ends_the_run(opened: Callable[..., Session], fake_docker: InMemoryDocker) -> None:

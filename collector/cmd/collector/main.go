@@ -22,7 +22,7 @@ func commands() []command {
 		{"run", "", "sample and capture into /raw until SIGTERM or SIGINT; settings come from CONNLAB_… in the environment", run},
 		{"healthy", "", "succeed once the collector beside samples and captures, and its role is ready", healthy},
 		{"ready", "[--within 90s]", "wait until the role answers CONNLAB_READY_URL with 200; there may be none", ready},
-		{"http", "[--method M] [--body B] URL", "send one request and print the answer's body; fail from status 400 on", httpCommand},
+		{"http", "[--method M] [--body B] [--times N] URL", "send one request, or N one after the other, and print the last answer's body; fail from status 400 on", httpCommand},
 		{"hold", "[--for 1h]", "do nothing until SIGTERM or SIGINT, or until the time is over: then fail", hold},
 		{"inspect", "[--sysctl NAME]…", "print this network namespace's settings, listeners and addresses as JSON", inspectCommand},
 	}

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"connlab/collector/internal/netns"
@@ -105,6 +108,33 @@ func TestHTTPPrintsTheBodyAndFailsFrom400On(t *testing.T) {
 	code, stdout, stderr = result(t, nil, "http", server.URL+"/bad")
 	if want := "collector: GET " + server.URL + "/bad answered 400 Bad Request\n"; code != 1 || stdout != "GET  " || stderr != want {
 		t.Errorf("exit code %d, %q, %q, want %q", code, stdout, stderr, want)
+	}
+}
+
+func TestHTTPRepeatsARequestOnConnectionsOfTheirOwnUntilOneFails(t *testing.T) {
+	var connections atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if request.URL.Path == "/bad" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_, _ = fmt.Fprint(w, connections.Load())
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	for _, test := range []struct {
+		path string
+		code int
+		want string
+	}{{"/", 0, "3"}, {"/bad", 1, "4"}} {
+		code, stdout, stderr := result(t, nil, "http", "--times", "3", server.URL+test.path)
+		if code != test.code || stdout != test.want {
+			t.Errorf("%s: exit code %d, %q, %q", test.path, code, stdout, stderr)
+		}
 	}
 }
 

@@ -50,9 +50,7 @@ def _way_on(stderr: str) -> str | None:
     return None
 
 
-def docker(
-    *arguments: str, timeout_s: float = 60, stdin: str | None = None, unless: Callable[[], object] | None = None
-) -> str:
+def docker(*arguments: str, timeout_s: float = 60, unless: Callable[[], object] | None = None) -> str:
     """Run `docker …` and give what it printed; `unless` says when nobody need wait for it any more.
 
     Raises:
@@ -60,7 +58,7 @@ def docker(
         DockerFailed: it ended with an error, or nobody waited for it.
         LabError: there is no docker, or it did not answer in time.
     """
-    ended = client.run(arguments, timeout_s=timeout_s, stdin=stdin, unless=unless)
+    ended = client.run(arguments, timeout_s=timeout_s, unless=unless)
     if ended.exit_code != 0:
         failed = next((what for said, what in _UNREACHED.items() if said in ended.stderr), DockerFailed)
         raise failed(["docker", *arguments], ended.exit_code, ended.stderr)

@@ -97,11 +97,9 @@ class Compose:
         """Listen to the engine's events."""
         return watch.Watch(run_id)
 
-    def ask(self, instance: str, *arguments: str, stdin: str | None = None, timeout_s: float = 20) -> str:
+    def ask(self, instance: str, *arguments: str, timeout_s: float = 20) -> str:
         """Carry out a command in the container of an instance's collector."""
-        interactive = ("--interactive",) if stdin is not None else ()
-        container = container_of(collector_of(instance))
-        return docker("exec", *interactive, container, *arguments, stdin=stdin, timeout_s=timeout_s)
+        return docker("exec", container_of(collector_of(instance)), *arguments, timeout_s=timeout_s)
 
     def pause(self, instance: str) -> None:
         """Freeze a container's control group."""

@@ -149,13 +149,10 @@ class Kubernetes:
         pods = {one: self._of_run.watch.pod(one) for one in topology.all}
         return {one: pod["spec"]["nodeName"] for one, pod in pods.items() if pod}
 
-    def ask(self, instance: str, *arguments: str, stdin: str | None = None, timeout_s: float = 20) -> str:
+    def ask(self, instance: str, *arguments: str, timeout_s: float = 20) -> str:
         """Carry out a command in the container of an instance's collector."""
-        interactive = ("--stdin",) if stdin is not None else ()
         pod = self._of_run.watch.name(instance)
-        return self.kubectl(
-            "exec", *interactive, pod, "--container", COLLECTOR, "--", *arguments, stdin=stdin, timeout_s=timeout_s
-        )
+        return self.kubectl("exec", pod, "--container", COLLECTOR, "--", *arguments, timeout_s=timeout_s)
 
     def pause(self, instance: str) -> None:
         """Stop each process of a role by SIGSTOP."""
