@@ -6,6 +6,7 @@ and not by a name that somebody could give to another one, and then takes its pl
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from contextlib import contextmanager, suppress
@@ -89,7 +90,10 @@ def replacing(path: Path) -> Iterator[Path]:
             partial = Path(f"/proc/self/fd/{inside}") / path.name
             yield partial
             partial.chmod(0o644)
-            os.replace(path.name, path.name, src_dir_fd=inside, dst_dir_fd=folder)
+            try:
+                os.replace(path.name, path.name, src_dir_fd=inside, dst_dir_fd=folder)
+            except IsADirectoryError:
+                raise IsADirectoryError(errno.EISDIR, "a folder stands where this file belongs", str(path)) from None
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(path.name, dir_fd=inside)

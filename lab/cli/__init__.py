@@ -6,6 +6,7 @@ It must not know how anything is done. A command loads the modules that it alone
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -31,6 +32,8 @@ from lab.errors import BadInput, ConnlabError, ExitCode, LabError, Problem
 from lab.run.signals import interruptible
 
 _OTHERS_WRITE = 0o022
+# What is shown of a name that is too long to be one.
+_NAME_SHOWN = 40
 
 app = typer.Typer(
     help="A reproducible load-test lab for the connection path: client, proxy, server.",
@@ -96,14 +99,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         if debug:
             terminal.problem(traceback.format_exc())
-        failed = LabError(f"{error.filename or 'the machine'}: {error.strerror}")
-        code = _say(failed, as_json="--json" in arguments)
+        code = _say(_failure(error), as_json="--json" in arguments)
     except Exception as error:
         if debug:
             raise
         internal = LabError(f"internal error: {type(error).__name__}: {error}", way_on="CONNLAB_DEBUG=1 shows where")
         code = _say(internal, as_json="--json" in arguments)
     sys.exit(_ended(code or 0))
+
+
+def _failure(error: OSError) -> ConnlabError:
+    named = str(error.filename or "the machine")
+    if error.errno == errno.ENAMETOOLONG:
+        return BadInput(Problem(f"this name is too long for a file: {named[:_NAME_SHOWN]}…"))
+    return LabError(f"{named}: {error.strerror}")
 
 
 def _ended(code: int) -> int:

@@ -41,7 +41,8 @@ def derive(folder: Path) -> dict[str, Any]:
         reason = f"{error.filename or paths.shown(folder)}: {error.strerror}" if isinstance(error, OSError) else error
         what = f"{reason} during the analysis; what was recorded stays in {paths.shown(folder)}"
         kind = LabError if isinstance(error, OSError) else Interruption
-        raise kind(what, way_on=f"analyse it again: {again}") from error
+        first = "move that folder away, then " if isinstance(error, IsADirectoryError) else ""
+        raise kind(what, way_on=f"{first}analyse it again: {again}") from error
     return verdict
 
 

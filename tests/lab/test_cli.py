@@ -300,3 +300,9 @@ def test_check_compose_says_of_which_scenarios(
     )
     assert sum(call.endswith("config --quiet") for call in fake_docker.calls) == 5
     assert connlab("check-compose", "--json")[1] == '[\n  "accept-queue-healthy",\n  "keep-alive-paths"\n]\n'
+
+
+@pytest.mark.parametrize("command", [("analyse",), ("explain", "--worst=1"), ("advise",)])
+def test_a_name_too_long_for_a_file_is_bad_input(connlab: Run, command: tuple[str, ...]) -> None:
+    said = f"connlab: this name is too long for a file: {'x' * 40}…\n"
+    assert connlab(*command, "x" * 5000) == (2, "", said)

@@ -63,6 +63,20 @@ def test_an_analysis_ends_with_the_report(folder: Path, capsys: pytest.CaptureFi
     assert f"report: {folder / 'report.html'}" in capsys.readouterr().out
 
 
+def test_a_folder_in_the_place_of_the_report_is_said_with_the_way_on(
+    derived: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = derived / "report.html"
+    page.unlink(missing_ok=True)
+    page.mkdir()
+
+    for command in ("analyse", "report"):
+        assert call(command, RUN) == ExitCode.LAB_FAILED
+        said = capsys.readouterr().err
+        assert f"{page}: a folder stands where this file belongs" in said
+        assert command == "report" or "way on: move that folder away, then analyse it again: make analyse" in said
+
+
 @pytest.mark.parametrize(
     ("program", "why"),
     [
