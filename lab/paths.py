@@ -7,7 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SCENARIOS = ROOT / "scenarios"
-RESULTS = ROOT / "results"
+# It may be a link to a folder on a larger disk. That is the user's own; below it the lab follows none.
+RESULTS = Path(os.path.realpath(ROOT / "results"))
 SCHEMAS = ROOT / "schemas"
 COMPOSE_FILE = ROOT / "compose.yaml"
 SETUP = ROOT / "setup"
