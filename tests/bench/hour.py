@@ -23,7 +23,7 @@ from tests.bench.passing import passing_run
 _SCENARIO = "keep-alive-to-servers"
 _USERS, _THINK_MS = 20, 200
 _LOOK_S = 10.0
-# The programs of a run by their names (proc_pid_stat(5)), and what they are of it.
+# The programs of a run by the names in their command lines, and what they are of it.
 _PARTS = {
     "k6": "k6", "nginx": "nginx", "java": "backend", "collector": "collectors", "tcpdump": "tcpdump",
     "dockerd": "Docker Engine", "containerd": "containerd",
@@ -55,12 +55,18 @@ def _resident_mb() -> dict[str, float]:
     found[_LAB] = _rss_mb(Path("/proc/self"))
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            part = _PARTS.get((process / "comm").read_text().strip())
+            part = _PARTS.get(_program(process))
             if part:
                 found[part] += _rss_mb(process)
         except OSError:
             continue  # it has ended
     return found
+
+
+def _program(process: Path) -> str:
+    """Give the name of a process's program: the collector starts itself by /proc/self/exe, nginx writes `nginx: …`."""
+    command = (process / "cmdline").read_text().split("\0")[0]
+    return Path(command.split(":")[0]).name
 
 
 def _rss_mb(process: Path) -> float:
@@ -88,7 +94,9 @@ def main() -> int:
 
 
 def _growth(seen: dict[str, list[float]]) -> dict[str, dict[str, float]]:
-    """Give each part's memory in the second sixth of the time and in the last, as medians."""
+    """Give each part's memory in the second sixth of the time and in the last, as medians; none may be missing."""
+    if unseen := {_LAB, *_PARTS.values()} - seen.keys():
+        raise SystemExit(f"the memory of {', '.join(sorted(unseen))} was not seen")
     found = {}
     for part, looks in seen.items():
         if sixth := len(looks) // 6:
