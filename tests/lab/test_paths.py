@@ -14,6 +14,7 @@ def test_results_may_lie_on_another_disk(tmp_path: Path) -> None:
     (tmp_path / "connlab" / "lab").mkdir(parents=True)
     disk.mkdir()
     (tmp_path / "connlab" / "results").symlink_to(disk)
-    copy = shutil.copy(paths.__file__, tmp_path / "connlab" / "lab")
+    copy = tmp_path / "connlab" / "lab" / "paths.py"
+    shutil.copy(paths.__file__, copy)
 
-    assert runpy.run_path(copy)["RESULTS"] == disk
+    assert runpy.run_path(str(copy))["RESULTS"] == disk
