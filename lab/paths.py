@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-SCENARIOS = ROOT / "scenarios"
-# It may be a link to a folder on a larger disk. That is the user's own; below it the lab follows none.
-RESULTS = Path(os.path.realpath(ROOT / "results"))
-SCHEMAS = ROOT / "schemas"
-COMPOSE_FILE = ROOT / "compose.yaml"
-SETUP = ROOT / "setup"
-EXPERIMENTS = ROOT / "docs" / "experiments.jsonl"
-
 
 def real(path: Path) -> Path:
     """Give the path behind all links; one that leads to itself stays, and cannot be opened."""
     return Path(os.path.realpath(path))
+
+
+ROOT = Path(__file__).resolve().parent.parent
+SCENARIOS = ROOT / "scenarios"
+# It may be a link to a folder on a larger disk. That is the user's own; below it the lab follows none.
+RESULTS = real(ROOT / "results")
+SCHEMAS = ROOT / "schemas"
+COMPOSE_FILE = ROOT / "compose.yaml"
+SETUP = ROOT / "setup"
+EXPERIMENTS = ROOT / "docs" / "experiments.jsonl"
 
 
 def shown(path: Path) -> str:
