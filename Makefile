@@ -9,7 +9,7 @@ connlab := .venv/bin/connlab
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET PRESET ARM RUN REQUEST WORST A B FIGURE WORSE_THAN BETTER JUNIT MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CLIENTS CONTAINER COMPOSE PID POD PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES ONLY EXERCISE SEED LEVEL MORE CAUSE PLACE PORT WORKSHOP BUNDLE VERBOSE REPETITIONS METRICS METRICS_PORT PROFILE
+export SCENARIO SET PRESET ARM RUN REQUEST WORST A B FIGURE WORSE_THAN BETTER JUNIT MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID POD PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES ONLY EXERCISE SEED LEVEL MORE CAUSE PLACE PORT WORKSHOP BUNDLE VERBOSE REPETITIONS METRICS METRICS_PORT PROFILE
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
@@ -19,7 +19,7 @@ repetitions = options+=($${REPETITIONS:+--repetitions="$$REPETITIONS"})
 preset = options+=($${PRESET:+--preset="$$PRESET"})
 arm = options+=($${ARM:+--arm="$$ARM"})
 cluster = $${ENGINE:+--engine="$$ENGINE"} $${CONTEXT:+--context="$$CONTEXT"} $${NAMESPACE:+--namespace="$$NAMESPACE"}
-engine = options+=($(cluster) $${REGISTRY:+--registry="$$REGISTRY"} $${CLIENTS:+--clients="$$CLIENTS"}); if [[ -n "$${SPREAD:-}" ]]; then options+=(--spread); fi
+engine = options+=($(cluster) $${REGISTRY:+--registry="$$REGISTRY"}); if [[ -n "$${SPREAD:-}" ]]; then options+=(--spread); fi
 metrics = if [[ -n "$${METRICS:-}" ]]; then options+=(--metrics); fi; options+=($${METRICS_PORT:+--metrics-port="$$METRICS_PORT"})
 # What comes before `connlab` counts as well; a shell that is too old to tell the time leaves it out.
 profile = if [[ -n "$${PROFILE:-}" ]]; then options+=(--profile); began=$${EPOCHREALTIME:-}; export CONNLAB_BEGAN=$${began/,/.}; fi
@@ -35,7 +35,7 @@ help: ## this list
 # --- running --------------------------------------------------------------------------------------------------
 
 .PHONY: run lesson exercise drill serve slides gallery new record experiments mutate matrix search advise list show plan analyse report open notebook explain compare gate estimate observe doctor clean
-run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…] [REPETITIONS=8]: one experiment, from set-up to verdict; SCENARIO=all: every one; ENGINE=kubernetes [CONTEXT= NAMESPACE= REGISTRY= SPREAD=1 CLIENTS=testrun]: on a cluster; METRICS=1 [METRICS_PORT=9645]: with figures for Prometheus; PROFILE=1: and where its time went
+run: python ## SCENARIO=<slug> or <folder> [SET="backend.accept_count=10 …"] [PRESET=published] [ARM=…] [REPETITIONS=8]: one experiment, from set-up to verdict; SCENARIO=all: every one; ENGINE=kubernetes [CONTEXT= NAMESPACE= REGISTRY= SPREAD=1]: on a cluster; METRICS=1 [METRICS_PORT=9645]: with figures for Prometheus; PROFILE=1: and where its time went
 	@$(series); $(repetitions); $(preset); $(arm); $(engine); $(metrics); $(profile); $(call checked,run,SCENARIO,$(not_dry))
 
 lesson: python ## SCENARIO=<slug> [SET=…] [PRESET=…] [ARM=…]: asks what you expect, runs, and shows what was measured beside it

@@ -55,10 +55,6 @@ RegistryOption = Annotated[
 SpreadOption = Annotated[
     bool, typer.Option("--spread", help="Put roles on nodes of their own; by default all are on one.")
 ]
-ClientsOption = Annotated[
-    Literal["pods", "testrun"],
-    typer.Option(help="Who starts the clients on Kubernetes: the lab, or k6-operator."),
-]
 MetricsOption = Annotated[
     bool, typer.Option("--metrics", help="Let each collector serve its current figures, for Prometheus (docs/boards).")
 ]

@@ -15,7 +15,6 @@ from lab.cli.options import (
     ArmOption,
     BeganOption,
     CheckOption,
-    ClientsOption,
     ContextOption,
     DryRunOption,
     EngineOption,
@@ -56,7 +55,6 @@ def run(
     namespace: NamespaceOption = None,
     registry: RegistryOption = None,
     spread: SpreadOption = False,
-    clients: ClientsOption = "pods",
     metrics: MetricsOption = False,
     metrics_port: MetricsPortOption = None,
     profile: ProfileOption = False,
@@ -75,7 +73,6 @@ def run(
         namespace=namespace,
         registry=registry,
         spread=spread,
-        clients=clients,
         metrics=port,
     )
     if scenario == ALL:

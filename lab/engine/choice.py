@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lab.engine.compose.engine import Compose
-from lab.engine.kubernetes.engine import Clients, Kubernetes
+from lab.engine.kubernetes.engine import Kubernetes
 from lab.engine.kubernetes.kubectl import Kubectl
 from lab.engine.kubernetes.objects import Images
 from lab.engine.protocol import Engine
@@ -31,7 +31,6 @@ def choose(
     registry: str | None = None,
     spread: bool = False,
     metrics: int | None = None,
-    clients: Clients = "pods",
 ) -> None:
     """Choose the engine of this command.
 
@@ -42,19 +41,17 @@ def choose(
         registry: where the cluster pulls the lab's images from; else its nodes have them.
         spread: whether roles are to be on nodes of their own.
         metrics: the port on which each collector serves its current figures; None if none does.
-        clients: what makes the clients in a cluster: the lab, or k6-operator.
 
     Raises:
         BadInput: an option is of another engine.
     """
     if name == "compose":
         given = {"--context": context, "--namespace": namespace, "--registry": registry, "--spread": spread}
-        given["--clients"] = clients != "pods"
         if foreign := [option for option, value in given.items() if value]:
             raise BadInput(Problem(f"{foreign[0]} is of the engine Kubernetes", way_on="add --engine kubernetes"))
         _choice.engine = Compose(metrics)
     else:
-        _choice.engine = Kubernetes(Kubectl(context, namespace), Images(registry), spread, metrics, clients)
+        _choice.engine = Kubernetes(Kubectl(context, namespace), Images(registry), spread, metrics)
 
 
 def chosen() -> Engine:

@@ -147,12 +147,6 @@ def test_an_image_that_cannot_be_pulled_is_refused() -> None:
     assert "--registry" in said
 
 
-def test_clients_by_an_operator_that_the_cluster_lacks_are_refused() -> None:
-    said = refused("--clients", "testrun")
-    assert 'no matches for kind "TestRun" in version "k6.io/v1alpha1"' in said
-    assert "install k6-operator" in said
-
-
 def test_a_context_that_does_not_exist_is_refused() -> None:
     assert "'kubectl config get-contexts' lists them" in refused("--context", "elsewhere")
 

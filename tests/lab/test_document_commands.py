@@ -51,7 +51,6 @@ FIGURES = paths.ROOT / "docs" / "figures.md"
 REFUSED = {'make run SCENARIO=tw-recycle-gone SET="kernel.nginx.net.ipv4.tcp_tw_recycle=1"'}
 WORDS = {
     "ENGINE": ("compose", "kubernetes"),
-    "CLIENTS": ("pods", "testrun"),
     "LEVEL": tuple(map(str, LEVELS)),
     "MORE": tuple(MORE),
     "CAUSE": tuple(CAUSES),

@@ -266,7 +266,7 @@ def test_the_guide_grants_the_rights_that_the_lab_asks_for() -> None:
         for verb in verbs.split(", ")
         for resource in named.split(", ")
     }
-    assert granted == {*rights.RIGHTS, *rights.OF_TESTRUN}
+    assert granted == {*rights.RIGHTS}
     assert set(rights.OBSERVING) <= granted
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from lab.cli import main
-from lab.engine.kubernetes import rights
+from lab.engine.kubernetes import held, rights
 from lab.engine.kubernetes.engine import Kubernetes
 from lab.engine.kubernetes.kubectl import Kubectl, KubectlFailed
 from lab.engine.kubernetes.objects import Images
@@ -21,6 +23,7 @@ from lab.observe import asked, observing
 from lab.observe.targets import Named, find
 from lab.run import manifest
 from tests.lab.engine import InMemoryDocker
+from tests.lab.waiting import HANG_S, wait_until
 
 RUNNING: dict[str, Any] = {"running": {}}
 
@@ -326,3 +329,38 @@ def test_a_pod_in_its_node_s_network_is_refused_without_leave(cluster: Cluster) 
         find(Named(pod="lab/shop/web"), pods(cluster))
     (found,) = find(Named(pod="lab/shop/web", host=True), pods(cluster))
     assert not found.processes
+
+
+# --- the shell in it ----------------------------------------------------------------------------------------------
+
+
+def started(folder: Path, *program: str) -> subprocess.Popen[bytes]:
+    """Start a container's command with the folder in place of the container's /tmp."""
+    command = [part.replace("$$", "$").replace("/tmp/", f"{folder}/") for part in held.command(*program)]  # noqa: S108
+    return subprocess.Popen(command, env={"PATH": "/usr/bin:/bin"})
+
+
+def await_file(file: Path) -> str:
+    wait_until(lambda: file.is_file() and bool(file.read_text()))
+    return file.read_text().strip()
+
+
+@pytest.mark.parametrize("code", [0, 99])
+def test_a_container_outlives_its_program_until_it_may_go_unless_it_failed(tmp_path: Path, code: int) -> None:
+    with started(tmp_path, "sh", "-c", 'exit "$1"', "sh", str(code)) as process:
+        assert await_file(tmp_path / "connlab.exit") == str(code)
+        if code == 0:
+            assert await_file(tmp_path / "connlab.holder") == str(process.pid)
+            assert process.poll() is None
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(HANG_S) == code
+
+
+@pytest.mark.parametrize("_attempt", range(20))
+def test_a_container_that_is_to_go_takes_its_program_along(tmp_path: Path, _attempt: int) -> None:
+    """It ends even if the signal comes before the shell's child has become the program."""
+    with started(tmp_path, "sleep", "1000") as process:
+        program = Path("/proc", await_file(tmp_path / "connlab.pid"), "cmdline")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(HANG_S) == 0
+        wait_until(lambda: not (program.is_file() and program.read_bytes()))

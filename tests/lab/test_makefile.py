@@ -25,7 +25,6 @@ VARIABLES = (
         "NAMESPACE",
         "REGISTRY",
         "SPREAD",
-        "CLIENTS",
         "ONLY",
         "PORT",
         "WORKSHOP",
@@ -167,11 +166,6 @@ def test_what_is_to_be_observed_is_checked_before_the_set_up(make: Make) -> None
     _, calls = make("observe", "POD=lab/shop", "CONTAINER=web", "CONTEXT=mine", "REGISTRY=registry.example/lab")
     of_cluster = ["--pod=lab/shop", "--context=mine", "--registry=registry.example/lab"]
     assert calls[3][2:] == ["--container=web", *of_cluster]
-
-
-def test_the_clients_of_a_run_in_a_cluster_are_chosen(make: Make) -> None:
-    _, calls = make("run", "SCENARIO=one", "ENGINE=kubernetes", "CLIENTS=testrun")
-    assert calls[3] == ["connlab", "run", "--engine=kubernetes", "--clients=testrun", "--", "one"]
 
 
 @pytest.mark.parametrize(

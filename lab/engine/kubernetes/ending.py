@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from lab import parallel
 from lab.engine.kubernetes import held
 from lab.engine.kubernetes.kubectl import Kubectl
-from lab.engine.kubernetes.names import COLLECTOR, HOLD, ROLE, RUNNER, instance_of, service_of
+from lab.engine.kubernetes.names import COLLECTOR, HOLD, ROLE, instance_of, pod_of, service_of
 from lab.engine.kubernetes.watch import Watch
 from lab.engine.programs import Following
 from lab.engine.protocol import Parts
@@ -36,9 +36,7 @@ _AWAIT = (
 class Containers:
     """The containers of one run."""
 
-    def __init__(self, kubectl: Kubectl, parts: Parts, watch: Watch, runners: Collection[str] = ()) -> None:
-        """Take the containers of a run; `runners` are the instances that are of a TestRun."""
-        self._runners = runners
+    def __init__(self, kubectl: Kubectl, parts: Parts, watch: Watch) -> None:
         self._kubectl = kubectl
         self._parts = parts
         self._watch = watch
@@ -93,22 +91,11 @@ class Containers:
         """End a role by its program's own signal, and kill it if it has not ended after the grace."""
         topology = self._parts.topology
         signal = topology.roles[topology.role_of(instance)].stop_signal.removeprefix("SIG")
-        if instance in self._runners:
-            self._end_held(instance, RUNNER, signal, grace_s)
-            return
         self._end(instance, ROLE, HOLD, signal, grace_s)
 
     def stop_collector(self, instance: str, grace_s: int) -> None:
         """End a collector. It is root, so that only another process of its own container may signal it."""
-        if instance in self._runners:
-            self._end_held(instance, COLLECTOR, "TERM", grace_s)
-            return
         self._end(instance, COLLECTOR, COLLECTOR, "TERM", grace_s)
-
-    def _end_held(self, instance: str, container: str, signal: str, grace_s: int) -> None:
-        # Its pod may be gone or not answer, and the others are still to be ended.
-        with contextlib.suppress(LabError):
-            held.end(self._kubectl, self._pod(instance), container, signal, grace_s)
 
     def _end(self, instance: str, kind: str, sender: str, signal: str, grace_s: int) -> None:
         container = self._running(instance, kind)
@@ -137,9 +124,6 @@ class Containers:
         """Give the exit code of each instance, of its last start; null for one that never ran."""
         codes = {}
         for instance in topology.all:
-            if instance in self._runners:
-                codes[instance] = self._watch.exit_code(instance)
-                continue
             ended = [one["state"].get("terminated", {}) for one in self._of_role(instance)]
             codes[instance] = ended[-1].get("exitCode") if ended else None
         return codes
@@ -150,7 +134,7 @@ class Containers:
         def has_ended(one: str) -> bool:
             return all(self._running(one, kind) is None for kind in (ROLE, COLLECTOR))
 
-        waiting = [one for one in instances if self._watch.pod(one) and one not in self._runners]
+        waiting = [one for one in instances if self._watch.pod(one)]
         self._watch.await_pods(waiting, lambda pod: has_ended(instance_of(pod)), _TOLD_S)
 
     def keep_logs(self, topology: Topology, raw: Path) -> None:
@@ -196,14 +180,9 @@ class Containers:
         places = self._parts.places
 
         def fetch(instance: str) -> None:
-            found = {HOLD: places.collector(instance).parent}
-            if instance in self._runners:
-                found = {RUNNER: places.role(instance), COLLECTOR: places.collector(instance)}
-            for container, target in found.items():
-                held.fetch(self._kubectl, self._pod(instance), container, "/raw", target)
+            held.fetch(self._kubectl, self._pod(instance), HOLD, "/raw", places.collector(instance).parent)
 
-        stay = {one: COLLECTOR if one in self._runners else HOLD for one in topology.all}
-        parallel.each(fetch, [one for one, container in stay.items() if self._running(one, container)])
+        parallel.each(fetch, [one for one in topology.all if self._running(one, HOLD)])
 
     def _running(self, instance: str, kind: str) -> str | None:
         """Give the id of a container that runs; of a role's the one that was started last."""
@@ -221,12 +200,11 @@ class Containers:
 
     def _statuses(self, instance: str, name: str) -> list[dict[str, Any]]:
         status = (self._watch.pod(instance) or {}).get("status", {})
-        both = (*status.get("containerStatuses", []), *status.get("initContainerStatuses", []))
-        return [one for one in both if one["name"] == name]
+        return [one for one in status.get("containerStatuses", []) if one["name"] == name]
 
     def _shell(self, instance: str, container: str, script: str, *arguments: str, timeout_s: float = 20) -> str:
         command = ("sh", "-c", script, "sh", *arguments)
         return self._kubectl("exec", self._pod(instance), "--container", container, "--", *command, timeout_s=timeout_s)
 
     def _pod(self, instance: str) -> str:
-        return self._watch.name(instance)
+        return pod_of(self._parts.run_id, instance)

@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from lab import parallel
 from lab.engine import protocol
-from lab.engine.kubernetes import objects, rights, testrun, trouble
+from lab.engine.kubernetes import objects, rights, trouble
 from lab.engine.kubernetes.ending import Containers
 from lab.engine.kubernetes.kubectl import Kubectl
-from lab.engine.kubernetes.names import COLLECTOR, image_id
+from lab.engine.kubernetes.names import COLLECTOR, image_id, pod_of
 from lab.engine.kubernetes.objects import Images
 from lab.engine.kubernetes.pods import Pods
 from lab.engine.kubernetes.starting import Start
@@ -26,8 +26,6 @@ from lab.scenario.own_configuration import OwnConfiguration
 from lab.scenario.own_script import OwnScript
 from lab.scenario.topology import Topology
 
-Clients = Literal["pods", "testrun"]
-
 _TRIAL_S = 300
 _LOOK_S = 0.3
 _UNSCHEDULABLE_S = 20
@@ -36,6 +34,7 @@ _ELSEWHERE = "run it with --engine compose"
 
 @dataclass
 class _Parts:
+    run_id: str
     watch: Watch
     containers: Containers
 
@@ -47,14 +46,12 @@ class Kubernetes:
     Attributes:
         spread: whether roles are to be on nodes of their own; else all of a run are on one node.
         metrics: the port on which each collector serves its current figures; None if none does.
-        clients: whether the lab makes the clients' pods, or k6-operator by a TestRun.
     """
 
     kubectl: Kubectl = field(default_factory=Kubectl)
     registry: Images = field(default_factory=Images)
     spread: bool = False
     metrics: int | None = None
-    clients: Clients = "pods"
     on_this_machine: bool = False
     _run: _Parts | None = None
 
@@ -78,8 +75,6 @@ class Kubernetes:
             yield Problem("a configuration of a scenario's own does not run on Kubernetes yet", way_on=_ELSEWHERE)
         if effective.scenario.knobs.load.workload == "script":
             yield Problem("a script of a scenario's own does not run on Kubernetes yet", way_on=_ELSEWHERE)
-        if self.clients == "testrun":
-            yield from testrun.cannot(effective)
         for instance in topology.second_names:
             knob = f"{topology.role_of(instance)}.addresses"
             what = f"a pod has one address, and {knob} asks for a second one for {instance}"
@@ -103,10 +98,7 @@ class Kubernetes:
         Raises:
             LabError: a right is missing, no node takes the pod, or an image cannot be had.
         """
-        of_clients = rights.OF_TESTRUN if self.clients == "testrun" else ()
-        rights.refuse_without_rights(self.kubectl, (*rights.RIGHTS, *of_clients))
-        if of_clients:
-            self.kubectl.create([testrun.trial()], "--dry-run=server")
+        rights.refuse_without_rights(self.kubectl, rights.RIGHTS)
         wanted = list(dict.fromkeys(names))
         made = self.kubectl.create([objects.trial(time.strftime("%Y%m%d-%H%M%S"), self.registry, wanted)])[0]
         name, begun = made["metadata"]["name"], time.monotonic()
@@ -139,10 +131,8 @@ class Kubernetes:
         """Make the pods, and wait until the startup probes of all collectors are answered."""
         if not isinstance(watch, Watch):
             raise TypeError("the watch is not this engine's")
-        runners = parts.topology.clients if self.clients == "testrun" else []
-        self._run = _Parts(watch, Containers(self.kubectl, parts, watch, runners))
-        Start(self.kubectl, parts, watch, self.registry, self.last_words, self.spread, self.metrics, runners).start()
-        testrun.follow_ends(self.kubectl, watch, runners)
+        self._run = _Parts(parts.run_id, watch, Containers(self.kubectl, parts, watch))
+        Start(self.kubectl, parts, watch, self.registry, self.last_words, self.spread, self.metrics).start()
 
     def machines(self, topology: Topology) -> Mapping[str, str]:
         """Give the node of each pod."""
@@ -151,7 +141,7 @@ class Kubernetes:
 
     def ask(self, instance: str, *arguments: str, timeout_s: float = 20) -> str:
         """Carry out a command in the container of an instance's collector."""
-        pod = self._of_run.watch.name(instance)
+        pod = pod_of(self._of_run.run_id, instance)
         return self.kubectl("exec", pod, "--container", COLLECTOR, "--", *arguments, timeout_s=timeout_s)
 
     def pause(self, instance: str) -> None:

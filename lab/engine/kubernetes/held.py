@@ -15,16 +15,14 @@ _FILES_S = 600
 
 # The program's number, its exit code and the number of this shell are for those who come by `kubectl exec`. A shell
 # that has just forked may lose any other signal than KILL before it becomes the program.
-_RUN = """\
+_RUN = f"""\
 echo "$$" >/tmp/connlab.holder
 trap 'kill -s KILL "$pid"; exit 0' TERM
 "$@" & pid=$!
 echo "$pid" >/tmp/connlab.pid
 wait "$pid"; code=$?
 echo "$code" >/tmp/connlab.exit
-"""
-_UNLESS_FAILED = '[ "$code" = 0 ] || exit "$code"\n'
-_STAY = f"""\
+[ "$code" = 0 ] || exit "$code"
 sleep {HOLD_S} & pid=$!
 wait "$pid"
 """
@@ -32,29 +30,16 @@ _END = (
     'read -r pid </tmp/connlab.pid; kill -s "$1" "$pid"; n=0; '
     'while [ ! -s /tmp/connlab.exit ] && [ "$n" -lt "$2" ]; do sleep 0.1; n=$((n + 1)); done; [ -s /tmp/connlab.exit ]'
 )
-_AWAIT = "until [ -s /tmp/connlab.exit ]; do sleep 0.5; done; cat /tmp/connlab.exit"
 # A little later: what ends the container would end this command too.
 _RELEASE = 'read -r holder </tmp/connlab.holder || exit; (sleep 0.3; kill "$holder") >/dev/null 2>&1 &'
 
 
-def script(*, before: str = "", after_failure: bool) -> str:
-    """Give a script for `sh` that runs the program of its arguments, and stays.
+def command(*program: str, before: str = "") -> list[str]:
+    """Return the command of a container that runs a program and stays; if the program fails, it ends with its code.
 
-    Args:
-        before: lines that come first.
-        after_failure: whether it stays after a failure too; else it ends with the program's exit code.
+    Kubernetes takes two dollars there for one. `before` are lines of shell that come first.
     """
-    return f"{before}{_RUN}{'' if after_failure else _UNLESS_FAILED}{_STAY}"
-
-
-def command(script: str, *arguments: str) -> list[str]:
-    """Give a script as a container's command. Kubernetes takes two dollars there for one."""
-    return [part.replace("$", "$$") for part in ("sh", "-c", script, "sh", *arguments)]
-
-
-def awaited_exit_code() -> list[str]:
-    """Give the command that prints the program's exit code as soon as it has ended."""
-    return ["sh", "-c", _AWAIT]
+    return [part.replace("$", "$$") for part in ("sh", "-c", f"{before}{_RUN}", "sh", *program)]
 
 
 def end(kubectl: Kubectl, pod: str, container: str, signal: str, grace_s: int) -> None:

@@ -31,10 +31,6 @@ def _way_on(stderr: str) -> str | None:
         return "see whether the cluster runs: 'kubectl cluster-info'; --context names another one"
     if "context" in stderr and ("does not exist" in stderr or "was not found" in stderr):
         return "'kubectl config get-contexts' lists them"
-    if 'no matches for kind "TestRun"' in stderr:
-        return "install k6-operator in the cluster, or leave out --clients testrun"
-    if "cannot be handled as a TestRun" in stderr:
-        return f"take a newer k6-operator: {GUIDE} says which, or leave out --clients testrun"
     return None
 
 

@@ -18,8 +18,6 @@ CHECKOUT_LABEL = "connlab.checkout"
 ROLE = "role"
 COLLECTOR = "collector"
 HOLD = "hold"
-# The role's container where k6-operator makes the pod.
-RUNNER = "k6"
 
 
 def checkout() -> str:
@@ -48,10 +46,8 @@ def pod_of(run_id: str, instance: str) -> str:
 
 
 def instance_of(pod: Mapping[str, Any]) -> str:
-    """Give the instance that a pod is of. Those that an operator makes differ by their Jobs alone: …-1, …-2."""
-    labels = pod["metadata"]["labels"]
-    job = labels.get("job-name")
-    return f"{labels[INSTANCE_LABEL]}-{job.rpartition('-')[2]}" if job else str(labels[INSTANCE_LABEL])
+    """Return the instance that a pod is of."""
+    return str(pod["metadata"]["labels"][INSTANCE_LABEL])
 
 
 def service_of(instance: str, container: str) -> str | None:
@@ -59,7 +55,7 @@ def service_of(instance: str, container: str) -> str | None:
     if container == COLLECTOR:
         return collector_of(instance)
     # A role that was started again has a number; what somebody else added to the pod is no part of the run.
-    return instance if container == RUNNER or container.partition("-")[0] == ROLE else None
+    return instance if container.partition("-")[0] == ROLE else None
 
 
 def image_id(image: str) -> str:

@@ -77,12 +77,12 @@ def _job(
     }
 
 
-def policy(run_id: str, owned: Mapping[str, Any], *ports: int) -> dict[str, Any]:
-    """Give the NetworkPolicy that keeps a run's load among its own pods, where the cluster's network heeds it.
+def policy(run_id: str, owned: Mapping[str, Any], metrics_port: int | None = None) -> dict[str, Any]:
+    """Return the NetworkPolicy that keeps a run's load among its own pods, where the cluster's network heeds it.
 
-    To these ports anybody in the cluster may connect; nothing else comes in.
+    To the port of the metrics anybody in the cluster may connect; nothing else comes in.
     """
-    opened = [{"ports": [{"protocol": "TCP", "port": port}]} for port in ports]
+    opened = [{"ports": [{"protocol": "TCP", "port": metrics_port}]}] if metrics_port else []
     peers = [{"podSelector": {"matchLabels": {RUN_LABEL: run_id}}}]
     return {
         "apiVersion": "networking.k8s.io/v1",

@@ -136,7 +136,7 @@ class Pods:
         return {
             "name": name,
             **self.images.of("collector"),
-            "command": held.command(held.script(before=_BEFORE, after_failure=False), "collector", "run"),
+            "command": held.command("collector", "run", before=_BEFORE),
             "env": objects.environment(environment),
             # Whatever the pod asks of its own containers.
             "securityContext": {

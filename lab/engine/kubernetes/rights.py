@@ -23,8 +23,6 @@ RIGHTS: tuple[Right, ...] = (
     *((verb, "batch", "jobs") for verb in ("create", "list", "delete")),
     *((verb, "networking.k8s.io", "networkpolicies") for verb in ("create", "list", "delete")),
 )
-# Beside these, for a run whose clients k6-operator makes.
-OF_TESTRUN: tuple[Right, ...] = (("create", "k6.io", "testruns"),)
 # Those that an observation of a pod takes.
 OBSERVING: tuple[Right, ...] = (
     ("get", "", "pods"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lab import parallel
 from lab.engine import bounds
-from lab.engine.kubernetes import objects, testrun, trouble
+from lab.engine.kubernetes import objects, trouble
 from lab.engine.kubernetes.kubectl import Kubectl
 from lab.engine.kubernetes.names import HOLD, pod_of
 from lab.engine.kubernetes.objects import Images
@@ -32,7 +32,6 @@ class Start:
         images: where they come from.
         last_words: gives the end of what a service said.
         spread: whether roles are to be on nodes of their own.
-        runners: the clients, if a TestRun is to make them.
         metrics: the port on which each collector serves its current figures; None if none does.
     """
 
@@ -43,7 +42,6 @@ class Start:
     last_words: Callable[[str], str]
     spread: bool
     metrics: int | None
-    runners: Sequence[str] = ()
 
     def start(self) -> None:
         """Start everything and wait for it.
@@ -55,36 +53,24 @@ class Start:
             LabError: a pod failed.
         """
         parts, topology = self.parts, self.parts.topology
-        # A client's pod too where a TestRun makes them: the cluster's rules for the two are the same.
-        tried = [*(self._pod(one, None, {}) for one in topology.all), *self._testruns(None, {})]
-        self.kubectl.create(tried, "--dry-run=server")
+        self.kubectl.create((self._pod(one, None, {}) for one in topology.all), "--dry-run=server")
         deadline_s = bounds.deadline_s(parts.effective)
         job = self.kubectl.create([objects.owner(parts.run_id, self.images, deadline_s)])[0]
         owned = objects.reference(job)
-        # The operator asks a runner whether it is ready, and waits if its packets are thrown away.
-        opened = [*([self.metrics] if self.metrics else []), *([testrun.API_PORT] if self.runners else [])]
-        self.kubectl.create([objects.policy(parts.run_id, owned, *opened)])
+        self.kubectl.create([objects.policy(parts.run_id, owned, self.metrics)])
         hosts: dict[str, str] = {}
         for role in reversed(topology.instances):
             instances = topology.instances[role]
-            made = self._testruns(owned, hosts) if instances[0] in self.runners else None
-            self.kubectl.create(made or [self._pod(one, owned, hosts) for one in instances])
+            self.kubectl.create([self._pod(one, owned, hosts) for one in instances])
             self._await(instances, _has_address)
             hosts |= {one: _address(self.watch.pod(one)) for one in instances}
         self._await(topology.all, _is_ready)
-        testrun.await_collectors(self.kubectl, self.watch, self.runners)
         self._fetch_settings()
 
     def _pod(self, instance: str, owned: Mapping[str, Any] | None, hosts: Mapping[str, str]) -> dict[str, Any]:
         return objects.pod(
             self.parts, instance, self.images, owned=owned, hosts=hosts, spread=self.spread, metrics_port=self.metrics
         )
-
-    def _testruns(self, owned: Mapping[str, Any] | None, hosts: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Give the TestRun that makes the clients, if one does."""
-        count = len(self.runners)
-        run_id = self.parts.run_id
-        return [testrun.render(run_id, self._pod(one, owned, {}), count, hosts) for one in self.runners[:1]]
 
     def _await(self, instances: list[str], done: Callable[[Mapping[str, Any]], bool]) -> None:
         begun = time.monotonic()
@@ -97,8 +83,7 @@ class Start:
             if waited_s > _WAIT_S:
                 late = [one for one in instances if not done(self.watch.pod(one) or {})]
                 what = f"{', '.join(late)} was not ready within {_WAIT_S} s"
-                way_on = testrun.way_on(self.parts.run_id) if late[0] in self.runners else None
-                raise LabError(f"{what}{self.last_words(late[0])}", way_on=way_on)
+                raise LabError(f"{what}{self.last_words(late[0])}")
 
     def _refuse_ended(self) -> None:
         for instance in self.parts.topology.all:

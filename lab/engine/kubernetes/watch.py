@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from lab.engine import protocol
 from lab.engine.kubernetes.kubectl import Kubectl
-from lab.engine.kubernetes.names import COLLECTOR, INSTANCE_LABEL, RUN_LABEL, instance_of, pod_of, service_of
+from lab.engine.kubernetes.names import COLLECTOR, INSTANCE_LABEL, RUN_LABEL, instance_of, service_of
 from lab.engine.programs import Following
 from lab.errors import LabError
 
@@ -25,7 +25,6 @@ class Watch(protocol.Watch):
     def __init__(self, kubectl: Kubectl, run_id: str) -> None:
         super().__init__()
         self._kubectl = kubectl
-        self._run_id = run_id
         self._arguments = (
             *("get", "pods", "--watch", "--output-watch-events", "--output", "json"),
             *("--selector", f"{RUN_LABEL}={run_id},{INSTANCE_LABEL}"),
@@ -72,8 +71,7 @@ class Watch(protocol.Watch):
             self._pods[instance] = pod
             for status in _statuses(pod):
                 service = service_of(instance, status["name"])
-                # The cluster starts a container of a pod's start again, if it ends before the pod does.
-                ended = status.get("state", {}).get("terminated") or status.get("lastState", {}).get("terminated")
+                ended = status.get("state", {}).get("terminated")
                 # A container that was added is another one of the same service.
                 if service and ended and (once := f"{instance}/{status['name']}") not in self._seen:
                     self._seen.add(once)
@@ -86,23 +84,6 @@ class Watch(protocol.Watch):
             if event["type"] == "DELETED":
                 del self._pods[instance]
             self._news.notify_all()
-
-    def tell_end(self, instance: str, container: str, code: int) -> None:
-        """Take in how an instance ended whose container stays, so that the cluster does not tell."""
-        with self._news:
-            self._seen.add(f"{instance}/{container}")
-            self.end(instance, code)
-            self._news.notify_all()
-
-    @property
-    def listens(self) -> bool:
-        """Whether it is still to be told."""
-        return not self._closed.is_set()
-
-    def name(self, instance: str) -> str:
-        """Give the name of an instance's pod."""
-        pod = self.pod(instance)
-        return str(pod["metadata"]["name"]) if pod else pod_of(self._run_id, instance)
 
     def await_pods(self, instances: list[str], done: Callable[[Mapping[str, Any]], bool], within_s: float) -> bool:
         """Wait until the pods of these instances are as `done` says, or anything is news for that long.
@@ -141,8 +122,7 @@ class Watch(protocol.Watch):
 
 def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     status = pod.get("status", {})
-    beside = [one for one in status.get("initContainerStatuses", []) if one["name"] == COLLECTOR]
-    return [*status.get("containerStatuses", []), *status.get("ephemeralContainerStatuses", []), *beside]
+    return [*status.get("containerStatuses", []), *status.get("ephemeralContainerStatuses", [])]
 
 
 def _documents(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
