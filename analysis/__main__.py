@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 
 from analysis.derivation import FlowsError, ManifestError, TooLargeError, analyse
-from analysis.visible import visible_lines
+from formats.sanitize import visible_lines
 
 _EXIT = {"reproduced": 0, "not-reproduced": 1, "inconclusive": 3}
 _BAD_INPUT = 2

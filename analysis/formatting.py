@@ -7,7 +7,6 @@ from decimal import Decimal
 from analysis.expressions.values import Number
 
 _MS_PER_S = 1000
-_UNITS_MS = {"h": 3_600_000, "m": 60_000, "s": _MS_PER_S}
 
 
 def counted(number: int, noun: str) -> str:
@@ -25,11 +24,3 @@ def number(value: Number, digits: int = 3) -> str:
 def spoken(ms: Number) -> str:
     """A duration in a sentence."""
     return f"{number(ms)} ms" if abs(ms) < _MS_PER_S else f"{number(ms / _MS_PER_S)} s"
-
-
-def duration(ms: int) -> str:
-    """A duration in the largest unit that divides it, as a scenario writes it: 20000 is `20s`, 1500 is `1500ms`."""
-    for unit, each_ms in _UNITS_MS.items():
-        if ms and ms % each_ms == 0:
-            return f"{ms // each_ms}{unit}"
-    return f"{ms}ms" if ms else "0s"

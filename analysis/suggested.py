@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from analysis.visible import visible
+from formats.sanitize import visible
 
 # A shell gives none of these a meaning between double quotes, which read better around several settings.
 _PLAIN = re.compile(r"[\w.,:=/@%+ -]+", re.ASCII)

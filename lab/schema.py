@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from formats.durations import DURATION_PATTERN, format_duration
 from lab import paths, terminal
 from lab.experiments.lines import RecordedRun
-from lab.reading.units import DURATION_PATTERN, format_duration
 from lab.roles.declaration import Role
 from lab.run.manifest import Manifest
 from lab.scenario.fields import Scenario

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from analysis.visible import visible_lines
+from formats.sanitize import visible_lines
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

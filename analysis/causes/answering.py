@@ -9,7 +9,7 @@ from analysis.causes.accept_queue import more_places
 from analysis.causes.cause import FIRST_HOP, LAST_HOP, Cause
 from analysis.causes.proofs import ERROR, FLOW, LINE
 from analysis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Remedy, more
-from analysis.formatting import duration
+from formats.durations import format_duration
 
 if TYPE_CHECKING:
     from analysis.causes.remedies import Recorded
@@ -64,15 +64,15 @@ def _idle_before_the_server(run: Recorded) -> Remedy | None:
         return None
     kept_ms, now_ms = run.integer(kept), run.integer(knob)
     value_ms = max(kept_ms // 2, kept_ms - TIMEOUT_MARGIN_MS)
-    why = f"the proxy must give up an idle connection before the server does, after {duration(kept_ms)}"
+    why = f"the proxy must give up an idle connection before the server does, after {format_duration(kept_ms)}"
     # With 0 the proxy never gives one up.
-    return None if 0 < now_ms <= value_ms else Remedy(knob, duration(value_ms), why)
+    return None if 0 < now_ms <= value_ms else Remedy(knob, format_duration(value_ms), why)
 
 
 def _patience(run: Recorded) -> Remedy | None:
     value_ms = 2 * run.integer("load.handler_delay") + TIMEOUT_MARGIN_MS
     why = "twice the time that the handler takes, and a second"
-    return more(run, run.limit(run.proxy, "answer_timeout"), value_ms, why, duration)
+    return more(run, run.limit(run.proxy, "answer_timeout"), value_ms, why, format_duration)
 
 
 def _queue(run: Recorded) -> Remedy | None:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from analysis.compare.effects import Stage, Status
 from analysis.output import Written
-from analysis.outside import PlaceOfRun
+from formats.field_types import PlaceOfRun
 
 FILE = "comparison.json"
 PAGE = "comparison.html"

@@ -13,9 +13,9 @@ from analysis.compare.groups import Group
 from analysis.compare.incomparable import CompareError
 from analysis.compare.runs import RunRecord
 from analysis.evidence.manifest import Prediction, Published
-from analysis.outside import Named, PlaceOfRun, Scalar
-from analysis.plain import read_plain
-from analysis.visible import told
+from formats.field_types import Named, PlaceOfRun, Scalar
+from formats.safe_open import read_regular
+from formats.sanitize import format_validation_error
 
 FILE = "series.json"
 
@@ -134,13 +134,15 @@ def read_plan(folder: Path) -> Plan:
     """Read what a series is to run, and what became of each run; raise CompareError if the file is no such."""
     path = folder / FILE
     try:
-        return Plan.model_validate_json(read_plain(path))
+        return Plan.model_validate_json(read_regular(path))
     except FileNotFoundError:
         raise CompareError(f"{folder}: no {FILE} here; give a series' folder") from None
     except OSError as error:
         raise CompareError(f"{path}: {error.strerror}") from None
     except ValidationError as error:
-        raise CompareError(f"{path}: {told(error)}; run the series again with NEW=1 (--new)") from None
+        raise CompareError(
+            f"{path}: {format_validation_error(error)}; run the series again with NEW=1 (--new)"
+        ) from None
 
 
 def _run(folder: Path, plan: Plan, place: PlannedRun) -> RunRecord:

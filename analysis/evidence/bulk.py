@@ -16,7 +16,7 @@ import numpy.typing as npt
 from analysis.database import over_files
 from analysis.evidence.jsonl import MOMENT_MAX_US, Damage, parse, why_unreadable
 from analysis.evidence.rawfiles import descriptor_path
-from analysis.plain import open_plain
+from formats.safe_open import open_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,7 @@ def read(path: Path, query: str, columns: tuple[str, ...], **parameters: object)
         parameters: further parameters of the query.
     """
     try:
-        with open_plain(path) as file, over_files() as database:
+        with open_regular(path) as file, over_files() as database:
             cut = _is_cut(file)
             found = database.execute(query, {"path": descriptor_path(file), **parameters}).fetchnumpy()
     except (OSError, duckdb.Error) as error:

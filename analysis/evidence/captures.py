@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.evidence.jsonl import Record, integer, moment, parse
-from analysis.plain import read_plain
+from formats.safe_open import read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +50,7 @@ class Capture:
 def read(folder: Path, clock: Clock) -> Capture:
     """Return what a collector's folder says of its capture, on the steady clock; it never raises."""
     try:
-        report = parse(read_plain(folder / "capture.json"))
+        report = parse(read_regular(folder / "capture.json"))
     except OSError:
         report = None
     if report is not None and report.get("schema") != SCHEMA:

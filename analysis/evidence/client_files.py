@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.database import composed
 from analysis.evidence import bulk, own_script
 from analysis.evidence.jsonl import Damage, JsonLines, Record, integer, kind_of
-from analysis.plain import read_plain
+from formats.safe_open import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +143,7 @@ WHOLE_CLOSE = f"kind = 'close' AND {bulk.whole('id', 'time_us', 'bytes_sent', 'b
 def _summary(path: Path) -> Any:  # noqa: ANN401 # JSON
     """What k6 said at its end; None if that cannot be read."""
     try:
-        return json.loads(read_plain(path))
+        return json.loads(read_regular(path))
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -159,7 +159,7 @@ def _dropped_iterations(summary: Any, live: Record | None) -> int | None:  # noq
 
 def _log_errors(path: Path) -> int | None:
     try:
-        lines = read_plain(path).splitlines()
+        lines = read_regular(path).splitlines()
     except OSError:
         return None
     return sum(1 for line in lines if _LOG_ERROR.search(line) and _CROSSED not in line)

@@ -22,7 +22,7 @@ from analysis.evidence import clock, logs
 from analysis.evidence.client_files import WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.clock_fit import SAME, Bounds, Fit, fit
 from analysis.evidence.rawfiles import descriptor_path
-from analysis.plain import open_plain
+from formats.safe_open import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -293,7 +293,7 @@ _EVENTS = {
 
 def _read(database: duckdb.DuckDBPyConnection, query: str, path: Path, **parameters: object) -> bool:
     """Make a table of a file; what is missing bounds nothing, and makes none."""
-    with suppress(OSError, duckdb.Error), open_plain(path) as file:
+    with suppress(OSError, duckdb.Error), open_regular(path) as file:
         database.execute(query, {**parameters, "path": descriptor_path(file)})
         return True
     return False

@@ -21,7 +21,7 @@ import duckdb
 from analysis.database import literal, over_files
 from analysis.evidence.jsonl import why_unreadable
 from analysis.evidence.rawfiles import descriptor_path
-from analysis.plain import open_plain
+from formats.safe_open import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +108,7 @@ def _try(_program: Path, _changed_ns: int) -> None:
         if losses:
             raise FlowsError("; ".join(losses))
         # An earlier version reads captures too, and gives no packets.
-        with open_plain(scratch / _CAPTURE) as capture:
+        with open_regular(scratch / _CAPTURE) as capture:
             done = run(capture, ["--packets", "-"])
         if isinstance(done, str):
             raise FlowsError(f"{done}; {_WAY_ON}")
@@ -122,7 +122,7 @@ def reduce(folder: Path, out: Path) -> Reduction:
         out: the Parquet file to write.
     """
     try:
-        capture = open_plain(folder / _CAPTURE)
+        capture = open_regular(folder / _CAPTURE)
     except FileNotFoundError:
         return Reduction(None, None, ())
     except OSError as error:

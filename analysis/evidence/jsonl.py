@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
-from analysis.plain import open_plain
+from formats.safe_open import open_regular
 
 Record: TypeAlias = dict[str, Any]
 
@@ -62,7 +62,7 @@ class JsonLines:
     def __iter__(self) -> Iterator[tuple[int, Record | None]]:
         """Yield each line's number, from 1, and its record, None where it is none; blank lines are passed over."""
         try:
-            with open_plain(self.path) as file:
+            with open_regular(self.path) as file:
                 yield from self._lines(file)
         except OSError as error:
             self.damage.missing = why_unreadable(error)

@@ -15,9 +15,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from analysis.evidence import roles
 from analysis.evidence.roles import TRAFFIC_PORT, Role
-from analysis.outside import MS_MAX, Count, ExitCode, Instance, KnobName, Ms, Named, Number, Port, Scalar, SeriesId, Us
-from analysis.plain import read_plain
-from analysis.visible import told
+from formats.field_types import (
+    MS_MAX,
+    Count,
+    ExitCode,
+    Instance,
+    KnobName,
+    Ms,
+    Named,
+    Number,
+    Port,
+    Scalar,
+    SeriesId,
+    Us,
+)
+from formats.safe_open import read_regular
+from formats.sanitize import format_validation_error
 
 FILE = "manifest.json"
 SCHEMA = "connlab.manifest/1"
@@ -291,7 +304,7 @@ def read(run_dir: Path) -> Manifest:
         if link := next((found for found in run_dir.glob(place) if found.is_symlink() and found.is_dir()), None):
             raise ManifestError(f"{link}: {link.relative_to(run_dir)} is a link; a run has all of its files itself")
     try:
-        text = read_plain(path)
+        text = read_regular(path)
     except FileNotFoundError:
         raise ManifestError(f"{run_dir}: no {FILE} here; this is not a run's folder") from None
     except OSError as error:
@@ -303,11 +316,11 @@ def read(run_dir: Path) -> Manifest:
         if first["loc"] == ("schema",) and first["type"] == "literal_error":
             version = f"its schema is {first['input']}, and this version reads {SCHEMA}"
             raise ManifestError(f"{path}: {version}; use the version of connlab that made the run") from None
-        raise ManifestError(f"{path}: {told(error)}") from None
+        raise ManifestError(f"{path}: {format_validation_error(error)}") from None
 
 
 def read_whole(run_dir: Path) -> dict[str, Any]:
     """The same as JSON, also with what the analysis has no use for, and all that it has; raise ManifestError."""
     found = read(run_dir)
     unset = found.model_dump(mode="json", by_alias=True, include=Manifest.model_fields.keys() - found.model_fields_set)
-    return {**unset, **json.loads(read_plain(run_dir / FILE))}
+    return {**unset, **json.loads(read_regular(run_dir / FILE))}

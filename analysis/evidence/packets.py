@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.evidence import flows
 from analysis.evidence.clock import NEVER_SET
 from analysis.evidence.jsonl import why_unreadable
-from analysis.plain import open_plain
+from formats.safe_open import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +99,7 @@ def extract(path: Path, connections: Sequence[Connection], clock: Clock = NEVER_
     """
     nothing = tuple(() for _ in connections)
     try:
-        capture = open_plain(path)
+        capture = open_regular(path)
     except OSError as error:
         return Extract(nothing, why_unreadable(error))
     chosen = "".join(f"{json.dumps(_row(number, each, clock))}\n" for number, each in enumerate(connections))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from analysis.outside import Named, Port
+from formats.field_types import Named, Port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

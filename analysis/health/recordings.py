@@ -9,7 +9,7 @@ from analysis.evidence import timeline
 from analysis.evidence.jsonl import integer, why_unreadable
 from analysis.health import k6, limits
 from analysis.health.problems import Evidence, Report
-from analysis.plain import open_plain
+from formats.safe_open import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +115,7 @@ def examine_errors(instance: str, error_log: Path) -> Report:
     """Report on a proxy's error log: it is there from the proxy's start on, also if it has no line."""
     report = Report(f"errors/{instance}")
     try:
-        open_plain(error_log).close()
+        open_regular(error_log).close()
     except OSError as error:
         report.add(f"error.log: {why_unreadable(error)}", Evidence.ERRORS)
     return report

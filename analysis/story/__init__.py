@@ -15,7 +15,7 @@ from analysis.story import carried, derived_causes, select
 from analysis.story.narrator import Narrator
 from analysis.story.parts import Account, AttributedCause, Event, Explanation, View
 from analysis.story.select import UnknownRequest
-from analysis.visible import visible
+from formats.sanitize import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ import duckdb
 
 from analysis.database import over_files, sql
 from analysis.evidence.rawfiles import descriptor_path
-from analysis.plain import open_within
 from analysis.story.parts import AttributedCause
-from analysis.visible import visible
+from formats.safe_open import open_within
+from formats.sanitize import visible
 
 if TYPE_CHECKING:
     from analysis.story.select import Key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.visible import visible
+from formats.sanitize import visible
 
 # The longest text of a client, a server or a log that is shown whole; a URL may have 8 KiB.
 _SHOWN_MAX = 300

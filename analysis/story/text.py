@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from analysis.formatting import counted
 from analysis.story.at_proxy import MILLISECOND_US
 from analysis.story.phrases import ms
-from analysis.visible import visible
+from formats.sanitize import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

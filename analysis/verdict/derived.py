@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from analysis.plain import read_within
 from analysis.suggested import quoted
-from analysis.visible import told, visible
+from formats.safe_open import read_within
+from formats.sanitize import format_validation_error, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,7 @@ def _wrong(content: bytes, model: type[BaseModel], error: ValidationError) -> st
     found = read.get("schema") if isinstance(read, dict) else None
     if found != contract:
         return f"its schema is {_shown(found)}, and this version reads {contract}"
-    return told(error)
+    return format_validation_error(error)
 
 
 def _shown(found: object) -> str:

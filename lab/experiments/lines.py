@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from analysis import visible
+from formats import sanitize
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.experiments.account import Status
@@ -74,7 +74,7 @@ def read(file: Path | None = None) -> list[RecordedRun]:
             lines.append(RecordedRun.model_validate_json(text))
         except ValidationError as error:
             where, way_on = f"{paths.shown(path)}:{number}", "bring the line back, or leave it out"
-            raise BadInput(Problem(visible.told(error), where, way_on)) from None
+            raise BadInput(Problem(sanitize.format_validation_error(error), where, way_on)) from None
     return sorted(lines, key=lambda line: (line.when, line.run))
 
 

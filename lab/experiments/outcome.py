@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 from rich.console import Console
 
-from analysis import visible
 from analysis.steps import Steps
+from formats import sanitize
 from lab import paths
 from lab.engine.choice import chosen
 from lab.errors import BadInput, ExitCode, Problem
@@ -140,7 +140,7 @@ def _series(folder: Path) -> Series:
 
 def told(error: OSError | ValueError) -> str:
     """Say what is wrong with a file that is read through a model: the first thing, with its place."""
-    return visible.told(error) if isinstance(error, ValidationError) else str(error)
+    return sanitize.format_validation_error(error) if isinstance(error, ValidationError) else str(error)
 
 
 def of_scenario(effective: Effective, arguments: Sequence[str], console: Console, lock: Lock, *, new: bool) -> Outcome:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Literal
 
 from analysis.evidence.rawfiles import FOLDER, Places
+from formats.durations import format_duration
 from lab import paths, terminal
 from lab.engine.protocol import Engine
 from lab.engine.sidecars import Sidecar, Sidecars
 from lab.errors import EngineFailed, FilesLost, LabError
 from lab.observe.targets import FoundTarget
-from lab.reading.units import format_duration
 from lab.run import clocks, facts, rawfolders, reports
 from lab.run.manifest import Listener, Manifest, Observed, utc_now
 from lab.run.session import make_folder, point_latest

@@ -18,7 +18,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.nodes import MappingNode, ScalarNode
 
-from analysis.plain import open_plain
+from formats.safe_open import open_regular
 from lab import paths
 from lab.errors import BadInput, Problem
 
@@ -72,7 +72,7 @@ def read(file: Path) -> Document:
         BadInput: it is not YAML, or too large for what a user writes.
         OSError: it cannot be read.
     """
-    with open_plain(paths.real(file)) as opened:
+    with open_regular(paths.real(file)) as opened:
         data = opened.read(_BYTES_MAX + 1)
     if len(data) > _BYTES_MAX:
         raise BadInput(Problem(f"the file has more than {_BYTES_MAX >> 20} MiB", f"{paths.shown(file)}:1"))

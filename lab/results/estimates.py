@@ -16,9 +16,9 @@ from analysis.figures import estimate
 from analysis.figures.estimate import CheckedEstimate, Estimate, FailedBounds, SynTimers
 from analysis.formatting import counted
 from analysis.model.ladder import INITIAL_TIMEOUT_MS, TIMEOUT_MAX_MS
+from formats.durations import format_duration, parse_duration
 from lab.errors import BadInput, ExitCode, Problem
 from lab.reading.nearest import did_you_mean
-from lab.reading.units import format_duration, parse_duration
 from lab.scenario import sysctls
 
 WIDTH = 100

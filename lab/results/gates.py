@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 from analysis import suggested
 from analysis.formatting import counted
-from analysis.visible import visible
+from formats.sanitize import visible
 from lab import paths
 from lab.errors import BadInput, ExitCode, Problem
 from lab.results import comparisons

@@ -10,11 +10,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from analysis.plain import read_plain
 from analysis.verdict import guesses
 from analysis.verdict.figures_file import FILE as FIGURES
 from analysis.verdict.figures_file import FiguresFile
 from analysis.verdict.guesses import GuessOutcome
+from formats.safe_open import read_regular
 from lab.run import verdicts
 from lab.run.manifest import FILE
 
@@ -29,7 +29,7 @@ MARKS = {
 
 def print_run(console: Console, folder: Path, verdict: Mapping[str, Any]) -> None:
     """Print what was expected of a run; nothing if nobody was asked."""
-    manifest = json.loads(read_plain(folder / FILE))
+    manifest = json.loads(read_regular(folder / FILE))
     if not any(one["value"] is not None for one in manifest.get("guesses", [])):
         return
     figures = verdicts.read(folder, FIGURES, FiguresFile).model_dump(mode="json", by_alias=True)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lab.reading.units import format_duration
+from formats.durations import format_duration
 from lab.run.verdicts import show as show_measured
 from lab.scenario import foreseen
 from lab.scenario.catalogue import CATALOGUE, show_value

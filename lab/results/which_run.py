@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from analysis.plain import read_plain
+from formats.safe_open import read_regular
 from lab.run.manifest import FILE
 from lab.series import record
 
@@ -35,7 +35,7 @@ def lines(folder: Path) -> Iterator[str]:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    return dict(json.loads(read_plain(folder / FILE)))
+    return dict(json.loads(read_regular(folder / FILE)))
 
 
 def _others(folder: Path, series: str, arm: str) -> list[str]:

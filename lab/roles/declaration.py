@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from formats import knob_types
+from formats.knob_types import DAY_MS, Duration
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
 from lab.reading.findings import sentence, siblings
-from lab.roles import knob_types
-from lab.roles.knob_types import DAY_MS, Duration
 
 FILE = "role.yaml"
 # Where the lab's own servers take their traffic; management ports are apart.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lab.reading.units import parse_duration
+from formats.durations import parse_duration
 from lab.roles.declaration import Boolean, Default, DurationKnob, Knob, Role, Told
 
 Settings = dict[str, Default]

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from analysis.visible import visible
+from formats.sanitize import visible
 from lab import paths
 from lab.errors import LabError
 from lab.whole import write_whole

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from analysis.plain import read_plain
+from formats.safe_open import read_regular
 from lab.scenario.effective import Effective, Source
 from lab.scenario.fields import Action, Claim, Published, Tolerance
 from lab.scenario.topology import Topology
@@ -314,7 +314,7 @@ def load(folder: Path) -> Manifest:
     Raises:
         OSError, ValueError: there is none, or it is not one of ours.
     """
-    return Manifest.model_validate_json(read_plain(folder / FILE))
+    return Manifest.model_validate_json(read_regular(folder / FILE))
 
 
 def _now_us() -> tuple[int, int]:

@@ -13,8 +13,8 @@ import stat
 from pathlib import Path
 
 from analysis.evidence.rawfiles import Places
-from analysis.plain import kind
-from analysis.visible import visible
+from formats.safe_open import kind
+from formats.sanitize import visible
 from lab.engine.owners import ROLE_UID, ROOT
 from lab.run.manifest import Removed
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.evidence.rawfiles import Places
-from analysis.plain import open_plain
+from formats.safe_open import open_regular
 from lab import parallel
 from lab.engine import collector
 from lab.engine.protocol import Engine
@@ -145,7 +145,7 @@ def _called(declared: dict[str, Any], called: Mapping[str, str]) -> dict[str, An
 
 def _left(instance: str, file: Path) -> str:
     try:
-        with open_plain(file) as stream:
+        with open_regular(file) as stream:
             return stream.read().decode()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"

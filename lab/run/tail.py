@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from analysis.plain import open_plain
+from formats.safe_open import open_regular
 
 _READ_MAX_BYTES = 4 << 20
 # Holds the last lines of samples.jsonl; a tick with all counters has about 10 KB.
@@ -24,7 +24,7 @@ class Tail:
     def objects(self) -> list[dict[str, Any]]:
         """Give the whole new lines; what is not a JSON object is passed over, for a display must not stop a run."""
         try:
-            with open_plain(self._file) as stream:
+            with open_regular(self._file) as stream:
                 stream.seek(self._offset)
                 data = stream.read(_READ_MAX_BYTES)
         except OSError:
@@ -37,7 +37,7 @@ class Tail:
 def last_tick_us(samples: Path) -> int:
     """Give the time of the last whole tick in a samples.jsonl, in microseconds since 1970; 0 where there is none."""
     try:
-        with open_plain(samples) as stream:
+        with open_regular(samples) as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - _END_BYTES))
             data = stream.read()
     except OSError:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from analysis.formatting import number
+from formats.durations import format_duration
 from lab.errors import Problem
 from lab.reading.nearest import did_you_mean
-from lab.reading.units import format_duration
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Action
 from lab.scenario.topology import topology_of

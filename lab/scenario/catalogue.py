@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from lab.reading.units import format_duration
+from formats.durations import format_duration
+from formats.knob_types import DURATION_SCHEMA
 from lab.roles.declaration import ROLES, Role, Workload
-from lab.roles.knob_types import DURATION_SCHEMA
 from lab.scenario.knobs import Knobs, KnobValue
 from lab.scenario.part import Part
 

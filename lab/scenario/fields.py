@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema, create_model
 
+from formats.knob_types import Duration
 from lab.roles.declaration import ROLES
-from lab.roles.knob_types import Duration
 from lab.scenario.knobs import Knobs, RoleName
 from lab.scenario.part import Part
 from lab.scenario.services import Services

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
-from lab.reading.units import format_duration
-from lab.roles import knob_types
+from formats import knob_types
+from formats.durations import format_duration
+from formats.knob_types import Duration
 from lab.roles.declaration import ROLES, TRAFFIC_PORT, KnobName, Role
-from lab.roles.knob_types import Duration
 from lab.scenario.part import Part
 
 Text = Annotated[str, Field(min_length=1)]

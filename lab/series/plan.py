@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from formats.durations import format_duration
 from lab.errors import BadInput, Problem
-from lab.reading.units import format_duration
 from lab.scenario import foreseen
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Claim, Published

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from analysis.outside import PlaceOfRun
-from analysis.plain import read_plain
+from formats.field_types import PlaceOfRun
+from formats.safe_open import read_regular
 from lab import paths
 from lab.run.manifest import Scalar
 from lab.run.manifest import Status as RunStatus
@@ -203,7 +203,7 @@ def load(folder: Path) -> Series:
     Raises:
         OSError, ValueError: there is none, or it is not one of ours.
     """
-    return Series.model_validate_json(read_plain(folder / FILE))
+    return Series.model_validate_json(read_regular(folder / FILE))
 
 
 def root() -> Path:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.expressions import ExpressionError
+from formats.durations import parse_duration
 from lab.errors import BadInput, Problem
-from lab.reading.units import parse_duration
 from lab.scenario.catalogue import CATALOGUE, show_value
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Series as Rules

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from analysis.plain import open_plain
+from formats.safe_open import open_regular
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -24,7 +24,7 @@ def open_below(root: Path, path: str) -> BinaryIO:
     *folders, name = _parts(path)
     descriptor = _entered(root, folders)
     try:
-        return open_plain(Path(f"/proc/self/fd/{descriptor}") / name)
+        return open_regular(Path(f"/proc/self/fd/{descriptor}") / name)
     finally:
         os.close(descriptor)
 

@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
-from analysis.visible import visible
+from formats.sanitize import visible
 from lab import paths, terminal
 from lab.errors import BadInput, Problem
 

@@ -55,6 +55,7 @@ PARTS = (
         # Which packages, and which `flows`: git ignores both.
         reads=(
             "analysis",
+            "formats",
             "tests/analysis",
             "tests/conftest.py",
             "tests/remembered.py",

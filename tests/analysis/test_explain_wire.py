@@ -15,7 +15,7 @@ from analysis.evidence.packets import Connection as Wanted
 from analysis.evidence.packets import Extract
 from analysis.story import wire
 from analysis.story.phrases import shown
-from analysis.visible import visible
+from formats.sanitize import visible
 from tests.analysis.packets import ACK, LINK_RAW_IP, RST, SYN, Capture, Connection
 from tests.analysis.support import at_us
 

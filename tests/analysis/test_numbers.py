@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from analysis.compare import numbers
 from analysis.expressions.values import Number
-from analysis.formatting import counted, duration, number, spoken
+from analysis.formatting import counted, number, spoken
 from analysis.pages.report import labels as of_runs
 
 
@@ -59,13 +59,6 @@ def test_a_difference_tells_its_sign() -> None:
 )  # fmt: skip
 def test_a_duration_is_spoken_in_the_unit_that_fits(ms: float, text: str) -> None:
     assert spoken(ms) == text
-
-
-@pytest.mark.parametrize(
-    ("ms", "text"), [(0, "0s"), (15, "15ms"), (1_500, "1500ms"), (20_000, "20s"), (600_000, "10m"), (3_600_000, "1h")]
-)
-def test_a_duration_is_written_as_a_scenario_writes_it(ms: int, text: str) -> None:
-    assert duration(ms) == text
 
 
 def test_one_thing_is_no_plural() -> None:

@@ -18,8 +18,8 @@ from analysis.evidence import flows, manifest
 from analysis.evidence.rawfiles import Places, places
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.plain import open_plain
 from analysis.verdict import predictions
+from formats.safe_open import open_regular
 from tests.analysis.support import raw_file
 from tests.analysis.test_example import EXAMPLE
 
@@ -73,7 +73,7 @@ def replace(path: Path, kind: str) -> None:
 def test_what_is_no_file_is_not_opened(tmp_path: Path, put: Callable[[Path], object], what: str) -> None:
     put(tmp_path / "x")
     with pytest.raises(OSError, match=what):
-        open_plain(tmp_path / "x")
+        open_regular(tmp_path / "x")
 
 
 @pytest.mark.parametrize("file", RESTS_ON)

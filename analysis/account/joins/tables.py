@@ -19,7 +19,7 @@ from analysis.evidence.client_files import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, W
 from analysis.evidence.logs.access_log import COLUMNS, WHOLE_LINE
 from analysis.evidence.logs.error_log import lines_of
 from analysis.evidence.rawfiles import descriptor_path
-from analysis.plain import open_plain
+from formats.safe_open import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -193,7 +193,7 @@ def _on_steady(
 
 def _read(database: duckdb.DuckDBPyConnection, table: str, query: str, path: Path, **parameters: object) -> None:
     # A file that is not there or cannot be read at all: its instrument's health says so.
-    with contextlib.suppress(OSError, duckdb.Error), open_plain(path) as file:
+    with contextlib.suppress(OSError, duckdb.Error), open_regular(path) as file:
         database.execute(f"INSERT INTO {table} BY NAME {query}", {**parameters, "path": descriptor_path(file)})
 
 
@@ -202,7 +202,7 @@ def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     create(database, "errors", columns)
     for instance, name, of in raw.manifest.logged(logs.ERRORS):
         # A file that is not there or cannot be read at all: its instrument's health says so.
-        with contextlib.suppress(OSError), open_plain(raw.places.role(instance, name)) as file:
+        with contextlib.suppress(OSError), open_regular(raw.places.role(instance, name)) as file:
             said = ((number, logs.ERRORS[of](line)) for number, line in lines_of(file))
             found = ((instance, number, *message) for number, message in said if message is not None)
             while part := list(islice(found, _ERRORS_AT_ONCE)):

@@ -6,6 +6,7 @@ import re
 
 from analysis import formatting
 from analysis.expressions.values import is_number
+from formats.durations import format_duration
 
 # Manifests have these in milliseconds.
 _DURATION = re.compile(r"^(?!kernel\.).*(_timeout|_delay|_gap|_interval|_time|_period|duration|\.(ramp|timeout)_\w+)$")
@@ -19,7 +20,7 @@ def is_duration(knob: str) -> bool:
 def knob_value(knob: str, value: object) -> str:
     """The value of a knob, as a scenario may write it."""
     if isinstance(value, int) and not isinstance(value, bool) and is_duration(knob):
-        return formatting.duration(value)
+        return format_duration(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return '""' if value == "" else str(value)

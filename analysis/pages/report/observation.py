@@ -14,9 +14,9 @@ from analysis.database import over_files
 from analysis.evidence.rawfiles import descriptor_path
 from analysis.formatting import counted
 from analysis.pages.report import labels
-from analysis.plain import open_within
 from analysis.verdict import connections_file, derived
 from analysis.verdict.connections_file import QUEUES, Connections
+from formats.safe_open import open_within
 
 _WIDTH, _HEIGHT = 720, 120
 

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from analysis.database import in_memory
 from analysis.evidence import manifest, roles
-from analysis.plain import open_within
 from analysis.story.ladders import ladders_file
 from analysis.story.ladders.ladders_file import Ladders
 from analysis.verdict import derived, figures_file, ledger_file, verdict_file
@@ -22,6 +21,7 @@ from analysis.verdict.derived import DerivedError
 from analysis.verdict.figures_file import FiguresFile
 from analysis.verdict.ledger_file import Ledger
 from analysis.verdict.verdict_file import Verdict
+from formats.safe_open import open_within
 
 Row = dict[str, Any]
 

@@ -14,7 +14,7 @@ from analysis.formatting import counted
 from analysis.story import at_server, segments, views, wire
 from analysis.story.ladders.ladders_file import Ladder, Packets, Queue, Step
 from analysis.story.phrases import shown
-from analysis.visible import visible
+from formats.sanitize import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

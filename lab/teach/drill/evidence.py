@@ -15,7 +15,7 @@ from typing import Any
 from analysis.evidence.manifest import FILE as MANIFEST
 from analysis.evidence.rawfiles import FOLDER
 from analysis.formatting import counted
-from analysis.plain import read_plain
+from formats.safe_open import read_regular
 from lab.roles.declaration import ROLES
 from lab.scenario.catalogue import show_value
 
@@ -119,7 +119,7 @@ class SeenRun:
 
 
 def _text(file: Path) -> str:
-    return read_plain(file).decode(errors="replace") if file.is_file() and not file.is_symlink() else ""
+    return read_regular(file).decode(errors="replace") if file.is_file() and not file.is_symlink() else ""
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

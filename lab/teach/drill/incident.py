@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis import suggested
 from analysis.formatting import spoken
-from analysis.plain import read_plain
 from analysis.verdict.ledger_file import FILE as LEDGER
 from analysis.verdict.ledger_file import Ledger
+from formats.safe_open import read_regular
 from lab import paths
 from lab.errors import BadInput, ExitCode, Problem
 from lab.reading.nearest import did_you_mean
@@ -170,7 +170,7 @@ def load(drill: Drill) -> DrillState | None:
         return None
     again = f"remove {paths.shown(file)} to begin it anew"
     try:
-        state = DrillState.model_validate_json(read_plain(file))
+        state = DrillState.model_validate_json(read_regular(file))
     except (OSError, ValidationError):
         raise BadInput(Problem(f"{paths.shown(file)} does not belong to a drill", way_on=again)) from None
     if not all(map(_is_there, (state.run, *(each.run for each in state.answers)))):

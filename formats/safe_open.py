@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _BYTES_MAX = 256 << 20
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BinaryIO:
     """Open a file for reading, by its name alone: no link is followed, and nothing is opened but a regular file.
 
     Raises:
@@ -47,16 +47,16 @@ def open_within(folder: Path, file: Path) -> BinaryIO:
     for parent in reversed(file.parents[:-1]):
         if (folder / parent).is_symlink():
             raise OSError(errno.ELOOP, "is a symbolic link", str(folder / parent))
-    return open_plain(folder / file)
+    return open_regular(folder / file)
 
 
-def read_plain(path: Path) -> bytes:
+def read_regular(path: Path) -> bytes:
     """Give the content of a JSON document of a run or a series.
 
     Raises:
         OSError: as `open_plain`, or it is too large for one.
     """
-    with open_plain(path) as file:
+    with open_regular(path) as file:
         return _content(file, path)
 
 

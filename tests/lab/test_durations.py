@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.reading.units import format_duration, parse_duration
+from formats.durations import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,13 @@ def test_what_has_no_unit_or_no_number_is_refused(text: str) -> None:
 def test_a_fraction_of_a_millisecond_is_refused() -> None:
     with pytest.raises(ValueError, match="not a whole number of milliseconds"):
         parse_duration("0.5ms")
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"), [(0, "0s"), (15, "15ms"), (1_500, "1500ms"), (20_000, "20s"), (600_000, "10m"), (3_600_000, "1h")]
+)
+def test_a_duration_is_written_as_a_scenario_writes_it(ms: int, text: str) -> None:
+    assert format_duration(ms) == text
 
 
 @given(st.integers(min_value=0, max_value=10**11))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from lab.reading.units import DURATION_PATTERN, format_duration, parse_duration
+from formats.durations import DURATION_PATTERN, format_duration, parse_duration
 
 DAY_MS = 86_400_000
 

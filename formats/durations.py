@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from analysis.formatting import duration
-
 DURATION_PATTERN = r"^[0-9]+(\.[0-9]+)?(ms|s|m|h)$"
-_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+_MS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _DURATION = re.compile(r"(?P<number>[0-9]{1,12}(\.[0-9]{1,6})?)(?P<unit>ms|s|m|h)")
 
 
@@ -28,5 +26,5 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(ms: int) -> str:
-    """Write milliseconds in the largest unit that divides them: 20000 is `20s`, 1500 is `1500ms`."""
-    return duration(ms)
+    """Return milliseconds in the largest unit that divides them: 20000 is `20s`, 1500 is `1500ms`, 0 is `0s`."""
+    return next(f"{ms // each_ms}{unit}" for unit, each_ms in _MS.items() if ms % each_ms == 0) if ms else "0s"

@@ -24,7 +24,7 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
-def told(error: ValidationError) -> str:
+def format_validation_error(error: ValidationError) -> str:
     """Say the first thing that is wrong in a document, with its place; a key may be any text."""
     first = error.errors(include_url=False)[0]
     where = ".".join(map(str, first["loc"]))
