@@ -8,6 +8,7 @@ containers are members of that group.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from pathlib import Path
@@ -21,6 +22,9 @@ from lab.run.manifest import Removed
 # Not 0o777 less the umask: a lax one would let others plant files, a strict one keep the containers out.
 _OWN = 0o755
 _SHARED = 0o775
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A manifest names what was removed; a path may have any length.
+_SHOWN_MAX = 1000
 
 
 def make(places: Places, instance: str) -> None:
@@ -49,27 +53,83 @@ def seal(raw: Path) -> list[Removed]:
     of that is followed or opened; what was removed is given, as the manifest records it.
 
     Raises:
-        OSError: a folder cannot be read, or a name cannot be removed.
+        OSError: a folder cannot be read or moves meanwhile, or a name cannot be removed.
     """
     removed: list[Removed] = []
-    for name, folders, files, descriptor in os.fwalk(raw, follow_symlinks=False):
+    path: list[str] = [raw.name]
+    above: list[tuple[tuple[int, int], list[str]]] = []
+    folder = os.open(raw, _FOLDER)
+    try:
         with contextlib.suppress(PermissionError):
-            _take(descriptor)
-        for entry in (*folders, *files):
-            status = os.stat(entry, dir_fd=descriptor, follow_symlinks=False)
-            if stat.S_ISDIR(status.st_mode):
-                continue
-            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
-                with contextlib.suppress(PermissionError):
-                    _take_file(entry, descriptor)
-                continue
-            # A folder that the role made itself is closed to a lab that is not root.
-            with contextlib.suppress(PermissionError):
-                os.unlink(entry, dir_fd=descriptor)
-                was = "a second name of another file" if stat.S_ISREG(status.st_mode) else kind(status.st_mode)
-                file = (Path(name) / entry).relative_to(raw.parent).as_posix()
-                removed.append(Removed(file=visible(file), was=was))
+            _take(folder)
+        inner = _seal_folder(folder, path, removed)
+        # A role nests folders as deep as it likes: only one is open at a time, and nothing here calls itself.
+        while inner or above:
+            if not inner:
+                here, inner = above.pop()
+                folder = _moved(folder, os.open("..", _FOLDER, dir_fd=folder))
+                if _identity(folder) != here:
+                    raise OSError(errno.EBUSY, "a folder was moved away", "/".join(path))
+                path.pop()
+            elif (entered := _entered(inner[-1], folder)) is None:
+                inner.pop()
+            else:
+                path.append(inner.pop())
+                above.append((_identity(folder), inner))
+                folder = _moved(folder, entered)
+                inner = _seal_folder(folder, path, removed)
+    finally:
+        os.close(folder)
     return sorted(removed, key=lambda each: each.file)
+
+
+def _seal_folder(folder: int, path: list[str], removed: list[Removed]) -> list[str]:
+    """Seal what is in a folder, and return the folders in it."""
+    inner = []
+    for name in os.listdir(folder):
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            inner.append(name)
+            continue
+        # A folder that the role made itself is closed to a lab that is not root.
+        with contextlib.suppress(PermissionError):
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+                _take_file(name, folder)
+                continue
+            os.unlink(name, dir_fd=folder)
+            was = "a second name of another file" if stat.S_ISREG(status.st_mode) else kind(status.st_mode)
+            removed.append(Removed(file=visible(_short("/".join((*path, name)))), was=was))
+    return inner
+
+
+def _moved(former: int, folder: int) -> int:
+    os.close(former)
+    return folder
+
+
+def _entered(name: str, folder: int) -> int | None:
+    """Open a folder in another one and take it back; None for one that is closed to a lab that is not root."""
+    try:
+        entered = os.open(name, _FOLDER, dir_fd=folder)
+    except PermissionError:
+        return None
+    with contextlib.suppress(PermissionError):
+        _take(entered)
+    # What it lets nobody search has no way back either.
+    if os.access("..", os.X_OK, dir_fd=entered, effective_ids=True):
+        return entered
+    os.close(entered)
+    return None
+
+
+def _identity(folder: int) -> tuple[int, int]:
+    status = os.fstat(folder)
+    return status.st_dev, status.st_ino
+
+
+def _short(path: str) -> str:
+    half = _SHOWN_MAX // 2
+    return path if len(path) <= _SHOWN_MAX else f"{path[:half]}…{path[-half:]}"
 
 
 def _take_file(name: str, folder: int) -> None:

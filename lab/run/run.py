@@ -100,15 +100,28 @@ def clear_up_after(lock: Lock, engine: Engine) -> None:
     scrape_targets.withdraw()
     if lock.dead is None or lock.dead.folder is None:
         return
-    with contextlib.suppress(OSError, ValueError):
-        folder = _own_folder(lock.dead.folder)
+    try:
+        _bring_to_an_end(lock.dead.folder, lock.dead.pid)
+    except Exception as error:  # noqa: BLE001 # whatever that run's containers made of its files, the next one begins
+        where = paths.shown(paths.RESULTS / lock.dead.folder)
+        terminal.problem(f"connlab: {where}: what the run before this one left stays as it is: {_reason(error)}")
+
+
+def _bring_to_an_end(name: str, pid: int) -> None:
+    """Seal a run whose process ended without a word, and let its manifest say so."""
+    try:
+        folder = _own_folder(name)
         left = manifest.load(folder)
-        if left.status == "running" and (left.scenario, left.run) == (folder.parent.name, folder.name):
-            why = f"the lab's process {lock.dead.pid} ended without a word (killed, or the machine went down)"
-            left.finish("aborted", why)
-            left.removed.extend(rawfolders.seal(folder / rawfiles.FOLDER))
-            manifest.release(folder)
-            left.save(folder)
+    except (OSError, ValueError):
+        return
+    if left.status != "running" or (left.scenario, left.run) != (folder.parent.name, folder.name):
+        return
+    left.finish("aborted", f"the lab's process {pid} ended without a word (killed, or the machine went down)")
+    try:
+        left.removed.extend(rawfolders.seal(folder / rawfiles.FOLDER))
+    finally:
+        manifest.release(folder)
+        left.save(folder)
 
 
 def _own_folder(name: str) -> Path:
@@ -192,14 +205,14 @@ def _reason(error: BaseException) -> str:
 
 def _abandon(session: Session) -> str | None:
     """Stop and remove in order; each step is tried whatever became of the one before."""
-    with contextlib.suppress(LabError, OSError):
+    with contextlib.suppress(Exception):
         session.engine.stop_along_the_path(session.topology, _STOP_GRACE_ABORTED_S)
-    with contextlib.suppress(LabError, OSError):
+    with contextlib.suppress(Exception):
         session.engine.keep_logs(session.topology, session.raw)
-    with contextlib.suppress(LabError, OSError):
+    with contextlib.suppress(Exception):
         session.manifest.exits = session.engine.exit_codes(session.topology)
     left = _remove_or_say(session.engine)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(Exception):
         session.manifest.removed.extend(rawfolders.seal(session.raw))
     return left
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import resource
 import socket
 import stat
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -132,6 +135,56 @@ def test_what_is_no_plain_file_is_removed_and_nothing_behind_it_is_touched(tmp_p
     assert (mode(target), mode(elsewhere)) == (0o600, 0o700)
 
 
+# More than Python's stack, and than a process's open files by default.
+DEPTH = 1300
+
+
+@pytest.fixture
+def nested() -> Iterator[Callable[[Path], Path]]:
+    """Makes folders in each other, and gives the innermost; pytest could not remove them itself."""
+    made: list[Path] = []
+
+    def make(top: Path) -> Path:
+        made.append(top)
+        inner = top / "/".join("d" * DEPTH)
+        subprocess.run(["mkdir", "-p", inner], check=True)
+        return inner
+
+    yield make
+    subprocess.run(["rm", "-rf", *made], check=True)
+
+
+@pytest.fixture
+def _few_files() -> Iterator[None]:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.usefixtures("_few_files")
+def test_folders_in_each_other_are_sealed_however_deep_they_are(
+    tmp_path: Path, target: Path, nested: Callable[[Path], Path]
+) -> None:
+    role = tmp_path / "run" / "raw" / "k6-1" / "role"
+    inner = nested(role)
+    (inner / "link").symlink_to(target)
+    (inner / "file").write_text("kept")
+    inner.chmod(0o777)
+    beside = role / "d" / "beside"
+    beside.mkdir(mode=0o777)
+    (beside / "link").symlink_to(target)
+
+    removed = rawfolders.seal(tmp_path / "run" / "raw")
+
+    assert [each.was for each in removed] == ["a symbolic link"] * 2
+    assert removed[0].file == "raw/k6-1/role/d/beside/link"
+    assert removed[1].file.startswith("raw/k6-1/role/d/d/d/")
+    assert removed[1].file.endswith("/d/d/link")
+    assert [each.name for each in inner.iterdir()] == ["file"]
+    assert (mode(inner), mode(beside)) == (0o755, 0o755)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_as_root_the_lab_takes_back_what_a_role_wrote(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
@@ -165,6 +218,42 @@ def test_a_run_is_sealed_however_it_ends(
     assert left.status == how
     assert left.removed == [Removed(file="raw/k6-1/role/requests.jsonl", was="a symbolic link")]
     assert target.read_text() == '{"kind":"tick","time_us":7}\n'
+
+
+def test_folders_in_each_other_end_neither_their_run_nor_the_next(
+    ended: Callable[..., Path], nested: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plant(session: Session, *_: object) -> None:
+        nested(session.places.role("k6-1", "d"))
+
+    monkeypatch.setattr(measure, "drain", plant)
+    for _ in range(2):
+        assert manifest.load(ended(0)).status == "complete"
+
+
+def test_what_the_last_run_left_never_ends_the_next(
+    ended: Callable[..., Path], elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def killed(*_: object) -> None:
+        raise SystemExit
+
+    def breaks(*_: object) -> None:
+        raise RecursionError("too deep")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(measure, "drain", killed)
+        patched.setattr("lab.run.run._brought_to_an_end", lambda *_: contextlib.nullcontext())
+        with pytest.raises(SystemExit):
+            ended(0)
+    [left] = [each for each in (elsewhere / "results" / "one").iterdir() if not each.is_symlink()]
+    assert manifest.load(left).status == "running"
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rawfolders, "seal", breaks)
+        patched.setattr("lab.run.run._phases", lambda *_: None)
+        ended(0)
+    assert f"{left.name}: what the run before this one left stays as it is: too deep" in capsys.readouterr().err
+    assert manifest.load(left).status == "aborted"
 
 
 @pytest.mark.parametrize("name", ["container.log", "collector.log"])
