@@ -1,5 +1,7 @@
 """What a run adds to compose.yaml. That Compose accepts it is `connlab check-compose`'s to show."""
 
+import json
+import shutil
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from ruamel.yaml import YAML
 from analysis.evidence.rawfiles import Places
 from lab import compose_check
 from lab.engine.compose.docker import DockerFailed
-from lab.engine.compose.run_file import run_file, write_run_file
+from lab.engine.compose.run_file import compose, run_file, write_run_file
 from lab.scenario.resolve import resolve
 from lab.scenario.topology import topology_of
 from lab.series import arms
@@ -181,6 +183,59 @@ def test_the_file_is_yaml_that_says_the_same(effective: Make, tmp_path: Path) ->
     content = {"services": services(effective, "load.instances=2")}
     write_run_file(content, file)
     assert YAML(typ="safe", pure=True).load(file.read_bytes()) == content
+
+
+def texts(value: object) -> set[str]:
+    """Every text in a document, keys too."""
+    inner: list[Any] = (
+        [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    )
+    return {value} if isinstance(value, str) else set().union(*map(texts, inner))
+
+
+HOSTILE = 'a$HOME/${SECRET}/${SECRET:-x}/$$HOME/$/$(id)/\\/"/\t/\x7f/\x85/\u2028/\ufeff/\U0001f600/#: {[<%!'
+
+
+@pytest.mark.skipif(shutil.which("docker") is None, reason="Compose itself reads the file")
+def test_what_reaches_compose_is_what_was_written_whatever_the_shell_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "of the shell")
+    folder = "x${N-..}/$HOME:a,b"
+    home = tmp_path / "check$out" / "shop"
+    (home / folder).mkdir(parents=True)
+    (home / "own.js").touch()
+    own: dict[str, Any] = {
+        "ready": ["test", HOSTILE],
+        "command": [HOSTILE],
+        "environment": {"NAME": HOSTILE, "OCTAL": "0777", "YES": "yes", "NOTHING": "", "a.b-c": "~"},
+        "volumes": ["./x${N-..}:/etc/$HOME"],
+        "writable": ["/var/$HOME/${SECRET}"],
+        "user": "$SECRET",
+    }
+    path = {"schema": 1, "title": "t", "question": "q", "path": ["k6", "shop"]}
+    parts = {
+        "services": {
+            "shop": {**own, "image": "acme/${SECRET:-shop}", "needs": ["db"]},
+            "db": {**own, "image": "acme/$SECRET"},
+        },
+        "load": {"script": "./own.js", "environment": {"GIVEN": HOSTILE}},
+        "predictions": [{"id": "one", "says": "s", "expression": "client.requests.failed == 0"}],
+    }
+    # YAML knows no pairs of halves.
+    (home / "scenario.yaml").write_text(json.dumps({**path, **parts}).replace("\\ud83d\\ude00", "\\U0001f600"))
+    found = resolve(str(home))
+    file = tmp_path / "compose.run.yaml"
+    content = run_file(found, topology_of(found), "r", Places(tmp_path / "$HOME"), IPv4Network("198.18.7.0/24"))
+    write_run_file(content, file)
+    # What it prints can be given to it again: it doubles each dollar sign.
+    config = json.loads(compose(file, "config", "--format", "json"))
+    told = {one.replace("$$", "$") for one in texts(config)}
+    written = {one for one in texts(content) if "$" in one}
+    assert len(written) >= 9
+    assert written - told == set()
+    others = {"OCTAL": "0777", "YES": "yes", "NOTHING": "", "a.b-c": "~"}
+    assert others.items() <= config["services"]["shop-1"]["environment"].items()
 
 
 def test_compose_checks_each_different_file_of_scenarios_and_their_arms_once(

@@ -71,7 +71,9 @@ def test_a_pod_has_its_sysctls_and_knows_what_stands_behind_it_by_name(effective
 
 
 def test_a_dollar_in_a_value_is_no_variable_of_the_cluster_s() -> None:
-    assert objects.environment({"A": "/a$(HOME)"}) == [{"name": "A", "value": "/a$$(HOME)"}]
+    """It would fill in $(…), and takes a doubled $ for one."""
+    given = {"A": "/a$(HOME)", "B": "$$(HOME)"}
+    assert [one["value"] for one in objects.environment(given)] == ["/a$$(HOME)", "$$$$(HOME)"]
 
 
 def test_images_are_loaded_into_nodes_or_pulled_from_a_registry(effective: Make) -> None:

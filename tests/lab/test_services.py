@@ -264,7 +264,7 @@ def test_knobs_reach_it_by_its_own_variables(shop: Shop) -> None:
     environment = services(shop("shop.fast=true", "shop.mode=quick"))["shop-1"]["environment"]
     assert environment == {
         "MODE": "lab",
-        "PRICE": "$$5",
+        "PRICE": "$5",
         "FAST": "true",
         "SHOP_PLACES": "2",
         "SHOP_QUEUE": "3",

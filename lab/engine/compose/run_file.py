@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from ipaddress import IPv4Interface, IPv4Network
@@ -180,12 +182,22 @@ def _own_environment(effective: Effective, role: RoleName) -> dict[str, str]:
 
 
 def write_run_file(content: Mapping[str, Any], file: Path) -> None:
-    """Write what a run adds, as YAML."""
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.representer.ignore_aliases = lambda _: True
-    with file.open("w") as stream:
-        yaml.dump(dict(content), stream)
+    """Write what a run adds, so that Compose reads exactly that.
+
+    It is JSON, which is YAML too: whatever a text looks like, it stays text. Compose would put the shell's variables in
+    the place of what follows a `$`, but for a doubled one; in names, it would not.
+    """
+    text = json.dumps(_doubled(content), ensure_ascii=False, indent=2)
+    # YAML takes not every character as it is, and knows no other escape for those beyond 16 bits.
+    file.write_text(re.sub(r"[^\n -~]", lambda one: f"\\U{ord(one[0]):08x}", text))
+
+
+def _doubled(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {name: _doubled(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_doubled(one) for one in value]
+    return value.replace("$", "$$") if isinstance(value, str) else value
 
 
 def compose(run_file: Path, *arguments: str, timeout_s: float = 120, unless: Callable[[], object] | None = None) -> str:

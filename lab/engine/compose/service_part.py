@@ -30,11 +30,11 @@ def of(name: str, own: Mapping[str, Service], place: Place, instances: Mapping[s
     """
     service = own[name]
     user = {} if service.user == "image" else {"user": service.user or f"{ROLE_UID}:{ROLE_UID}"}
-    command = [_escaped(one) for one in service.ready] if isinstance(service.ready, list) else None
+    command = service.ready if isinstance(service.ready, list) else None
     return {
         "image": image_of(service, name, place),
         **user,
-        **({"command": [_escaped(one) for one in service.command]} if service.command is not None else {}),
+        **({"command": list(service.command)} if service.command is not None else {}),
         **({"cap_add": list(service.capabilities)} if service.capabilities else {}),
         "tmpfs": [_TMP, *(f"{folder}:mode=1777" for folder in service.writable)],
         "volumes": [_volume(one, place) for one in service.volumes],
@@ -58,17 +58,12 @@ def _waits(
 
 def environment(service: Service) -> dict[str, str]:
     """Give the environment that the scenario writes."""
-    return {name: _escaped(spoken(value)) for name, value in service.environment.items()}
+    return {name: spoken(value) for name, value in service.environment.items()}
 
 
 def spoken(value: Scalar) -> str:
     """Give a value as environments and build arguments spell it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _escaped(text: str) -> str:
-    """Keep Compose from taking a `$` for a variable of its own."""
-    return text.replace("$", "$$")
 
 
 def _volume(text: str, place: Place) -> dict[str, Any]:

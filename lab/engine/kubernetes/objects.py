@@ -260,4 +260,4 @@ def _mount(name: str, path: str) -> dict[str, str]:
 
 def environment(values: Mapping[str, str]) -> list[dict[str, str]]:
     """Give an environment as a container has it. Kubernetes would replace $(…) in a value; a doubled $ is one."""
-    return [{"name": name, "value": value.replace("$(", "$$(")} for name, value in values.items()]
+    return [{"name": name, "value": value.replace("$", "$$")} for name, value in values.items()]
