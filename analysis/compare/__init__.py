@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.compare import build, groups, verdict
+from analysis.compare import comparison, groups, verdict
 from analysis.compare import series as series_file
 from analysis.compare.comparison_file import Comparison
 from analysis.compare.incomparable import CompareError
@@ -40,7 +40,7 @@ def compare(a: Sequence[Path], b: Sequence[Path], others: Iterable[Path] = ()) -
     Raises:
         CompareError: something that is not a run, or runs that cannot be compared.
     """
-    return build.of_groups(groups.group("A", a), groups.group("B", b), others)
+    return comparison.of_groups(groups.group("A", a), groups.group("B", b), others)
 
 
 def compare_series(folder: Path) -> Comparison:
@@ -53,7 +53,7 @@ def compare_series(folder: Path) -> Comparison:
         CompareError: there is no series, or its runs cannot be compared.
     """
     series = series_file.read(folder)
-    return build.of_series(series, verdict.of_series(series))
+    return comparison.of_series(series, verdict.of_series(series))
 
 
 def series_verdict(folder: Path) -> SeriesVerdict:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from analysis.compare import numbers
+from analysis.compare.figure_labels import called
 from analysis.compare.intervals import REPETITIONS_MAX
-from analysis.compare.spoken import called
 from analysis.formatting import counted
 
 if TYPE_CHECKING:

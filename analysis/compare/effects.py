@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from analysis.compare import groups_of_runs, intervals
+from analysis.compare import intervals, replicates
 from analysis.compare.groups import Group
-from analysis.compare.groups_of_runs import Sample, Values
 from analysis.compare.intervals import FEWEST_OF_TWO, Interval, Spread
+from analysis.compare.replicates import Sample, Values
 from analysis.compare.runs import RunRecord
 from analysis.figures.known_names import find
 
@@ -104,17 +104,16 @@ def effects(
         means: the intervals of the means of both groups' values.
     """
     pairs = {
-        name: (groups_of_runs.values(a.used, name), groups_of_runs.values(b.used, name))
-        for name in groups_of_runs.names((a, b))
+        name: (replicates.values(a.used, name), replicates.values(b.used, name)) for name in replicates.names((a, b))
     }
-    differences = groups_of_runs.difference_intervals(pairs.values())
+    differences = replicates.difference_intervals(pairs.values())
     found = []
     for name, pair in pairs.items():
         of_a, of_b = (Sample(values, means.get(values)) for values in pair)
         if not all(pair):
             found.append(Effect(name, of_a, of_b, Status.UNKNOWN, why=_why_unknown(name, a, b)))
             continue
-        spread = intervals.spread([groups_of_runs.values(runs, name) for runs in repetitions])
+        spread = intervals.spread([replicates.values(runs, name) for runs in repetitions])
         found.append(_judge(Effect(name, of_a, of_b, Status.EQUAL), differences.get(pair), spread))
     stages, statuses = list(Stage), list(Status)
     return sorted(
@@ -130,7 +129,7 @@ def _why_unknown(name: str, a: Group, b: Group) -> str:
     for group in (a, b):
         if not group.used:
             return f"{group.name} has no run that is evidence"
-        if not groups_of_runs.values(group.used, name):
+        if not replicates.values(group.used, name):
             return group.used[0].why.get(name, f"{group.name} has no such figure")
     raise AssertionError(name)  # pragma: no cover  called only where a group lacks the figure
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.compare import groups_of_runs, intervals
+from analysis.compare import intervals, replicates
 from analysis.compare.differences import changes
 from analysis.compare.groups import require_comparable
 from analysis.compare.incomparable import CompareError
@@ -27,7 +27,7 @@ from analysis.figures import known_names
 if TYPE_CHECKING:
     from analysis.compare.differences import SettingChange
     from analysis.compare.groups import Group
-    from analysis.compare.groups_of_runs import Values
+    from analysis.compare.replicates import Values
 
 BY_CHANCE_MAX = 0.001
 # Relabelings are counted one by one up to so many, and drawn beyond.
@@ -130,7 +130,7 @@ def judge(a: Group, b: Group, figure: str, limit: Limit, *, greater_is_better: b
             )
     if greater_is_better is None:
         greater_is_better = _direction(figure)
-    values_a, values_b = (groups_of_runs.values(group.used, figure) for group in (a, b))
+    values_a, values_b = (replicates.values(group.used, figure) for group in (a, b))
     if not values_a and not values_b:
         _require_known(figure, a, b)
     declared = known_names.find(figure)
@@ -166,7 +166,7 @@ def _require_known(figure: str, a: Group, b: Group) -> None:
         for run in group.used:
             if figure in run.why:
                 return
-    known = groups_of_runs.names([a, b])
+    known = replicates.names([a, b])
     near = known_names.nearest(figure, known)
     raise CompareError(f"no run has the figure {figure}{f'; did you mean {near}?' if near else ''}")
 
@@ -194,7 +194,7 @@ def decide(a: Sequence[float], b: Sequence[float], limit: Limit) -> Decided:
         return Decided(GateOutcome.UNKNOWN, f"one run tells nothing of noise; give {FEWEST} of each")
     allowed = limit.of(sum(a) / len(a))
     pair = (tuple(a), tuple(b))
-    worse_by = groups_of_runs.difference_intervals([pair])[pair]
+    worse_by = replicates.difference_intervals([pair])[pair]
     if worse_by.high <= allowed:
         return Decided(GateOutcome.PASSED, None, worse_by)
     # A share of the baseline moves with it: the same runs, each worse by the limit, are what b must lie beyond.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from analysis.compare import arms
+from analysis.compare import arm_predictions
 from analysis.evidence.manifest import Tolerance
 from analysis.output import Written
 from analysis.verdict.published import PublishedResult, measured
@@ -18,7 +18,7 @@ from analysis.verdict.verdict_file import FILE
 
 if TYPE_CHECKING:
     from analysis.compare.groups import Group
-    from analysis.compare.groups_of_runs import Sample
+    from analysis.compare.replicates import Sample
     from analysis.compare.series import Series
     from analysis.evidence.manifest import Prediction
 
@@ -130,7 +130,7 @@ def of_series(series: Series) -> SeriesVerdict:
             ]
         ),
         predictions=predictions,
-        published=measured(series.plan.published, partial(arms.number, groups)),
+        published=measured(series.plan.published, partial(arm_predictions.number, groups)),
         leaves_open=series.plan.leaves_open,
         cells=cells,
     )
@@ -147,7 +147,7 @@ def _result(statuses: Iterable[str]) -> Result:
 
 
 def _judge(groups: Mapping[str, Group], prediction: Prediction) -> ArmPrediction:
-    judgement = arms.judge(groups, prediction.expression)
+    judgement = arm_predictions.judge(groups, prediction.expression)
     return ArmPrediction(
         id=prediction.id,
         says=prediction.says,

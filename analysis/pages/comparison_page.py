@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis import output, pages
-from analysis.compare import comparison_file, intervals, moved, numbers
+from analysis.compare import comparison_file, intervals, narrative, numbers
 from analysis.compare.comparison_file import Comparison, MatrixEntry, PairEntry
 from analysis.compare.verdict import SeriesVerdict
 from analysis.figures.known_names import find
@@ -98,7 +98,7 @@ def html(
             "meaning": _meaning(comparison.figure),
             "repeated": any(sum(run.used for run in group.runs) > 1 for group in comparison.groups),
             "fewest": intervals.FEWEST_OF_TWO,
-            "moved": [moved.of_pair(pair) for pair in comparison.pairs],
+            "moved": [narrative.of_pair(pair) for pair in comparison.pairs],
             "stages": _STAGES,
             "beside": beside,
             "rows": rows,
@@ -111,9 +111,9 @@ def html(
             "sample": numbers.sample,
             "difference": numbers.difference,
             "remark": numbers.remark,
-            "small": moved.small,
-            "in_short": moved.in_short,
-            "nothing": moved.nothing,
+            "small": narrative.small,
+            "in_short": narrative.in_short,
+            "nothing": narrative.nothing,
             "setting": _setting,
         },
         styles=("theme",),

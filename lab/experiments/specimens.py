@@ -134,7 +134,7 @@ def _values(run: Run, names: Iterable[str]) -> dict[str, Recorded]:
 
 
 def _between(runs: Iterable[tuple[str, Run]], name: str) -> Recorded:
-    from analysis.compare.measurement import arm_word  # noqa: PLC0415 # as above
+    from analysis.compare.arm_figures import arm_word  # noqa: PLC0415 # as above
 
     _, arm, figure = name.split(".", 2)
     found = [_values(run, [figure])[figure] for cell, run in runs if arm_word(cell) == arm]

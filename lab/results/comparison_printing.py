@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from analysis.compare import moved, numbers
+from analysis.compare import narrative, numbers
 from analysis.formatting import counted
 from lab import paths
 from lab.results.matrix_printing import print_matrix
@@ -88,7 +88,7 @@ def _of_pair(pair: PairEntry, share: int) -> Iterator[Text]:
     unasked = [one.name for one in _asked(pair, asked=False)]
     if unasked:
         yield Text(f"    differs though nobody asked for it: {', '.join(unasked)}", "yellow")
-    told = moved.lines(moved.of_pair(pair)) or [moved.nothing(pair)]
+    told = narrative.lines(narrative.of_pair(pair)) or [narrative.nothing(pair)]
     room = max(share - (3 if unasked else 2), 1)
     if len(told) > room:
         kept = told[len(told) - max(room - 1, 1) :]

@@ -150,14 +150,16 @@ def _comparisons(base: Effective, resolved: Mapping[str, Effective]) -> Iterator
     """Check that what is said over arms names arms, and figures that these have."""
     # They bring numpy and duckdb, which only commands need that read predictions.
     from analysis import figures  # noqa: PLC0415
-    from analysis.compare import arms  # noqa: PLC0415
+    from analysis.compare import arm_predictions  # noqa: PLC0415
 
     scopes = {name: figures.scope(one.roles, one.on_path()) for name, one in resolved.items()}
     for index, one in enumerate(base.scenario.predictions):
         if not one.compares_arms:
             continue
         try:
-            arms.check(one.expression, scopes)
+            arm_predictions.check(one.expression, scopes)
         except ExpressionError as error:
             yield Problem(f"prediction '{one.id}': {error}", base.where("predictions", index, "expression"))
-    yield from published_problems(base, base.scenario.published, partial(arms.check, arms=scopes, wanted=Kind.NUMBER))
+    yield from published_problems(
+        base, base.scenario.published, partial(arm_predictions.check, arms=scopes, wanted=Kind.NUMBER)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from analysis.compare.measurement import arm_word
+from analysis.compare.arm_figures import arm_word
 from analysis.expressions import parse
 from analysis.expressions.tree import Call, Chain, Name, Node
 from analysis.expressions.values import Kind

@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from analysis.compare import answer, groups, groups_of_runs, intervals, runs, spoken, trust
+from analysis.compare import answer, data_quality, figure_labels, groups, intervals, replicates, runs
 from analysis.compare.comparison_file import (
     SCHEMA,
     AxisEntry,
@@ -29,9 +29,9 @@ from analysis.compare.comparison_file import (
 from analysis.compare.differences import changes, mixed
 from analysis.compare.effects import Effect, Stage, Status, effects, stage_of
 from analysis.compare.groups import Group
-from analysis.compare.groups_of_runs import Sample, Values
 from analysis.compare.incomparable import CompareError
 from analysis.compare.intervals import Interval
+from analysis.compare.replicates import Sample, Values
 from analysis.compare.runs import RunRecord
 from analysis.compare.series import Cell, Plan, Series
 from analysis.compare.verdict import SeriesVerdict
@@ -66,7 +66,7 @@ def of_groups(a: Group, b: Group, others: Iterable[Path] = ()) -> Comparison:
     # With one cell on both sides the difference in question must not count as its noise.
     one_cell = _repeats(a.example, b.example)
     repetitions = [a.used, b.used, more[0]] if one_cell else [a.used + more[0], b.used + more[1]]
-    pair = _pair(a, b, repetitions, groups_of_runs.all_mean_intervals([a, b]))
+    pair = _pair(a, b, repetitions, replicates.all_mean_intervals([a, b]))
     return Comparison(
         contract=SCHEMA,
         kind="runs",
@@ -111,7 +111,7 @@ def of_series(series: Series, judged: SeriesVerdict) -> Comparison:
         pairs = [(ordered[0], cell) for cell in ordered[1:]] if ordered and ordered[0] == baseline else []
     for a, b in pairs:
         groups.require_comparable(series.groups[a], series.groups[b], scenarios_differ=True)
-    means = groups_of_runs.all_mean_intervals([series.groups[cell] for cell in cells])
+    means = replicates.all_mean_intervals([series.groups[cell] for cell in cells])
     entries = [
         _pair(series.groups[a], series.groups[b], [series.groups[each].used for each in (a, b)], means)
         for a, b in pairs
@@ -125,13 +125,13 @@ def of_series(series: Series, judged: SeriesVerdict) -> Comparison:
         question=series.plan.question,
         answer=list(answer.of_series(series.plan, figure, entries, matrix, judged)),
         figure=figure,
-        figure_name=spoken.name_of(figure) if figure else None,
+        figure_name=figure_labels.name_of(figure) if figure else None,
         confidence=intervals.CONFIDENCE,
         groups=[_group(series.groups[cell]) for cell in cells],
         pairs=entries,
         matrix=matrix,
         search=_search(series.plan),
-        trust=trust.of_series(series, figure, entries),
+        trust=data_quality.of_series(series, figure, entries),
     )
 
 
@@ -203,8 +203,7 @@ def _rounded_or_none(value: float | None) -> float | None:
 def _matrix(series: Series, means: Mapping[Values, Interval], figure: str | None) -> MatrixEntry:
     found = list(series.groups.values())
     values = {
-        name: {group.name: groups_of_runs.values(group.used, name) for group in found}
-        for name in groups_of_runs.names(found)
+        name: {group.name: replicates.values(group.used, name) for group in found} for name in replicates.names(found)
     }
     about = [*([figure] if figure else []), *series.plan.figures]
     varying = {
@@ -274,7 +273,7 @@ def _cell(series: Series, cell: Cell, figures: dict[str, SampleEntry]) -> CellEn
 
 
 def _state(used: Sequence[RunRecord], *, begun: bool) -> State:
-    failed = groups_of_runs.values(used, _FAILED)
+    failed = replicates.values(used, _FAILED)
     if not failed:
         return "inconclusive" if begun else "missing"
     if all(failed):

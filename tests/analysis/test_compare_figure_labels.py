@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.compare import spoken
+from analysis.compare import figure_labels
 from analysis.figures.known_names import find
 
 
@@ -20,11 +20,11 @@ from analysis.figures.known_names import find
     ],
 )
 def test_a_figure_has_the_name_that_people_use(figure: str, name: str | None) -> None:
-    assert spoken.name_of(figure) == name
+    assert figure_labels.name_of(figure) == name
     assert find(figure) is not None
 
 
 def test_a_sentence_has_the_article_or_the_identifier() -> None:
-    assert spoken.called("client.requests.failed", begins=True) == "The number of failed requests"
-    assert spoken.called("client.requests.failed") == "the number of failed requests"
-    assert spoken.called("listen.backend.depth.max", begins=True) == "listen.backend.depth.max"
+    assert figure_labels.called("client.requests.failed", begins=True) == "The number of failed requests"
+    assert figure_labels.called("client.requests.failed") == "the number of failed requests"
+    assert figure_labels.called("listen.backend.depth.max", begins=True) == "listen.backend.depth.max"

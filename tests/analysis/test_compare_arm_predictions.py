@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis.compare import CompareError, arms, compare_series, series_verdict
+from analysis.compare import CompareError, arm_predictions, compare_series, series_verdict
 from analysis.evidence.roles import earlier
 from analysis.expressions import ExpressionError
 from analysis.figures import Scope
@@ -361,7 +361,7 @@ SCOPE = Scope(earlier(["k6", "backend"]), KNOBS, frozenset())
 )
 def test_a_wrong_prediction_is_refused_before_the_series(expression: str, message: str) -> None:
     with pytest.raises(ExpressionError) as refused:
-        arms.check(expression, {"keepalive-on": SCOPE, "keepalive-off": SCOPE})
+        arm_predictions.check(expression, {"keepalive-on": SCOPE, "keepalive-off": SCOPE})
 
     assert message in str(refused.value)
 
@@ -413,7 +413,7 @@ def test_a_list_that_a_run_lacks_leaves_the_prediction_unknown(results: Results,
     ],
 )
 def test_such_functions_stand_anywhere_in_an_expression(results: Results, expression: str, measured: str) -> None:
-    arms.check(expression, {"keepalive-on": SCOPE, "keepalive-off": SCOPE})
+    arm_predictions.check(expression, {"keepalive-on": SCOPE, "keepalive-off": SCOPE})
     found = judged(results, expression, off=[], on=[*LISTS, *LISTS])
 
     assert list(found.measured) == [measured]
@@ -421,6 +421,6 @@ def test_such_functions_stand_anywhere_in_an_expression(results: Results, expres
 
 
 def test_a_right_prediction_passes() -> None:
-    expression = arms.check(ON_IS_FASTER, {"keepalive-on": SCOPE, "keepalive-off": SCOPE})
+    expression = arm_predictions.check(ON_IS_FASTER, {"keepalive-on": SCOPE, "keepalive-off": SCOPE})
 
     assert len(expression.names) == 2

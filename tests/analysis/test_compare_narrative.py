@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.compare import moved
+from analysis.compare import narrative
 from analysis.compare.comparison_file import Counts, EffectEntry, PairEntry, SampleEntry
 from analysis.compare.effects import Stage, stage_of
 
@@ -24,7 +24,7 @@ def pair_of(*effects: EffectEntry) -> PairEntry:
 
 
 def told(*effects: EffectEntry) -> list[str]:
-    return [each.says for each in moved.of_pair(pair_of(*effects))]
+    return [each.says for each in narrative.of_pair(pair_of(*effects))]
 
 
 def test_figures_of_one_kind_are_told_by_the_one_that_moved_most() -> None:
@@ -69,7 +69,7 @@ def test_a_median_stands_for_times_though_an_extreme_moved_more() -> None:
 
 def test_the_story_in_short_leads_from_the_counters_to_the_users() -> None:
     dialled = effect("client.dials.ok", 500, 1)
-    story = moved.of_pair(
+    story = narrative.of_pair(
         pair_of(
             effect("listen.backend.depth.max", 1, 0),
             effect("kernel.k6.Tcp.ActiveOpens", 500, 1),
@@ -78,9 +78,9 @@ def test_the_story_in_short_leads_from_the_counters_to_the_users() -> None:
             effect("client.latency_ms.p50", 1.0, 0.5),
         )
     )
-    assert moved.in_short(story, "client.latency_ms.p50") == (
+    assert narrative.in_short(story, "client.latency_ms.p50") == (
         "In short: fewer connections opened: 500 → 1; and users got faster answers: 1 → 0.5."
     )
-    assert moved.in_short(story, None).endswith("users got fewer connections that users made: 500 → 1.")
+    assert narrative.in_short(story, None).endswith("users got fewer connections that users made: 500 → 1.")
     # Where users felt nothing, or nothing moved before them, there is no way to tell of.
-    assert moved.in_short(story[:2], None) == moved.in_short(moved.of_pair(pair_of(dialled)), None) == ""
+    assert narrative.in_short(story[:2], None) == narrative.in_short(narrative.of_pair(pair_of(dialled)), None) == ""

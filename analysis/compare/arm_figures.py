@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.compare import groups_of_runs
-from analysis.compare.groups_of_runs import Sample
+from analysis.compare import replicates
 from analysis.compare.intervals import Floats, suffices
+from analysis.compare.replicates import Sample
 from analysis.expressions import ExpressionError
 from analysis.expressions.tree import Call, Name, Node
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
@@ -57,7 +57,7 @@ class Measurement:
         """What a name is in each usable run that knows it."""
         group = self._groups.get(self.arm(name))
         values = tuple(value for run in group.used for value in self._known(run, name)) if group else ()
-        return Sample(values, groups_of_runs.mean_intervals([values]).get(values))
+        return Sample(values, replicates.mean_intervals([values]).get(values))
 
     def missing(self, names: list[str]) -> Unknown | None:
         """Why some of these names have no value in any run; None if all have."""
@@ -126,7 +126,7 @@ def _in_run(call: Call, run: RunRecord) -> Value:
 
 def _figure(run: RunRecord, of_arm: str) -> Value:
     name = ".".join(of_arm.split(".")[2:])
-    for number in groups_of_runs.values([run], name):
+    for number in replicates.values([run], name):
         return number
     value = run.figures.get(name)
     if isinstance(value, list):

@@ -22,10 +22,10 @@ from scipy import special
 
 from analysis import formatting
 from analysis.compare import intervals
-from analysis.compare.groups_of_runs import Sample
+from analysis.compare.arm_figures import PREFIX, Measurement, arm_word, arms_in
 from analysis.compare.intervals import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval, suffices
 from analysis.compare.lists import taken_in_each_run
-from analysis.compare.measurement import PREFIX, Measurement, arm_word, arms_in
+from analysis.compare.replicates import Sample
 from analysis.expressions import Expression, ExpressionError, parse, respelled
 from analysis.expressions.tree import Arithmetic, Call, Chain, Junction, Name, Node, Not, conjunction, disjunction
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown

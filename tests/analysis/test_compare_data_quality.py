@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.compare import compare_series, trust
+from analysis.compare import compare_series, data_quality
 from tests.analysis.results import Results
 from tests.analysis.support import make_manifest
 
@@ -98,8 +98,8 @@ def test_as_many_repetitions_are_asked_for_as_it_takes_to_tell(tmp_path: Path) -
 
 def test_a_random_order_is_a_drift_as_often_as_it_says() -> None:
     rng = np.random.default_rng(1)
-    drifts = sum(trust.correlation(rng.normal(size=8))[1] <= 0.05 for _ in range(200))
+    drifts = sum(data_quality.correlation(rng.normal(size=8))[1] <= 0.05 for _ in range(200))
     assert drifts <= 24
-    strength, chance = trust.correlation(np.arange(8.0))
+    strength, chance = data_quality.correlation(np.arange(8.0))
     assert strength == pytest.approx(1.0)
     assert chance < 0.01

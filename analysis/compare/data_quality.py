@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis import suggested
-from analysis.compare import groups_of_runs
+from analysis.compare import replicates
 from analysis.compare.comparison_file import TrustEntry
 from analysis.compare.intervals import RESAMPLES, SEED
 from analysis.formatting import counted
@@ -90,7 +90,7 @@ def _drift(series: Series, figure: str | None) -> Iterator[str]:
     place = {str(each.run): number for number, each in enumerate(series.plan.runs) if each.run is not None}
     found: list[tuple[int, float]] = []
     for group in series.groups.values():
-        known = [(run, value) for run in group.used for value in groups_of_runs.values([run], figure)]
+        known = [(run, value) for run in group.used for value in replicates.values([run], figure)]
         if len(known) > 1:
             mean = sum(value for _, value in known) / len(known)
             found += [(place.get(run.name, 0), value - mean) for run, value in known]
