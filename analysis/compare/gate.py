@@ -32,11 +32,16 @@ if TYPE_CHECKING:
 BY_CHANCE_MAX = 0.001
 # Relabelings are counted one by one up to so many, and drawn beyond.
 _COUNTED_MAX, _DRAWN = 200_000, 99_999
-# A greater value of these is better; a smaller one of the other figures that users feel.
+_STATUS = r"(client\.requests|access\.\w+)\.status\."
 _GREATER_IS_BETTER = re.compile(
-    r"client\.(requests\.(ok|ok_per_second|per_second|status\.2xx)|users\.served|dials\.ok|checks\..*\.rate)"
+    rf"client\.(requests\.ok(_per_second)?|users\.served|dials\.ok|admissions\.total|checks\..*\.rate)"
+    rf"|{_STATUS}[23](xx|\d\d)"
 )
-_FELT = re.compile(r"client\.|ledger\.requests\.(failed|slow)$|access\.")
+_LESS_IS_BETTER = re.compile(
+    rf"client\.(\w+\.\w+\.)?(latency|dial)_ms\.(failed\.)?\w+|client\..*\.failed(_\w+)?"
+    rf"|client\.requests\.error\.\w+|client\.(iterations\.dropped|admissions\.out_of_order)|{_STATUS}[45](xx|\d\d)"
+    rf"|ledger\.requests\.(failed|slow)|access\.\w+\.(errors\.\w+|tries\.(connect_timeout|connect_failed|aborted|retried))"
+)
 # What makes two machines two: times of one say nothing of the other.
 _MACHINE = ("host.kernel", "host.cpus")
 
@@ -156,7 +161,7 @@ def judge(a: Group, b: Group, figure: str, limit: Limit, *, greater_is_better: b
 def _direction(figure: str) -> bool:
     if _GREATER_IS_BETTER.fullmatch(figure):
         return True
-    if _FELT.match(figure):
+    if _LESS_IS_BETTER.fullmatch(figure):
         return False
     raise CompareError(f"whether more of {figure} is better or worse is not known: say --better more or --better less")
 

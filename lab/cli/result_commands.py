@@ -168,7 +168,7 @@ def gate(
     figure: Annotated[str, typer.Option(help="A figure, such as client.latency_ms.p99.")],
     worse_than: Annotated[str, typer.Option(help="How much worse it may be: 5% of the baseline, or 2.5 of its unit.")],
     better: Annotated[
-        str | None, typer.Option(metavar="more|less", help="Which way is better; most figures of clients tell it.")
+        str | None, typer.Option(metavar="more|less", help="Which way is better, where the name does not tell it.")
     ] = None,
     junit: Annotated[Path | None, typer.Option(help="A file for JUnit XML.")] = None,
     as_json: JsonOption = False,

@@ -67,6 +67,37 @@ def test_of_some_figures_more_is_better(results: Results) -> None:
     assert gated(results, STEADY, less, greater_is_better=True).outcome == GateOutcome.WORSE
 
 
+@pytest.mark.parametrize(
+    ("figure", "more_is"),
+    [
+        ("client.requests.status.200", "better"),
+        ("client.requests.status.3xx", "better"),
+        ("access.nginx.status.2xx", "better"),
+        ("access.haproxy.status.204", "better"),
+        ("client.admissions.total", "better"),
+        ("client.checks.it_failed.rate", "better"),
+        ("client.requests.status.503", "worse"),
+        ("access.nginx.status.4xx", "worse"),
+        ("access.nginx.tries.retried", "worse"),
+        ("client.dials.failed_timeout", "worse"),
+        ("client.named.shop.latency_ms.p95", "worse"),
+        ("client.requests.total", None),
+        ("client.requests.status.101", None),
+        ("client.named.failed.total", None),
+        ("access.nginx.requests", None),
+        ("access.nginx.connection.keep_alive", None),
+    ],
+)
+def test_a_figures_name_says_whether_more_of_it_is_better(results: Results, figure: str, more_is: str | None) -> None:
+    more = tuple(2 * value for value in STEADY)
+    if more_is is None:
+        with pytest.raises(CompareError, match=f"whether more of {figure} is better or worse is not known"):
+            gated(results, STEADY, more, figure=figure)
+    else:
+        outcome = GateOutcome.PASSED if more_is == "better" else GateOutcome.WORSE
+        assert gated(results, STEADY, more, figure=figure).outcome == outcome
+
+
 def test_a_baseline_without_failures_allows_none(results: Results) -> None:
     found = gated(results, (0,) * FEWEST, (3,) * FEWEST, figure="client.requests.failed")
     assert found.outcome == GateOutcome.WORSE
