@@ -74,6 +74,8 @@ func decodeLink(linkType uint32, data []byte, wireLen uint32, seg *Segment) Kind
 		return decodeRaw(data, wireLen, familyBytes, seg)
 	case linkRaw, linkRawBSD, linkRawOpenBSD, linkIPv4, linkIPv6:
 		return decodeRaw(data, wireLen, 0, seg)
+	case linkNetlink:
+		return NotIP
 	default:
 		return UnsupportedLink
 	}

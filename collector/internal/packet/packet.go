@@ -97,5 +97,6 @@ const (
 	linkLinuxCooked = 113 // Linux "any" device, version 1
 	linkIPv4        = 228 // raw IPv4
 	linkIPv6        = 229 // raw IPv6
+	linkNetlink     = 253 // messages between programs and the Linux kernel; never IP
 	linkCooked2     = 276 // Linux "any" device, version 2
 )

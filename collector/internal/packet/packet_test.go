@@ -137,6 +137,10 @@ func TestWhatIsNoSegmentIsSaidSo(t *testing.T) {
 		}
 	}
 	var seg packet.Segment
+	netlink := []byte{0, 4, 3, 56, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x45, 0, 0, 0}
+	if kind := packet.Decode(253, netlink, uint32(len(netlink)), &seg); kind != packet.NotIP {
+		t.Errorf("netlink: kind %d", kind)
+	}
 	if kind := packet.Decode(105, ipv4.Frame(flowtest.Ethernet), 100, &seg); kind != packet.UnsupportedLink {
 		t.Errorf("wireless: kind %d", kind)
 	}

@@ -24,8 +24,8 @@ type Record struct {
 	// FineClock says that the packet's clock ticks finer than a microsecond.
 	FineClock bool
 	// Untimed says that the file holds no time for this packet (a Simple Packet
-	// Block of pcapng), or one whose fraction of a second is more than a second;
-	// TimeNs is then 0.
+	// Block of pcapng), or an impossible one: its fraction of a second is more
+	// than a second, or it lies beyond the year 2262. TimeNs is then 0.
 	Untimed bool
 }
 

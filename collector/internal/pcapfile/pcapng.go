@@ -162,14 +162,10 @@ func (p *pcapng) addInterface(r *Reader, body []byte) error {
 		}
 		options = options[padded:]
 	}
-	clock, ok := newClock(resolution, offsetSeconds)
-	if !ok {
-		return r.damaged(fmt.Sprintf("an interface's clock is %d s off", offsetSeconds))
-	}
 	p.interfaces = append(p.interfaces, captureInterface{
 		linkType: uint32(p.order.uint16(body)),
 		snaplen:  p.order.uint32(body[4:]),
-		clock:    clock,
+		clock:    newClock(resolution, offsetSeconds),
 	})
 	return nil
 }
@@ -187,16 +183,13 @@ func (p *pcapng) packet(r *Reader, body []byte, id uint32, rec *Record) error {
 	}
 	ticks := uint64(p.order.uint32(body[4:]))<<32 | uint64(p.order.uint32(body[8:]))
 	ns, ok := on.clock.unixNs(ticks)
-	if !ok {
-		return r.damaged(fmt.Sprintf("a packet's time, %d ticks, lies beyond the year 2262", ticks))
-	}
 	end := packetBodyBytes + captured
 	rec.TimeNs = ns
 	rec.Data = body[packetBodyBytes:end:end]
 	rec.WireLen = max(p.order.uint32(body[16:]), captured)
 	rec.LinkType = on.linkType
-	rec.FineClock = on.clock.fine
-	rec.Untimed = false
+	rec.FineClock = ok && on.clock.fine
+	rec.Untimed = !ok
 	return nil
 }
 
@@ -227,13 +220,13 @@ type clock struct {
 	shift    uint   // a tick is 2^-shift seconds, if multiply and divide are 0
 	offsetNs int64
 	fine     bool // finer than a microsecond
+	broken   bool // so far off that no time of this era comes of it
 }
 
-// newClock reads the options if_tsresol and if_tsoffset. It returns false for
-// an offset that no time of this era can have.
-func newClock(resolution byte, offsetSeconds int64) (clock, bool) {
+// newClock reads the options if_tsresol and if_tsoffset.
+func newClock(resolution byte, offsetSeconds int64) clock {
 	if offsetSeconds < -secondsMax || offsetSeconds > secondsMax {
-		return clock{}, false
+		return clock{broken: true}
 	}
 	c := clock{offsetNs: offsetSeconds * 1e9}
 	exponent := uint(resolution & 0x7f)
@@ -248,7 +241,7 @@ func newClock(resolution byte, offsetSeconds int64) (clock, bool) {
 	default:
 		c.divide = powerOf10(min(exponent-9, 19)) // beyond 19 every uint64 of ticks is under 1 ns
 	}
-	return c, true
+	return c
 }
 
 func powerOf10(exponent uint) uint64 {
@@ -259,9 +252,12 @@ func powerOf10(exponent uint) uint64 {
 	return power
 }
 
-// unixNs returns the time of a tick, rounded down; false if it lies beyond
-// what 64 bits can hold.
+// unixNs returns the time of a tick, rounded down; 0 and false if it lies
+// beyond what 64 bits can hold.
 func (c *clock) unixNs(ticks uint64) (int64, bool) {
+	if c.broken {
+		return 0, false
+	}
 	var high, low uint64
 	switch {
 	case c.multiply != 0:
@@ -279,6 +275,8 @@ func (c *clock) unixNs(ticks uint64) (int64, bool) {
 	}
 	ns := int64(low) + c.offsetNs
 	// Past the upper bound the sum of two positive numbers turns negative.
-	overflows := high != 0 || low > math.MaxInt64 || (c.offsetNs > 0 && ns < 0)
-	return ns, !overflows
+	if high != 0 || low > math.MaxInt64 || (c.offsetNs > 0 && ns < 0) {
+		return 0, false
+	}
+	return ns, true
 }
