@@ -9,7 +9,7 @@ connlab := .venv/bin/connlab
 # Values reach the shell as environment, never as text of the recipe: `connlab` checks them itself. Make would expand a
 # `$` in a value once more on the way out; what the user gave is taken as it is, whatever its name.
 $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(eval override $(name) := $$(value $(name)))))
-export SCENARIO SET PRESET ARM RUN REQUEST WORST A B FIGURE WORSE_THAN BETTER JUNIT MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID POD PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES ONLY EXERCISE SEED LEVEL MORE CAUSE PLACE PORT WORKSHOP BUNDLE VERBOSE REPETITIONS METRICS METRICS_PORT PROFILE
+export SCENARIO SET PRESET ARM RUN REQUEST WORST A B FIGURE WORSE_THAN BETTER JUNIT MATRIX KNOB UNTIL FROM TO STEP OVERFLOWS CONNECT_TIMEOUT SYSCTLS DRY NEW RUNS RELEASE ENGINE CONTEXT NAMESPACE REGISTRY SPREAD CONTAINER COMPOSE PID POD PEER FOR CAPTURE CAPTURE_MAX_MB INTERFACE ROLE ALLOW_HOST DURATION EXAMPLES ONLY EXERCISE SEED LEVEL MORE CAUSE PLACE PORT WORKSHOP BUNDLE REPETITIONS METRICS METRICS_PORT PROFILE
 
 # Several values in one are parted by spaces or line breaks; `read` ends with 1 because no end mark comes.
 parted = { read -rd '' -a $(1) <<<"$$$(2)" || true; }
@@ -104,9 +104,8 @@ notebook: python ## [RUN=<folder>]: a notebook over the newest run's files, or t
 explain: python ## RUN=<folder> with REQUEST=<id> or WORST=<n>: a request's story across all observers
 	@$(connlab) explain $${REQUEST:+--request="$$REQUEST"} $${WORST:+--worst="$$WORST"} -- "$$RUN"
 
-compare: python ## A=<run> B=<run> or A="<run> …" B="<run> …" or MATRIX=<name> [VERBOSE=1]: what differs, and how sure that is
-	@$(call parted,a,A); $(call parted,b,B); $(connlab) compare "$${a[@]/#/--a=}" "$${b[@]/#/--b=}" \
-		$${MATRIX:+--matrix="$$MATRIX"} $${VERBOSE:+--verbose}
+compare: python ## A=<run> B=<run> or A="<run> …" B="<run> …" or MATRIX=<name>: what differs, and how sure that is
+	@$(call parted,a,A); $(call parted,b,B); $(connlab) compare "$${a[@]/#/--a=}" "$${b[@]/#/--b=}" $${MATRIX:+--matrix="$$MATRIX"}
 
 gate: python ## A="<runs>" B="<runs>" FIGURE=client.latency_ms.p99 WORSE_THAN=5% [BETTER=more|less] [JUNIT=<file>]: whether B is worse; exit code 0 no, 1 yes, 3 it cannot be told
 	@$(call parted,a,A); $(call parted,b,B); $(connlab) gate "$${a[@]/#/--a=}" "$${b[@]/#/--b=}" --figure="$$FIGURE" \

@@ -138,20 +138,18 @@ def compare(
         str | None,
         typer.Option(help="In place of runs: a matrix, or a scenario with arms; its newest series is compared."),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Show every figure, and the runs.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare two runs, two groups of runs, or the cells of a series: settings, counters, packets, users."""
     from lab.results import comparisons, next_step
-    from lab.results.comparison_printing import print_answer, print_comparison
 
     if matrix is not None and (a or b):
         raise BadInput(Problem("a comparison takes runs as A and B, or a MATRIX, not both"))
-    compared = comparisons.of_runs(a or [], b or []) if matrix is None else comparisons.of_series(matrix)
+    compared = comparisons.compare_runs(a or [], b or []) if matrix is None else comparisons.compare_series(matrix)
     if as_json:
         terminal.result_json({**json.loads(compared.comparison.to_json()), "folder": str(compared.folder)})
     else:
-        (print_comparison if verbose else print_answer)(terminal.stdout(), compared)
+        comparisons.print_answer(terminal.stdout(), compared)
         say_next(next_step.after_comparison(compared, b or []))
 
 

@@ -1,27 +1,42 @@
-"""What `connlab compare` is given, found in the results, compared, and written."""
+"""`connlab compare`: finds what it is given in the results, compares it, writes the page, and prints the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis import suggested
+from rich.console import Console
+from rich.text import Text
+
+from analysis import compare, suggested
+from analysis.compare import narrative, series
+from analysis.formatting import counted
+from analysis.pages import comparison_page
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.nearest import did_you_mean
 from lab.results import find
 from lab.run.manifest import FILE as MANIFEST_FILE
+from lab.run.verdicts import STYLES, show
 from lab.scenario import places
+from lab.scenario.catalogue import CATALOGUE, show_value
 from lab.series import matrix_file, record
 
 if TYPE_CHECKING:
     from analysis.compare import Comparison, SeriesVerdict
+    from analysis.compare.comparison_file import PairEntry, SettingEntry
     from analysis.compare.series import Plan
 
 # Runs of the same scenario are read to learn of the noise; those of last year say no more than the last few.
 _OTHERS_MAX = 200
+
+# What an answer may fill of a terminal, and of that claims and pairs.
+_LINES_MAX, _CLAIMS_MAX, _PAIRS_MAX = 30, 5, 3
+# Digits of an id that tell images apart.
+_ID_SHOWN = 19
 
 
 @dataclass(frozen=True)
@@ -33,7 +48,7 @@ class Compared:
     verdict: SeriesVerdict | None = None
 
 
-def of_runs(a: Sequence[str], b: Sequence[str]) -> Compared:
+def compare_runs(a: Sequence[str], b: Sequence[str]) -> Compared:
     """Compare two groups of runs and write what came out.
 
     Args:
@@ -43,13 +58,11 @@ def of_runs(a: Sequence[str], b: Sequence[str]) -> Compared:
     Raises:
         BadInput: a name that is none, or runs that cannot be compared.
     """
-    from analysis import compare  # noqa: PLC0415  it brings scipy, which only this command needs
-
     if not a or not b:
         raise BadInput(
             Problem("a comparison takes two groups of runs", way_on="give A=<run> B=<run>, or MATRIX=<name>")
         )
-    runs_a, runs_b = runs_of(a), runs_of(b)
+    runs_a, runs_b = find_runs(a), find_runs(b)
     scenarios = {folder.parent for folder in (*runs_a, *runs_b)}
     others = sorted((run.parent for each in scenarios for run in each.glob(f"*/{MANIFEST_FILE}")), reverse=True)
     with refusals():
@@ -58,7 +71,7 @@ def of_runs(a: Sequence[str], b: Sequence[str]) -> Compared:
     return _written(comparison, paths.RESULTS / "comparisons" / name, paths.RESULTS)
 
 
-def of_series(name: str) -> Compared:
+def compare_series(name: str) -> Compared:
     """Compare the cells of a series and write what came out.
 
     Args:
@@ -67,8 +80,6 @@ def of_series(name: str) -> Compared:
     Raises:
         BadInput: there is no such series, or its runs cannot be compared.
     """
-    from analysis import compare  # noqa: PLC0415  as above
-
     folder = find_series(name)
     with refusals():
         # The folder of all runs is that beside which the series lies, wherever it was copied to.
@@ -77,8 +88,6 @@ def of_series(name: str) -> Compared:
 
 
 def _written(comparison: Comparison, folder: Path, results: Path, verdict: SeriesVerdict | None = None) -> Compared:
-    from analysis.pages import comparison_page  # noqa: PLC0415  as above
-
     if folder.parent.is_symlink():
         raise BadInput(Problem(f"{folder.parent} is a link; the lab writes through none", way_on="remove it"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -86,20 +95,16 @@ def _written(comparison: Comparison, folder: Path, results: Path, verdict: Serie
     return Compared(comparison, folder, verdict)
 
 
-class refusals:  # noqa: N801  a context manager reads as a verb
-    """Turns what the analysis refuses into bad input."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        from analysis.compare import CompareError  # noqa: PLC0415  as above
-
-        if isinstance(error, CompareError):
-            raise BadInput(Problem(str(error))) from None
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turn what the analysis refuses into bad input."""
+    try:
+        yield
+    except compare.CompareError as error:
+        raise BadInput(Problem(str(error))) from None
 
 
-def runs_of(names: Iterable[str]) -> list[Path]:
+def find_runs(names: Iterable[str]) -> list[Path]:
     """Find runs, each as `find_run` takes it, or all of a cell as `<series>:<cell>`.
 
     Raises:
@@ -107,18 +112,18 @@ def runs_of(names: Iterable[str]) -> list[Path]:
     """
     found: list[Path] = []
     for name in names:
-        series, colon, cell = name.rpartition(":")
-        found += _of_cell(find_series(series), cell) if colon else [find.find_run(name)]
+        of_series, colon, cell = name.rpartition(":")
+        found += _find_cell(find_series(of_series), cell) if colon else [find.find_run(name)]
     return found
 
 
 def is_series(folder: Path) -> bool:
-    """Whether a folder is a series'."""
+    """Return whether a folder is a series'."""
     return (folder / record.FILE).is_file()
 
 
 def cells(folder: Path) -> list[str]:
-    """Give the cells of a series.
+    """Return the cells of a series.
 
     Raises:
         BadInput: it cannot be read.
@@ -126,16 +131,16 @@ def cells(folder: Path) -> list[str]:
     return [each.cell for each in _plan(folder).cells]
 
 
-def _of_cell(folder: Path, cell: str) -> list[Path]:
-    """Give the runs of a cell that completed."""
-    series = _plan(folder)
-    cells = [each.cell for each in series.cells]
-    if cell not in cells:
-        raise BadInput(Problem(f"the series {series.series} has no cell '{cell}'", way_on=did_you_mean(cell, cells)))
-    runs = [place.run for place in series.runs if place.cell == cell and place.status == "complete"]
+def _find_cell(folder: Path, cell: str) -> list[Path]:
+    """Return the runs of a cell that completed."""
+    plan = _plan(folder)
+    known = [each.cell for each in plan.cells]
+    if cell not in known:
+        raise BadInput(Problem(f"the series {plan.series} has no cell '{cell}'", way_on=did_you_mean(cell, known)))
+    runs = [place.run for place in plan.runs if place.cell == cell and place.status == "complete"]
     found = [paths.RESULTS / run for run in runs if run is not None]
     if not found:
-        raise BadInput(Problem(f"no run of the cell '{cell}' completed in {series.series}", way_on="run it again"))
+        raise BadInput(Problem(f"no run of the cell '{cell}' completed in {plan.series}", way_on="run it again"))
     return found
 
 
@@ -159,7 +164,7 @@ def find_series(name: str) -> Path:
 
 
 def _not_run(name: str) -> str | None:
-    """Say how to run what has a name and no series yet."""
+    """Return how to run what has a name and no series yet."""
     if name in matrix_file.names():
         return f"run it first: {suggested.make('matrix', {'MATRIX': name})}"
     if name in places.slugs():
@@ -168,7 +173,59 @@ def _not_run(name: str) -> str | None:
 
 
 def _plan(folder: Path) -> Plan:
-    from analysis.compare import series  # noqa: PLC0415  as above
-
     with refusals():
         return series.read_plan(folder)
+
+
+def print_answer(console: Console, compared: Compared) -> None:
+    """Print what a comparison found in at most 30 lines, and where the rest lies."""
+    comparison = compared.comparison
+    claims = list(_claims(compared.verdict)) if compared.verdict else []
+    pairs, hidden = comparison.pairs[:_PAIRS_MAX], len(comparison.pairs) - _PAIRS_MAX
+    left_out = sum(not run.used for group in comparison.groups for run in group.runs)
+    # Title, remark on pairs and on runs, result, next step.
+    free = _LINES_MAX - 5 - len(comparison.answer) - len(claims)
+    lines = [Text(comparison.title, "bold"), *map(Text, comparison.answer), *claims]
+    for pair in pairs:
+        lines += _pair_lines(pair, free // len(pairs))
+    if hidden > 0:
+        lines.append(Text(f"{counted(hidden, 'pair')} more on the page", "dim"))
+    if left_out:
+        lines.append(Text(f"{counted(left_out, 'run')} not counted; the page says why", "yellow"))
+    lines.append(Text(f"result: {paths.shown(compared.folder)}/comparison.html, comparison.json"))
+    for line in lines:
+        console.print(line, soft_wrap=True)
+
+
+def _claims(verdict: SeriesVerdict) -> Iterator[Text]:
+    """Yield the verdict and the claims of a series; those that do not hold come first."""
+    yield Text.assemble("verdict: ", (verdict.verdict, STYLES[verdict.verdict]))
+    ordered = sorted(verdict.predictions, key=lambda one: one.status == "true")
+    for one in ordered[:_CLAIMS_MAX]:
+        yield Text.assemble((f"  {one.status:<8}", STYLES[one.status]), one.says)
+    if len(ordered) > _CLAIMS_MAX:
+        yield Text(f"  {counted(len(ordered) - _CLAIMS_MAX, 'claim')} more on the page", "dim")
+
+
+def _pair_lines(pair: PairEntry, share: int) -> Iterator[Text]:
+    """Yield so many lines on a pair; where they do not suffice, what users felt stays."""
+    yield Text(f"{pair.b} beside {pair.a}", "bold")
+    asked = [f"{one.name}: {_setting(one, one.a)} → {_setting(one, one.b)}" for one in pair.settings if one.asked]
+    yield Text(f"    set: {'; '.join(asked) or 'nothing differently'}")
+    unasked = [one.name for one in pair.settings if not one.asked]
+    if unasked:
+        yield Text(f"    differs though nobody asked for it: {', '.join(unasked)}", "yellow")
+    told = narrative.lines(narrative.of_pair(pair)) or [narrative.nothing(pair)]
+    room = max(share - (3 if unasked else 2), 1)
+    if len(told) > room:
+        kept = told[len(told) - max(room - 1, 1) :]
+        told = [f"… {counted(len(told) - len(kept), 'group')} of figures more moved before that", *kept]
+    yield from (Text(f"    {line}") for line in told)
+
+
+def _setting(setting: SettingEntry, value: bool | float | str | None) -> str:  # noqa: FBT001  a value
+    if value is None:
+        return "none"
+    if setting.name in CATALOGUE and isinstance(value, bool | int | str):
+        return show_value(setting.name, value)
+    return str(value)[:_ID_SHOWN] if str(value).startswith("sha256:") else show(value)

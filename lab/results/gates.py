@@ -90,7 +90,7 @@ def _runs(names: Sequence[str]) -> list[Path]:
         elif folder.is_dir() and not (folder / MANIFEST_FILE).is_file() and any(folder.glob(f"*/{MANIFEST_FILE}")):
             found += sorted(file.parent for file in folder.glob(f"*/{MANIFEST_FILE}") if not file.parent.is_symlink())
         else:
-            found += comparisons.runs_of([name])
+            found += comparisons.find_runs([name])
     return found
 
 
@@ -99,7 +99,7 @@ def _of_only_cell(folder: Path) -> list[Path]:
     if len(cells) > 1:
         way_on = f"name one of them: {', '.join(f'{folder.name}:{cell}' for cell in cells)}"
         raise BadInput(Problem(f"the series {folder.name} has {len(cells)} cells", way_on=way_on))
-    return comparisons.runs_of([f"{folder}:{cells[0]}"])
+    return comparisons.find_runs([f"{folder}:{cells[0]}"])
 
 
 def line(judged: JudgedGate) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from analysis import suggested
 from lab import paths
-from lab.results.comparisons import Compared
 from lab.scenario.catalogue import show_value
 from lab.scenario.places import Place
 from lab.series.plan import Plan
 from lab.series.record import Search
+
+if TYPE_CHECKING:
+    from lab.results.comparisons import Compared
 
 # The first of the lessons to start with; README names them all.
 FIRST_LESSON = "accept-queue-turns"

@@ -275,6 +275,14 @@ def test_a_matrix_says_of_each_cell_whether_it_fails_and_whether_the_model_said_
     assert found.cells[1].figures["client.requests.failed"].mean == 6
 
 
+def test_a_matrix_shows_first_what_it_is_about(results: Results) -> None:
+    cells = {name: [{"figures": {"client.dials.total": dials}}] for name, dials in (("kept", 1), ("closed", 9))}
+    found = compare_series(results.series(cells, kind="matrix", figures=["client.dials.total"])).matrix
+
+    assert found is not None
+    assert (found.about, found.figures[0]) == (["client.dials.total"], "client.dials.total")
+
+
 def test_where_the_model_does_not_hold_the_capacity_says_who_fails(results: Results) -> None:
     figures = {"client.requests.failed": 6, "model.users_failed": None, "model.accept_capacity": 4}
     direct = {"figures": figures, "knobs": {"load.users": 10}}

@@ -180,7 +180,7 @@ def test_any_series_is_compared_or_refused(content: bytes) -> None:
     with suppress(ValueError):
         record.load(folder)
     try:
-        comparisons.of_series(str(folder))
+        comparisons.compare_series(str(folder))
     except BadInput as refused:
         assert "\n" not in str(refused)  # noqa: PT017  it may be compared as well
 
@@ -189,4 +189,4 @@ def test_a_series_without_cells_is_refused() -> None:
     _, folder, content = _results()
     (folder / record.FILE).write_text(json.dumps(json.loads(content) | {"cells": []}))
     with pytest.raises(BadInput, match=r"series\.json: cells: .* run the series again"):
-        comparisons.of_series(str(folder))
+        comparisons.compare_series(str(folder))
