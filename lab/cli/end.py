@@ -22,8 +22,10 @@ def end_checked(effectives: Iterable[Any]) -> NoReturn:
     from lab.run import machine_limits, session
 
     # What holds for every cell of a series is said once.
-    checked = list(effectives)
-    problems = list(dict.fromkeys(problem for one in checked for problem in machine_limits.of_engine(one, chosen())))
+    checked, engine = list(effectives), chosen()
+    of_engine = (problem for one in checked for problem in machine_limits.of_engine(one, engine))
+    of_programs = (problem for one in checked for problem in machine_limits.of_programs(one, engine))
+    problems = list(dict.fromkeys([*of_engine, *of_programs]))
     if problems:
         raise BadInput(problems)
     for place in dict.fromkeys(one.place for one in checked):

@@ -49,12 +49,13 @@ def show(
     scenario: ScenarioArgument, sets: SetOption = None, *, preset: PresetOption = None, as_json: JsonOption = False
 ) -> None:
     """Show a scenario with its effective knobs, and its predictions with what is known of them before a run."""
+    from lab.engine.choice import chosen
     from lab.results import listing, next_step
     from lab.run import machine_limits
     from lab.scenario.resolve import resolve
 
     resolved = resolve(scenario, sets or [], preset=preset)
-    problems = list(machine_limits.of_kernel(resolved))
+    problems = [*machine_limits.of_kernel(resolved), *machine_limits.of_programs(resolved, chosen())]
     if problems:
         raise BadInput(problems)
     details = listing.details(resolved, sets or [])
@@ -86,7 +87,7 @@ def plan(
     if series:
         raise BadInput(Problem(f"{resolved.slug} has arms, and each is a run", way_on="name one by --arm"))
     found, problems = demand.of_run(resolved, apart=spread)
-    problems += machine_limits.of_engine(resolved, chosen())
+    problems += [*machine_limits.of_engine(resolved, chosen()), *machine_limits.of_programs(resolved, chosen())]
     if problems:
         raise BadInput(problems)
     if as_json:

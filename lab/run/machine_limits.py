@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 
 from lab import paths
 from lab.engine import metrics
 from lab.engine.protocol import Engine
-from lab.errors import BadInput, Problem
+from lab.errors import BadInput, LabError, Problem
 from lab.run import configurations, machine, script
 from lab.run.configurations import Configurations
 from lab.scenario import footprint, sysctls
@@ -56,6 +57,18 @@ def of_engine(effective: Effective, engine: Engine) -> Iterator[Problem]:
     yield from metrics.problems(effective, topology, engine.metrics)
     if engine.on_this_machine:
         yield from of_kernel(effective)
+
+
+def of_programs(effective: Effective, engine: Engine) -> list[Problem]:
+    """Give why k6 or a role's program refuses a file of the user's own, if they can be asked by now.
+
+    Without an engine, or without an image of the program, nothing is given: `check` asks again before a run.
+    """
+    topology, problems = topology_of(effective), list[Problem]()
+    with contextlib.suppress(LabError):
+        problems += script.examine(effective, topology, engine)[1]
+        problems += configurations.examine(effective, topology, engine)[1]
+    return problems
 
 
 def of_kernel(effective: Effective) -> Iterator[Problem]:

@@ -25,6 +25,8 @@ _RESERVED = ("K6_", "CONNLAB_")
 # How k6's messages name a line of a script, and a module that it could not find.
 _NAMED = re.compile(rf"file://{MOUNTED}/(?P<file>[^ :]+):(?: Line )?(?P<line>[0-9]+)")
 _IMPORTED = re.compile(r'moduleSpecifier \\?"([^"\\]+)')
+# What a line of a script imports; a comment imports nothing.
+_IMPORT = re.compile(r"""^(?!\s*(?://|\*)).*?(?:\bfrom|\bimport|\brequire)\s*\(?\s*['"](?P<module>[^'"]+)['"]""")
 
 
 @dataclass(frozen=True)
@@ -141,17 +143,30 @@ def refused(effective: Effective, script: OwnScript, said: str) -> Problem:
 
 
 def _place(script: OwnScript, said: str) -> str | None:
-    """Find the line of the script, or of a module beside it, that k6's message is about."""
+    """Find the line of the script, or of a module that it imports, that k6's message is about."""
     named = _NAMED.search(said)
     if named:
         return f"{paths.shown(script.folder / named['file'])}:{named['line']}"
     imported = _IMPORTED.search(said)
     # k6 does not say which file has the import.
-    for file in sorted(script.folder.rglob("*.[jt]s")) if imported else ():
-        for number, line in enumerate(file.read_text(errors="replace").splitlines(), start=1):
-            if imported and re.search(rf"""['"]{re.escape(imported[1])}['"]""", line):
-                return f"{paths.shown(file)}:{number}"
+    for file, number, module in _imports(script) if imported else ():
+        if imported and module == imported[1]:
+            return f"{paths.shown(file)}:{number}"
     return None
+
+
+def _imports(script: OwnScript) -> Iterator[tuple[Path, int, str]]:
+    """Give each import of the script and of the modules that it reaches: the file, the line and the module."""
+    waiting = [script.file]
+    for file in waiting:
+        lines = file.read_text(errors="replace").splitlines()
+        for number, found in enumerate(map(_IMPORT.search, lines), start=1):
+            if not found:
+                continue
+            yield file, number, found["module"]
+            beside = paths.real(file.parent / found["module"])
+            if beside not in waiting and beside.is_relative_to(script.folder) and beside.is_file():
+                waiting.append(beside)
 
 
 def read_options(text: str) -> Options:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,59 @@ def test_a_check_says_nothing_and_runs_nothing(connlab: Run, fake_docker: InMemo
     assert connlab("matrix", "burst-plces", "--check")[0] == 2
     assert connlab("run", "--check", "--", "--help")[0] == 2
     assert fake_docker.calls == []
+
+
+@dataclass
+class Own:
+    """A file of the user's own in a scenario, what its program says of it, and how the lab says that."""
+
+    written: str
+    asked: str
+    says: str
+    refusal: str
+
+
+SCRIPT = Own(
+    "load: {script: ./own.js}\n",
+    "run *connlab/k6 inspect",
+    "file:///script/own.js: Line 1:9 Unexpected identifier",
+    "shop/own.js:1: k6 refuses shop/own.js: own.js: Line 1:9 Unexpected identifier; correct the script",
+)
+CONFIGURATION = Own(
+    "nginx: {config: ./own.conf}\nknobs: {load: {users: 3}}\n",
+    "run *connlab/nginx test",
+    'nginx: [emerg] unknown directive "lsten" in /etc/nginx/own.conf:1',
+    'shop/own.conf:1: nginx refuses it: unknown directive "lsten"; correct it',
+)
+
+
+@pytest.mark.parametrize("own", [SCRIPT, CONFIGURATION])
+def test_what_its_program_refuses_is_refused_without_a_run_if_the_program_can_be_asked(
+    connlab: Run, fake_docker: InMemoryDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: Own
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    knobs = MINIMAL[MINIMAL.index("knobs:") : MINIMAL.index("predictions:")]
+    text = yaml_with(MINIMAL, {knobs: own.written, "backend]": "nginx, backend]", "== load.users": "> 0"})
+    (tmp_path / "shop").mkdir()
+    for file, content in (("scenario.yaml", text), ("own.js", ""), ("own.conf", "")):
+        (tmp_path / "shop" / file).write_text(content)
+
+    def ends() -> set[tuple[int, str]]:
+        ended = [connlab(*command, "./shop") for command in (["run", "--check"], ["show"], ["plan"])]
+        return {(code, err) for code, _, err in ended}
+
+    fake_docker.says(own.asked, stderr=own.says, exit_code=1)
+    assert ends() == {(2, f"connlab: {own.refusal}\n")}
+    fake_docker.forget()
+    fake_docker.says(own.asked, stderr=own.says, exit_code=1)
+    fake_docker.says("image inspect *", "0.0.1\n")  # it is built anew before a run
+    assert ends() == {(0, "")}
+    fake_docker.forget()
+    fake_docker.says("run *", stderr="docker: Error response from daemon: No such image", exit_code=125)
+    assert ends() == {(0, "")}
+    fake_docker.forget()
+    fake_docker.says("*", stderr="Cannot connect to the Docker daemon", exit_code=1)
+    assert ends() == {(0, "")}
 
 
 def test_values_that_each_arm_has_of_its_own_are_not_shown_as_known(connlab: Run) -> None:

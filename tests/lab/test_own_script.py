@@ -154,6 +154,32 @@ def test_what_k6_refuses_is_one_problem_with_its_place(make: Make, said: str, pr
     assert len(refused.value.problems) == 1
 
 
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("import a from 'https://example.org/x.js';", "checkout.js:3"),
+        ("} from 'https://example.org/x.js';", "checkout.js:3"),
+        ("const a = require('https://example.org/x.js');", "checkout.js:3"),
+        ("import './lib/../lib/pages.js';", "lib/pages.js:2"),
+        ("import './lib/typed.ts';", "lib/typed.ts:1"),
+        ("// import './other.js';", "scenario.yaml:6"),
+    ],
+)
+def test_an_import_is_looked_for_in_the_script_and_in_what_it_imports(
+    make: Make, home: Path, line: str, place: str
+) -> None:
+    imports = "import a from 'https://example.org/x.js';\n"
+    (home / "another.js").write_text(imports)
+    (home / "other.js").write_text(imports)
+    (home / "lib" / "another.js").write_text(imports)
+    (home / "lib" / "typed.ts").write_text(imports + "import '../checkout.js';\n")
+    (home / "lib" / "pages.js").write_text(f"// {imports}{imports}")
+    (home / "checkout.js").write_text(f"// {imports}// import './lib/pages.js'\n{line}\nexport default () => {{}};\n")
+    said = 'The moduleSpecifier "https://example.org/x.js" couldn\'t be retrieved from the resolved url'
+    with pytest.raises(BadInput, match=f"{place}: k6 refuses .*checkout.js"):
+        machine_limits.check(make(), InMemoryEngine(script_refused=said))
+
+
 def test_options_that_contradict_the_scenario_are_refused_before_anything_starts(make: Make) -> None:
     engine = InMemoryEngine(script_options=json.dumps({**OPTIONS, "maxVUs": 1}))
     with pytest.raises(BadInput) as refused:

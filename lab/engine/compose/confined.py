@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,10 @@ def tried(
     *more: str,
     refused: type[LabError],
 ) -> str | None:
-    """Give what a role's image says of a folder that it reads, without a network; None if there is no such image.
+    """Give what a role's image says of a folder that it reads, without a network.
+
+    Returns:
+        What it says; None if there is no such image, or one of another version of the lab that cannot do it.
 
     Raises:
         LabError: `refused`, with the program's message; or there is no engine, or none for this user.
@@ -54,6 +58,12 @@ def tried(
     except NoEngine:
         raise
     except DockerFailed as failed:
-        if "No such image" in failed.stderr:
+        if "No such image" in failed.stderr or not _is_of_this_lab(f"connlab/{role}"):
             return None
         raise refused(failed.stderr) from None
+
+
+def _is_of_this_lab(image: str) -> bool:
+    """Tell whether the set-up would keep an image; it builds one of another version anew."""
+    label = '{{index .Config.Labels "org.opencontainers.image.version"}}'
+    return docker("image", "inspect", "--format", label, image).strip() in ("", metadata.version("connlab"))
