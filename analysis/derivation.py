@@ -14,16 +14,16 @@ from analysis.figures import Run
 from analysis.output import make_folder, write
 from analysis.steps import Steps
 from analysis.story import ladders
-from analysis.verdict import (
+from analysis.verdicts import (
     clocks_file,
     connections_file,
     figures_file,
     ledger_file,
-    ledger_tables,
     readings,
+    tables,
     verdict_file,
 )
-from analysis.verdict.verdict_file import JudgedRun, Verdict
+from analysis.verdicts.verdict_file import JudgedRun, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +78,7 @@ def analyse(run_dir: Path, steps: Steps | None = None) -> Verdict:
     with steps.step("tables"):
         make_folder(folder)
         write(run_dir / ledger_file.FILE, found.account.to_json())
-        ledger_tables.write(found.run, folder)
+        tables.write(found.run, folder)
         clocks_file.write(found.run, run_dir)
     with steps.step("readings"):
         readings.write(found.run, run_dir)

@@ -15,11 +15,11 @@ from pydantic.json_schema import GenerateJsonSchema
 from analysis.compare.comparison_file import Comparison
 from analysis.compare.verdict import SeriesVerdict
 from analysis.story.ladders.ladders_file import Ladders
-from analysis.verdict.clocks_file import ClocksFile
-from analysis.verdict.connections_file import Connections
-from analysis.verdict.figures_file import FiguresFile
-from analysis.verdict.ledger_file import Ledger
-from analysis.verdict.verdict_file import Verdict
+from analysis.verdicts.clocks_file import ClocksFile
+from analysis.verdicts.connections_file import Connections
+from analysis.verdicts.figures_file import FiguresFile
+from analysis.verdicts.ledger_file import Ledger
+from analysis.verdicts.verdict_file import Verdict
 
 MODELS: dict[str, type[BaseModel]] = {
     "clocks": ClocksFile,

@@ -16,10 +16,10 @@ import duckdb
 import pytest
 
 from analysis import database
-from analysis.account.joins import tables
-from analysis.account.observed import tables as observed_tables
+from analysis.diagnosis.health import arrivals
+from analysis.diagnosis.joins import tables
+from analysis.diagnosis.observed import tables as observed_tables
 from analysis.evidence import bulk, flows, samples
-from analysis.health import arrivals
 
 _Read = Callable[..., Any]
 

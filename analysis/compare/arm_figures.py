@@ -13,7 +13,7 @@ from analysis.compare.replicates import Sample
 from analysis.expressions import ExpressionError
 from analysis.expressions.tree import Call, Name, Node
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
-from analysis.verdict.measured import ListSummary
+from analysis.verdicts.measured import ListSummary
 
 if TYPE_CHECKING:
     from analysis.compare.groups import Group

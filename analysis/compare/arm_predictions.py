@@ -30,8 +30,8 @@ from analysis.expressions import Expression, ExpressionError, parse, respelled
 from analysis.expressions.tree import Arithmetic, Call, Chain, Junction, Name, Node, Not, conjunction, disjunction
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
 from analysis.figures import UnknownFigure
-from analysis.figures.known_names import nearest
-from analysis.verdict.predictions import Status
+from analysis.figures.catalogue import nearest
+from analysis.verdicts.predictions import Status
 
 if TYPE_CHECKING:
     from analysis.compare.groups import Group

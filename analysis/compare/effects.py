@@ -11,7 +11,7 @@ from analysis.compare.groups import Group
 from analysis.compare.intervals import FEWEST_OF_TWO, Interval, Spread
 from analysis.compare.replicates import Sample, Values
 from analysis.compare.runs import RunRecord
-from analysis.figures.known_names import find
+from analysis.figures.catalogue import find
 
 
 class Stage(StrEnum):

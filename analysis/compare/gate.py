@@ -22,7 +22,7 @@ from analysis.compare.differences import changes
 from analysis.compare.groups import require_comparable
 from analysis.compare.incomparable import CompareError
 from analysis.compare.intervals import Interval
-from analysis.figures import known_names
+from analysis.figures import catalogue
 
 if TYPE_CHECKING:
     from analysis.compare.differences import SettingChange
@@ -138,7 +138,7 @@ def judge(a: Group, b: Group, figure: str, limit: Limit, *, greater_is_better: b
     values_a, values_b = (replicates.values(group.used, figure) for group in (a, b))
     if not values_a and not values_b:
         _require_known(figure, a, b)
-    declared = known_names.find(figure)
+    declared = catalogue.find(figure)
     sign = -1 if greater_is_better else 1
     decided = decide(tuple(sign * v for v in values_a), tuple(sign * v for v in values_b), limit)
     return Gate(
@@ -172,7 +172,7 @@ def _require_known(figure: str, a: Group, b: Group) -> None:
             if figure in run.why:
                 return
     known = replicates.names([a, b])
-    near = known_names.nearest(figure, known)
+    near = catalogue.nearest(figure, known)
     raise CompareError(f"no run has the figure {figure}{f'; did you mean {near}?' if near else ''}")
 
 

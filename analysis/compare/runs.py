@@ -11,11 +11,11 @@ from typing import Any
 from analysis.compare.incomparable import CompareError
 from analysis.evidence import manifest
 from analysis.expressions.values import Number, is_number
-from analysis.verdict import derived, figures_file, verdict_file
-from analysis.verdict.derived import DerivedError
-from analysis.verdict.figures_file import FiguresFile
-from analysis.verdict.measured import MeasuredValue
-from analysis.verdict.verdict_file import Verdict
+from analysis.verdicts import derived, figures_file, verdict_file
+from analysis.verdicts.derived import DerivedError
+from analysis.verdicts.figures_file import FiguresFile
+from analysis.verdicts.measured import MeasuredValue
+from analysis.verdicts.verdict_file import Verdict
 
 Record = dict[str, Any]
 

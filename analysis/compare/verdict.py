@@ -13,8 +13,8 @@ from pydantic import Field
 from analysis.compare import arm_predictions
 from analysis.evidence.manifest import Tolerance
 from analysis.output import Written
-from analysis.verdict.published import PublishedResult, measured
-from analysis.verdict.verdict_file import FILE
+from analysis.verdicts.published import PublishedResult, measured
+from analysis.verdicts.verdict_file import FILE
 
 if TYPE_CHECKING:
     from analysis.compare.groups import Group

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.figures import pattern, scraped
-from analysis.figures.known_names import Scope, UnknownFigure, find, scope
-from analysis.figures.measured_run import Run
+from analysis.figures import declaration, scraped
+from analysis.figures.catalogue import Scope, UnknownFigure, find, scope
+from analysis.figures.run import Run
 
 if TYPE_CHECKING:
     from analysis.expressions.values import Value
@@ -20,6 +20,6 @@ __all__ = ["Run", "Scope", "UnknownFigure", "scope", "value"]
 
 def value(run: Run, name: str) -> Value:
     """The value of a knob or a figure in a run, unknown with a reason where the evidence does not give one."""
-    return pattern.value(
-        lambda each: find(each) or pattern.find(scraped.figures(run.raw.manifest.roles), each), run, name
+    return declaration.value(
+        lambda each: find(each) or declaration.find(scraped.figures(run.raw.manifest.roles), each), run, name
     )

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.database import sql
+from analysis.diagnosis.health import Evidence
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.evidence.jsonl import integer
 from analysis.evidence.own_script import figure_name
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.measured_run import Run, status_bounds, total
-from analysis.figures.pattern import Compute, Figure
+from analysis.figures.declaration import Compute, Figure
+from analysis.figures.run import Run, status_bounds, total
 from analysis.figures.statistics import milliseconds, statistic
-from analysis.health import Evidence
 
 if TYPE_CHECKING:
-    from analysis.account.joins import Joined, Row
+    from analysis.diagnosis.joins import Joined, Row
     from analysis.evidence.bulk import Integers
     from analysis.evidence.client_files import Client
     from analysis.evidence.jsonl import Record

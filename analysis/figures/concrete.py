@@ -12,11 +12,11 @@ from analysis.database import sql
 from analysis.evidence.own_script import figure_name
 from analysis.expressions.values import Unknown
 from analysis.figures import client
-from analysis.figures.known_names import Scope
+from analysis.figures.catalogue import Scope
 
 if TYPE_CHECKING:
-    from analysis.figures.measured_run import Run
-    from analysis.figures.pattern import Figure
+    from analysis.figures.declaration import Figure
+    from analysis.figures.run import Run
 
 
 def names(run: Run) -> Iterator[str]:

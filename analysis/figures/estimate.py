@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from analysis import figures
+from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.settings import Settings, UndefinedError
+from analysis.diagnosis.syn_ladder import TIMEOUT_MAX_MS, Syn, before, syn_ladder
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.expressions.values import Unknown, Value, is_number, merge, unknown
-from analysis.health import Evidence
-from analysis.model.ladder import TIMEOUT_MAX_MS, Syn, before, syn_ladder
-from analysis.model.settings import Settings, UndefinedError
 
 if TYPE_CHECKING:
     from analysis.figures import Run

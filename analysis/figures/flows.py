@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.account.ports import TIME_WAIT_MS
 from analysis.database import sql
+from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.ports import TIME_WAIT_MS
+from analysis.diagnosis.syn_ladder import timer_lateness_ms
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.measured_run import Run, total
-from analysis.figures.pattern import Compute, Figure
+from analysis.figures.declaration import Compute, Figure
+from analysis.figures.run import Run, total
 from analysis.figures.statistics import milliseconds, statistic
-from analysis.health import Evidence
-from analysis.model.ladder import timer_lateness_ms
 
 if TYPE_CHECKING:
-    from analysis.account.joins import Joined
+    from analysis.diagnosis.joins import Joined
     from analysis.evidence.bulk import Integers
     from analysis.evidence.samples import Samples
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from analysis.database import sql
+from analysis.diagnosis.health import Evidence
 from analysis.expressions.values import Kind, Unknown, Value
-from analysis.figures.measured_run import Run
-from analysis.figures.pattern import Compute, Figure
-from analysis.health import Evidence
+from analysis.figures.declaration import Compute, Figure
+from analysis.figures.run import Run
 
 if TYPE_CHECKING:
-    from analysis.account.joins import Row
+    from analysis.diagnosis.joins import Row
     from analysis.evidence.window import Window
 
 _ROLE = "gateway"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from analysis.account import identities
+from analysis.diagnosis import identities
 from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
 from analysis.figures import observed
-from analysis.figures.pattern import Compute, Figure
+from analysis.figures.declaration import Compute, Figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from analysis.account.identities import HopAccount
-    from analysis.figures.measured_run import Run
+    from analysis.diagnosis.identities import HopAccount
+    from analysis.figures.run import Run
 
 _IDENTITY_MEANINGS = {
     "holding": ("true", "Identities that hold: both observers counted the same."),

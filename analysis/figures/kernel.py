@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from analysis.diagnosis.health import Evidence
 from analysis.evidence import timeline
 from analysis.evidence.jsonl import Record, integer, records
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.measured_run import Run, greatest, total
-from analysis.figures.pattern import Compute, Figure
-from analysis.health import Evidence
+from analysis.figures.declaration import Compute, Figure
+from analysis.figures.run import Run, greatest, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from analysis.account import attribution, joins
-from analysis.causes import UNEXPLAINED
 from analysis.database import sql
+from analysis.diagnosis import attribution, joins
+from analysis.diagnosis.causes import UNEXPLAINED
+from analysis.diagnosis.health import Evidence
 from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
-from analysis.figures.measured_run import Run
-from analysis.figures.pattern import Compute, Figure
-from analysis.health import Evidence
+from analysis.figures.declaration import Compute, Figure
+from analysis.figures.run import Run
 
 if TYPE_CHECKING:
-    from analysis.account.joins import Joined
+    from analysis.diagnosis.joins import Joined
 
 _SOURCE = "derived/ledger.json"
 

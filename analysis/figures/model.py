@@ -1,4 +1,4 @@
-"""What the settings say must happen: the model of analysis.model, fed from the manifest."""
+"""What the settings say must happen: the model, fed from the manifest."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.account import ports
+from analysis.diagnosis import ports, syn_ladder
+from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.settings import Settings, UndefinedError, accept_capacity, listen_backlog
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.pattern import Compute, Figure
-from analysis.health import Evidence
-from analysis.model import outcomes
-from analysis.model.settings import Settings, UndefinedError
+from analysis.figures import model_outcomes as outcomes
+from analysis.figures.declaration import Compute, Figure
 
 if TYPE_CHECKING:
-    from analysis.figures.measured_run import Run
+    from analysis.figures.run import Run
 
 
 def _of_settings(compute: Callable[[Settings], Value]) -> Compute:
@@ -55,7 +55,7 @@ def _failed_dials_syns(edge: str, *kinds: str) -> Compute:
         failures = [1 + ERROR_KINDS.index(kind) for kind in kinds]
 
         def of_dials(settings: Settings) -> Value:
-            due_us = 1000 * np.sort(np.array([getattr(syn, edge) for syn in outcomes.syn_ladder(settings)]))
+            due_us = 1000 * np.sort(np.array([getattr(syn, edge) for syn in syn_ladder.ladder_of_users(settings)]))
             columns = [run.raw.clients[each].dials.columns for each in run.k6]
             lasted_us = [each["duration_us"][np.isin(each["failure"], failures)] for each in columns]
             return int(np.searchsorted(due_us, np.concatenate(lasted_us)).sum())
@@ -104,8 +104,8 @@ FIGURES: tuple[Figure, ...] = (
         "connections",
         "Connections that all of the last servers hold at once: each its limit of connections (backend.max_connections)"
         " + model.listen_backlog + 1.",
-        "analysis.model.capacity",
-        _of_settings(outcomes.accept_capacity),
+        "analysis.diagnosis.settings",
+        _of_settings(accept_capacity),
     ),
     Figure(
         "model.ports.<role>",
@@ -113,7 +113,7 @@ FIGURES: tuple[Figure, ...] = (
         "ports",
         "Local ports that an instance of the role has for connections to one server, including those in TIME_WAIT: the"
         " size of its net.ipv4.ip_local_port_range.",
-        "analysis.account.ports",
+        "analysis.diagnosis.ports",
         _ports,
     ),
     Figure(
@@ -140,15 +140,15 @@ FIGURES: tuple[Figure, ...] = (
         "The limit of the last server's accept queue, min(backlog, net.core.somaxconn), where the backlog is"
         " backend.accept_count. A service without such a knob has the kernel's limit, as read back. The queue holds one"
         " more.",
-        "analysis.model.capacity",
-        _of_settings(outcomes.listen_backlog),
+        "analysis.diagnosis.settings",
+        _of_settings(listen_backlog),
     ),
     Figure(
         "model.syn_ladder_ms",
         Kind.LIST,
         "ms",
         "When a user's unanswered dial sends SYNs, from its start to load.connect_timeout.",
-        "analysis.model.ladder",
+        "analysis.diagnosis.syn_ladder",
         _of_settings(_syn_ladder_ms),
     ),
     Figure(
@@ -156,7 +156,7 @@ FIGURES: tuple[Figure, ...] = (
         Kind.NUMBER,
         "SYNs",
         "The number of these SYNs.",
-        "analysis.model.ladder",
+        "analysis.diagnosis.syn_ladder",
         _of_settings(lambda settings: len(_syn_ladder_ms(settings))),
     ),
     Figure(
@@ -165,7 +165,7 @@ FIGURES: tuple[Figure, ...] = (
         "SYNs",
         "How many SYNs a proxy's unanswered try sends, from its start to nginx.proxy_connect_timeout or"
         " gateway.dial_timeout.",
-        "analysis.model.ladder",
+        "analysis.diagnosis.syn_ladder",
         _of_settings(lambda settings: len(outcomes.syns_of_failed_try(settings))),
     ),
     Figure(
@@ -174,7 +174,7 @@ FIGURES: tuple[Figure, ...] = (
         "SYNs",
         "The SYNs that unanswered dials sent, computed from how long each lasted: the lower bound, because the"
         " kernel's timers may be late.",
-        "analysis.model.ladder; k6: dials.jsonl",
+        "analysis.diagnosis.syn_ladder; k6: dials.jsonl",
         _failed_dials_syns("latest_ms", *_UNANSWERED),
     ),
     Figure(
@@ -182,7 +182,7 @@ FIGURES: tuple[Figure, ...] = (
         Kind.NUMBER,
         "SYNs",
         "The same: the upper bound.",
-        "analysis.model.ladder; k6: dials.jsonl",
+        "analysis.diagnosis.syn_ladder; k6: dials.jsonl",
         _failed_dials_syns("earliest_ms", *_UNANSWERED, "half-open"),
     ),
     Figure(
@@ -190,7 +190,7 @@ FIGURES: tuple[Figure, ...] = (
         Kind.NUMBER,
         "users",
         "Users who get a connection. For the workload users; for long_polling if users keep their connections.",
-        "analysis.model.users",
+        "analysis.figures.queue_simulation",
         _of_load(outcomes.users_served),
     ),
     Figure(
@@ -198,7 +198,7 @@ FIGURES: tuple[Figure, ...] = (
         Kind.NUMBER,
         "users",
         "Users who get no connection. For the same workloads.",
-        "analysis.model.users",
+        "analysis.figures.queue_simulation",
         _of_load(outcomes.users_failed),
     ),
     Figure(
@@ -206,7 +206,7 @@ FIGURES: tuple[Figure, ...] = (
         Kind.NUMBER,
         "SYNs",
         "SYNs that meet a full accept queue. For the workload users.",
-        "analysis.model.users",
+        "analysis.figures.queue_simulation",
         _of_load(outcomes.dropped_syns),
     ),
     Figure(
@@ -215,7 +215,7 @@ FIGURES: tuple[Figure, ...] = (
         "ms",
         "For each call of each served user: the shortest time from its start, dialling included, to its answer. Each"
         " keep-alive time-out that it waits for may end 2 s later. For the workload users.",
-        "analysis.model.users",
+        "analysis.figures.queue_simulation",
         _of_load(outcomes.response_ms),
     ),
 )

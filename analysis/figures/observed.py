@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from analysis.figures import client, flows, gateway, kernel, ledger, model, pattern, servers, sysctls
+from analysis.figures import client, declaration, flows, gateway, kernel, ledger, model, servers, sysctls
 
 if TYPE_CHECKING:
     from analysis.expressions.values import Value
-    from analysis.figures.measured_run import Run
-    from analysis.figures.pattern import Figure
+    from analysis.figures.declaration import Figure
+    from analysis.figures.run import Run
 
 MEASURED: tuple[Figure, ...] = (
     *client.FIGURES,
@@ -26,9 +26,9 @@ MODELLED: tuple[Figure, ...] = model.FIGURES
 
 def value(run: Run, name: str) -> Value:
     """The value of a knob or of an observed figure in a run; unknown, with a reason, where the evidence gives none."""
-    return pattern.value(_find, run, name)
+    return declaration.value(_find, run, name)
 
 
 @lru_cache(maxsize=4096)
 def _find(name: str) -> tuple[Figure, dict[str, str]] | None:
-    return pattern.find((*MEASURED, *MODELLED), name)
+    return declaration.find((*MEASURED, *MODELLED), name)

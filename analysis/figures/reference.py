@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from ruamel.yaml import YAML
 
-from analysis.causes import CAUSES
+from analysis.diagnosis.causes import CAUSES
+from analysis.diagnosis.health import Evidence
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.evidence.roles import Role
 from analysis.expressions.functions import FUNCTIONS
 from analysis.expressions.values import Kind
 from analysis.figures import scraped
+from analysis.figures.catalogue import FIGURES
 from analysis.figures.kernel import STATES
-from analysis.figures.known_names import FIGURES
 from analysis.figures.statistics import STATISTICS
-from analysis.health import Evidence
 
 if TYPE_CHECKING:
-    from analysis.figures.pattern import Figure
+    from analysis.figures.declaration import Figure
 
 _HEADINGS = {
     "client": "The client",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from analysis.diagnosis.health import Evidence
 from analysis.evidence import timeline
 from analysis.expressions.values import Kind, Value, unknown
-from analysis.figures.measured_run import Run, greatest, total
-from analysis.figures.pattern import Figure
-from analysis.health import Evidence
+from analysis.figures.declaration import Figure
+from analysis.figures.run import Run, greatest, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

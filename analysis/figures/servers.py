@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.database import sql
+from analysis.diagnosis.health import Evidence
 from analysis.evidence import processes
 from analysis.evidence.jsonl import integer
 from analysis.expressions.values import Kind, Unknown, Value, unknown
-from analysis.figures.measured_run import Run, greatest, status_bounds, total
-from analysis.figures.pattern import Compute, Figure
-from analysis.health import Evidence
+from analysis.figures.declaration import Compute, Figure
+from analysis.figures.run import Run, greatest, status_bounds, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

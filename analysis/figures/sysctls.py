@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.expressions.values import Kind, Value, unknown
-from analysis.figures.pattern import Figure
+from analysis.figures.declaration import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from analysis.figures.measured_run import Run
+    from analysis.figures.run import Run
 
 
 def _exists(run: Run, found: Mapping[str, str]) -> Value:

@@ -12,7 +12,7 @@ from analysis import output, pages
 from analysis.compare import comparison_file, intervals, narrative, numbers
 from analysis.compare.comparison_file import Comparison, MatrixEntry, PairEntry
 from analysis.compare.verdict import SeriesVerdict
-from analysis.figures.known_names import find
+from analysis.figures.catalogue import find
 from analysis.formatting import counted
 from analysis.pages import side_by_side
 

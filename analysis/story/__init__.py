@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis import health
-from analysis.account import joins
+from analysis.diagnosis import health, joins
 from analysis.evidence.window import Window
 from analysis.story import carried, derived_causes, select
 from analysis.story.narrator import Narrator
@@ -20,9 +19,9 @@ from formats.sanitize import visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.account.joins import Joined, Row, Story
+    from analysis.diagnosis.health import Health
+    from analysis.diagnosis.joins import Joined, Row, Story
     from analysis.evidence.rawrun import RawRun
-    from analysis.health import Health
     from analysis.story.select import Key
 
 __all__ = ["Account", "AttributedCause", "Event", "Explanation", "UnknownRequest", "View", "named", "worst"]

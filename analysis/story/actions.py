@@ -10,7 +10,7 @@ from analysis.story.parts import Event
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from analysis.account.joins import Row
+    from analysis.diagnosis.joins import Row
 
 _BEGINS = {"pause": "begins to pause {}", "restart": "begins to restart {}", "stop": "begins to stop {}"}
 _OVER = {"pause": "has let {} go on", "restart": "has {} ready again", "stop": "has stopped {}"}

@@ -10,7 +10,7 @@ from analysis.story.phrases import ms, shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.account.joins import Row
+    from analysis.diagnosis.joins import Row
     from analysis.evidence.rawfiles import Places
     from analysis.story.parts import Note
 
@@ -19,7 +19,7 @@ def tell(case: Row, close: Row | None, dial_notes: tuple[Note, ...], places: Pla
     """Tell a request as its client saw it.
 
     Args:
-        case: its row of analysis.account.joins.cases.
+        case: its row of analysis.diagnosis.joins.cases.
         close: when and how its connection ended; None if that is not recorded, or came after another request.
         dial_notes: what else was seen as the dial began.
         places: of the run's raw files.

@@ -10,7 +10,7 @@ from analysis.story.phrases import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from analysis.account.joins import Row, Story
+    from analysis.diagnosis.joins import Row, Story
     from analysis.evidence.rawfiles import Places
     from analysis.story.parts import Note
 

@@ -6,15 +6,15 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.account.slack import CLOCK_SLACK_US
 from analysis.database import sql
+from analysis.diagnosis.slack import CLOCK_SLACK_US
 from analysis.evidence import packets
 from analysis.story import wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from analysis.account.joins import Joined, Row, Story
+    from analysis.diagnosis.joins import Joined, Row, Story
     from analysis.evidence.clocks import Clocks
     from analysis.evidence.packets import Connection, Packet
     from analysis.evidence.rawfiles import Places
@@ -28,7 +28,7 @@ class Carrier:
     """A connection that carried a request, in one capture.
 
     Attributes:
-        flow: its row of the table `flows` of analysis.account.joins.
+        flow: its row of the table `flows` of analysis.diagnosis.joins.
         is_first_hop: whether it is the client's; else it is the proxy's.
         is_repeated: whether an earlier carrier is the same connection, in another capture.
         connection: its ends, and the time in which it carried the request.

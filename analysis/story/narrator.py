@@ -13,7 +13,7 @@ from analysis.story.phrases import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.account.joins import Row, Story
+    from analysis.diagnosis.joins import Row, Story
     from analysis.evidence.rawrun import RawRun
     from analysis.story.at_server import Acceptance
     from analysis.story.carried import Carrier

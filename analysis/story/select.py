@@ -9,7 +9,7 @@ from analysis.database import sql
 from analysis.story.phrases import shown
 
 if TYPE_CHECKING:
-    from analysis.account.joins import Joined
+    from analysis.diagnosis.joins import Joined
 
 Key = tuple[str, int]
 

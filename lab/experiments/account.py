@@ -36,7 +36,7 @@ class Brief:
 def of(outcome: Outcome, effective: Effective) -> Brief:
     """Read the verdicts of an outcome of a scenario, and of its runs."""
     # It brings numpy and duckdb; a list of scenarios needs none.
-    from analysis.verdict.verdict_file import FILE, Verdict  # noqa: PLC0415
+    from analysis.verdicts.verdict_file import FILE, Verdict  # noqa: PLC0415
 
     of_runs = {folder: verdicts.read(folder, FILE, Verdict) for folder in outcome.runs}
     judged = [(one["id"], one["status"]) for one in outcome.verdict["predictions"]] if outcome.series else []

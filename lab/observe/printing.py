@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.causes import named
+from analysis.diagnosis.causes import named
 from analysis.evidence import manifest
 from analysis.formatting import counted
-from analysis.verdict import connections_file, derived
+from analysis.verdicts import connections_file, derived
 from lab import paths
 from lab.errors import LabError
 

@@ -9,13 +9,13 @@ from textwrap import wrap
 from typing import Any
 
 from analysis import figures
+from analysis.diagnosis.syn_ladder import INITIAL_TIMEOUT_MS, TIMEOUT_MAX_MS
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown
 from analysis.figures import estimate
 from analysis.figures.estimate import CheckedEstimate, Estimate, FailedBounds, SynTimers
 from analysis.formatting import counted
-from analysis.model.ladder import INITIAL_TIMEOUT_MS, TIMEOUT_MAX_MS
 from formats.durations import format_duration, parse_duration
 from lab.errors import BadInput, ExitCode, Problem
 from lab.reading.nearest import did_you_mean

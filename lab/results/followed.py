@@ -9,8 +9,8 @@ from typing import Any
 from analysis.evidence import manifest
 from analysis.formatting import counted
 from analysis.pages.report import labels
-from analysis.verdict import derived
-from analysis.verdict.ledger_file import FILE, Ledger
+from analysis.verdicts import derived
+from analysis.verdicts.ledger_file import FILE, Ledger
 from lab import paths
 from lab.errors import BadInput
 from lab.results import advice

@@ -10,10 +10,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from analysis.verdict import guesses
-from analysis.verdict.figures_file import FILE as FIGURES
-from analysis.verdict.figures_file import FiguresFile
-from analysis.verdict.guesses import GuessOutcome
+from analysis.verdicts import guesses
+from analysis.verdicts.figures_file import FILE as FIGURES
+from analysis.verdicts.figures_file import FiguresFile
+from analysis.verdicts.guesses import GuessOutcome
 from formats.safe_open import read_regular
 from lab.run import verdicts
 from lab.run.manifest import FILE

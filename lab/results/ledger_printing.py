@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from analysis.verdict.ledger_file import FILE, HopEntry, IdentityEntry, Ledger, NamedRequests, Side
+from analysis.verdicts.ledger_file import FILE, HopEntry, IdentityEntry, Ledger, NamedRequests, Side
 from lab.results.lacks import Lacks
 from lab.run import verdicts
 

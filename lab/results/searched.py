@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analysis.formatting import counted, spoken
-from analysis.verdict import derived, figures_file, ledger_file
-from analysis.verdict.figures_file import FiguresFile
-from analysis.verdict.ledger_file import Ledger
+from analysis.verdicts import derived, figures_file, ledger_file
+from analysis.verdicts.figures_file import FiguresFile
+from analysis.verdicts.ledger_file import Ledger
 from lab import paths
 from lab.scenario.catalogue import show_value
 from lab.series.record import Search, Series

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from analysis.health.limits import K6_EXITS_IN_ORDER
+from analysis.diagnosis.health.limits import K6_EXITS_IN_ORDER
 from lab import parallel
 from lab.engine import collector
 from lab.engine.protocol import Watch

@@ -70,7 +70,7 @@ def read(folder: Path, file: Path, model: type[_Model]) -> _Model:
     Raises:
         BadInput, LabError: as `derive`.
     """
-    from analysis.verdict import derived  # noqa: PLC0415 # as in `derive`
+    from analysis.verdicts import derived  # noqa: PLC0415 # as in `derive`
 
     try:
         return derived.read(folder, file, model)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from analysis import figures
+from analysis.diagnosis.health import Evidence
 from analysis.evidence.manifest import Manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
 from analysis.expressions import parse
 from analysis.expressions.values import Unknown, Value, unknown
 from analysis.figures import Run
-from analysis.health import Evidence
 from lab.scenario import sysctls
 from lab.scenario.effective import Effective
 from lab.scenario.fields import Claim

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def prediction_problems(effective: Effective) -> Iterator[Problem]:
     """Give every prediction that could not be judged, whatever the run brought."""
     # It brings numpy and duckdb, which only commands need that read predictions.
-    from analysis.verdict import predictions  # noqa: PLC0415
+    from analysis.verdicts import predictions  # noqa: PLC0415
 
     knobs = {**effective.on_path(), **effective.in_files()}
     seen: set[str] = set()

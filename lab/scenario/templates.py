@@ -72,7 +72,7 @@ def _wrong(effective: Effective, place: re.Match[str]) -> str | None:
 def _read(effective: Effective, text: str) -> Expression | None:
     """Read what stands between braces; None for the name of a knob alone, which may be text."""
     # It brings numpy and duckdb, which only commands need that read predictions.
-    from analysis.verdict import predictions  # noqa: PLC0415
+    from analysis.verdicts import predictions  # noqa: PLC0415
 
     knobs = {**effective.on_path(), **effective.in_files()}
     if text in knobs:

@@ -125,7 +125,7 @@ def check(plan: Plan, engine: Engine) -> Mapping[str, Configurations]:
 
 
 def _stop_rule(plan: Plan) -> Iterator[Problem]:
-    from analysis.verdict import predictions  # noqa: PLC0415 # as in prediction_checks
+    from analysis.verdicts import predictions  # noqa: PLC0415 # as in prediction_checks
 
     if plan.rules.stop.when is None:
         return

@@ -73,6 +73,6 @@ class RealRunner:
         # As in verdicts: what only the end of a run needs.
         from analysis.evidence.rawrun import RawRun  # noqa: PLC0415
         from analysis.figures import Run  # noqa: PLC0415
-        from analysis.verdict import predictions  # noqa: PLC0415
+        from analysis.verdicts import predictions  # noqa: PLC0415
 
         return predictions.judge(Run(RawRun(folder, manifest.read(folder))), expression).status

@@ -197,7 +197,7 @@ def _knob(asked: Asked, user: tuple[str, ...], folder: Path | None) -> _Knob:
 
 
 def _check_expression(until: str, knob: _Knob) -> None:
-    from analysis.verdict import predictions  # noqa: PLC0415 # as in prediction_checks
+    from analysis.verdicts import predictions  # noqa: PLC0415 # as in prediction_checks
 
     effective = knob.base
     try:

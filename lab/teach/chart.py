@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from analysis.causes import CAUSES
-from analysis.causes.cause import Cause
+from analysis.diagnosis.causes import CAUSES
+from analysis.diagnosis.causes.cause import Cause
 from lab import terminal
 from lab.roles.declaration import ROLES, Limits, Role
 from lab.scenario.catalogue import CATALOGUE, show_value
@@ -18,7 +18,8 @@ _LIMIT = re.compile(r"\{(client|server)\}\.(\w+)")
 _INTRODUCTION = """\
 # The map: from a symptom to its cause and its knob
 
-<!-- Made by `python -m lab.teach.chart > docs/map.md`; change the records in analysis/causes/, or a role.yaml. -->
+<!-- Made by `python -m lab.teach.chart > docs/map.md`;
+change the records in analysis/diagnosis/causes/, or a role.yaml. -->
 
 For engineers on call, and for learners: what clients see, where to look first, what may cause it, and which knob to
 turn. [causes.md](causes.md) has the proof of each cause, [glossary.md](glossary.md) explains the words. `make advise

@@ -15,8 +15,8 @@ from analysis import figures, suggested
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions import ExpressionError
-from analysis.verdict import predictions
-from analysis.verdict.predictions import Judgement
+from analysis.verdicts import predictions
+from analysis.verdicts.predictions import Judgement
 from lab import paths
 from lab.errors import BadInput, ExitCode, Problem
 from lab.results import next_step

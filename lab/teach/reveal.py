@@ -11,10 +11,10 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
-from analysis.verdict import figures_file, guesses, verdict_file
-from analysis.verdict.figures_file import FiguresFile
-from analysis.verdict.guesses import GuessOutcome
-from analysis.verdict.verdict_file import Verdict
+from analysis.verdicts import figures_file, guesses, verdict_file
+from analysis.verdicts.figures_file import FiguresFile
+from analysis.verdicts.guesses import GuessOutcome
+from analysis.verdicts.verdict_file import Verdict
 from lab import paths
 from lab.results.guesses_printing import MARKS, print_one
 from lab.run import verdicts

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from analysis.figures import pattern, scraped
-from analysis.figures.known_names import find
-from analysis.figures.pattern import Figure
+from analysis.figures import declaration, scraped
+from analysis.figures.catalogue import find
+from analysis.figures.declaration import Figure
 from lab.roles.declaration import ROLES
 
 _STATISTICS = {
@@ -65,7 +65,7 @@ QUESTIONS: Mapping[str, str] = {
 
 def declared(figure: str) -> tuple[Figure, dict[str, str]] | None:
     """Give the figure that a name is of, with its parameters: also one that a role's page tells."""
-    return find(figure) or pattern.find(scraped.figures(ROLES), figure)
+    return find(figure) or declaration.find(scraped.figures(ROLES), figure)
 
 
 def question(figure: str) -> tuple[str, str]:

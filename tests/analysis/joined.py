@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analysis.account.joins import Joined
 from analysis.derivation import judge
-from analysis.verdict.ledger_tables import REQUESTS
+from analysis.diagnosis.joins import Joined
+from analysis.verdicts.tables import REQUESTS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.account.joins import Joined
 from analysis.derivation import judge
-from analysis.health import Evidence
-from analysis.verdict.ledger_tables import REQUESTS
+from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.joins import Joined
+from analysis.verdicts.tables import REQUESTS
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import END_S, RunFolder, at_us, make_capture, make_dial, make_request, raw_file
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis.account.joins import Joined
-from analysis.causes import CAUSES, UNEXPLAINED, Cause, named
-from analysis.causes.__main__ import markdown
 from analysis.derivation import judge
-from analysis.verdict.ledger_tables import REQUESTS
+from analysis.diagnosis.causes import CAUSES, UNEXPLAINED, Cause, named
+from analysis.diagnosis.causes.__main__ import markdown
+from analysis.diagnosis.joins import Joined
+from analysis.verdicts.tables import REQUESTS
 
 if TYPE_CHECKING:
     from tests.analysis.support import RunFolder
@@ -79,4 +79,6 @@ def test_a_cause_of_another_version_has_its_name_for_all_words() -> None:
 
 
 def test_the_documentation_of_the_causes_is_current() -> None:
-    assert (ROOT / "docs" / "causes.md").read_text() == markdown(), "python -m analysis.causes > docs/causes.md"
+    assert (ROOT / "docs" / "causes.md").read_text() == markdown(), (
+        "python -m analysis.diagnosis.causes > docs/causes.md"
+    )

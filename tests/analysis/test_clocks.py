@@ -16,7 +16,7 @@ from analysis.derivation import JudgedRun, analyse, judge
 from analysis.evidence import clocks
 from analysis.evidence.clock_fit import SAME, Bounds, Rate, fit
 from analysis.evidence.clocks import Clocks
-from analysis.verdict.clocks_file import FILE, ClocksFile
+from analysis.verdicts.clocks_file import FILE, ClocksFile
 from tests.analysis import generators
 from tests.analysis.machines import ELSEWHERE, HERE, move
 from tests.analysis.whole import make_run

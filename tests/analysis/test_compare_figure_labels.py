@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.compare import figure_labels
-from analysis.figures.known_names import find
+from analysis.figures.catalogue import find
 
 
 @pytest.mark.parametrize(

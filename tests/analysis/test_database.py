@@ -9,15 +9,15 @@ import duckdb
 import numpy as np
 import pytest
 
-from analysis.account.attribution import BESIDE
-from analysis.account.joins import Joined
-from analysis.account.joins.cases import PROXIED
-from analysis.account.joins.connections import OF_LOST_SYNS
-from analysis.account.joins.links import AT_THE_PROXY
-from analysis.account.ports import SHORTAGES
-from analysis.account.waits import ACTED
 from analysis.database import in_memory, over_files
 from analysis.derivation import judge
+from analysis.diagnosis.attribution import BESIDE
+from analysis.diagnosis.joins import Joined
+from analysis.diagnosis.joins.cases import PROXIED
+from analysis.diagnosis.joins.connections import OF_LOST_SYNS
+from analysis.diagnosis.joins.links import AT_THE_PROXY
+from analysis.diagnosis.ports import SHORTAGES
+from analysis.diagnosis.waits import ACTED
 from tests.analysis.packets import Connection
 from tests.analysis.support import MEASURE_S, USERS, at_us
 

@@ -12,7 +12,7 @@ from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown
 from analysis.figures import estimate
 from analysis.figures.estimate import CheckedEstimate, Estimate, SynTimers, plausible_clients
-from analysis.model.users import Capacity, Load, simulate
+from analysis.figures.queue_simulation import Capacity, Load, simulate
 from tests.analysis.support import OTHERS, USERS, RunFolder, backend_tick, make_dial, make_samples, quiet_tick
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from analysis import health
-from analysis.account import joins
-from analysis.account.joins import Joined
+from analysis.diagnosis import health, joins
+from analysis.diagnosis.joins import Joined
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window

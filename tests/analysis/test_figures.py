@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from analysis import figures
+from analysis.diagnosis.health import Evidence
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.roles import earlier
 from analysis.expressions.values import Kind, Unknown, Value
-from analysis.figures import Run, Scope, UnknownFigure, scope
-from analysis.figures.known_names import FIGURES, kernel_counters
+from analysis.figures import Run, Scope, UnknownFigure, model_outcomes, scope
+from analysis.figures.catalogue import FIGURES, kernel_counters
 from analysis.figures.reference import markdown
-from analysis.health import Evidence
-from analysis.model import outcomes
 from tests.analysis.support import (
     END_S,
     KNOBS,
@@ -347,7 +346,7 @@ def test_the_model_follows_the_settings_and_says_where_it_ends(
 def test_the_model_does_not_simulate_more_users_than_it_can(
     described: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outcomes, "_USERS_MAX", USERS - 1)
+    monkeypatch.setattr(model_outcomes, "_USERS_MAX", USERS - 1)
 
     found = modelled(described, "model.users_served")
 

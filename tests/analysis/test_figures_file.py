@@ -9,9 +9,9 @@ from jsonschema import Draft202012Validator
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.figures.known_names import FIGURES
+from analysis.figures.catalogue import FIGURES
 from analysis.schema import schema
-from analysis.verdict import figures_file
+from analysis.verdicts import figures_file
 from tests.analysis.support import OTHERS, make_access, make_samples, quiet_tick
 from tests.analysis.whole import make_run
 

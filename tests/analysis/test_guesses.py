@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.verdict import guesses
+from analysis.verdicts import guesses
 
 
 @pytest.mark.parametrize(

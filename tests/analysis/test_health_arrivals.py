@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from analysis.diagnosis.health import arrivals
+from analysis.diagnosis.health.problems import Evidence
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
 from analysis.figures import Run
-from analysis.health import arrivals
-from analysis.health.problems import Evidence
-from analysis.verdict.predictions import judge
+from analysis.verdicts.predictions import judge
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import MEASURE_S, SYNS_S, RunFolder, at_us
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from analysis.health.problems import Report
+    from analysis.diagnosis.health.problems import Report
 
 CLIENT, SERVER = "172.18.0.3", "172.18.0.2:8080"
 

@@ -11,9 +11,8 @@ import duckdb
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis import health
-from analysis.account import joins
 from analysis.derivation import analyse, judge
+from analysis.diagnosis import health, joins
 from analysis.evidence import manifest, roles
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
@@ -23,7 +22,7 @@ from tests.analysis.packets import ACK, FIN, RST, SYN, Capture, Connection, make
 from tests.analysis.support import MEASURE_S, OTHERS, USERS, RunFolder, at_us, make_access, make_capture, make_samples
 
 if TYPE_CHECKING:
-    from analysis.verdict.ledger_file import Ledger
+    from analysis.verdicts.ledger_file import Ledger
 
 Record = dict[str, Any]
 BACKEND = "172.18.0.2:8080"

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from analysis.model.capacity import accept_capacity, listen_backlog
-from analysis.model.ladder import before, is_certain, syn_ladder, timer_lateness_ms
-from analysis.model.users import ACCEPT_LATE_MS, Capacity, Load, UsersOutcome, simulate
+from analysis.diagnosis.syn_ladder import before, is_certain, syn_ladder, timer_lateness_ms
+from analysis.figures.queue_simulation import ACCEPT_LATE_MS, Capacity, Load, UsersOutcome, simulate
 
 if TYPE_CHECKING:
-    from analysis.model.ladder import Syn
+    from analysis.diagnosis.syn_ladder import Syn
 
 EXPONENTIAL = syn_ladder(6, 0)
 LINEAR_FIRST = syn_ladder(6, 4)
@@ -79,12 +78,6 @@ def test_a_timer_is_as_late_as_the_coarsest_wheel_that_may_hold_it() -> None:
 @given(st.integers(1, 200_000))
 def test_a_timer_is_late_by_an_eighth_at_most(delay_ms: int) -> None:
     assert timer_lateness_ms(delay_ms) <= max(delay_ms / 7, 20)
-
-
-def test_the_queue_holds_one_more_than_its_limit() -> None:
-    assert accept_capacity(1, listen_backlog(1, 4096)) == 3
-    assert accept_capacity(8192, listen_backlog(100, 4096)) == 8293
-    assert accept_capacity(10, listen_backlog(5000, 128)) == 139
 
 
 TOMCAT = Capacity(slots=1, backlog=1, keep_alive_timeout_ms=20_000)
@@ -198,6 +191,6 @@ def test_every_user_is_served_or_fails_after_its_syns(server: Capacity, users: L
 
 @given(servers, loads)
 def test_nobody_fails_and_no_syn_is_dropped_where_there_is_room(server: Capacity, users: Load) -> None:
-    assume(users.users <= accept_capacity(server.slots, server.backlog) - server.slots)
+    assume(users.users <= server.backlog + 1)
 
     assert counts(simulate(server, users)) == (users.users, 0, 0)

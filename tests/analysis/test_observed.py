@@ -11,7 +11,7 @@ import pytest
 
 from analysis.derivation import analyse
 from analysis.pages import report
-from analysis.verdict.connections_file import FILE
+from analysis.verdicts.connections_file import FILE
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import END_S, MEASURE_S, OTHERS, SERVED_MS, SYNS_S, RunFolder, at_us, make_capture

@@ -12,7 +12,7 @@ from analysis.evidence import manifest, own_script
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown, Value
 from analysis.figures import Run, concrete
-from analysis.verdict import ledger_file
+from analysis.verdicts import ledger_file
 from tests.analysis.support import RunFolder
 
 

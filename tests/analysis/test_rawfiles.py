@@ -18,7 +18,7 @@ from analysis.evidence import flows, manifest
 from analysis.evidence.rawfiles import Places, places
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.verdict import predictions
+from analysis.verdicts import predictions
 from formats.safe_open import open_regular
 from tests.analysis.support import raw_file
 from tests.analysis.test_example import EXAMPLE

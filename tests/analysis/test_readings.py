@@ -9,7 +9,7 @@ import duckdb
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.verdict import readings
+from analysis.verdicts import readings
 from tests.analysis.support import DRAIN_END_S, MEASURE_S, at_us
 
 if TYPE_CHECKING:

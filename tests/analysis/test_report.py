@@ -18,7 +18,7 @@ from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.pages import report
 from analysis.pages.report import charts, conditions, labels, ladders, page, path, queues, run_files, summary, timelines
-from analysis.verdict import ledger_tables, readings
+from analysis.verdicts import readings, tables
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.results import Results
 from tests.analysis.support import at_us, damage_pages, knob, make_manifest, make_samples, quiet_tick
@@ -77,7 +77,7 @@ def read_tables(run: RunFolder) -> run_files.Record:
     derived = folder / "derived"
     derived.mkdir()
     found = Run(RawRun(folder, manifest.read(folder)))
-    ledger_tables.write(found, derived)
+    tables.write(found, derived)
     readings.write(found, folder)
     return run_files.Record(folder, run.manifest, verdict={}, ledger={}, ladders={}, figures={}, why={})
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from analysis.account.joins import Joined
 from analysis.derivation import judge
+from analysis.diagnosis.joins import Joined
 
 if TYPE_CHECKING:
     from tests.analysis.support import RunFolder

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.account.joins import Joined
 from analysis.database import create, in_memory
 from analysis.derivation import judge
+from analysis.diagnosis.joins import Joined
 from tests.analysis.test_sql import OF_A_RUN, table
 from tests.analysis.whole import make_run
 

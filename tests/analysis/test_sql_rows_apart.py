@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.account.joins.tables import FLOWS
 from analysis.database import create, in_memory
+from analysis.diagnosis.joins.tables import FLOWS
 from tests.analysis.test_sql import APART, table
 
 if TYPE_CHECKING:

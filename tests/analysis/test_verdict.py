@@ -13,7 +13,7 @@ from analysis.derivation import ManifestError, Verdict, analyse, judge
 from analysis.evidence.roles import earlier
 from analysis.expressions import ExpressionError
 from analysis.schema import MODELS, schema
-from analysis.verdict import predictions
+from analysis.verdicts import predictions
 from tests.analysis.support import KNOBS, PREDICTIONS, make_request, raw_file
 
 if TYPE_CHECKING:

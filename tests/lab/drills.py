@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from analysis.verdict.ledger_file import FILE as LEDGER
+from analysis.verdicts.ledger_file import FILE as LEDGER
 from lab import paths
 from lab.teach.drill import incident
 from lab.teach.drill.faults import Drill

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.causes import CAUSES, Cause
+from analysis.diagnosis.causes import CAUSES, Cause
 from analysis.evidence.roles import Limits as LimitsRead
 from lab.paths import ROOT
 from lab.roles.declaration import ROLES, Limits

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from analysis.verdict import derived, verdict_file
-from analysis.verdict.verdict_file import Verdict
+from analysis.verdicts import derived, verdict_file
+from analysis.verdicts.verdict_file import Verdict
 from lab import paths
 from lab.cli import main
 from lab.scenario import places

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from analysis import causes
-from analysis.figures.known_names import Scope
+from analysis.diagnosis import causes
+from analysis.figures.catalogue import Scope
 from lab import paths
 from lab.cli import app
 from lab.cli.options import ALL

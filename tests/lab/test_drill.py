@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.causes import CAUSES
+from analysis.diagnosis.causes import CAUSES
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, ExitCode

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from analysis.verdict.predictions import Judgement
+from analysis.verdicts.predictions import Judgement
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, ExitCode

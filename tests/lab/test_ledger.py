@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from analysis.verdict.ledger_file import FILE, SCHEMA
+from analysis.verdicts.ledger_file import FILE, SCHEMA
 from lab.results.lacks import Lacks
 from lab.results.ledger_printing import print_ledger
 

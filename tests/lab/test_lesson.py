@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from analysis.figures import scraped
-from analysis.figures.known_names import FIGURES
-from analysis.verdict import guesses
+from analysis.figures.catalogue import FIGURES
+from analysis.verdicts import guesses
 from lab.engine.compose.engine import Compose
 from lab.results import verdict_printing
 from lab.roles.declaration import ROLES

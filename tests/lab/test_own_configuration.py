@@ -14,7 +14,7 @@ from rich.console import Console
 
 from analysis.evidence.rawfiles import Places
 from analysis.evidence.roles import Role
-from analysis.figures.known_names import Scope, UnknownFigure
+from analysis.figures.catalogue import Scope, UnknownFigure
 from analysis.pages.report.again import again
 from lab import paths
 from lab.engine.compose.run_file import run_file

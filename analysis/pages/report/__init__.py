@@ -11,7 +11,7 @@ from pathlib import Path
 from analysis.output import write as write_file
 from analysis.pages.report import index, observation, page
 from analysis.pages.report.run_files import ReportError, read, recorded
-from analysis.verdict.derived import DerivedError
+from analysis.verdicts.derived import DerivedError
 
 __all__ = ["FILE", "ReportError", "html", "write", "write_index"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis import causes
-from analysis.causes.remedies import NO_KNOB, Recorded
+from analysis.diagnosis import causes
+from analysis.diagnosis.causes.remedies import NO_KNOB, Recorded
 from analysis.evidence import roles
 from analysis.pages.report import reasons
 from analysis.pages.report.again import again

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
-from analysis import causes, pages
+from analysis import pages
+from analysis.diagnosis import causes
 from analysis.evidence.manifest import ManifestError, read_whole
 from analysis.formatting import counted
 from analysis.output import write as write_file
 from analysis.pages.report import labels, reasons
 from analysis.pages.report.run_files import Row
-from analysis.verdict import connections_file, derived, ledger_file, verdict_file
-from analysis.verdict.derived import DerivedError
-from analysis.verdict.ledger_file import Ledger
-from analysis.verdict.verdict_file import Verdict
+from analysis.verdicts import connections_file, derived, ledger_file, verdict_file
+from analysis.verdicts.derived import DerivedError
+from analysis.verdicts.ledger_file import Ledger
+from analysis.verdicts.verdict_file import Verdict
 
 if TYPE_CHECKING:
     from analysis.compare.series import Plan

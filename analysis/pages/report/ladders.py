@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from analysis import causes
+from analysis.diagnosis import causes
 from analysis.formatting import spoken
 from analysis.pages.report.run_files import Record, Row
 

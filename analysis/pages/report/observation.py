@@ -8,14 +8,15 @@ from typing import Any
 
 import duckdb
 
-from analysis import causes, pages
-from analysis.causes import Cause
+from analysis import pages
 from analysis.database import over_files
+from analysis.diagnosis import causes
+from analysis.diagnosis.causes import Cause
 from analysis.evidence.rawfiles import descriptor_path
 from analysis.formatting import counted
 from analysis.pages.report import labels
-from analysis.verdict import connections_file, derived
-from analysis.verdict.connections_file import QUEUES, Connections
+from analysis.verdicts import connections_file, derived
+from analysis.verdicts.connections_file import QUEUES, Connections
 from formats.safe_open import open_within
 
 _WIDTH, _HEIGHT = 720, 120

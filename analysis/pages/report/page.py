@@ -6,7 +6,7 @@ from analysis import pages
 from analysis.formatting import counted, spoken
 from analysis.pages.report import conditions, labels, ladders, path, profile, queues, summary, timelines
 from analysis.pages.report.run_files import Record, ReportError
-from analysis.verdict import guesses
+from analysis.verdicts import guesses
 
 
 def html(record: Record, linked: str | None = None) -> str:

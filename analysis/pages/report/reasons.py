@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from analysis import causes
-from analysis.causes import UNEXPLAINED, Cause
-from analysis.causes.cause import FIRST_HOP, LAST_HOP
 from analysis.database import composed
+from analysis.diagnosis import causes
+from analysis.diagnosis.causes import UNEXPLAINED, Cause
+from analysis.diagnosis.causes.cause import FIRST_HOP, LAST_HOP
 from analysis.evidence import roles
 from analysis.pages.report.run_files import Record
 

@@ -16,11 +16,11 @@ from analysis.database import in_memory
 from analysis.evidence import manifest, roles
 from analysis.story.ladders import ladders_file
 from analysis.story.ladders.ladders_file import Ladders
-from analysis.verdict import derived, figures_file, ledger_file, verdict_file
-from analysis.verdict.derived import DerivedError
-from analysis.verdict.figures_file import FiguresFile
-from analysis.verdict.ledger_file import Ledger
-from analysis.verdict.verdict_file import Verdict
+from analysis.verdicts import derived, figures_file, ledger_file, verdict_file
+from analysis.verdicts.derived import DerivedError
+from analysis.verdicts.figures_file import FiguresFile
+from analysis.verdicts.ledger_file import Ledger
+from analysis.verdicts.verdict_file import Verdict
 from formats.safe_open import open_within
 
 Row = dict[str, Any]

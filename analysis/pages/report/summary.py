@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.causes import UNEXPLAINED
+from analysis.diagnosis.causes import UNEXPLAINED
 from analysis.evidence import roles
 from analysis.formatting import counted, spoken
 from analysis.pages.report import advice, labels, reasons, too_late

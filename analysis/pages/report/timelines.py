@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from analysis.causes import UNEXPLAINED, named
 from analysis.database import sql
+from analysis.diagnosis.causes import UNEXPLAINED, named
 from analysis.evidence import roles
 from analysis.formatting import spoken
 from analysis.pages.report import queues, time_series

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from analysis.database import sql
+from analysis.diagnosis import syn_ladder
+from analysis.diagnosis.settings import Settings, UndefinedError
 from analysis.evidence import manifest
 from analysis.formatting import counted, spoken
-from analysis.model import outcomes
-from analysis.model.settings import Settings, UndefinedError
 from analysis.pages.report import queues, time_series
 from analysis.pages.report.reasons import Reason
 from analysis.pages.report.run_files import Record
@@ -63,7 +63,7 @@ def _next_syn_ms(record: Record) -> int | None:
     if not isinstance(timeout_ms, int):
         return None
     try:
-        ladder = outcomes.syn_ladder(Settings(manifest.read(record.folder)))
+        ladder = syn_ladder.ladder_of_users(Settings(manifest.read(record.folder)))
     except (UndefinedError, manifest.ManifestError):
         return None
     return next((syn.earliest_ms for syn in ladder if syn.earliest_ms >= timeout_ms), None)

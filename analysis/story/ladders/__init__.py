@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.account import joins
+from analysis.diagnosis import joins
 from analysis.evidence import flows
 from analysis.expressions.values import Unknown
 from analysis.output import write as write_file

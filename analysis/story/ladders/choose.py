@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from analysis.account import attribution
 from analysis.database import sql
+from analysis.diagnosis import attribution
 
 if TYPE_CHECKING:
-    from analysis.account.joins import Joined
+    from analysis.diagnosis.joins import Joined
 
 Kind = Literal["good", "failed", "slow", "slowest"]
 

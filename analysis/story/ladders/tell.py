@@ -19,7 +19,7 @@ from formats.sanitize import visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.account.joins import Joined, Row, Story
+    from analysis.diagnosis.joins import Joined, Row, Story
     from analysis.evidence.bulk import Integers
     from analysis.evidence.manifest import Manifest
     from analysis.evidence.rawfiles import Places

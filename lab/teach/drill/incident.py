@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis import suggested
 from analysis.formatting import spoken
-from analysis.verdict.ledger_file import FILE as LEDGER
-from analysis.verdict.ledger_file import Ledger
+from analysis.verdicts.ledger_file import FILE as LEDGER
+from analysis.verdicts.ledger_file import Ledger
 from formats.safe_open import read_regular
 from lab import paths
 from lab.errors import BadInput, ExitCode, Problem

@@ -1,0 +1,124 @@
+"""The table `attributed`: each request's cause, with the evidence for it, or what is missing for one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.database import composed, make, sql
+from analysis.diagnosis import waits
+from analysis.diagnosis.causes import CAUSES, UNEXPLAINED
+from analysis.diagnosis.health import limits
+from analysis.diagnosis.slack import CLOCK_SLACK_US, NGINX_TURN_US
+
+if TYPE_CHECKING:
+    from analysis.diagnosis.causes import Cause
+    from analysis.diagnosis.joins import Joined
+    from analysis.evidence.manifest import Manifest
+
+TABLES = ("waits", "attributed")
+
+_ANY = (*CAUSES, UNEXPLAINED)
+
+
+def build(
+    joined: Joined,
+    manifest: Manifest,
+    start_us: int,
+    *,
+    captured: bool,
+    whole_until_us: int | None,
+    apart_us: int | None,
+) -> None:
+    """Make the tables `waits`, `known`, `decided` and `attributed`.
+
+    Args:
+        joined: the run.
+        manifest: the run's.
+        start_us: when the measurement began; evidence tells times from there.
+        captured: whether there is a sound capture of the client's connections, so that what is not in it was not there.
+        whole_until_us: until when the captures hold all packets; None: to their end. What came of a request after that
+            may be missing.
+        apart_us: how far the times of two instances may be off against each other; None if nobody knows.
+    """
+    joined.need("cases")
+    database = joined.database
+    proxied = len(manifest.request_path) > 2  # noqa: PLR2004  client and server
+    database.execute(composed(__name__, "macros_of_evidence", start_us=str(start_us)))
+    known_us = apart_us or 0
+    waits.build(database, proxied=proxied, silent=_silent(manifest), apart_us=known_us)
+    constants = {
+        "bound_us": None if manifest.slow_ms is None else 1000 * manifest.slow_ms,
+        "idle_percent_min": limits.HOST_IDLE_PERCENT_MIN,
+        "captured": captured,
+        "whole_until_us": whole_until_us,
+        "proxied": proxied,
+        "keep_alive_us": _keep_alive_us(manifest),
+        "apart_us": _UNBOUNDED_US if apart_us is None else apart_us,
+    }
+    make(
+        database,
+        BESIDE,
+        ["errors", "port_shortages", "acted"],
+        # An error log of seconds is by the second of its own machine.
+        lambda: database.execute(
+            sql(__name__, "beside"), {"turn_us": NGINX_TURN_US, "apart_us": known_us and known_us + 1_000_000}
+        ),
+    )
+    database.execute(sql(__name__, "known"), constants)
+    doubted = "NULL::VARCHAR" if apart_us == 0 else f"if(apart_us > {_APART}, cause, NULL)"
+    database.execute(composed(__name__, "decided", cause=_CAUSE, doubted=doubted), {"unexplained": UNEXPLAINED.name})
+    found = {cause for (cause,) in database.execute("SELECT DISTINCT cause FROM decided").fetchall()}
+    # DuckDB takes longer to parse the evidence texts of all causes than to write those of the causes that occur.
+    says = [f"WHEN '{cause.name}' THEN {cause.says}" for cause in _ANY if cause.name in found]
+    evidence = f"CASE cause {' '.join(says)} END" if says else "NULL"
+    database.execute(composed(__name__, "attributed", evidence=evidence))
+
+
+def causes(joined: Joined) -> dict[str, dict[str, int]]:
+    """How many requests each cause has, by the cause's name: of those that `failed`, were `slow`, and in `total`."""
+    return joined.row(sql(__name__, "causes"))
+
+
+def _silent(manifest: Manifest) -> list[str]:
+    """The servers none of whose pages tells of their threads, by their declarations."""
+    told = {"threads_busy", "threads_max"}
+    return [
+        instance
+        for name, role in manifest.roles.items()
+        if role.kind == "server" and not any(told <= page.values.keys() for page in role.scrape.values())
+        for instance in manifest.of_role(name)
+    ]
+
+
+def _keep_alive_us(manifest: Manifest) -> int | None:
+    """How long the server keeps an idle connection, less what its clock, of milliseconds, and ours may differ by."""
+    # What was observed where it ran has no path.
+    role = manifest.roles.get(manifest.origin) if manifest.origin else None
+    knob = manifest.knobs.get(role.knob(role.limits.idle)) if role is not None and role.limits.idle else None
+    # A server reads its clock at each end of an idle time, a little before or after the packets leave.
+    if knob is None or not isinstance(knob.value, int) or not knob.value:
+        return None
+    return 1000 * knob.value - CLOCK_SLACK_US
+
+
+# What a run has none of without complaints of a proxy, dials that found no port, and actions of the lab.
+BESIDE = {
+    "beside": {
+        "instance": "VARCHAR", "id": "BIGINT", "error_line": "BIGINT", "error_text": "VARCHAR",
+        "acted_says": "VARCHAR", "exhausted_line": "BIGINT", "shortage_held": "HUGEINT",
+        "shortage_waiting": "HUGEINT", "shortage_ports": "BIGINT",
+    },
+}  # fmt: skip
+
+
+def _when(cause: Cause) -> str:
+    return cause.when if cause.seen else f"NOT torn AND ({cause.when})"
+
+
+# More than a run lasts.
+_UNBOUNDED_US = 1 << 50
+
+_CAUSE = f"""CASE {" ".join(f"WHEN {_when(cause)} THEN '{cause.name}'" for cause in _ANY)} END"""
+_APART = "CASE cause {} END".format(
+    " ".join(f"WHEN '{cause.name}' THEN {cause.apart}" for cause in _ANY if cause.apart is not None)
+)

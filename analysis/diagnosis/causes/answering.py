@@ -1,0 +1,327 @@
+"""Causes of requests that had a connection and no good answer: it broke, or proxy or server reported a failure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from analysis.diagnosis.causes.accept_queue import more_places
+from analysis.diagnosis.causes.cause import FIRST_HOP, LAST_HOP, Cause
+from analysis.diagnosis.causes.proofs import ERROR, FLOW, LINE
+from analysis.diagnosis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Remedy, more
+from formats.durations import format_duration
+
+if TYPE_CHECKING:
+    from analysis.diagnosis.causes.remedies import Recorded
+
+# A worker's connections besides the proxied requests: listener, management port and its poll, and nginx's own pipe.
+_WORKER_OWN = 8
+# Arrivals come in clusters, and the first ones take longer.
+_UNEVEN = 2
+
+_ON_CONNECTION = "On the connection between {client} and {server}."
+
+# The server's data that the client had before it asked does not count.
+_UNANSWERED = """(NOT opaque AND coalesce(flow_server_last_data_time_us, 0) < time_us + blocked_us)"""
+# By how much another clock may be off and still tell on which side of the request's beginning they came.
+_UNANSWERED_APART = "abs(coalesce(flow_server_last_data_time_us, 0) - time_us - blocked_us)"
+_BROKEN = "(outcome = 'failed' AND status = 0 AND remote IS NOT NULL AND flow_id IS NOT NULL)"
+# Between a server's look at an idle connection and its FIN; a request that comes meanwhile is not read.
+_CLOSING_US = 50_000
+
+
+def _idle_too_long(prefix: str) -> str:
+    """The server ended the connection when it had been idle, until just then, for as long as it keeps one."""
+    return f"""({prefix}_close_us - {prefix}_server_last_data_time_us >= keep_alive_us
+                AND {prefix}_close_us - {prefix}_client_last_data_time_us <= {_CLOSING_US})"""
+
+
+def _stale_says(prefix: str) -> str:
+    return f"""format('flow {{}}/{{}}: {{}} closed the kept connection at {{}}{{}}, the request left at {{}}',
+        {prefix}_observer, {prefix}_id, {prefix}_to_instance, moment({prefix}_close_us),
+        coalesce(', ' || took({prefix}_close_us - {prefix}_server_last_data_time_us) || ' after its last answer', ''),
+        moment({prefix}_client_last_data_time_us))"""
+
+
+def _process_connections(run: Recorded) -> Remedy | None:
+    knob, processes = run.limit(run.proxy, "process_connections"), run.limit(run.proxy, "processes")
+    if knob is None:
+        return None
+    set_to = run.knob(processes) if processes else 1
+    count = run.manifest["host"]["cpus"] if set_to == "auto" else int(set_to)
+    now = run.integer(knob)
+    value = math.ceil(_UNEVEN * 2 * run.at_once / count) + _WORKER_OWN
+    if now >= value:
+        return Remedy(knob, str(2 * now), f"twice what it was: {now} should have been enough")
+    share = f"2 connections for each of {run.at_once} requests at once, over the workers ({count})"
+    why = f"{share}, twice that for uneven arrivals, and {_WORKER_OWN} of its own"
+    return Remedy(knob, str(value), why)
+
+
+def _idle_before_the_server(run: Recorded) -> Remedy | None:
+    knob, kept = run.limit(run.proxy, "server_idle"), run.limit(run.server, "idle")
+    if knob is None or kept is None or run.server == run.proxy:
+        return None
+    kept_ms, now_ms = run.integer(kept), run.integer(knob)
+    value_ms = max(kept_ms // 2, kept_ms - TIMEOUT_MARGIN_MS)
+    why = f"the proxy must give up an idle connection before the server does, after {format_duration(kept_ms)}"
+    # With 0 the proxy never gives one up.
+    return None if 0 < now_ms <= value_ms else Remedy(knob, format_duration(value_ms), why)
+
+
+def _patience(run: Recorded) -> Remedy | None:
+    value_ms = 2 * run.integer("load.handler_delay") + TIMEOUT_MARGIN_MS
+    why = "twice the time that the handler takes, and a second"
+    return more(run, run.limit(run.proxy, "answer_timeout"), value_ms, why, format_duration)
+
+
+def _queue(run: Recorded) -> Remedy | None:
+    """As many requests as the server takes connections; None where it gets these already."""
+    taken = run.limit(run.server, "connections")
+    if taken is None:
+        return None
+    value = min(math.ceil(run.at_once / run.backends), run.integer(taken))
+    why = f"{value} requests for each {run.server}, which takes as many at once"
+    return more(run, run.limit(run.proxy, "server_connections"), value, why)
+
+
+CAUSES = (
+    Cause(
+        name="proxy-connections-exhausted",
+        meaning="The proxy had used up its connections, so it had none for the client or for the server.",
+        proof=(
+            "The proxy's error log says so for this client's connection. When the proxy takes connections away from its"
+            " clients, the log names no connection; then the proxy closed this one in the same second, without an"
+            " answer and without a line in its access log."
+        ),
+        when=(
+            "outcome = 'failed' AND (error_text LIKE '%worker_connections are not enough%'"
+            " OR (status = 0 AND line_line IS NULL AND exhausted_line IS NOT NULL))"
+        ),
+        says=f"""coalesce({LINE} || {ERROR}, {FLOW} || ' was closed at ' || moment(flow_close_us)
+            || format(' without an answer; error.log line {{}}: worker_connections are not enough', exhausted_line))""",
+        seen=True,
+        label="proxy out of connections",
+        symptom="500, or closed without an answer, by the proxy",
+        look="the proxy's error log: connections are not enough",
+        because="{server} had no connection left",
+        where="At {server}, which had to close connections or answer with an error.",
+        hop=FIRST_HOP,
+        explains=(
+            (
+                "Each process of the proxy has a fixed number of places for connections, and a request that it passes"
+                " on takes two: one for the client, one for the server. When they are gone, it closes the client's"
+                " connection without an answer or answers with an error (5xx)."
+            ),
+        ),
+        knobs={
+            "{server}.process_connections": "the places of each process",
+            "{server}.processes": "how many processes there are",
+            "{server}.pool": "how many connections to the servers are kept; they take places too",
+        },
+        remedy=_process_connections,
+        lesson="spike-through-nginx",
+    ),
+    Cause(
+        name="stale-keepalive",
+        meaning="The request went out on a kept connection that the server had just closed, or was about to close.",
+        proof=(
+            "The connection was kept, and in the capture no answer follows the client's last data. The server's FIN or"
+            " RST came before that data; or it came at most 50 ms after, when the connection had been idle for as long"
+            " as the server keeps one, so the server closed without reading the request. At a proxy: the same for"
+            " its connection, and the proxy answered 502."
+        ),
+        when=(
+            f"({_BROKEN} AND reused AND {_UNANSWERED}"
+            " AND flow_client_last_data_time_us BETWEEN time_us - apart_us AND end_us + apart_us"
+            f" AND (flow_close_us <= flow_client_last_data_time_us OR (NOT proxied AND {_idle_too_long('flow')})))"
+            " OR (outcome = 'failed' AND status = 502 AND try_status = 502"
+            " AND up_server_last_data_time_us < up_client_last_data_time_us"
+            f" AND (up_close_us <= up_client_last_data_time_us OR {_idle_too_long('up')}))"
+        ),
+        apart=f"if(status = 0, {_UNANSWERED_APART}, NULL)",
+        says=f"""if(status = 0, {_stale_says("flow")}, {LINE} || '; ' || {_stale_says("up")} || {ERROR})""",
+        label="kept connection was closed",
+        symptom="now and then 502, or reset, on a kept connection",
+        look="idle time-outs on both sides: who closes first",
+        because="{server} closed an idle connection just when {client} used it again",
+        where=_ON_CONNECTION,
+        hop="status > 0",
+        explains=(
+            (
+                "The server may close a kept connection at any time. If a request is on its way just then, nothing"
+                " answers it. The side that sends requests should be the first to close an idle connection."
+            ),
+        ),
+        knobs={
+            "{server}.idle": "how long {server} keeps an idle connection of a client",
+            "{client}.server_idle": "how long {client} keeps one to a server",
+        },
+        remedy=_idle_before_the_server,
+        lesson="stale-keep-alive",
+    ),
+    Cause(
+        name="reset-by-peer",
+        meaning="The server reset the connection (RST) before it answered.",
+        proof=(
+            "The connection was established, and the first RST in the capture is the server's, sent while the request"
+            " waited. If the server's kernel answered SYNs with cookies, the server had also sent data; otherwise it"
+            " may never have had the connection."
+        ),
+        when=(
+            f"{_BROKEN} AND flow_established AND NOT flow_perhaps_unknown AND flow_first_rst_by = 'server'"
+            " AND flow_first_rst_time_us BETWEEN time_us AND end_us + 1000000"
+        ),
+        apart="abs(flow_first_rst_time_us - time_us)",
+        says=f"""{FLOW} || format(': RST from {{}} at {{}}', flow_to_instance, moment(flow_first_rst_time_us))
+            || coalesce('; k6: ' || error, '')""",
+        seen=True,
+        label="reset",
+        symptom="connection reset in the middle of a request",
+        look="a capture: who sent the RST; the server's log",
+        because="{server} reset the connection (RST) before it answered",
+        where=_ON_CONNECTION,
+        hop=FIRST_HOP,
+        explains=("A reset ends a connection at once: data on its way is lost, and the client gets an error.",),
+        knobs={},
+        remedy=NO_KNOB,
+        lesson=None,
+    ),
+    Cause(
+        name="closed-without-answer",
+        meaning="The server closed the connection in order (FIN), but without an answer.",
+        proof=(
+            "The server's FIN came while the request waited and before the client's FIN, and the server sent no data"
+            " after the request began."
+        ),
+        when=(
+            f"{_BROKEN} AND flow_established AND {_UNANSWERED} AND flow_closed_by = 'server'"
+            " AND flow_close_kind = 'fin' AND flow_server_fin_time_us BETWEEN time_us AND end_us + 1000000"
+        ),
+        apart=f"least(abs(flow_server_fin_time_us - time_us), {_UNANSWERED_APART})",
+        says=f"""{FLOW} || format(': FIN from {{}} at {{}} without an answer', flow_to_instance,
+            moment(flow_server_fin_time_us)) || coalesce('; k6: ' || error, '')""",
+        label="closed without an answer",
+        symptom="closed without an answer",
+        look="the server's log: did it restart or crash?",
+        because="{server} closed the connection without an answer",
+        where=_ON_CONNECTION,
+        hop=FIRST_HOP,
+        explains=("The server ended the connection in an orderly way (FIN), but sent nothing before.",),
+        knobs={},
+        remedy=NO_KNOB,
+        lesson=None,
+    ),
+    Cause(
+        name="no-live-upstream",
+        meaning="The proxy tried no server: because of earlier failures it had excluded all of them.",
+        proof="The proxy's error log says so for this client's connection, and the proxy answered 502.",
+        when="outcome = 'failed' AND status = 502 AND error_text LIKE '%no live upstreams%'",
+        says=f"{LINE} || {ERROR}",
+        seen=True,
+        label="no server left to try",
+        symptom="502 from every request, for seconds",
+        look="the proxy's error log: no live upstreams",
+        because="the proxy had excluded all servers after earlier failures, and answered 502",
+        where="At the proxy, which asked no server.",
+        hop=LAST_HOP,
+        explains=(
+            (
+                "If there are several servers, a proxy may exclude one for some time after some failed tries. When it"
+                " has excluded all, it answers 502 at once, even if the servers work again by then."
+            ),
+        ),
+        knobs={
+            "{client}.failures": "after how many failed tries a server is excluded",
+            "{client}.left_out": "for how long",
+            "{server}.backlog": "how many connections may wait at each server",
+        },
+        remedy=more_places,
+        lesson="proxy-hides-full-queue",
+    ),
+    Cause(
+        name="proxy-queue-timeout",
+        meaning="The request waited in the proxy's own queue until that queue's time-out, and was sent to no server.",
+        proof="The proxy's log says that the request ended in its queue, by the proxy's time-out.",
+        when="outcome = 'failed' AND line_gave_up = 'queue-timeout'",
+        says=f"""{LINE}
+            || format(', after {{}} in the proxy''s queue', took(round(1000000 * line_request_time)::BIGINT))""",
+        seen=True,
+        label="timed out in the proxy's queue",
+        symptom="503 from the proxy after a fixed time",
+        look="the proxy's access log: its own queue (HAProxy: `sQ`)",
+        because="it waited in the queue of {client} until that queue's time-out, and {client} asked no server",
+        where="At the proxy, which asked no server.",
+        hop=LAST_HOP,
+        explains=(
+            (
+                "A proxy that limits the requests at a server queues the others. When a request has waited until the"
+                " queue's time-out, the proxy answers 503, and the server's kernel knows nothing of the request."
+            ),
+        ),
+        knobs={
+            "{client}.server_connections": "how many requests a server gets at once; 0 sets no limit",
+            "{client}.queue_timeout": "how long a request may wait in the queue of {client}",
+            "{server}.connections": "how many connections the server takes at once",
+        },
+        remedy=_queue,
+        lesson="haproxy-maxconn-queue",
+    ),
+    Cause(
+        name="upstream-timeout",
+        meaning="The proxy waited for the server until its own time-out, and answered 504.",
+        proof="The access line has status 504, and so has its last try.",
+        when="outcome = 'failed' AND status = 504 AND line_status = 504 AND try_status = 504",
+        says=f"{LINE} || {ERROR}",
+        seen=True,
+        label="server too slow for the proxy",
+        symptom="504 after a fixed time",
+        look="the proxy's error log: timed out while reading the response header",
+        because="the proxy waited for the server until its own time-out, and answered 504",
+        where="Between the proxy and the server.",
+        hop=LAST_HOP,
+        explains=("A proxy gives up on a server when its own time-out ends, even if the answer is near.",),
+        knobs={"{client}.answer_timeout": "how long {client} waits for a server's answer"},
+        remedy=_patience,
+        lesson=None,
+    ),
+    Cause(
+        name="upstream-failed",
+        meaning=(
+            "The server or the connection to it failed while the proxy waited for an answer; the proxy answered 502."
+        ),
+        proof="The access line has status 502, and so has its last try.",
+        when="outcome = 'failed' AND status = 502 AND line_status = 502 AND try_status = 502",
+        says=f"{LINE} || {ERROR}",
+        seen=True,
+        label="server broke off",
+        symptom="502, and the proxy had a connection",
+        look="the proxy's error log; the server's log of that moment",
+        because="the server or the connection to it failed while the proxy waited, and the proxy answered 502",
+        where="Between the proxy and the server.",
+        hop=LAST_HOP,
+        explains=("If a proxy gets no complete answer from a server, it answers the client with status 502.",),
+        knobs={},
+        remedy=NO_KNOB,
+        lesson="gateway-pool-throughput",
+    ),
+    Cause(
+        name="error-status",
+        meaning="The server answered with an error status.",
+        proof="The client has the status. Through a proxy, the access line has the same status.",
+        when="outcome = 'failed' AND status >= 400 AND (line_line IS NULL AND NOT proxied OR line_status = status)",
+        says=f"""coalesce({LINE}, {FLOW} || ': answered at ' || moment(flow_server_last_data_time_us), 'the client')
+            || format('; the answer has status {{}}', status)""",
+        seen=True,
+        label="answered with an error",
+        symptom="an error status of the server's own",
+        look="the server's log of that request",
+        because="the server answered with an error",
+        where="At the server, which answered.",
+        hop=FIRST_HOP,
+        explains=("The connection and the exchange were sound; the answer itself says that something failed.",),
+        knobs={},
+        remedy=NO_KNOB,
+        lesson="backend-restart",
+    ),
+)

@@ -1,0 +1,331 @@
+"""Causes of requests that had no connection: no port, no place in a queue, no answer, a refusal."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from analysis.diagnosis.causes.accept_queue import KNOBS, QUEUE, SILENCE, more_places
+from analysis.diagnosis.causes.cause import BEFORE_CONNECTION, HOP_OF_DIAL, Cause
+from analysis.diagnosis.causes.proofs import DIAL_FAILED, ERROR, FLOW, LINE, UP, UP_FLOW, syns
+from analysis.diagnosis.causes.remedies import NO_KNOB, Remedy, other
+
+if TYPE_CHECKING:
+    from analysis.diagnosis.causes.remedies import Recorded
+
+_PORTS = "1024 65535"
+
+# The client gave up, or the proxy did, before there was a connection to the backend.
+_NO_UPSTREAM = "(line_line IS NOT NULL AND try_server IS NOT NULL AND try_connect_us IS NULL)"
+# k6's code for a request that was ended by its own time-out. Its dial goes on, to a time-out of its own or to k6's end;
+# where the connection was for this request alone, it ends with it.
+_GAVE_UP = "error_code = 1050"
+_NO_CONNECTION = f"(remote IS NULL AND (dial_error_kind = 'timeout' OR dial_error_kind = 'canceled' AND {_GAVE_UP}))"
+
+
+def _logged(number: int) -> str:
+    """The proxy's error log has this error number. The gateway's own record of a dial is more exact."""
+    return f"(NOT coalesce(try_names_dial, false) AND error_text LIKE '%({number}: %')"
+
+
+def _overflow(prefix: str) -> str:
+    """Each of a connection's SYNs met a full queue."""
+    return f"""(NOT {prefix}_established AND NOT {prefix}_refused AND {prefix}_syns_lost = {prefix}_syn_count
+                AND {prefix}_syns_overflowed = {prefix}_syns_lost)"""
+
+
+def _overflow_says(prefix: str) -> str:
+    return f"""{syns(prefix)} || format(', none answered; around each, the accept queue of {{}} held {{}} (limit {{}})'
+               || ' and its kernel counted an overflow', {prefix}_to_instance,
+               if({prefix}_depth_min = {prefix}_depth_max, {prefix}_depth_max::VARCHAR,
+                  format('{{}} to {{}}', {prefix}_depth_min, {prefix}_depth_max)), {prefix}_queue_limit)"""
+
+
+def _crowded_out(prefix: str) -> str:
+    """Each of a connection's SYNs met a full SYN queue."""
+    return f"""(NOT {prefix}_established AND NOT {prefix}_refused AND {prefix}_syns_lost = {prefix}_syn_count
+                AND {prefix}_syns_syn_queue_full = {prefix}_syns_lost)"""
+
+
+def _crowded_out_says(prefix: str) -> str:
+    return f"""{syns(prefix)} || format(', none answered; around each, the kernel of {{}} counted a SYN that its queue'
+               || ' of half-open connections had no place for', {prefix}_to_instance)"""
+
+
+def _unnoticed(prefix: str) -> str:
+    """The server knew nothing of the connection: the handshake's last ACK met a full queue, and so did all data."""
+    return f"""coalesce({prefix}_established AND NOT {prefix}_entered AND NOT {prefix}_aborted
+                        AND {prefix}_ack_dropped_min > 0, false)"""
+
+
+def _unnoticed_says(prefix: str) -> str:
+    return f"""format('the ACK of {{}}, and all data, {{}} packets, met a full accept queue of {{}}',
+        moment({prefix}_handshake_ack_time_us), {prefix}_ack_dropped_min, {prefix}_to_instance)"""
+
+
+def _aborted_says(prefix: str) -> str:
+    return f"""format('the ACK of {{}} met a full accept queue of {{}}, whose kernel answered with RST',
+        moment({prefix}_handshake_ack_time_us), {prefix}_to_instance)"""
+
+
+def _silent(prefix: str) -> str:
+    """No SYN was answered, and the server's kernel dropped none at its listener."""
+    return f"""(NOT {prefix}_established AND NOT {prefix}_refused
+                AND {prefix}_syns_not_dropped = {prefix}_syns_lost)"""
+
+
+def _ports(run: Recorded) -> Remedy | None:
+    # A client that keeps its connections to the proxy opens few of them: then the proxy lacks ports.
+    role = run.proxy if run.proxy and run.keeps_connections else run.client
+    if pool := _pool(run, role):
+        return pool
+    why = "64,512 ports instead of the range that was held in TIME_WAIT"
+    return other(run, f"kernel.{role}.net.ipv4.ip_local_port_range", _PORTS, why)
+
+
+def _pool(run: Recorded, role: str) -> Remedy | None:
+    """A pool with room for all; None where that is not what the role lacks."""
+    room = {"pool": run.at_once, "server_pool": math.ceil(run.at_once / run.backends)}
+    wanted = {knob: most for what, most in room.items() if (knob := run.limit(role, what)) is not None}
+    # With 0 a pool keeps none, or any number.
+    small = [name for name, most in wanted.items() if 0 < run.integer(name) < most]
+    unused = run.limit(role, "no_pool")
+    if not small or (unused is not None and run.knob(unused) is True):
+        return None
+    first, *rest = sorted(small, key=run.integer)
+    why = (
+        f"{run.at_once} requests may be under way at once; the pool keeps {run.integer(first)} of their connections:"
+        " each other one is closed after its request and holds its port for 60 s"
+    )
+    besides = {name: str(wanted[name]) for name in rest}
+    if besides:
+        why += (
+            f"; {' and '.join(f'{name} to {value}' for name, value in besides.items())} with it, for the smaller counts"
+        )
+    return Remedy(first, str(wanted[first]), why, besides)
+
+
+def _cookies(run: Recorded) -> Remedy | None:
+    why = "the kernel then answers SYNs for which its queue has no place"
+    return other(run, f"kernel.{run.crowded}.net.ipv4.tcp_syncookies", "1", why)
+
+
+CAUSES = (
+    Cause(
+        name="ephemeral-ports-exhausted",
+        meaning="The client or the proxy had no free local port for another connection to this server.",
+        proof=(
+            "The dial failed with EADDRNOTAVAIL, and the capture shows that connections held as many ports as"
+            " `net.ipv4.ip_local_port_range` has. Connections in TIME_WAIT count, too. At a proxy: its"
+            " own record of the dial says the same, its error log reports the error, or its access log has a try"
+            " without a local port and the capture shows the same."
+        ),
+        when=(
+            "outcome = 'failed' AND (((dial_error_kind = 'address-not-available'"
+            " OR try_dial_error_kind = 'address-not-available' OR line_gave_up = 'no-port')"
+            " AND shortage_held >= shortage_ports AND NOT torn)"
+            f" OR (try_connect_us IS NULL AND {_logged(99)}))"
+        ),
+        says=f"""if(dial_error_kind = 'address-not-available', {DIAL_FAILED}, {LINE})
+            || coalesce(format('; {{}} of {{}} ports were held, {{}} in TIME_WAIT', shortage_held, shortage_ports,
+                               shortage_waiting), '') || {ERROR}""",
+        seen=True,
+        label="no port left",
+        symptom="fails at once: cannot assign requested address",
+        look="`ss -s` at the side that connects: sockets in TIME_WAIT; its range of ports",
+        because="{client} had no port left for another connection to {server}",
+        where="At {client}, before any packet was sent.",
+        hop=HOP_OF_DIAL,
+        explains=(
+            (
+                "Each connection to one server takes a port of its own out of a range. The side that closes a"
+                " connection first keeps its port for another 60 seconds, in the state TIME_WAIT. A program that opens"
+                " and closes connections fast enough has the whole range in TIME_WAIT, and its kernel refuses to"
+                " connect (EADDRNOTAVAIL)."
+            ),
+            "It helps most to keep connections instead of opening a new one for each request.",
+        ),
+        knobs={
+            "load.keep_alive": "whether clients keep their connections",
+            "{client}.pool": "how many idle connections {client} keeps to its servers",
+            "{client}.server_pool": "how many of these for each server; the smaller limit counts",
+            "kernel.{client}.net.ipv4.ip_local_port_range": "the ports that there are to connect from",
+            "kernel.{client}.net.ipv4.tcp_tw_reuse": "whether a port in TIME_WAIT may be used again after a second",
+        },
+        remedy=_ports,
+        lesson="one-port",
+    ),
+    Cause(
+        name="connection-refused",
+        meaning="Nothing listened at the address that the client or the proxy dialled.",
+        proof=(
+            "The dial failed as `refused`, and the server answered its SYN with RST. At a proxy: the server answered"
+            " the proxy's connection with RST, or the proxy recorded the refusal."
+        ),
+        when=(
+            "outcome = 'failed' AND ((dial_error_kind = 'refused' AND flow_refused)"
+            f" OR ({_NO_UPSTREAM} AND (up_refused OR try_dial_error_kind = 'refused' OR {_logged(111)})))"
+        ),
+        says=f"""if(dial_error_kind = 'refused', {DIAL_FAILED} || '; ' || {FLOW} || ': the server answered with RST at '
+            || moment(flow_answered_us), {LINE}) || {ERROR}""",
+        seen=True,
+        label="refused",
+        symptom="fails at once: connection refused",
+        look="`ss -lnt` at the server: does anything listen?",
+        because="nothing listened at {server}, and its kernel refused the connection",
+        where=BEFORE_CONNECTION,
+        hop=HOP_OF_DIAL,
+        explains=("A port on which no program listens answers a SYN with a reset (RST): the client knows it at once.",),
+        knobs={},
+        remedy=NO_KNOB,
+        lesson="backend-restart",
+    ),
+    Cause(
+        name="accept-queue-drop",
+        meaning=(
+            "The server's accept queue was full at each SYN of the client or the proxy; or at the last ACK of the"
+            " handshake and at all data after it."
+        ),
+        proof=(
+            "The dial or its request timed out, no SYN was answered, and around each lost SYN the server's kernel"
+            " counted at least as many `TcpExt.ListenOverflows` as SYNs were lost there. Or the server answered the SYN"
+            " but never reacted to the ACK and to any data, so that only the client had a connection, and the server's"
+            " kernel counted overflows. At a proxy: the same for its connection."
+        ),
+        when=(
+            f"outcome = 'failed' AND (({_NO_CONNECTION} AND {_overflow('flow')})"
+            f" OR ({_NO_UPSTREAM} AND {_overflow('up')})"
+            f" OR (status = 0 AND {_unnoticed('flow')}) OR (status IN (502, 504) AND {_unnoticed('up')}))"
+        ),
+        says=f"""if({_unnoticed("flow")}, {FLOW} || ': ' || {_unnoticed_says("flow")},
+            if({_unnoticed("up")}, {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {_unnoticed_says("up")},
+            if({_NO_CONNECTION}, {DIAL_FAILED} || '; ' || {FLOW} || ': ' || {_overflow_says("flow")},
+            {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {_overflow_says("up")})))""",
+        label="accept queue full",
+        symptom="connect time-out, though the server looks idle",
+        look="`ss -lnt` at the server: Recv-Q above Send-Q; `netstat -s`: the listen queue overflowed",
+        because="{server} had no place for another connection: its accept queue was full each time {client} tried",
+        where=BEFORE_CONNECTION,
+        hop=HOP_OF_DIAL,
+        explains=(QUEUE, SILENCE),
+        knobs=KNOBS,
+        remedy=more_places,
+        accept_queue="full",
+        lesson="accept-queue-overflow",
+    ),
+    Cause(
+        name="accept-queue-reset",
+        meaning=(
+            "The server's accept queue had room for the SYN but not for the last ACK of the handshake, and the server's"
+            " kernel reset the connection."
+        ),
+        proof=(
+            "The client completed the handshake. After its SYN-ACK the server sent only a RST without the ACK flag; a"
+            " socket never sends such a RST. The server's `net.ipv4.tcp_abort_on_overflow` is 1, and its kernel counted"
+            " overflows. At a proxy: the same for its connection."
+        ),
+        when=(
+            "outcome = 'failed' AND ((status = 0 AND coalesce(flow_aborted, false))"
+            " OR (status IN (502, 504) AND coalesce(up_aborted, false)))"
+        ),
+        says=f"""if(coalesce(flow_aborted, false), {FLOW} || ': ' || {_aborted_says("flow")},
+            {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {_aborted_says("up")})""",
+        label="reset at a full queue",
+        symptom="connection reset right after connecting",
+        look="`sysctl net.ipv4.tcp_abort_on_overflow` at the server; `netstat -s`: the listen queue overflowed",
+        because=(
+            "{server} answered the SYN of {client}, then had no place in its accept queue and reset the connection"
+        ),
+        where=BEFORE_CONNECTION,
+        hop=HOP_OF_DIAL,
+        explains=(
+            QUEUE,
+            (
+                "The kernel asks for room twice: when the SYN comes, and when the handshake's last packet does. Clients"
+                " that send their SYNs at the same moment may all find room the first time, and only some of them the"
+                " second. With the setting tcp_abort_on_overflow the kernel resets the others (RST); without it, the"
+                " kernel stays silent and they try again."
+            ),
+        ),
+        knobs={**KNOBS, "kernel.{server}.net.ipv4.tcp_abort_on_overflow": "whether the kernel resets or stays silent"},
+        remedy=more_places,
+        accept_queue="full",
+        lesson="abort-on-overflow",
+    ),
+    Cause(
+        name="syn-queue-drop",
+        meaning="The server's queue of half-open connections was full each time the client or the proxy sent a SYN.",
+        proof=(
+            "The dial or its request timed out, no SYN was answered, and around each lost SYN the server's kernel"
+            " counted at least as many `TcpExt.TCPReqQFullDrop` as SYNs were lost there. At a proxy: the same for its"
+            " connection."
+        ),
+        when=(
+            f"outcome = 'failed' AND (({_NO_CONNECTION} AND {_crowded_out('flow')})"
+            f" OR ({_NO_UPSTREAM} AND {_crowded_out('up')}))"
+        ),
+        says=f"""if({_NO_CONNECTION}, {DIAL_FAILED} || '; ' || {FLOW} || ': ' || {_crowded_out_says("flow")},
+            {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {_crowded_out_says("up")})""",
+        label="SYN queue full",
+        symptom="connect time-out; the accept queue is empty",
+        look="`ss -tan state syn-recv` at the server; `nstat TcpExtTCPReqQFullDrop`",
+        because=(
+            "{server} had no place for another half-open connection: its SYN queue was full each time {client} sent a"
+            " SYN"
+        ),
+        where=BEFORE_CONNECTION,
+        hop=HOP_OF_DIAL,
+        explains=(
+            (
+                "After the kernel has answered a SYN, the connection waits in the listening socket's SYN queue until"
+                " its client completes it. This queue has the same limit as the accept queue, and holds one more."
+                " Clients that never complete their connections fill it. Then the kernel throws away the SYNs of all"
+                " others and says nothing; it counts them as TcpExt.TCPReqQFullDrop."
+            ),
+            (
+                "With tcp_syncookies the kernel needs no place: it writes what it must know into the sequence number of"
+                " its answer, and makes the connection when that number comes back."
+            ),
+        ),
+        knobs={
+            "kernel.{server}.net.ipv4.tcp_syncookies": "whether the kernel answers with cookies when the queue is full",
+            "{server}.backlog": "how many half-open connections there may be (no more than net.core.somaxconn)",
+        },
+        remedy=_cookies,
+        lesson="syn-queue",
+    ),
+    Cause(
+        name="connect-timeout",
+        meaning=(
+            "The client or the proxy gave up connecting, and a full queue was not the reason: its SYNs or the answers"
+            " to them were lost."
+        ),
+        proof=(
+            "The dial or its request timed out. The server's kernel counted no drop around any of its SYNs, or the"
+            " server's capture has none of these SYNs. At a proxy: the server's kernel counted no drop around any SYN"
+            " of its connection."
+        ),
+        when=(
+            f"outcome = 'failed' AND (({_NO_CONNECTION} AND captured"
+            f" AND (flow_id IS NULL AND dial_local IS NOT NULL OR {_silent('flow')}))"
+            f" OR ({_NO_UPSTREAM} AND {_silent('up')}))"
+        ),
+        says=f"""if({_NO_CONNECTION}, {DIAL_FAILED} || '; '
+            || coalesce({FLOW} || ': ' || {syns("flow")} || ', none answered, none dropped by the server''s kernel',
+                        'none of its SYNs is in the capture'),
+            {LINE} || '; ' || {UP} || '; ' || {UP_FLOW} || ': ' || {syns("up")}
+            || ', none answered, none dropped by the server''s kernel')""",
+        label="no answer to the SYN",
+        symptom="connect time-out; the server's kernel counts nothing",
+        look="a capture at both ends: does the SYN arrive, does the answer?",
+        because="{server} never answered the SYNs of {client}, and not because of a full accept queue",
+        where=BEFORE_CONNECTION,
+        hop=HOP_OF_DIAL,
+        explains=("The SYNs, or the answers to them, got lost on the way: the server's kernel dropped none of them.",),
+        knobs={
+            "{client}.connect_timeout": "how long {client} waits for a connection",
+        },
+        remedy=NO_KNOB,
+        lesson=None,
+    ),
+)

@@ -1,0 +1,355 @@
+"""Causes of requests that waited: each is a part of their time, which analysis.diagnosis.waits measures."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from analysis.diagnosis.causes.accept_queue import KNOBS, QUEUE, SILENCE, more_places
+from analysis.diagnosis.causes.cause import BEFORE_CONNECTION, FIRST_HOP, LAST_HOP, Cause
+from analysis.diagnosis.causes.proofs import UP, syns
+from analysis.diagnosis.causes.remedies import NO_KNOB, Remedy, more
+
+if TYPE_CHECKING:
+    from analysis.diagnosis.causes.remedies import Recorded
+
+
+def _main(part: str) -> str:
+    """The greatest of the proven parts of the time, if together they are half of it or all that is above the bound.
+
+    A request that failed before the bound had nothing above it.
+    """
+    return f"""({part} > 0 AND {part} = part_max_us
+                AND (2 * parts_us >= total_us OR (total_us > bound_us AND total_us - parts_us <= bound_us)))"""
+
+
+# The ends of a wait may be on two clocks. Its proof holds if it would with the wait shorter by twice what these may be
+# off by, and all others longer.
+_APART = """greatest(least(greatest((2 * parts_us - total_us) // 4, (bound_us - total_us + parts_us) // 2),
+                           (part_max_us - part_next_us) // 4), 0)"""
+
+
+def _healed_says(prefix: str, part: str) -> str:
+    return f"""format('flow {{}}/{{}}: ', {prefix}_observer, {prefix}_id) || {syns(prefix)}
+        || format(', answered at {{}} ({{}} of {{}})', moment({prefix}_answered_us), took({part}), took(total_us))"""
+
+
+def _made_late_says(prefix: str, part: str) -> str:
+    return f"""format('flow {{}}/{{}}: the ACK of {{}} met a full accept queue of {{}}, and so did {{}} packets in all,'
+        || ' until one made the connection at {{}} ({{}} of {{}})', {prefix}_observer, {prefix}_id,
+        moment({prefix}_handshake_ack_time_us), {prefix}_to_instance, {prefix}_ack_dropped_min,
+        moment({prefix}_queued_us), took({part}), took(total_us))"""
+
+
+def _queued_says(prefix: str, part: str) -> str:
+    return f"""format(
+        'flow {{}}/{{}}: complete at {{}}, in the accept queue of {{}} until {{}} or later ({{}} of {{}})',
+        {prefix}_observer, {prefix}_id, moment({prefix}_queued_us), {prefix}_to_instance,
+        moment({prefix}_accepted_after_us), took({part}), took(total_us))"""
+
+
+def _served_at_once(run: Recorded) -> Remedy | None:
+    each = math.ceil(run.at_once / run.backends)
+    why = f"{each} connections for each {run.server}, none left in the queue"
+    return more(run, run.limit(run.server, "connections"), each, why)
+
+
+def _connections(run: Recorded) -> Remedy | None:
+    """More connections to each server; None where no proxy limits them."""
+    knob = run.limit(run.proxy, "server_connections")
+    now = run.integer(knob) if knob else 0
+    if not knob or not now:
+        return None
+    each = math.ceil(run.at_once / run.backends)
+    if now >= each:
+        return Remedy(knob, "0", f"no limit: {now} for each {run.server} should have been enough")
+    why = f"{each} connections for each {run.server}: {run.at_once} requests may be under way at once"
+    return Remedy(knob, str(each), why)
+
+
+def _threads(run: Recorded) -> Remedy | None:
+    connections = run.limit(run.server, "connections")
+    value = min(run.at_once, run.integer(connections)) if connections else run.at_once
+    return more(run, run.limit(run.server, "threads"), value, f"{value} requests may be under way at once")
+
+
+CAUSES = (
+    Cause(
+        name="waited-for-a-connection",
+        meaning="The request waited until a connection in the client's or the proxy's pool was free.",
+        proof="It used a connection that existed already, and was blocked before it got that connection.",
+        when=f"{_main('pool_us')} OR {_main('up_pool_us')}",
+        apart=_APART,
+        says="""if(coalesce(pool_us, 0) >= coalesce(up_pool_us, 0),
+               format('blocked for {} of {} before it got dial {}/{}', took(pool_us), took(total_us), instance, dial),
+               format('{} line {}: waited for {} of {} before it got dial {}/{}', line_instance, line_line,
+                      took(up_pool_us), took(total_us), line_instance, try_dial))""",
+        seen=True,
+        label="waited for a connection",
+        symptom="slow; the server is quick",
+        look="the proxy's pool: connections in use beside its limit",
+        because="the request waited at {client} until one of its connections to {server} was free",
+        where="At {client}, before the request went on to {server}.",
+        hop="coalesce(up_pool_us, 0) > coalesce(pool_us, 0)",
+        explains=("If all connections are in use and the limit allows no more, further requests wait.",),
+        knobs={"{client}.server_connections": "how many connections to each server there may be; 0 sets no limit"},
+        remedy=_connections,
+        lesson="gateway-pool-too-small",
+    ),
+    Cause(
+        name="waited-for-syn-retry",
+        meaning="Earlier SYNs of its connection were lost, and a later one was answered. No error shows this.",
+        proof="In the capture the connection has more than one SYN, and the answer is to a later one.",
+        when=f"{_main('syn_us')} OR {_main('up_syn_us')}",
+        apart=_APART,
+        says=f"""if(coalesce(syn_us, 0) >= coalesce(up_syn_us, 0), {_healed_says("flow", "syn_us")},
+               {UP} || '; ' || {_healed_says("up", "up_syn_us")})""",
+        label="served after a lost SYN",
+        symptom="some answers whole seconds late: by 1 s, 2 s, 3 s or more",
+        look="`nstat TcpExtTCPSynRetrans` at the client; `netstat -s` at the server",
+        because="the first SYN of {client} to {server} got lost, and only a later one was answered",
+        where=BEFORE_CONNECTION,
+        hop="coalesce(up_syn_us, 0) > coalesce(syn_us, 0)",
+        explains=(
+            QUEUE,
+            SILENCE,
+            (
+                "Here a later SYN found a place. The user waited for whole seconds and saw no error, and most tools do"
+                " not count that time."
+            ),
+        ),
+        knobs=KNOBS,
+        remedy=more_places,
+        accept_queue="full",
+        lesson="nginx-backlog",
+    ),
+    Cause(
+        name="waited-for-ack-retry",
+        meaning=(
+            "The last ACK of its handshake and its data met a full accept queue, until a retransmission of the data, or"
+            " the ACK of a repeated SYN-ACK, found room. No error shows this."
+        ),
+        proof=(
+            "In the capture the client completed the handshake. The server acknowledged only a retransmission of the"
+            " data, or had acknowledged no data when it sent its own. The server's kernel counted overflows."
+        ),
+        when=f"{_main('ack_us')} OR {_main('up_ack_us')}",
+        apart=_APART,
+        says=f"""if(coalesce(ack_us, 0) >= coalesce(up_ack_us, 0), {_made_late_says("flow", "ack_us")},
+               {UP} || '; ' || {_made_late_says("up", "up_ack_us")})""",
+        label="served after a lost ACK",
+        symptom="some answers late, right after connecting",
+        look="`netstat -s` at the server: the listen queue overflowed",
+        because=(
+            "the accept queue of {server} was full when the handshake's last packet came, and only a later one was"
+            " taken"
+        ),
+        where=BEFORE_CONNECTION,
+        hop="coalesce(up_ack_us, 0) > coalesce(ack_us, 0)",
+        explains=(
+            QUEUE,
+            (
+                "A connection takes its place in the queue with the last packet of the handshake, the client's ACK."
+                " Here the queue had filled up since the SYN, so the kernel threw the ACK away. The client believes"
+                " that it is connected. The connection is made later, when the server's kernel sends its SYN-ACK again,"
+                " or the client its data."
+            ),
+        ),
+        knobs=KNOBS,
+        remedy=NO_KNOB,
+        accept_queue="full",
+        lesson="abort-on-overflow",
+    ),
+    Cause(
+        name="waited-in-accept-queue",
+        meaning="Its connection was complete and waited in the accept queue until the server accepted it.",
+        proof=(
+            "The queue is first in, first out. The connections before it in the capture, and the queue's depth at each"
+            " tick, show that it was still in the queue at the last tick before the server accepted it."
+        ),
+        when=f"{_main('queue_us')} OR {_main('up_queue_us')}",
+        apart=_APART,
+        says=f"""if(coalesce(queue_us, 0) >= coalesce(up_queue_us, 0), {_queued_says("flow", "queue_us")},
+               {UP} || '; ' || {_queued_says("up", "up_queue_us")})""",
+        label="waited in the accept queue",
+        symptom="slow, no error; connecting took no time",
+        look="`ss -lnt` at the server: Recv-Q above 0; connections beside their limit",
+        because="the connection waited in the accept queue of {server} until the server had a place for it",
+        where="At {server}, after the connection was made and before the server accepted it.",
+        hop="coalesce(up_queue_us, 0) > coalesce(queue_us, 0)",
+        explains=(
+            QUEUE,
+            (
+                "The client sees a connection that is open and sends its request; nothing answers until the program"
+                " takes the connection out of the queue."
+            ),
+        ),
+        knobs=KNOBS,
+        remedy=_served_at_once,
+        accept_queue="held",
+        lesson="accept-queue-turns",
+    ),
+    Cause(
+        name="waited-for-another-server",
+        meaning=(
+            "The proxy tried another server, or the same one, without success before the try that was answered. No"
+            " error shows this to the client."
+        ),
+        proof="The access line has more than one try.",
+        when=_main("retry_us"),
+        apart=_APART,
+        says="""format('the proxy turned to {} at {}, in vain (status {}), and after {} of {} to {}', first_server,
+            moment(first_start_us), first_status, took(retry_us), took(total_us), try_server)""",
+        label="tried in vain before",
+        symptom="answers late by the length of the proxy's connect time-out",
+        look="the proxy's access log: more than one upstream in a line",
+        because="the proxy had tried another server, or the same one, without success",
+        where="Between the proxy and the servers.",
+        hop=FIRST_HOP,
+        explains=(
+            (
+                "A proxy that may try the next server, or the same one again, hides the first failure: the client sees"
+                " no error, only the time that the proxy waited for the first try."
+            ),
+        ),
+        knobs={
+            "{client}.connect_timeout": "how long {client} tries to connect to one server",
+            "{client}.next_server": "after which failures it tries another",
+        },
+        remedy=more_places,
+        lesson="proxy-hides-full-queue",
+    ),
+    Cause(
+        name="server-paused",
+        meaning="The lab paused the server, or the one behind the proxy, while it had the request.",
+        proof=(
+            "The manifest has the pause; only its overlap with the request counts. The connection was accepted before"
+            " the pause: none of its SYNs was lost, and it was not in an accept queue."
+        ),
+        when=_main("pause_us"),
+        apart=_APART,
+        says="""format('{} was paused for {} of the {} that it took', paused, took(pause_us), took(total_us))""",
+        seen=True,
+        label="server paused",
+        symptom="all answers late at the same moment",
+        look="the server's pauses: garbage collection, a frozen container",
+        because="the lab had paused a server that had the request",
+        where="At a server on the way, after the connection had been accepted.",
+        hop=FIRST_HOP,
+        explains=(
+            (
+                "A paused process does nothing, but its kernel continues without it: it completes connections and"
+                " acknowledges requests. To the client the server is silent."
+            ),
+        ),
+        knobs={},
+        remedy=NO_KNOB,
+        lesson="nginx-backlog",
+    ),
+    Cause(
+        name="waited-for-a-thread",
+        meaning="The server had accepted it, and it waited for one of the server's threads.",
+        proof=(
+            "All threads were busy in every reading while the server had the request or, if there was no such reading,"
+            " in the readings before and after. The handler's average time does not count as waiting."
+        ),
+        when=_main("thread_us"),
+        apart=_APART,
+        says="""format('all {} threads were busy in {} while {} had it ({} of {})', threads_max,
+            if(scrapes > 0, format('{} of {} readings', saturated, scrapes), 'the readings before and after'),
+            server, took(thread_us), took(total_us))""",
+        label="waited for a thread",
+        symptom="slow in waves; connecting took no time",
+        look="the server's threads: all of them busy",
+        because="all threads of {server} were busy",
+        where="At {server}, after it had accepted the connection.",
+        hop=LAST_HOP,
+        explains=(
+            (
+                "A server works on as many requests at once as it has threads; further ones wait, with their"
+                " connection open."
+            ),
+        ),
+        knobs={
+            "{server}.threads": "how many requests {server} works on at once",
+            "{server}.own_threads": "whether each request gets a thread of its own",
+        },
+        remedy=_threads,
+        lesson="threads-or-virtual-threads",
+    ),
+    Cause(
+        name="slow-handler",
+        meaning="The server's handler worked on it for that long.",
+        proof=(
+            "It was accepted, and every reading before, during and after it shows free threads. The server's own"
+            " counter of processing time grew by at least half as much. If no reading falls into the request, the time"
+            " of an average request counts. Through a proxy, the proxy timed the server's part."
+        ),
+        when=_main("handler_us"),
+        apart=_APART,
+        says="""format('{} had it for {} of {}, with free threads in all {} readings from before it to after it',
+            server, took(handler_us), took(total_us), scrapes + 2)""",
+        label="the server's own work",
+        symptom="slow, with free threads and empty queues",
+        look="the server's own time for a request",
+        because="the server worked on it for that long",
+        where="At {server}, in its handler.",
+        hop=LAST_HOP,
+        explains=("The server accepted the connection at once; the time passed in the program itself.",),
+        knobs={"load.handler_delay": "how long the handler takes"},
+        remedy="the handler took that time; no setting of the path makes it faster",
+        lesson=None,
+    ),
+    Cause(
+        name="time-in-server",
+        meaning="The server had the connection and the request for that long before it answered.",
+        proof=(
+            "The server's kernel shows when the program had taken the connection at the latest, and when the request"
+            " had come. Packets, or a proxy's log, show when its answer began. The role declares no page about its"
+            " threads, so no record says whether it worked meanwhile or let the request wait inside."
+        ),
+        when=_main("server_us"),
+        apart=_APART,
+        says="""format(
+            '{} had taken the connection and had the request at {} at the latest, and answered {} later (of {})',
+            server, moment(taken_us), took(server_us), took(total_us))""",
+        label="time in the server",
+        symptom="slow, with empty queues",
+        look="the server's own logs and metrics: its threads, its pools, its database",
+        because="the server had the request for that long",
+        where="At {server}, inside the program.",
+        hop=LAST_HOP,
+        explains=(
+            (
+                "The program had the connection and the request. Only the program itself could say whether it worked"
+                " on the request, or let it wait for a thread or for a database."
+            ),
+        ),
+        knobs={},
+        remedy="the program took that time; what it waits for inside does not show on the path",
+        lesson=None,
+    ),
+    Cause(
+        name="generator-starved",
+        meaning="The answer was on its way or had arrived, and the client was late to read it.",
+        proof=(
+            "The server's last data in the capture, or the proxy's line, is that much earlier than the request's end at"
+            " the client, and the machine's processors were not idle in between."
+        ),
+        when=f"{_main('lag_us')} AND idle_percent < idle_percent_min",
+        apart=_APART,
+        says="""format(
+            'the answer left at {}, the client had it {} later ({} of {}); the processors were idle for {:.1f} %',
+            moment(left_us), took(lag_us), took(lag_us), took(total_us), idle_percent)""",
+        label="the client was late",
+        symptom="slow at the client alone",
+        look="the processor of the client's machine",
+        because="the client was late to read an answer that had come: the machine was too busy",
+        where="At {client}, the load generator.",
+        hop=FIRST_HOP,
+        explains=("The processors of this machine had no time left, so the load generator measured its own delay.",),
+        knobs={"load.users": "how many users there are"},
+        remedy="the generator, not the path, was too slow: ask for less load, or share it by load.instances",
+        lesson=None,
+    ),
+)

@@ -1,0 +1,98 @@
+"""The instruments first: what each recorded of itself, what is wrong with it, and which evidence that spoils.
+
+In: a run's raw files, read. Out: a report for each instrument, and problems.
+It must not know what the evidence says of the servers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.diagnosis.health import arrivals, host, k6, kept, recordings, sampler
+from analysis.diagnosis.health.problems import Evidence, Health, Problem, Report
+from analysis.evidence import logs, processes
+from analysis.expressions.values import Unknown, is_number
+
+if TYPE_CHECKING:
+    from analysis.evidence.rawrun import RawRun, Scraped
+    from analysis.evidence.window import Window
+
+__all__ = ["Evidence", "Health", "Problem", "Report", "examine"]
+
+
+def examine(raw: RawRun) -> Health:
+    """Examine every instrument of a run."""
+    window = None if isinstance(raw.window, Unknown) else raw.window
+    exits = raw.manifest.exits
+    clock = sampler.examine_clock(raw, window)
+    # The order of packets cannot be told from times that the clock showed twice.
+    ordered = window if not any(Evidence.TIMES in each.spoils for each in clock.problems) else None
+    reports = [
+        clock,
+        host.examine(raw, window),
+        *([k6.examine_users(raw)] if raw.clients else []),
+        *([_examine_removed(raw)] if raw.manifest.removed else []),
+        *filter(None, [arrivals.examine(raw, ordered), kept.examine(raw, ordered)]),
+        *(sampler.examine(instance, samples, window) for instance, samples in raw.samples.items()),
+        *(
+            k6.examine(instance, client, exits.get(instance), _cpu_percent(raw, instance, window), _due(raw))
+            for instance, client in raw.clients.items()
+        ),
+        *(recordings.examine_scrape(each, window, len(raw.manifest.ends_of(each.instance))) for each in raw.scraped),
+        *(recordings.examine_dials(instance, log) for instance, log in raw.proxy_dials.items()),
+        *(
+            recordings.examine_access(instance, log, _exits(raw, instance), _counted(raw, instance), _answers(raw))
+            for instance, log in raw.access.items()
+        ),
+        *(
+            recordings.examine_errors(instance, raw.places.role(instance, file))
+            for instance, file, _ in raw.manifest.logged(logs.ERRORS)
+        ),
+        *(
+            recordings.examine_capture(instance, capture, raw.reductions[instance])
+            for instance, capture in raw.captures.items()
+        ),
+    ]
+    return Health({report.instrument: report for report in reports})
+
+
+def _examine_removed(raw: RawRun) -> Report:
+    """Report on names that the lab removed after the run; the reader of each finds its file missing."""
+    report = Report("raw", {"removed": len(raw.manifest.removed)})
+    for each in raw.manifest.removed:
+        report.add(f"{each.file} was {each.was}, not a file of its own: the lab removed it")
+    return report
+
+
+def _exits(raw: RawRun, instance: str) -> list[int | None]:
+    """The exit codes of a server's processes; one that was stopped has ended once."""
+    before = [each.exit_code for each in raw.manifest.ends_of(instance) if each.do == "restart"]
+    return [*before, raw.manifest.exits.get(instance)]
+
+
+def _counted(raw: RawRun, instance: str) -> Scraped | None:
+    """A page on which the program counts the lines of its log, as far as it can be one count of them all."""
+    if raw.manifest.ends_of(instance):
+        return None
+    pages = (each for each in raw.scraped if each.instance == instance)
+    return next((each for each in pages if any(value.log for value in each.page.values.values())), None)
+
+
+def _answers(raw: RawRun) -> int:
+    """The answers that the clients read, whatever their status; on a path with a proxy all are the proxy's."""
+    return sum(int(client.requests.columns["answered"].sum()) for client in raw.clients.values())
+
+
+def _due(raw: RawRun) -> float | None:
+    """The requests that each k6 instance had to begin, where their moments are set: those of a spike."""
+    knobs = {name: knob.value for name, knob in raw.manifest.knobs.items()}
+    rate_per_second, duration_ms = knobs.get("load.rate_per_second"), knobs.get("load.duration")
+    if knobs.get("load.workload") != "spike" or not (is_number(rate_per_second) and is_number(duration_ms)):
+        return None
+    return rate_per_second * duration_ms / 1000 / len(raw.clients)
+
+
+def _cpu_percent(raw: RawRun, instance: str, window: Window | None) -> float | None:
+    if window is None:
+        return None
+    return processes.cpu_percent(processes.under_load(raw.processes[instance], window))

@@ -1,0 +1,131 @@
+"""Examines whether users who were to come one after another did so where an accept queue was full.
+
+The kernel looks for room in the queue when a SYN comes, and again when the handshake ends. If two handshakes are in
+progress at once, the second may find room that the first is about to take, on another processor: the queue then holds
+one more than its limit says. Or its last ACK is dropped. And if the users come faster than the program accepts, which
+on a busy machine may stand still for longer than load.arrival_gap, the queue is full while the program has places left.
+Each way the count may not be that of users who come one after another. It is if the next user takes the place.
+
+And a client that is late to give up may send one SYN more than its time-out allows.
+
+Users who poll come in a ramp, several in a millisecond. How many are in progress at once is no matter there; that the
+server held more connections than it can is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from analysis.database import literal, over_files, sql
+from analysis.diagnosis.health import limits
+from analysis.diagnosis.health.problems import Evidence, Report
+from analysis.diagnosis.settings import Settings, UndefinedError, accept_capacity
+from analysis.expressions.values import is_number
+from analysis.formatting import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.window import Window
+
+# The workloads whose users come one after another, if load.arrival_gap is not 0.
+_IN_TURN = ("users", "tcp", "slow_clients")
+_IN_A_RAMP = ("long_polling",)
+# The workloads whose users are all alike, so that it does not matter which of two takes a place.
+_ALIKE = ("users", "tcp")
+
+
+def examine(raw: RawRun, window: Window | None) -> Report | None:
+    """Report on handshakes that ended together as a queue became full; None where users are to come together."""
+    knobs = {name: knob.value for name, knob in raw.manifest.knobs.items()}
+    workload, gap_ms = knobs.get("load.workload"), knobs.get("load.arrival_gap")
+    in_turn = workload in _IN_TURN and is_number(gap_ms) and gap_ms != 0
+    if window is None or not (in_turn or workload in _IN_A_RAMP):
+        return None
+    report = Report("arrivals")
+    soon_us = limits.TAKEN_SOON_MS * 1000 if workload in _ALIKE else 0
+    for instance, reduction in raw.reductions.items():
+        if reduction.rows is None:
+            continue
+        asked = {"start_us": window.start_us, "addresses": raw.manifest.addresses.get(instance, [])}
+        said = (
+            _out_of_turn(raw, instance, reduction.rows, asked, soon_us)
+            if in_turn
+            else _held_too_many(raw, instance, reduction.rows, asked)
+        )
+        if said:
+            report.add(said, Evidence.LOAD)
+    return report
+
+
+def _out_of_turn(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object], soon_us: int) -> str | None:
+    """Say of an instance's captured connections which of them did not come in its turn."""
+    together = "users who were to come one after another came together"
+    if pair := _first(rows, "taken_together", asked):
+        return (
+            f"{pair[0]}:{pair[1]} and {pair[2]}:{pair[3]} connected at the same moment as the last place of"
+            f" {instance}'s accept queue was taken: {together}"
+        )
+    if alone := _first(rows, "acks_refused", asked):
+        return (
+            f"{alone[0]}:{alone[1]} had room in {instance}'s accept queue with its SYN and none with its last ACK"
+            f" ({counted(alone[2], 'such connection')}): {together}"
+        )
+    capacity = _capacity(raw, instance)
+    if capacity and (early := _first(rows, "refused_early", {**asked, "capacity": capacity, "soon_us": soon_us})):
+        return (
+            f"{early[0]}:{early[1]} found {instance}'s accept queue full while only {early[2]} of"
+            f" {capacity} connections were open: the program had not accepted those who came before"
+        )
+    if late := _gave_up_late(raw, instance, rows, asked):
+        return (
+            f"{late[0]}:{late[1]} sent another SYN to {instance} {late[2]:.0f} ms after its first, though its"
+            " time-out was over: the client was late to give up"
+        )
+    return None
+
+
+def _held_too_many(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object]) -> str | None:
+    """Say of an instance's captured connections with which of them it held more than it can."""
+    capacity = _capacity(raw, instance)
+    if not capacity or not (beyond := _first(rows, "held_too_many", {**asked, "capacity": capacity})):
+        return None
+    return (
+        f"{beyond[0]}:{beyond[1]} was connection {beyond[2]} at {instance}, which holds {capacity}: two users connected"
+        " at the same moment as the last place of its accept queue was taken"
+    )
+
+
+def _gave_up_late(raw: RawRun, instance: str, rows: Path, asked: Mapping[str, object]) -> tuple[Any, ...] | None:
+    """The first connection that k6 still asked a server for after its connect time-out."""
+    timeout = raw.manifest.knobs.get("load.connect_timeout")
+    beside_k6 = [each for role in raw.manifest.path[1:2] for each in raw.manifest.of_role(role)]
+    if timeout is None or not is_number(timeout.value) or instance not in beside_k6:
+        return None
+    return _first(rows, "gave_up_late", {**asked, "connect_timeout_us": timeout.value * 1000})
+
+
+def _capacity(raw: RawRun, instance: str) -> int | None:
+    """How many connections a server holds; None where nothing says so, or the lab stopped or paused it on purpose."""
+    manifest = raw.manifest
+    servers = manifest.of_role(manifest.origin or "")
+    if instance not in servers or any(each.instance == instance for each in manifest.actions):
+        return None
+    try:
+        return accept_capacity(Settings(manifest)) // len(servers)
+    except UndefinedError:
+        return None
+
+
+def _first(path: Path, found_by: str, asked: Mapping[str, object]) -> tuple[Any, ...] | None:
+    """Give the first row that a query over the connections of a capture finds.
+
+    Args:
+        path: the connections.
+        found_by: the query's file.
+        asked: the query's other parameters, by name.
+    """
+    with over_files() as database:
+        return database.execute(sql(__name__, found_by), {"path": literal(path), **asked}).fetchone()

@@ -1,0 +1,133 @@
+"""Examines what one k6 instance recorded, and whether it put on the load it was asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.diagnosis.health import limits
+from analysis.diagnosis.health.problems import Evidence, Report
+from analysis.formatting import counted
+
+if TYPE_CHECKING:
+    from analysis.evidence.bulk import Log
+    from analysis.evidence.client_files import Client, Events
+    from analysis.evidence.rawrun import RawRun
+
+# The workloads with so many users, each of whom sends a request at least.
+_OF_USERS = ("users", "tcp", "long_polling", "half_open")
+
+
+def examine(
+    instance: str, client: Client, exit_code: int | None, cpu_percent: float | None, due: float | None
+) -> Report:
+    """Report on one k6 instance.
+
+    Args:
+        instance: its name.
+        client: what it recorded.
+        exit_code: its process's, None if the manifest does not say.
+        cpu_percent: what its process took under the load, in percent of one processor, None if not known.
+        due: how many requests it was to begin; None where that is for the answers to say.
+    """
+    report = Report(f"k6/{instance}")
+    report.figures = {
+        "exit_code": exit_code,
+        "ended": client.events.ended and None not in (client.requests.announced, client.dials.announced),
+        "requests": client.requests.count,
+        "dials": client.dials.count,
+        "events": len(client.events.records),
+        "dropped_iterations": client.dropped_iterations,
+        "interrupted_iterations": client.interrupted_iterations,
+        "log_errors": client.log_errors,
+        "cpu_percent": cpu_percent,
+    }
+    examine_log(report, "k6", "requests", client.requests, Evidence.REQUESTS)
+    examine_log(report, "k6", "dials", client.dials, Evidence.DIALS)
+    _examine_events(report, client.events)
+    _examine_load(report, client, exit_code)
+    _examine_arrivals(report, client.requests.count, due)
+    if client.log_errors:
+        report.add(f"k6.log has {client.log_errors} errors")
+    return report
+
+
+def examine_users(raw: RawRun) -> Report:
+    """Report on whether all users of the load began, of all instances together."""
+    begun = sum(len(np.unique(client.requests.columns["vu"])) for client in raw.clients.values())
+    report = Report("users", {"begun": begun})
+    if any(client.requests.announced != client.requests.count for client in raw.clients.values()):
+        return report  # some are not known; the file's own report says so
+    knobs = raw.manifest.knobs
+    workload, users = knobs.get("load.workload"), knobs.get("load.users")
+    asked = users.value if users and workload and workload.value in _OF_USERS else None
+    if isinstance(asked, int) and begun < asked:
+        report.add(
+            f"{begun} of {asked} users came to ask for anything: the load was less than asked for", Evidence.LOAD
+        )
+    return report
+
+
+def examine_log(report: Report, program: str, what: str, log: Log, evidence: Evidence) -> None:
+    """Report on a file of a program that begins with a header and ends with a count."""
+    file = f"{what}.jsonl"
+    for message in log.damage.messages(file):
+        report.add(message, evidence)
+    if log.damage.missing is not None:
+        return
+    if not log.header:
+        report.add(f"{file} has no header of this instance and of a version that this program reads", evidence)
+    if log.announced is None:
+        report.add(f"{file} has no last line: {program} did not end in order, so {what} may be missing", evidence)
+    elif log.announced != log.count:
+        report.add(f"{file} holds {log.count} {what}, its last line says {log.announced}", evidence)
+
+
+def _examine_events(report: Report, events: Events) -> None:
+    for message in events.damage.messages("events.jsonl"):
+        report.add(message, Evidence.EVENTS)
+    if events.damage.missing is not None:
+        return
+    if not events.header:
+        report.add(
+            "events.jsonl has no header of this instance and of a version that this program reads", Evidence.EVENTS
+        )
+    if not events.ended:
+        report.add("events.jsonl has no last line: k6 did not end in order, so events may be missing", Evidence.EVENTS)
+
+
+def _examine_load(report: Report, client: Client, exit_code: int | None) -> None:
+    if exit_code is None:
+        # The last lines of its files prove an orderly end as well.
+        report.add("the manifest does not say how k6 ended")
+    elif exit_code not in limits.K6_EXITS_IN_ORDER:
+        report.add(f"k6 ended with exit code {exit_code}", Evidence.LOAD)
+    if client.requests.announced is None and client.dials.announced is None:
+        report.add("k6 did not end in order, so the load may have ended early", Evidence.LOAD)
+    if client.dropped_iterations is None:
+        report.add("k6 left no account of the iterations it dropped", Evidence.LOAD)
+    elif client.dropped_iterations > 0:
+        report.add(
+            f"k6 dropped {client.dropped_iterations} iterations: the load was less than asked for", Evidence.LOAD
+        )
+    if client.interrupted_iterations:
+        report.add(
+            f"k6 interrupted {counted(client.interrupted_iterations, 'iteration')} before the end, as it does at"
+            " load.max_duration: requests that were under way have no record",
+            Evidence.LOAD,
+        )
+
+
+def _examine_arrivals(report: Report, begun: int, due: float | None) -> None:
+    """Compare the requests with those that were due, whatever the servers did."""
+    if due is None:
+        return
+    percent = round(100 * begun / due, 1)
+    report.figures["arrivals_percent"] = percent
+    if percent < limits.ARRIVALS_PERCENT_MIN:
+        report.add(
+            f"k6 began {begun} of the {due:.0f} requests that were due, {percent} % of them (limit"
+            f" {limits.ARRIVALS_PERCENT_MIN:g} %): it was too slow for this rate",
+            Evidence.LOAD,
+        )

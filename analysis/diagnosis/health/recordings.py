@@ -1,0 +1,176 @@
+"""Examines scrapes, access logs and captures."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from analysis.diagnosis.health import k6, limits
+from analysis.diagnosis.health.problems import Evidence, Report
+from analysis.evidence import timeline
+from analysis.evidence.jsonl import integer, why_unreadable
+from formats.safe_open import open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from analysis.evidence.bulk import Log
+    from analysis.evidence.captures import Capture
+    from analysis.evidence.flows import Reduction
+    from analysis.evidence.jsonl import Record
+    from analysis.evidence.rawrun import Scraped
+    from analysis.evidence.window import Window
+
+# A proxy may read its clock once in each turn of its event loop.
+_TURN_US = 100_000
+
+
+def examine_scrape(scraped: Scraped, window: Window | None, ends: int) -> Report:
+    """Report on the scrapes of one page.
+
+    Args:
+        scraped: whose it is, and its readings.
+        window: the run's.
+        ends: how often the lab ended the program in the window.
+    """
+    instance, page, scrape = scraped.instance, scraped.name, scraped.scrape
+    report = Report(f"{page}/{instance}")
+    report.figures = {"readings": len(scrape.times_us), "errors": len(scrape.errors_us), "longest_gap_ms": None}
+    for message in scrape.damage.messages(f"{page}.jsonl"):
+        report.add(message)
+    if ends:
+        report.add(f"{instance} was ended by the lab, and what it had counted with it", Evidence.SCRAPES)
+    if window is None:
+        return report
+    if any(later < earlier for earlier, later in pairwise(scrape.times_us)):
+        report.add(f"{page}.jsonl has readings that go back in time", Evidence.SCRAPES)
+    # Those before and after are of a server that starts or stops.
+    errors = sum(window.start_us <= time_us <= window.end_us for time_us in scrape.errors_us)
+    if errors:
+        report.add(f"{errors} scrapes failed in the window")
+    silence_ms = timeline.longest_silence_ms(scrape.times_us, window.start_us, window.end_us)
+    report.figures["longest_gap_ms"] = round(silence_ms, 3)
+    if silence_ms > limits.SECONDLY_GAP_MS:
+        report.add(f"no scrape for {silence_ms:.0f} ms (limit {limits.SECONDLY_GAP_MS} ms)", Evidence.SCRAPES)
+    return report
+
+
+def examine_access(
+    instance: str, log: Log, exit_codes: Sequence[int | None], counted: Scraped | None, answers: int
+) -> Report:
+    """Report on a proxy's access log; the proxy writes its last lines as it ends.
+
+    The log has no end of its own, so others must say how many lines it should have.
+
+    Args:
+        instance: whose it is.
+        log: the log.
+        exit_codes: the proxy's, of each of its ends; None if the manifest does not say.
+        counted: the page on which the proxy counts its requests; None if there is none, and for a proxy that was ended
+            within the run, because it counts anew then.
+        answers: how many answers the clients read: each has its line.
+    """
+    report = Report(f"access/{instance}", {"lines": log.count, "exit_code": exit_codes[-1]})
+    for message in log.damage.messages("access.jsonl"):
+        report.add(message, Evidence.ACCESS)
+    for exit_code in filter(None, exit_codes):
+        report.add(f"{instance} ended with exit code {exit_code}, so its last lines may be missing", Evidence.ACCESS)
+    if log.damage.missing is not None:
+        return report
+    if log.count < answers:
+        report.add(f"access.jsonl has {log.count} lines, and the clients read {answers} answers", Evidence.ACCESS)
+    if counted is not None:
+        _compare_with_count(report, log, counted)
+    return report
+
+
+def _compare_with_count(report: Report, log: Log, counted: Scraped) -> None:
+    """The requests that the proxy counted between its first and its last page are lines of its log."""
+    name, value = next((name, value) for name, value in counted.page.values.items() if value.log)
+    scrape = counted.scrape
+    counts = [
+        (time_us, values[name])
+        for time_us, values in zip(scrape.times_us, counted.values, strict=True)
+        if name in values
+    ]
+    if len(counts) < 2:  # noqa: PLR2004  two make a difference
+        report.add(f"no two pages of {counted.name} say how many lines {value.log} should have", Evidence.ACCESS)
+        return
+    (first_us, first), (last_us, last) = counts[0], counts[-1]
+    read_us = (*scrape.times_us, *scrape.errors_us) if value.own else ()
+    pages = sum(first_us < time_us <= last_us for time_us in read_us)
+    begun = last - first - pages
+    begin_us = 1000 * log.columns["begin_ms"]
+    # One that began before the first page, or as the last was read, may be in either count.
+    lines = int(((begin_us >= first_us - _TURN_US) & (begin_us <= last_us + _TURN_US)).sum())
+    if lines < begun:
+        report.add(
+            f"{value.log} has {lines} lines of requests for which {counted.name} counted {begun}: some are missing",
+            Evidence.ACCESS,
+        )
+
+
+def examine_errors(instance: str, error_log: Path) -> Report:
+    """Report on a proxy's error log: it is there from the proxy's start on, also if it has no line."""
+    report = Report(f"errors/{instance}")
+    try:
+        open_regular(error_log).close()
+    except OSError as error:
+        report.add(f"error.log: {why_unreadable(error)}", Evidence.ERRORS)
+    return report
+
+
+def examine_dials(instance: str, log: Log) -> Report:
+    """Report on a proxy's own record of its dials."""
+    report = Report(f"dials/{instance}", {"dials": log.count, "ended": log.announced is not None})
+    k6.examine_log(report, instance, "dials", log, Evidence.DIALS)
+    return report
+
+
+def examine_capture(instance: str, capture: Capture, reduction: Reduction) -> Report:
+    """Report on one capture.
+
+    Args:
+        instance: whose it is.
+        capture: its own account.
+        reduction: what could be read of its packets.
+    """
+    report = Report(f"capture/{instance}")
+    account = capture.report or {}
+    report.figures = {
+        "packets": integer(account, "packets_captured"),
+        "packets_dropped": capture.dropped_packets,
+        "bytes": integer(account, "bytes"),
+        "truncated": capture.truncated if capture.report is not None else None,
+    }
+    if not capture.packets:
+        report.add("capture.pcap: missing", Evidence.PACKETS)
+    for loss in reduction.losses:
+        report.add(loss, Evidence.PACKETS)
+    if capture.report is None:
+        report.add("capture.json: missing or broken: the capture did not end in order", Evidence.PACKETS)
+        return report
+    if capture.reason is not None:
+        report.add(capture.reason, Evidence.PACKETS)
+    if capture.truncated:
+        report.add("ended at its size limit, before the run did", Evidence.PACKETS)
+    if capture.dropped_packets is None:
+        report.add("nothing says how many packets the kernel dropped", Evidence.PACKETS)
+    elif capture.dropped_packets > 0:
+        report.add(f"the kernel dropped {capture.dropped_packets} packets", Evidence.PACKETS)
+    _compare_accounts(report, account, reduction)
+    return report
+
+
+def _compare_accounts(report: Report, account: Record, reduction: Reduction) -> None:
+    """The file must be the one that its account is about."""
+    written = integer(account, "packets_captured")
+    if written is not None and reduction.packets not in (None, written) and not reduction.losses:
+        report.add(f"capture.pcap holds {reduction.packets} packets, capture.json says {written}", Evidence.PACKETS)
+    started_us, ended_us = integer(account, "started_us"), integer(account, "ended_us")
+    slack_us = 1000 * limits.CLOCK_STEP_MS
+    early = started_us is not None and (reduction.first_us or started_us) < started_us - slack_us
+    late = ended_us is not None and (reduction.last_us or ended_us) > ended_us + slack_us
+    if early or late:
+        report.add("capture.pcap has packets of another time than capture.json", Evidence.PACKETS)

@@ -1,0 +1,318 @@
+"""What one observer counted must equal what another did: the identities of each hop, over the figures of a run.
+
+Both sides of an identity are expressions in the language of predictions, so docs/figures.md says what each figure
+means, and what makes it unknown. Where a side is known within bounds only, it has two. The caller gives the
+values of the figures: an identity rests on what was observed, and does not know how that was computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from analysis.diagnosis.health import Evidence
+from analysis.expressions import parse
+from analysis.expressions.values import Number, Unknown, is_number, merge, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from analysis.diagnosis.joins import Hop
+    from analysis.evidence.manifest import Manifest
+    from analysis.expressions.values import Value
+
+Status = Literal["true", "false", "unknown"]
+
+# Identities hold for the load that there was, even if it was less or later than asked for.
+SET_ASIDE = frozenset({Evidence.LOAD})
+
+_ANSWERS = ("2xx", "3xx", "4xx", "5xx")
+# A proxy's own status for a client that closed its connection first: no client ever reads it.
+_CLIENT_CLOSED = 499
+# Its status for a client that sends no whole request in time: HAProxy sends it, and nginx closes without a word.
+_CLIENT_TOO_SLOW = 408
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One identity.
+
+    Attributes:
+        id: its name, unique on the hop.
+        says: what it says, in a sentence.
+        left: an expression.
+        right: another.
+        right_max: where the right side is known within bounds only, the upper one; `right` is then the lower one.
+    """
+
+    id: str
+    says: str
+    left: str
+    right: str
+    right_max: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What became of an identity in a run.
+
+    Attributes:
+        identity: which.
+        left: the value of its left side, None if it is unknown.
+        right: that of its right side.
+        right_max: that of its upper bound, None if it has none.
+        difference: left - right, or from the nearest bound; None if a side is unknown.
+        why: why a side is unknown; None if none is.
+    """
+
+    identity: Identity
+    left: Number | None
+    right: Number | None
+    right_max: Number | None
+    difference: Number | None
+    why: str | None
+
+    @property
+    def holds(self) -> Status:
+        """Whether both sides are equal; unknown where one of them is."""
+        if self.difference is None:
+            return "unknown"
+        return "true" if self.difference == 0 else "false"
+
+
+@dataclass(frozen=True, slots=True)
+class HopAccount:
+    """One hop's identities in a run."""
+
+    hop: Hop
+    balances: tuple[Balance, ...]
+
+
+def balance(hops: Sequence[Hop], manifest: Manifest, value: Callable[[str], Value]) -> tuple[HopAccount, ...]:
+    """Balance the identities of each hop.
+
+    Args:
+        hops: the hops of the path.
+        manifest: of the run.
+        value: gives the value of an observed figure by its name; evidence in `SET_ASIDE` is not asked for.
+    """
+    return tuple(
+        HopAccount(hop, tuple(_balance(value, identity) for identity in of_hop(manifest, hop))) for hop in hops
+    )
+
+
+def of_hop(manifest: Manifest, hop: Hop) -> Iterator[Identity]:
+    """The identities of one hop."""
+    if hop.client == "k6":
+        yield from _of_users(hop.server)
+    elif hop.client == "gateway":
+        yield from _of_gateway(hop.server)
+    elif manifest.kind_of(hop.client) == "proxy":
+        yield from _of_proxy(manifest, hop.client, hop.server)
+    path = manifest.path
+    next_server = path[hop.number + 1] if hop.number + 1 < len(path) else None
+    yield from _of_kernels(hop, next_server, scraped=manifest.metrics_port is not None)
+    if hop.client == "k6" and manifest.kind_of(hop.server) == "proxy":
+        yield from _of_answers(hop.server)
+    # Each instance once: as a server, and the client at the path's beginning.
+    roles = (hop.client, hop.server) if hop.client == "k6" else (hop.server,)
+    for role in roles:
+        for instance in manifest.of_role(role):
+            yield _of_time_wait(instance)
+
+
+def _of_users(server: str) -> Iterator[Identity]:
+    yield Identity(
+        "dials-made",
+        "Each dial that made a connection, or was reset as soon as it had, is one that was established in the capture.",
+        "client.dials.ok + client.dials.failed_reset",
+        f"flows.{server}.established",
+    )
+    yield Identity(
+        "dials-unanswered",
+        "Each dial that timed out, or that ended with its request or with k6, is a connection whose SYNs nothing"
+        " answered. A connection that was held half open on purpose may be one of these, or may have been answered.",
+        "client.dials.failed_timeout + client.dials.failed_canceled + client.dials.failed_half_open",
+        f"flows.{server}.unanswered + min(flows.{server}.half_open, client.dials.failed_half_open)",
+    )
+    yield Identity(
+        "dials-refused",
+        "Each dial that was refused is a connection that was answered with RST.",
+        "client.dials.failed_refused",
+        f"flows.{server}.refused",
+    )
+    yield Identity(
+        "dials-without-port",
+        "When a dial found no port, the capture shows that connections and TIME_WAIT held the whole port range.",
+        "client.dials.failed_address_not_available",
+        "ledger.dials_without_port",
+    )
+    yield Identity(
+        "syns-of-failed-dials",
+        "The connections that nothing answered have as many SYNs as the client's kernel had to send: its sysctls and"
+        " the length of each dial say how many.",
+        f"flows.{server}.syn_failed",
+        "model.failed_dials_syns.min",
+        "model.failed_dials_syns.max",
+    )
+
+
+def _of_gateway(server: str) -> Iterator[Identity]:
+    yield Identity(
+        "connections-opened",
+        "Each connection that the gateway opened, or that was reset as soon as it was, is one that was established in"
+        " the capture.",
+        "gateway.connections.opened + gateway.dials.failed_reset",
+        f"flows.{server}.established",
+    )
+    yield Identity(
+        "dials-unanswered",
+        "Each dial of the gateway that timed out is a connection whose SYNs nothing answered.",
+        "gateway.dials.failed_timeout + gateway.dials.failed_canceled",
+        f"flows.{server}.unanswered",
+    )
+    yield Identity(
+        "dials-refused",
+        "Each dial of the gateway that was refused is a connection that was answered with RST.",
+        "gateway.dials.failed_refused",
+        f"flows.{server}.refused",
+    )
+    yield Identity(
+        "dials-without-port",
+        "When a dial of the gateway found no port, the capture shows that connections and TIME_WAIT held the whole port"
+        " range.",
+        "gateway.dials.failed_address_not_available",
+        "ledger.gateway_dials_without_port",
+    )
+
+
+def _of_proxy(manifest: Manifest, client: str, server: str) -> Iterator[Identity]:
+    aborted = f"access.{client}.tries.aborted"
+    yield Identity(
+        "tries-unanswered",
+        "Each try that timed out before it was connected is a connection whose SYNs nothing answered. A try that ended"
+        " because the client closed may be one too.",
+        f"flows.{server}.unanswered",
+        f"access.{client}.tries.connect_timeout",
+        f"access.{client}.tries.connect_timeout + {aborted}",
+    )
+    yield Identity(
+        "tries-refused",
+        "Each try that failed to connect at once is a connection that was answered with RST, or it found no port (99 in"
+        " the error log).",
+        f"access.{client}.tries.connect_failed",
+        f"flows.{server}.refused + access.{client}.errors.99",
+    )
+    role = manifest.roles.get(client)
+    pool = manifest.knobs.get(role.knob(role.limits.pool)) if role and role.limits.pool else None
+    if pool is not None and pool.value == 0:
+        yield Identity(
+            "tries-connected",
+            "Each try that was connected has a connection of its own. A try that ended because the client closed may"
+            " have one.",
+            f"flows.{server}.established",
+            f"access.{client}.tries.connected",
+            f"access.{client}.tries.connected + {aborted}",
+        )
+
+
+def _of_kernels(hop: Hop, next_server: str | None, *, scraped: bool) -> Iterator[Identity]:
+    client, server = hop.client, hop.server
+    # Who scrapes the collector's metrics port makes connections that belong to no role.
+    without = " Connections to the collector's metrics port are left out." if scraped else ""
+    of_client, of_server = (f"metrics.{role}.connections" for role in (client, server))
+    # Connections within a namespace, those of the management ports, count once as opened and once as accepted: the
+    # difference of the two counters is that of connections with others.
+    if client == "k6":
+        yield Identity(
+            "opened",
+            "The client's kernel opened the connections that are in the capture. Connections within its own namespace"
+            f" are subtracted: it also accepted them.{without}",
+            f"kernel.{client}.Tcp.ActiveOpens - kernel.{client}.Tcp.PassiveOpens"
+            + (f" + {of_client}" if scraped else ""),
+            f"flows.{server}.total",
+        )
+    cookies = f"kernel.{server}.TcpExt.TCPReqQFullDoCookies"
+    onwards = f" - flows.{next_server}.total" if next_server else ""
+    yield Identity(
+        "accepted",
+        "The connections that the server's kernel accepted"
+        + (", minus those that it opened, " if next_server else " ")
+        + "are those in the capture. Connections within its own namespace count as both and are subtracted. A capture"
+        " alone cannot always tell whether the server ever had a connection by SYN cookie. If ACK and data came at"
+        f" once, one connection in a thousand may count twice.{without}",
+        f"kernel.{server}.Tcp.PassiveOpens - kernel.{server}.Tcp.ActiveOpens" + (f" - {of_server}" if scraped else ""),
+        f"flows.{server}.entered - min(flows.{server}.perhaps_unknown, {cookies}){onwards}",
+        f"flows.{server}.entered{onwards} + min(flows.{server}.made_at_once, 1 + flows.{server}.entered // 1000)",
+    )
+    # A proxy's kernel counts the SYN-ACKs that it repeats as a server in the same place.
+    as_server = f" + flows.{client}.synack_retransmissions" if client != "k6" else ""
+    yield Identity(
+        "syns-repeated",
+        "The capture has the SYNs that the client's kernel sent again."
+        + (" The counter also has the SYN-ACKs that it repeated as a server." if as_server else ""),
+        f"kernel.{client}.TcpExt.TCPSynRetrans",
+        f"flows.{server}.syn_retransmissions{as_server}",
+    )
+    yield Identity(
+        "syns-dropped",
+        "The server's kernel dropped the SYNs that nothing answered, and the later packets that met a full queue."
+        " The ACK of a SYN cookie may be one of these.",
+        f"kernel.{server}.TcpExt.ListenDrops",
+        f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.min",
+        f"flows.{server}.syn_unanswered + flows.{server}.ack_dropped.max + kernel.{server}.TcpExt.SyncookiesRecv",
+    )
+    yield Identity(
+        "drops-by-overflow",
+        "A full accept queue, or a full queue of half-open connections, was the only reason to drop.",
+        f"kernel.{server}.TcpExt.ListenDrops",
+        f"kernel.{server}.TcpExt.ListenOverflows + kernel.{server}.TcpExt.TCPReqQFullDrop",
+    )
+
+
+def _of_answers(proxy: str) -> Iterator[Identity]:
+    says = f"{proxy} logged as many {{}} answers as the client read"
+    for status in _ANSWERS:
+        read, logged = f"client.requests.status.{status}", f"access.{proxy}.status.{status}"
+        if status != "4xx":
+            yield Identity(f"answers-{status}", f"{says.format(status)}.", read, logged)
+            continue
+        sent = f"{logged} - access.{proxy}.status.{_CLIENT_CLOSED}"
+        yield Identity(
+            f"answers-{status}",
+            f"{says.format(status)}, without {_CLIENT_CLOSED}, its status for a client that closed first. A"
+            f" {_CLIENT_TOO_SLOW}, for one that was too slow, may have been sent or not.",
+            read,
+            f"{sent} - access.{proxy}.status.{_CLIENT_TOO_SLOW}",
+            sent,
+        )
+
+
+def _of_time_wait(instance: str) -> Identity:
+    name = instance.replace("-", "_")
+    return Identity(
+        f"time-wait-{instance}",
+        f"At the end, {instance} holds in TIME_WAIT the connections that it closed first in the last minute, without"
+        " those above tcp_max_tw_buckets. The kernel also counts those that still wait for the other side's FIN, if no"
+        " process holds them, and those within its own namespace, which no capture sees.",
+        f"sockets.{name}.time_wait.end",
+        f"flows.{name}.time_wait.min",
+        f"flows.{name}.time_wait.max + sockets.{name}.time_wait.loopback",
+    )
+
+
+def _balance(value: Callable[[str], Value], identity: Identity) -> Balance:
+    sides = [_value(value, text) for text in (identity.left, identity.right, identity.right_max) if text is not None]
+    numbers = [side if is_number(side) else None for side in sides]
+    missing = [side for side in sides if isinstance(side, Unknown)]
+    left, right, right_max = (*numbers, None)[:3]
+    if missing or left is None or right is None:
+        return Balance(identity, left, right, right_max, None, merge(*missing).why)
+    most = right if right_max is None else right_max
+    # An upper bound that equals the lower one is not shown.
+    return Balance(identity, left, right, None if most == right else most, left - min(max(left, right), most), None)
+
+
+def _value(value: Callable[[str], Value], text: str) -> Number | Unknown:
+    found = parse(text).evaluate(value)
+    return found if is_number(found) or isinstance(found, Unknown) else unknown(f"{text} is not a number")

@@ -1,0 +1,163 @@
+"""Joins what client, proxy, server, kernel and wire each saw of a run. docs/data-format.md says how each join is made.
+
+In: a run's raw files, read, and the health of its instruments. Out: tables of one database in memory.
+It must not know causes: a table says what belongs together, not why a request failed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from analysis.database import sql
+from analysis.diagnosis import ports
+from analysis.diagnosis.joins import cases, connections, hops, links, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import duckdb
+
+    from analysis.diagnosis.health import Health
+    from analysis.diagnosis.joins.hops import Hop
+    from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.window import Window
+
+_SOURCES = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)", re.IGNORECASE)
+
+__all__ = ["Hop", "Joined", "Row", "Story", "join", "story"]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The joined evidence of a run.
+
+    Attributes:
+        hops: of its path.
+        database: its tables; the modules of this package describe them.
+    """
+
+    hops: tuple[Hop, ...]
+    database: duckdb.DuckDBPyConnection
+    _later: dict[str, Callable[[], None]] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[tuple[object, ...], Row] = field(default_factory=dict, init=False, repr=False)
+
+    def make_later(self, make: Callable[[], None], *tables: str) -> None:
+        """Have tables made as soon as a query names one of them: most figures need none."""
+        self._later.update(dict.fromkeys(tables, make))
+
+    def need(self, *tables: str) -> None:
+        """Make what of these tables is not made yet."""
+        for table in tables:
+            make = self._later.get(table)
+            if make is not None:
+                for name in [name for name, other in self._later.items() if other is make]:
+                    del self._later[name]
+                make()
+
+    def execute(self, query: str, **parameters: object) -> duckdb.DuckDBPyConnection:
+        """Run a query, over tables that are made first where it is the first to name them."""
+        if self._later:
+            self.need(*_SOURCES.findall(query))
+        return self.database.execute(query, parameters)
+
+    def rows(self, query: str, **parameters: object) -> list[Row]:
+        """The rows that a query gives, each as a mapping from column to value."""
+        found = self.execute(query, **parameters)
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
+
+    def row(self, query: str, **parameters: object) -> Row:
+        """The one row that a query gives, as of counts; a query that comes again is not made again."""
+        key = (query, *parameters.items())
+        if key not in self._known:
+            (self._known[key],) = self.rows(query, **parameters)
+        return self._known[key]
+
+
+def join(raw: RawRun, health: Health, window: Window) -> Joined:
+    """Join a run; what is missing leaves holes, it never raises."""
+    found = hops.of_run(raw, health)
+    database = tables.load(raw)
+    connections.build(database, raw, found, window)
+    links.build(database, raw.clocks.apart_us or 0)
+    ports.build(database, raw.manifest)
+    joined = Joined(found, database)
+    joined.make_later(partial(cases.build, database, raw.manifest.slow_ms), "cases")
+    return joined
+
+
+def outcomes(joined: Joined) -> dict[str, int]:
+    """How many requests `failed`, were `slow`, and were `ok`, answered in time."""
+    return joined.row(sql(__name__, "outcomes"))
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All records of one request.
+
+    Attributes:
+        case: its row of `cases`.
+        flows: the connections that carried it, first hop first, from every capture that has them: the columns of
+            `flows`, and `try`, the row of `tries` that went over it, None for the client's own.
+        line: the proxy's access line, None if there is none.
+        tries: the servers that the proxy tried, in order.
+        errors: what the proxy's error log says of it.
+    """
+
+    case: Row
+    flows: list[Row]
+    line: Row | None
+    tries: list[Row]
+    errors: list[Row]
+
+
+def story(joined: Joined, instance: str, request: int) -> Story | None:
+    """The records of one request of a k6 instance; None if there is no such request."""
+    found = joined.rows("SELECT * FROM cases WHERE instance = $instance AND id = $id", instance=instance, id=request)
+    if not found:
+        return None
+    case = found[0]
+    line, tries, errors = _at_the_proxy(joined, case)
+    keys = [
+        (None, case["flow_observer"], case["flow_id"]),
+        *((each, each["observer"], each["flow"]) for each in tries),
+    ]
+    return Story(
+        case=case,
+        flows=[
+            {**flow, "try": each}
+            for each, observer, id_ in keys
+            if observer is not None
+            for flow in _of_connection(joined, observer, id_)
+        ],
+        line=line,
+        tries=tries,
+        errors=errors,
+    )
+
+
+def _at_the_proxy(joined: Joined, case: Row) -> tuple[Row | None, list[Row], list[Row]]:
+    """The proxy's access line of a request, the servers that it tried, and what its error log says."""
+    if case["line_line"] is None:
+        return None, [], []
+    key = {"instance": case["line_instance"], "line": case["line_line"]}
+    line = joined.row("SELECT * FROM access WHERE instance = $instance AND line = $line", **key)
+    tries = joined.rows(sql(__name__, "tries_of_line"), **key)
+    errors = joined.rows(
+        sql(__name__, "errors_of_request"),
+        instance=case["line_instance"],
+        connection=case["line_connection"],
+        start_us=case["time_us"],
+        end_us=case["end_us"],
+    )
+    return line, tries, errors
+
+
+def _of_connection(joined: Joined, observer: str, flow: int) -> list[Row]:
+    """A connection in every capture that has it."""
+    return joined.rows(sql(__name__, "captures_of_flow"), observer=observer, id=flow)

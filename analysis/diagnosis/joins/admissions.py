@@ -1,0 +1,129 @@
+"""When a connection really came into its server's accept queue, where the capture of its packets has to tell.
+
+A handshake's last ACK that meets a full queue is dropped. Then the client takes the connection for established, and the
+server's kernel (net/ipv4/tcp_minisocks.c, tcp_check_req) does not know it: it drops the client's data as well, each
+time it is sent again, until one of these packets finds room and makes the connection, or the server forgets the
+handshake and answers with RST. The server repeats its SYN-ACK meanwhile, and the ACK that answers this may be the one;
+then the data can come long after it, or too late for the server's patience. Each packet so dropped counts as
+ListenOverflows and ListenDrops.
+
+With net.ipv4.tcp_abort_on_overflow the server forgets the handshake at once: the last ACK that meets a full queue,
+which counts the same, is answered with RST.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from analysis.database import create, sql
+from analysis.evidence.packets import Connection, Flags, extract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import duckdb
+
+    from analysis.evidence.packets import Packet
+    from analysis.evidence.rawrun import RawRun
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """How a connection came into the accept queue.
+
+    Attributes:
+        entered_us: when, Unix epoch; None if it never did.
+        dropped_min: how many packets after the client's SYNs met a full queue, at the least.
+        dropped_max: the same at the most.
+        aborted: whether the server answered the first of them with RST, as tcp_abort_on_overflow bids it.
+    """
+
+    entered_us: int | None
+    dropped_min: int
+    dropped_max: int
+    aborted: bool = False
+
+
+def build(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+    """Make the table `admissions`, a row for each connection that may have been kept waiting so.
+
+    Args:
+        database: with the tables of analysis.diagnosis.joins.tables, and `flows` and `hops`.
+        raw: the run.
+    """
+    create(database, "admissions", _COLUMNS)
+    database.execute(sql(__name__, "candidates"))
+    for (observer,) in database.execute("SELECT DISTINCT observer FROM candidates ORDER BY observer").fetchall():
+        rows = database.execute("SELECT * EXCLUDE (observer) FROM candidates WHERE observer = ?", [observer]).fetchall()
+        connections = [Connection((row[1], row[2]), (row[3], row[4]), row[5], row[6]) for row in rows]
+        found = extract(raw.places.collector(observer, "capture.pcap"), connections, raw.clocks.of(observer)).packets
+        # A listener of an observed instance is named instance:port.
+        aborting = [raw.manifest.sysctl(row[7].partition(":")[0], _ABORT_ON_OVERFLOW) == "1" for row in rows]
+        admissions = [
+            (observer, row[0], each.entered_us, each.dropped_min, each.dropped_max, each.aborted)
+            for row, packets, each in zip(rows, found, map(admission, found, aborting), strict=True)
+            # `flows` has seen packets of each: a capture of which none can be read here says nothing.
+            if packets
+        ]
+        if admissions:
+            database.executemany("INSERT INTO admissions VALUES (?, ?, ?, ?, ?, ?)", admissions)
+
+
+_COLUMNS = {
+    "observer": "VARCHAR", "id": "BIGINT", "entered_us": "BIGINT", "ack_dropped_min": "BIGINT",
+    "ack_dropped_max": "BIGINT", "aborted": "BOOLEAN",
+}  # fmt: skip
+_ABORT_ON_OVERFLOW = "net.ipv4.tcp_abort_on_overflow"
+
+
+def admission(packets: Sequence[Packet], aborts: bool = False) -> Admission:  # noqa: FBT001, FBT002  mapped over
+    """How a connection whose handshake the client completed came into the accept queue, by its packets.
+
+    Args:
+        packets: all of the connection.
+        aborts: whether its server has tcp_abort_on_overflow set.
+    """
+    sent = [packet for packet in packets if packet.from_client and not packet.flags & Flags.SYN]
+    answer = next(
+        (packet for packet in packets if not packet.from_client and not packet.flags & (Flags.SYN | Flags.RST)), None
+    )
+    reset = next((packet for packet in packets if not packet.from_client and packet.flags & Flags.RST), None)
+    end = answer or reset
+    before = [packet for packet in sent if end is None or packet.number < end.number]
+    if not before:
+        return Admission(None, 0, 0)
+    if aborts and answer is None and reset is not None and not reset.flags & Flags.ACK:
+        # A socket resets its connection with ACK; a RST without one answers a packet that found none.
+        return Admission(None, len(before), len(before), aborted=True)
+    if answer is None and any(map(_is_data, before)):
+        # Not even its data was acknowledged. The packet that got the RST was not dropped.
+        dropped = len(before) - (reset is not None)
+        return Admission(None, dropped, dropped)
+    if not _is_repeated(before):
+        # The ACK made it, or that which answered the last SYN-ACK.
+        acks = list(takewhile(lambda packet: not _is_data(packet), before)) or before[:1]
+        return Admission(acks[-1].time_us, len(acks) - 1, len(acks) - 1)
+    last = max(index for index, packet in enumerate(before) if _is_data(packet))
+    if answer is not None and last < len(before) - 1 and not _acknowledges(answer, before[last]):
+        # None of its data found a connection, and the server has one: that of the last bare ACK.
+        return Admission(before[-1].time_us, len(before) - 1, len(before) - 1)
+    # The last copy of the data was acknowledged, so it found a connection: its own, or that of a bare ACK just before.
+    bare = sum(1 for _ in takewhile(lambda packet: not _is_data(packet), reversed(before[:last])))
+    return Admission(before[last].time_us, last - bare, last)
+
+
+def _is_data(packet: Packet) -> bool:
+    return packet.data_bytes > 0 or bool(packet.flags & Flags.FIN)
+
+
+def _acknowledges(answer: Packet, data: Packet) -> bool:
+    """Whether an answer has seen anything of some data."""
+    return answer.ack is not None and answer.ack > data.seq
+
+
+def _is_repeated(packets: Iterable[Packet]) -> bool:
+    """Whether any data was sent twice."""
+    starts = [packet.seq for packet in packets if _is_data(packet)]
+    return len(set(starts)) < len(starts)

@@ -1,0 +1,113 @@
+"""When the kernel sends the SYNs of a connection attempt that nothing answers.
+
+From Linux's net/ipv4/tcp_timer.c. The first retransmission comes after TCP_TIMEOUT_INIT, 1 s. `tcp_retransmit_timer()`
+doubles the time-out after each retransmission, up to TCP_RTO_MAX, 120 s (from 6.15 on `tcp_rto_max_ms`), but in
+SYN_SENT not until more than `tcp_syn_linear_timeouts` have been sent (6.5 and later). `tcp_write_timeout()` gives up
+after `tcp_syn_retries` + `tcp_syn_linear_timeouts` retransmissions. With 6 and 4, the defaults, SYNs leave at
+0, 1, 2, 3, 4, 5, 7, 11, 19, 35 and 67 s; with 6 and 0 at 0, 1, 3, 7, 15, 31 and 63 s.
+
+These are the earliest times. kernel/time/timer.c keeps timers in a wheel of levels, the further away the coarser, and
+rounds up: a time-out of 8 s may be half a second late.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.diagnosis.settings import UndefinedError, require
+
+if TYPE_CHECKING:
+    from analysis.diagnosis.settings import Settings
+
+INITIAL_TIMEOUT_MS = 1_000
+TIMEOUT_MAX_MS = 120_000
+
+SYN_RETRIES = "net.ipv4.tcp_syn_retries"
+LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_linear_timeouts"
+TIMEOUT_MAX = "net.ipv4.tcp_rto_max_ms"
+
+# The tick rates that a kernel can be built with (kernel/Kconfig.hz); a program cannot tell which.
+_TICK_RATES_HZ = (100, 250, 300, 1000)
+
+# kernel/time/timer.c: LVL_SIZE, LVL_CLK_SHIFT and LVL_DEPTH.
+_WHEEL_BUCKETS = 64
+_WHEEL_SHIFT = 3
+_WHEEL_LEVELS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Syn:
+    """One SYN, in ms after the first: when it may leave at the earliest and at the latest."""
+
+    earliest_ms: int
+    latest_ms: int
+
+
+def syn_ladder(syn_retries: int, linear_timeouts: int, timeout_max_ms: int = TIMEOUT_MAX_MS) -> tuple[Syn, ...]:
+    """The SYNs of an attempt that nothing answers and no one ends.
+
+    Args:
+        syn_retries: net.ipv4.tcp_syn_retries of the client.
+        linear_timeouts: its net.ipv4.tcp_syn_linear_timeouts; 0 for a kernel that has none.
+        timeout_max_ms: its net.ipv4.tcp_rto_max_ms.
+    """
+    ladder = [Syn(0, 0)]
+    timeout_ms = INITIAL_TIMEOUT_MS
+    for retransmission in range(1, syn_retries + linear_timeouts + 1):
+        last = ladder[-1]
+        ladder.append(Syn(last.earliest_ms + timeout_ms, last.latest_ms + timeout_ms + timer_lateness_ms(timeout_ms)))
+        if retransmission > linear_timeouts:
+            timeout_ms = min(2 * timeout_ms, timeout_max_ms)
+    return tuple(ladder)
+
+
+def before(ladder: tuple[Syn, ...], connect_timeout_ms: int) -> tuple[Syn, ...]:
+    """The SYNs that leave before the client closes the socket at its connect time-out, which ends the ladder.
+
+    One that is due at that very moment does not: the client's timer began before the kernel's and is finer.
+    """
+    return tuple(syn for syn in ladder if syn.earliest_ms < connect_timeout_ms)
+
+
+def is_certain(ladder: tuple[Syn, ...], connect_timeout_ms: int) -> bool:
+    """Whether no SYN may leave on either side of the connect time-out, as the kernel's timer is more or less late."""
+    return all(syn.latest_ms < connect_timeout_ms for syn in before(ladder, connect_timeout_ms))
+
+
+def timer_lateness_ms(delay_ms: int) -> int:
+    """How late a timer of the kernel may fire at most, whatever its tick rate."""
+    return max(_lateness_ms(delay_ms, hz) for hz in _TICK_RATES_HZ)
+
+
+def _lateness_ms(delay_ms: int, hz: int) -> int:
+    delay_ticks = -(-delay_ms * hz // 1000)
+    level = 0
+    while level < _WHEEL_LEVELS - 1 and delay_ticks >= (_WHEEL_BUCKETS - 1) << (level * _WHEEL_SHIFT):
+        level += 1
+    granularity_ticks = 1 << (level * _WHEEL_SHIFT)
+    return -(-granularity_ticks * 1000 // hz)
+
+
+def ladder_of_users(settings: Settings) -> tuple[Syn, ...]:
+    """The SYNs of a user's dial that nothing answers and nothing ends."""
+    return ladder_of_role(settings, "k6")
+
+
+def ladder_of_role(settings: Settings, role: str) -> tuple[Syn, ...]:
+    """The same for the dials of a role; all of its instances must have one."""
+    ladders = {_ladder_of(settings, instance) for instance in settings.instances(role)}
+    require(len(ladders) == 1, f"the instances of {role} have different sysctls")
+    return ladders.pop()
+
+
+def _ladder_of(settings: Settings, instance: str) -> tuple[Syn, ...]:
+    syn_retries = settings.sysctl(instance, SYN_RETRIES)
+    if syn_retries is None:
+        raise UndefinedError(f"the kernel of {instance} has no {SYN_RETRIES}")
+    return syn_ladder(
+        syn_retries,
+        # A kernel without these behaves as if it had them at these values.
+        settings.sysctl(instance, LINEAR_TIMEOUTS) or 0,
+        settings.sysctl(instance, TIMEOUT_MAX) or TIMEOUT_MAX_MS,
+    )

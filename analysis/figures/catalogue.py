@@ -1,0 +1,230 @@
+"""Which names a prediction may use: checked before a run, with the nearest valid name for one that is not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache, lru_cache
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from analysis.diagnosis.causes import CAUSES
+from analysis.evidence.client_files import ERROR_KINDS
+from analysis.expressions.values import Kind
+from analysis.figures import declaration, identities, kernel, observed, scraped
+from analysis.figures.declaration import of_knob
+from analysis.figures.statistics import STATISTICS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from analysis.figures.declaration import Figure
+
+FIGURES: tuple[Figure, ...] = (*observed.MEASURED, *identities.FIGURES, *observed.MODELLED)
+
+# More than the lab starts; a foreign run's knob may say any number.
+_INSTANCES_MAX = 100
+# Values of /proc/net/snmp that are settings or levels: a difference over the window would mean nothing.
+_NO_COUNTERS = frozenset({
+    "Ip.Forwarding", "Ip.DefaultTTL", "Tcp.RtoAlgorithm", "Tcp.RtoMin", "Tcp.RtoMax", "Tcp.MaxConn", "Tcp.CurrEstab",
+})  # fmt: skip
+
+# The kernel shows these by ICMP type, and only those that are not zero.
+_BY_ICMP_TYPE = re.compile(r"IcmpMsg\.(In|Out)Type[0-9]+")
+
+# A sysctl's name has the form of a counter's, which begins with a capital.
+_OF_SYSCTL = re.compile(r"kernel\.[a-z0-9_]+\.net\.")
+
+
+class UnknownFigure(ValueError):
+    """A name that is neither a figure nor a knob of a run.
+
+    Attributes:
+        name: the name.
+        nearest: the valid name nearest to it, None if none is near.
+    """
+
+    def __init__(self, name: str, why: str, nearest: str | None = None) -> None:
+        super().__init__(why + (f"; did you mean {nearest}?" if nearest else ""))
+        self.name = name
+        self.nearest = nearest
+
+
+class Role(scraped.Role, Protocol):
+    """What names need of a role's declaration."""
+
+    def counting(self, what: Literal["instances", "addresses"]) -> str | None:
+        """The knob that counts its instances; None where it has one, of the role's own name."""
+
+    def knob(self, name: str) -> str:
+        """The full name of one of its knobs."""
+
+    @property
+    def knobs(self) -> Collection[str]:
+        """The names of its knobs."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What names can refer to in a run.
+
+    Attributes:
+        path: its roles with their declarations, from the client to the backend.
+        knobs: its knobs, by name, with their values.
+        counters: the kernel's counters; empty if they are not known, which lets any pass.
+    """
+
+    path: Mapping[str, Role]
+    knobs: Mapping[str, object]
+    counters: frozenset[str]
+
+    def roles(self) -> list[str]:
+        """The roles, and their instances as names write them."""
+        return [name for role in self.path for name in (role, *self._instances(role))]
+
+    def _instances(self, role: str) -> list[str]:
+        knob = self.path[role].counting("instances")
+        count = None if knob is None else self.knobs.get(self.path[role].knob(knob))
+        counted = min(count, _INSTANCES_MAX) if isinstance(count, int) else 0
+        return [f"{role}_{number}" for number in range(1, counted + 1)]
+
+    def _of_kinds(self, *kinds: str) -> list[str]:
+        return [name for name, role in self.path.items() if role.kind in kinds]
+
+    def leaves_open(self, name: str) -> bool:
+        """Whether a name is of a knob that the scenario's own script or configuration gives no value."""
+        declared = (role.knob(knob) for role in self.path.values() for knob in role.knobs)
+        return name not in self.knobs and name in declared
+
+    def has(self, name: str) -> bool:
+        """Whether a name can be used."""
+        try:
+            self.kind_of(name)
+        except UnknownFigure:
+            return False
+        return True
+
+    def kind_of(self, name: str) -> Kind:
+        """What sort of value a name has; raises UnknownFigure for one that has none."""
+        if name in self.knobs:
+            return _kind_of_knob(name, self.knobs[name])
+        found = self.find(name)
+        if found is None:
+            what = f"there is no figure or knob {name}"
+            if self.leaves_open(name):
+                raise UnknownFigure(name, f"{what}: the scenario's own script or configuration leaves it open")
+            if _OF_SYSCTL.match(name):
+                way_on = "an expression knows a sysctl's value only where the scenario sets it, as a knob of kernel"
+                raise UnknownFigure(name, f"{what}: {way_on}")
+            raise UnknownFigure(name, what, nearest(name, self._all()))
+        figure, parameters = found
+        if figure.of_role is not None and figure.of_role not in self.path:
+            raise UnknownFigure(name, f"{name}: {figure.of_role} is not on the path [{', '.join(self.path)}]")
+        for parameter, value in parameters.items():
+            choices = self.choices(parameter)
+            if (choices or parameter == "proxy") and value not in choices and not _BY_ICMP_TYPE.fullmatch(value):
+                # A path has one proxy: that one is meant.
+                near = nearest(value, choices) or next((each for each in choices if parameter == "proxy"), None)
+                meant = figure.name(**{**parameters, parameter: near}) if near else None
+                raise UnknownFigure(name, _explain(name, parameter, value, choices), meant)
+        return figure.kind
+
+    def figures(self) -> list[Figure]:
+        """The figures that the path has, whatever their parameters."""
+        return [
+            *(figure for figure in FIGURES if figure.of_role is None or figure.of_role in self.path),
+            *scraped.figures(self.path),
+        ]
+
+    def find(self, name: str) -> tuple[Figure, dict[str, str]] | None:
+        """The figure that a name is of, with its parameters: one that every run has, or one of a page of the path."""
+        return find(name) or declaration.find(scraped.figures(self.path), name)
+
+    def choices(self, parameter: str) -> list[str]:
+        """What a parameter can be; empty if it can be anything of its form."""
+        roles = self.roles()
+        choices = {
+            "role": roles,
+            "backend": [name for role in self._of_kinds("server") for name in (role, *self._instances(role))],
+            "server": [name for role in self._of_kinds("proxy", "server") for name in (role, *self._instances(role))],
+            "proxy": self._of_kinds("proxy"),
+            "cause": [cause.figure for cause in CAUSES],
+            "Counter": sorted(self.counters - _NO_COUNTERS),
+            "state": sorted(kernel.STATES),
+            "kind": [kind.replace("-", "_") for kind in ERROR_KINDS],
+            "statistic": list(STATISTICS),
+            "code": [],
+            "check": [],
+            "request": [],
+            "group": [],
+            "threshold": [],
+            "status": [],
+            "sysctl": [],
+        }
+        return choices[parameter]
+
+    def _all(self) -> Iterator[str]:
+        yield from self.knobs
+        for figure in self.figures():
+            # Without a proxy there is no name; a number can be any.
+            choices = [
+                self.choices(parameter) or ([] if parameter == "proxy" else ["0"]) for parameter in figure.parameters
+            ]
+            for values in product(*choices):
+                yield figure.name(**dict(zip(figure.parameters, values, strict=True)))
+
+
+def nearest(name: str, valid: Iterable[str]) -> str | None:
+    """The valid name that was meant, whatever the case of its letters; None if none is near."""
+    by_lower_case = {each.lower(): each for each in valid}
+    near = get_close_matches(name.lower(), by_lower_case, n=1)
+    return by_lower_case[near[0]] if near else None
+
+
+def scope(path: Mapping[str, Role], knobs: Mapping[str, object]) -> Scope:
+    """The names of a run on this machine, whose kernel says which counters there are."""
+    return Scope(path, knobs, kernel_counters())
+
+
+# The same few names stand in every prediction, and each is looked for in all patterns.
+@lru_cache(maxsize=4096)
+def find(name: str) -> tuple[Figure, dict[str, str]] | None:
+    """The figure that a name is of, with its parameters; the first of those it could be."""
+    return declaration.find(FIGURES, name)
+
+
+@cache
+def kernel_counters(folder: Path = Path("/proc/net")) -> frozenset[str]:
+    """The counters of this machine's kernel, which containers share; empty where there is none to ask."""
+    names: set[str] = set()
+    for file in ("netstat", "snmp"):
+        try:
+            lines = (folder / file).read_text("ascii").splitlines()
+        except OSError:
+            continue
+        # Two lines for each table: `TcpExt: <names>`, then `TcpExt: <values>`.
+        for line in lines[::2]:
+            table, _, columns = line.partition(":")
+            names.update(f"{table}.{column}" for column in columns.split())
+    return frozenset(names)
+
+
+def _kind_of_knob(name: str, value: object) -> Kind:
+    comparable = of_knob(name, value)
+    if comparable is None:
+        raise UnknownFigure(name, f"{name} has no value that an expression can compare")
+    if isinstance(comparable, str):
+        return Kind.TEXT
+    return Kind.TRUTH if isinstance(comparable, bool) else Kind.NUMBER
+
+
+def _explain(name: str, parameter: str, value: str, choices: list[str]) -> str:
+    if parameter == "proxy":
+        return f"{name}: {value} is not a proxy on the path"
+    if parameter in ("role", "backend", "server"):
+        return f"{name}: {value} is not one of {', '.join(choices)}"
+    if parameter == "Counter" and value in _NO_COUNTERS:
+        return f"{name}: {value} is a setting or a level, not a counter that grows"
+    return f"{name}: there is no {parameter.lower()} {value}"

@@ -1,0 +1,118 @@
+"""How a figure is declared: one pattern, its meaning, and how its value is computed from a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from analysis.expressions.values import Kind, Value, unknown
+
+if TYPE_CHECKING:
+    from analysis.figures.run import Run
+
+Compute: TypeAlias = Callable[["Run", Mapping[str, str]], Value]
+Find: TypeAlias = Callable[[str], "tuple[Figure, dict[str, str]] | None"]
+
+_WHOLE = re.compile(r"-?[0-9]+")
+
+# What each part of a pattern can match. Which of these names exist is for analysis.figures.catalogue.
+_ROLE = r"[a-z0-9]+(?:_[a-z0-9]+)*"
+_PARAMETERS = {
+    "role": _ROLE,
+    "backend": _ROLE,
+    "server": _ROLE,
+    "proxy": _ROLE,
+    "cause": _ROLE,
+    "Counter": r"[A-Za-z0-9]+\.[A-Za-z0-9]+",
+    "state": r"[a-z0-9_]+",
+    "code": r"[0-9]+",
+    "status": r"[0-9]+|[1-5]xx",
+    "kind": r"[a-z_]+",
+    "check": r"[a-z0-9_]+",
+    "request": r"[a-z0-9_]+",
+    "group": r"[a-z0-9_]+",
+    "threshold": r"[a-z0-9_]+",
+    "statistic": r"[a-z0-9]+",
+    "sysctl": r"net(?:\.[a-z0-9_-]+)+",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure, or a family of them.
+
+    Attributes:
+        pattern: its name, with parameters in angle brackets.
+        kind: what sort of value it has.
+        unit: the value's unit; empty for a count.
+        meaning: what it is, in a sentence.
+        source: the files it is read from, or the module of the model.
+        compute: its value in a run, given the parameters.
+        of_role: the role that must be on the path for there to be such a figure; None for no such condition.
+    """
+
+    pattern: str
+    kind: Kind
+    unit: str
+    meaning: str
+    source: str
+    compute: Compute
+    of_role: str | None = None
+    _regex: re.Pattern[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Turn the pattern into a regular expression."""
+        escaped = re.escape(self.pattern)
+        regex = re.sub(r"<(\w+)>", lambda match: f"(?P<{match[1]}>{_PARAMETERS[match[1]]})", escaped)
+        object.__setattr__(self, "_regex", re.compile(regex, re.ASCII))
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of its parameters, in order."""
+        return re.findall(r"<(\w+)>", self.pattern)
+
+    def match(self, name: str) -> dict[str, str] | None:
+        """The parameters that a name gives this pattern, None if it is not of it."""
+        match = self._regex.fullmatch(name)
+        return match.groupdict() if match else None
+
+    def name(self, **parameters: str) -> str:
+        """The name of one figure of the family."""
+        return re.sub(r"<(\w+)>", lambda match: parameters[match[1]], self.pattern)
+
+
+def find(figures: Iterable[Figure], name: str) -> tuple[Figure, dict[str, str]] | None:
+    """The figure that a name is of, with its parameters; the first of those it could be."""
+    for figure in figures:
+        parameters = figure.match(name)
+        if parameters is not None:
+            return figure, parameters
+    return None
+
+
+def of_knob(name: str, value: object) -> bool | int | float | str | None:
+    """The value of a knob as expressions compare it: a sysctl that is one whole number is a number; None if not set."""
+    if name.startswith("kernel.") and isinstance(value, str) and _WHOLE.fullmatch(value):
+        return int(value)
+    return value if isinstance(value, bool | int | float | str) else None
+
+
+def value(find: Find, run: Run, name: str) -> Value:
+    """The value of a knob or a figure in a run; unknown, with a reason, where the evidence gives none.
+
+    Args:
+        find: finds a figure by its name, among those that are known.
+        run: the run.
+        name: of a knob or of one of the figures.
+    """
+    knob = run.raw.manifest.knobs.get(name)
+    if knob is not None:
+        comparable = of_knob(name, knob.value)
+        return unknown(f"{name} has no value that can be compared") if comparable is None else comparable
+    found = find(name)
+    if found is None:
+        return unknown(f"there is no figure or knob {name}")
+    figure, parameters = found
+    return figure.compute(run, parameters)

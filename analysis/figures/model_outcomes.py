@@ -1,0 +1,215 @@
+"""What a run's settings make of the model, and the loads for which it does not hold.
+
+Every function raises UndefinedError where the model does not hold, with the reason.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.diagnosis import syn_ladder
+from analysis.diagnosis.settings import (
+    BACKEND,
+    Settings,
+    UndefinedError,
+    accept_capacity,
+    answering_role,
+    listen_backlog,
+    require,
+)
+from analysis.figures.queue_simulation import Capacity, Load, UsersOutcome, simulate
+
+if TYPE_CHECKING:
+    from analysis.diagnosis.syn_ladder import Syn
+
+# The simulation's time grows with the users; beyond this the analysis would wait seconds for it.
+_USERS_MAX = 20_000
+_RESPONSES_MAX = 1_000_000
+
+
+def syns_of_failed_dial(settings: Settings) -> tuple[Syn, ...]:
+    """The SYNs of a user's dial that nothing answers, until its connect time-out."""
+    return _certain_before(syn_ladder.ladder_of_users(settings), settings, "load.connect_timeout")
+
+
+def syns_of_failed_try(settings: Settings) -> tuple[Syn, ...]:
+    """The SYNs of a proxy's try that nothing answers, until its connect time-out."""
+    name, role = next(
+        ((name, role) for name, role in settings.manifest.roles.items() if role.kind == "proxy"), (None, None)
+    )
+    if name is None or role is None:
+        raise UndefinedError("there is no proxy on the path")
+    if role.limits.connect_timeout is None:
+        raise UndefinedError(f"nothing declares how long {name} tries to connect")
+    return _certain_before(syn_ladder.ladder_of_role(settings, name), settings, role.knob(role.limits.connect_timeout))
+
+
+def _certain_before(syns: tuple[Syn, ...], settings: Settings, knob: str) -> tuple[Syn, ...]:
+    """Those of a ladder that are sent before a connect time-out; all where it is 0, and the kernel alone ends them."""
+    connect_timeout_ms = settings.integer(knob)
+    if not connect_timeout_ms:
+        return syns
+    require(
+        syn_ladder.is_certain(syns, connect_timeout_ms),
+        f"a SYN is due so shortly before {knob} ({connect_timeout_ms} ms) that the kernel's timer, which may be late,"
+        " decides whether it is sent",
+    )
+    return syn_ladder.before(syns, connect_timeout_ms)
+
+
+def users_served(settings: Settings) -> int:
+    """The users who get a connection."""
+    if settings.get("load.workload") == "long_polling":
+        return min(settings.integer("load.users"), _long_polling_capacity(settings))
+    if answering_role(settings) != BACKEND:
+        return _all_fit(settings)
+    return _certain(_outcome(settings).served)
+
+
+def users_failed(settings: Settings) -> int:
+    """The users who get none."""
+    if settings.get("load.workload") == "long_polling":
+        return max(settings.integer("load.users") - _long_polling_capacity(settings), 0)
+    if answering_role(settings) != BACKEND:
+        return settings.integer("load.users") - _all_fit(settings)
+    return _certain(_outcome(settings).failed)
+
+
+def dropped_syns(settings: Settings) -> int:
+    """The SYNs that meet a full accept queue."""
+    if answering_role(settings) != BACKEND:
+        return settings.integer("load.users") - _all_fit(settings)
+    return _certain(_outcome(settings).dropped_syns)
+
+
+def response_ms(settings: Settings) -> tuple[int, ...]:
+    """The shortest time from start to answer of each call of each served user, ascending."""
+    outcome = _outcome(settings)
+    _certain(outcome.served)
+    require(
+        outcome.responses <= _RESPONSES_MAX,
+        f"the model lists at most {_RESPONSES_MAX:,} answers, and load.calls asks for {outcome.responses:,}",
+    )
+    return outcome.response_ms
+
+
+def _all_fit(settings: Settings) -> int:
+    """The users, where a service of the scenario's own and its queue hold all of them at once."""
+    _undisturbed(settings)
+    server, users = answering_role(settings), settings.integer("load.users")
+    require(settings.get("load.workload") == "users", "the model is of the workload users")
+    require(settings.manifest.path[:2] == ["k6", server], f"the model is of users straight at {server}")
+    require(
+        users <= accept_capacity(settings),
+        f"more users come than {server} and its queue hold, and nothing declares how long it keeps each of them",
+    )
+    return users
+
+
+def _undisturbed(settings: Settings) -> None:
+    acted = [each.instance for each in settings.manifest.actions]
+    require(not acted, f"the model does not know what the lab does to {', '.join(acted)} during the load")
+
+
+def _certain(figure: int | None) -> int:
+    if figure is None:
+        raise UndefinedError(
+            "it depends on which of two events comes first that are too close to tell: a SYN, the acceptor's turn, the"
+            " end of a keep-alive; another load.arrival_gap may part them"
+        )
+    return figure
+
+
+def _outcome(settings: Settings) -> UsersOutcome:
+    """What the workload `users` leads to."""
+    _undisturbed(settings)
+    require(settings.get("load.workload") == "users", "the model is of the workload users")
+    require(settings.get("load.path") == "/api/delay", "the model knows the time of /api/delay alone")
+    users, slots = settings.integer("load.users"), settings.integer("backend.max_connections")
+    require(users <= _USERS_MAX, f"the model is of at most {_USERS_MAX} users")
+    require(
+        settings.get("backend.virtual_threads") is True or min(users, slots) <= settings.integer("backend.threads_max"),
+        "requests may wait for a thread: more connections than backend.threads_max",
+    )
+    _require_direct(settings)
+    _require_lasting_connections(settings)
+    load = Load(
+        users=users,
+        arrival_gap_ms=settings.integer("load.arrival_gap"),
+        calls=settings.integer("load.calls"),
+        think_ms=settings.integer("load.think_time"),
+        handler_ms=settings.integer("load.handler_delay"),
+        connect_timeout_ms=settings.integer("load.connect_timeout"),
+        ladder=syn_ladder.ladder_of_users(settings),
+    )
+    keep_alive_timeout_ms = settings.integer("backend.keep_alive_timeout")
+    outcome = simulate(Capacity(slots, listen_backlog(settings), keep_alive_timeout_ms), load)
+    _require_patience(settings, load, outcome)
+    return outcome
+
+
+def _require_direct(settings: Settings) -> None:
+    require(settings.manifest.path == ["k6", "backend"], "the model is of users straight at the backend")
+    require(len(settings.instances("backend")) == 1, "the model is of one backend")
+    require(settings.get("load.keep_alive") is True, "the model is of users who keep their connections")
+
+
+def _require_lasting_connections(settings: Settings) -> None:
+    """Neither Tomcat's bound of requests nor its idle time-out may close a connection between two calls."""
+    calls, requests_max = settings.integer("load.calls"), settings.integer("backend.max_keep_alive_requests")
+    require(
+        requests_max == -1 or calls < requests_max,
+        "load.calls reaches backend.max_keep_alive_requests, at which Tomcat closes the connection",
+    )
+    require(
+        calls == 1 or settings.integer("load.think_time") < settings.integer("backend.keep_alive_timeout"),
+        "load.think_time reaches backend.keep_alive_timeout, at which Tomcat closes the connection",
+    )
+
+
+def _require_patience(settings: Settings, load: Load, outcome: UsersOutcome) -> None:
+    """No time-out but that of the connect may end a request, and the workload must come to its own end."""
+    timeout_ms = settings.integer("load.request_timeout")
+    require(
+        load.connect_timeout_ms < timeout_ms,
+        "load.request_timeout ends requests before load.connect_timeout ends their dials",
+    )
+    require(
+        outcome.response_ms_max < timeout_ms,
+        f"load.request_timeout ({timeout_ms} ms) may end requests that wait {outcome.response_ms_max} ms to be served",
+    )
+    require(
+        outcome.end_ms < settings.integer("load.max_duration"),
+        f"load.max_duration may end the load, which lasts {outcome.end_ms} ms",
+    )
+    require(
+        not outcome.contested,
+        "places become free while users still send SYNs: the first connection ends after backend.keep_alive_timeout,"
+        " before the last SYN is sent, and chance decides which user gets its place",
+    )
+    require(
+        load.calls == 1 or outcome.failed == 0,
+        "users who fail dial again for their next call, which the model does not follow",
+    )
+
+
+def _long_polling_capacity(settings: Settings) -> int:
+    """The accept capacity, if there is room for all users, or if none of them loses a connection before the end."""
+    _require_direct(settings)
+    _undisturbed(settings)
+    capacity_ = accept_capacity(settings)
+    if settings.integer("load.users") <= capacity_:
+        return capacity_
+    load_ms = sum(settings.integer(f"load.{ramp}") for ramp in ("ramp_half", "ramp_full", "ramp_hold", "ramp_down"))
+    polling_ms = settings.integer("backend.polling_period")
+    rejoin = settings.get("load.rejoin") is True
+    require(
+        settings.integer("backend.keep_alive_timeout") > (polling_ms if rejoin else load_ms),
+        "users who are silent for backend.keep_alive_timeout lose their connections to others",
+    )
+    requests_max = settings.integer("backend.max_keep_alive_requests")
+    require(
+        requests_max == -1 or (not rejoin and load_ms // polling_ms + 1 < requests_max),
+        "users who reach backend.max_keep_alive_requests lose their connections to others",
+    )
+    return capacity_

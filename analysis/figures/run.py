@@ -1,0 +1,164 @@
+"""A run as figures see it, and what they share: evidence that must be sound, sums and maxima over instances."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from analysis.diagnosis import attribution, health, joins
+from analysis.diagnosis.health import Evidence, Health, limits
+from analysis.evidence import captures, timeline, window
+from analysis.expressions.values import Number, Unknown, Value, is_number, merge, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from analysis.diagnosis.identities import HopAccount
+    from analysis.diagnosis.joins import Joined
+    from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.timeline import Span
+    from analysis.evidence.window import Window
+
+
+@dataclass
+class Run:
+    """A run: what was read, and how far it can be trusted.
+
+    Attributes:
+        raw: what was read.
+        set_aside: evidence that is not asked for.
+        balanced: what must be equal on each hop; None until `figures.identities` has computed it.
+    """
+
+    raw: RawRun
+    set_aside: frozenset[Evidence] = frozenset()
+    balanced: tuple[HopAccount, ...] | None = field(default=None, init=False, repr=False)
+
+    @cached_property
+    def health(self) -> Health:
+        """Its instruments."""
+        return health.examine(self.raw)
+
+    @cached_property
+    def spans(self) -> dict[str, Span | Unknown]:
+        """The ticks of each instance that enclose the window."""
+        if isinstance(self.raw.window, Unknown):
+            return dict.fromkeys(self.raw.samples, self.raw.window)
+        window = self.raw.window
+        return {
+            instance: timeline.enclose(samples.ticks, window, limits.edge_gap_ms(samples.rate_hz))
+            for instance, samples in self.raw.samples.items()
+        }
+
+    @property
+    def joined_window(self) -> Window | Unknown:
+        """The window of what is joined: unlike that of the figures, also of a run that broke off."""
+        return window.of_phases(self.raw.manifest)
+
+    @cached_property
+    def joined(self) -> Joined | Unknown:
+        """What its observers saw, joined, with the causes of its requests; also of a run that broke off."""
+        found = self.joined_window
+        if isinstance(found, Unknown):
+            return found
+        joined = joins.join(self.raw, self.health, found)
+        observers = joined.hops[0].observers if joined.hops else ()
+        captured = bool(observers) and not any(
+            self.health.spoilt(Evidence.PACKETS, f"capture/{each}") for each in observers
+        )
+        attribute = partial(
+            attribution.build, joined, self.raw.manifest, found.start_us, captured=captured,
+            whole_until_us=self._whole_until_us(), apart_us=self.raw.clocks.apart_us,
+        )  # fmt: skip
+        joined.make_later(attribute, *attribution.TABLES)
+        return joined
+
+    def _whole_until_us(self) -> int | None:
+        """Until when every capture of the run holds all packets; None: to its end."""
+        ends_us = [
+            captures.whole_until_us(capture, self.raw.reductions[instance])
+            for instance, capture in self.raw.captures.items()
+        ]
+        return min((end_us for end_us in ends_us if end_us is not None), default=None)
+
+    def without(self, evidence: frozenset[Evidence]) -> Run:
+        """The same run, for figures that do not need some evidence."""
+        run = copy(self)
+        run.set_aside = evidence
+        return run
+
+    def observers_to(self, servers: list[str]) -> list[str] | Unknown:
+        """Whose captures count the connections to instances of a server role; unknown if nobody's do."""
+        role = next((role for role, of in self.raw.manifest.instances.items() if set(servers) & set(of)), None)
+        hops = () if isinstance(self.joined, Unknown) else self.joined.hops
+        found = [observer for hop in hops if hop.server == role for observer in hop.observers]
+        # At the server's end each instance captures its own connections.
+        own = [observer for observer in found if observer in servers]
+        return own or found or unknown(f"nothing captured the connections to {' and '.join(servers) or 'no instance'}")
+
+    def observers_of(self, instance: str) -> list[str] | Unknown:
+        """Whose captures count all connections of an instance, to it and from it; unknown if nobody's do."""
+        role = next((role for role, of in self.raw.manifest.instances.items() if instance in of), None)
+        hops = () if isinstance(self.joined, Unknown) else self.joined.hops
+        own = [hop for hop in hops if role in (hop.client, hop.server)]
+        missing = [hop for hop in own if not hop.observers]
+        if missing or not own:
+            return unknown(f"nothing captured {' and '.join(map(str, missing)) or instance}")
+        return list(dict.fromkeys(observer for hop in own for observer in hop.observers))
+
+    @property
+    def k6(self) -> list[str]:
+        """The instances of k6."""
+        return self.raw.manifest.of_role("k6")
+
+    def instances(self, role: str) -> list[str]:
+        """The instances that a role's name in a figure stands for: all of the role, or the one of that name."""
+        instances = self.raw.manifest.of_role(role)
+        return instances or [each for each in self.raw.instances if each.replace("-", "_") == role]
+
+    def resting_on(
+        self, instances: list[str], evidence: dict[Evidence, str], compute: Callable[[Window], Value]
+    ) -> Value:
+        """Compute a value if the evidence for it is sound, else say why it is not.
+
+        Args:
+            instances: whose evidence it is.
+            evidence: what it rests on → which instrument of an instance gives it, as `sampler`; an empty text for
+                what is one for the run.
+            compute: gives the value, from the window.
+        """
+        if isinstance(self.raw.window, Unknown):
+            return self.raw.window
+        if not instances:
+            return unknown("the manifest names no such instance")
+        spoilt = [
+            self.health.spoilt(each, f"{instrument}/{instance}" if instrument else None)
+            for each, instrument in evidence.items()
+            if each not in self.set_aside
+            for instance in instances
+        ]
+        missing = [each for each in spoilt if each is not None]
+        return merge(*missing) if missing else compute(self.raw.window)
+
+
+def status_bounds(status: str) -> tuple[int, int]:
+    """The lowest and the highest status that a name means: `404`, or a class such as `4xx`."""
+    return int(status.replace("x", "0")), int(status.replace("x", "9"))
+
+
+def total(values: Iterable[Value]) -> Value:
+    """The sum over instances, unknown if it is of any of them."""
+    return _combine(values, sum)
+
+
+def greatest(values: Iterable[Value]) -> Value:
+    """The greatest of any instance, unknown if it is unknown of any."""
+    return _combine(values, max)
+
+
+def _combine(values: Iterable[Value], choose: Callable[[list[Number]], Number]) -> Value:
+    found = list(values)
+    missing = [value for value in found if isinstance(value, Unknown)]
+    return merge(*missing) if missing else choose([value for value in found if is_number(value)])

@@ -1,0 +1,346 @@
+"""derived/connections.json: the account of an observed system; from the same raw files always the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from analysis import output
+from analysis.database import has_rows, sql
+from analysis.diagnosis import observed
+from analysis.diagnosis.health import Evidence
+from analysis.output import Written
+from analysis.verdicts import overflow_advice
+from analysis.verdicts.overflow_advice import Advice, FailedBehindOverflows
+
+if TYPE_CHECKING:
+    from analysis.diagnosis.observed import Observation
+    from analysis.evidence.manifest import Target as Observed
+    from analysis.figures import Run
+
+FILE = Path("derived") / "connections.json"
+TABLE = Path("derived") / "connections.parquet"
+QUEUES = Path("derived") / "queues.parquet"
+SCHEMA: Literal["connlab.connections/1"] = "connlab.connections/1"
+
+_PEERS_MAX = 50
+# The steps into which the accept queue's time line is cut.
+_STEPS = 120
+
+_KERNEL = (
+    "TcpExt.ListenOverflows",
+    "TcpExt.ListenDrops",
+    "TcpExt.TCPReqQFullDrop",
+    "TcpExt.TCPReqQFullDoCookies",
+    "TcpExt.TCPSynRetrans",
+    "Tcp.RetransSegs",
+    "Tcp.OutRsts",
+    "Tcp.AttemptFails",
+    "TcpExt.TCPTimeWaitOverflow",
+)
+
+Outcome = Literal[
+    "answered", "healed", "refused", "never-answered", "never-accepted", "half-open", "reset", "closed-unanswered",
+    "given-up", "waiting", "idle", "connected", "undecided", "earlier",
+]  # fmt: skip
+
+
+class Times(Written):
+    """How long something took, in µs, over `count` connections; null where there is none."""
+
+    count: int
+    p50: float | None
+    p99: float | None
+    max: int | None
+
+
+class Cost(Written):
+    """What the observation itself took; percent of one processor."""
+
+    sampler_percent: Annotated[float | None, Field(description="null where the sampler did not say")]
+    capture_percent: Annotated[float | None, Field(description="tcpdump's own; null without a capture")]
+    packets: int | None
+    packets_dropped: int | None
+    capture_bytes: int | None
+
+
+class Server(Written):
+    """The connections to one listener of the instance, or from the instance to one server elsewhere."""
+
+    server: Annotated[str, Field(description="instance:port, or instance>address:port for one elsewhere")]
+    direction: Literal["in", "out"]
+    connections: int
+    outcomes: Annotated[dict[Outcome, int], Field(description="docs/observe.md says what each means")]
+    causes: Annotated[
+        dict[str, int], Field(description="Proved causes of what failed or was late; unexplained where none is")
+    ]
+    syns_lost: Annotated[int, Field(description="SYNs that nothing answered")]
+    handshake_us: Times
+    first_byte_us: Annotated[Times, Field(description="From the client's first data to the server's")]
+    in_queue_us: Annotated[Times, Field(description="In the accept queue, at most; exact to one tick")]
+    client_retransmissions: int
+    server_retransmissions: int
+    first_to_close: Annotated[dict[Literal["client", "server", "nobody"], int], Field(description="By FIN or RST")]
+    time_wait: Annotated[
+        dict[Literal["client", "server", "both", "none", "unknown"], int], Field(description="Who keeps TIME_WAIT")
+    ]
+
+
+class Listener(Written):
+    """A listening socket of the instance."""
+
+    server: str
+    port: int
+    limit: Annotated[int, Field(description="The accept queue holds one connection more than that")]
+    depth_max: int
+    full_percent: Annotated[float, Field(description="Share of the ticks in which the queue held more than its limit")]
+    drops: Annotated[int, Field(description="By the socket; it counts more than overflows")]
+    overflows: Annotated[
+        int, Field(description="At least so many of TcpExt.ListenOverflows were this listener's; the others' drops off")
+    ]
+
+
+class State(Written):
+    """The most sockets that were in one state at a reading, once a second (TIME_WAIT: every five)."""
+
+    side: Literal["client", "server"]
+    port: int
+    state: str
+    most: int
+    last: int
+
+
+class Peer(Written):
+    """The connections with one address."""
+
+    peer: str
+    server: str
+    connections: int
+    failed: int
+    healed: int
+
+
+class Ports(Written):
+    """TIME_WAIT on the instance's own side of its connections to one server, against its range of ports."""
+
+    server: str
+    time_wait_most: int
+    range: Annotated[int | None, Field(description="How many ports net.ipv4.ip_local_port_range has")]
+
+
+class Target(Written):
+    """One observed network namespace."""
+
+    instance: str
+    name: str
+    kind: str
+    program: str | None
+    peer: bool
+    ended: Annotated[bool, Field(description="Whether it ended while it was observed")]
+    cost: Cost
+    kernel: Annotated[dict[str, int | None], Field(description="How much each counter grew; null where not known")]
+    listeners: list[Listener]
+    servers: list[Server]
+    states: list[State]
+    ports: list[Ports]
+    peers: Annotated[list[Peer], Field(description=f"The {_PEERS_MAX} with the most failed connections, then the most")]
+
+
+class Crossing(Written):
+    """Connections that both a peer's capture and a target's have."""
+
+    peer: str
+    target: str
+    both: int
+    peer_only: Annotated[int, Field(description="Connections whose SYNs left the peer and never came to the target")]
+    syns_lost_between: Annotated[int, Field(description="SYNs that left the peer and did not come to the target")]
+
+
+class Connections(Written):
+    """The account of one observation."""
+
+    contract: Annotated[Literal["connlab.connections/1"], Field(alias="schema")]
+    scenario: str
+    run: str
+    seconds: Annotated[float | None, Field(description="How long was observed; null where nothing was recorded")]
+    lacks: Annotated[list[str], Field(description="What the evidence lacks; what rests on it is unknown")]
+    unexplained: Annotated[
+        int | None, Field(description="Failed connections whose cause nothing proves; null without packets")
+    ]
+    targets: list[Target]
+    crossings: list[Crossing]
+    failed: list[FailedBehindOverflows]
+    advice: list[Advice]
+
+
+def write(run: Run) -> Connections:
+    """Write connections.json and connections.parquet of an observed run into its derived/."""
+    seen = observed.observe(run.raw)
+    account = _account(run, seen)
+    for file in (TABLE, QUEUES):
+        (run.raw.folder / file).unlink(missing_ok=True)
+    if seen is not None:
+        seen.database.execute(sql(__name__, "queues"), {**_edges(seen), "steps": _STEPS})
+        output.copy_rows(seen.database.execute, "SELECT * FROM ledger ORDER BY observer, id", run.raw.folder / TABLE)
+        output.copy_rows(seen.database.execute, "SELECT * FROM queues ORDER BY server, step", run.raw.folder / QUEUES)
+    output.write(run.raw.folder / FILE, account.to_json())
+    return account
+
+
+def _account(run: Run, seen: Observation | None) -> Connections:
+    manifest = run.raw.manifest
+    planned = manifest.observed.targets if manifest.observed else []
+    account = Connections(
+        contract=SCHEMA,
+        scenario=manifest.scenario,
+        run=manifest.run,
+        seconds=None if seen is None else round((seen.window.end_us - seen.window.start_us) / 1e6, 3),
+        lacks=_lacks(run),
+        unexplained=None,
+        targets=[],
+        crossings=[],
+        failed=[],
+        advice=[],
+    )
+    if seen is None:
+        return account
+    targets = [_target(run, seen, each) for each in planned]
+    captured = has_rows(seen.database, "spans")
+    unexplained = seen.row("SELECT count(*) AS count FROM ledger WHERE cause = 'unexplained'")["count"]
+    listeners = [
+        (target, listener) for target, found in zip(planned, targets, strict=True) for listener in found.listeners
+    ]
+    return account.model_copy(
+        update={
+            "unexplained": unexplained if captured else None,
+            "targets": targets,
+            "crossings": [
+                _crossing(seen, peer.instance, target.instance)
+                for peer in planned
+                if peer.peer
+                for target in planned
+                if not target.peer
+            ],
+            "failed": [
+                overflow_advice.failed(run, seen, each.server, each.overflows)
+                for _, each in listeners
+                if each.overflows > 0
+            ],
+            "advice": [
+                overflow_advice.advice(run, seen, target, each.server, each.limit)
+                for target, each in listeners
+                if each.overflows > 0
+            ],
+        }
+    )
+
+
+_EVIDENCE = {Evidence.PACKETS, Evidence.COUNTERS, Evidence.TICKS, Evidence.SOCKETS, Evidence.TIMES}
+
+
+def _lacks(run: Run) -> list[str]:
+    manifest = run.raw.manifest
+    found = [f"{each.name} ended while it was observed" for each in _targets(run) if each.ended]
+    if manifest.observed and manifest.observed.capture == "off":
+        found.append("nothing was captured: what becomes of a connection is not known")
+    if manifest.observed and manifest.observed.capture == "handshakes":
+        found.append("handshakes alone were captured: whether a connection was answered is not known")
+    found += [
+        f"{each.instrument}: {each.message}"
+        for each in run.health.problems
+        # What a sampler costs belongs to what an observation does to a system.
+        if each.instrument.startswith("sampler/") or each.spoils & _EVIDENCE
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _targets(run: Run) -> list[Observed]:
+    return run.raw.manifest.observed.targets if run.raw.manifest.observed else []
+
+
+def _target(run: Run, seen: Observation, target: Observed) -> Target:
+    instance = target.instance
+    return Target(
+        instance=instance,
+        name=target.name,
+        kind=target.kind,
+        program=target.program.name if target.program else None,
+        peer=target.peer,
+        ended=target.ended,
+        cost=_cost(run, instance),
+        kernel=_kernel(run, seen, instance),
+        listeners=[
+            Listener.model_validate({**row, "port": int(row["server"].rpartition(":")[2])})
+            for row in seen.rows(sql(__name__, "listeners"), prefix=f"{instance}:", **_edges(seen))
+        ],
+        servers=[Server.model_validate(row) for row in seen.rows(sql(__name__, "servers"), instance=instance)],
+        states=_states(run, seen, instance),
+        ports=_ports(run, seen, instance),
+        peers=[Peer(**row) for row in seen.rows(sql(__name__, "peers"), instance=instance, most=_PEERS_MAX)],
+    )
+
+
+def _edges(seen: Observation) -> dict[str, int]:
+    return {"start_us": seen.window.start_us, "end_us": seen.window.end_us}
+
+
+def _cost(run: Run, instance: str) -> Cost:
+    sampler = run.health.reports.get(f"sampler/{instance}")
+    sampled = sampler.figures.get("cpu_percent") if sampler else None
+    capture = run.raw.captures.get(instance)
+    report = (capture.report if capture else None) or {}
+    took_us = (report.get("ended_us") or 0) - (report.get("started_us") or 0)
+    return Cost(
+        sampler_percent=sampled if isinstance(sampled, int | float) else None,
+        capture_percent=round(100_000 * report["cpu_ms"] / took_us, 2) if took_us > 0 and "cpu_ms" in report else None,
+        packets=report.get("packets_captured"),
+        packets_dropped=capture.dropped_packets if capture else None,
+        capture_bytes=report.get("bytes"),
+    )
+
+
+def _kernel(run: Run, seen: Observation, instance: str) -> dict[str, int | None]:
+    samples = run.raw.samples[instance]
+    times_us = [tick.time_us for tick in samples.ticks]
+    if len(times_us) < 2:  # noqa: PLR2004  two make a difference
+        return dict.fromkeys(_KERNEL)
+    first = max((n for n, time_us in enumerate(times_us) if time_us <= seen.window.start_us), default=0)
+    last = min((n for n, time_us in enumerate(times_us) if time_us >= seen.window.end_us), default=len(times_us) - 1)
+    series = {name: samples.series(name) for name in _KERNEL if name in samples.counters}
+    return {name: int(series[name][last] - series[name][first]) if name in series else None for name in _KERNEL}
+
+
+def _states(run: Run, seen: Observation, instance: str) -> list[State]:
+    """The sockets by state; of clients' sides by the server's port."""
+    most: dict[tuple[str, int, str], tuple[int, int]] = {}
+    for record in run.raw.samples[instance].sockets:
+        if not seen.window.start_us <= record["time_us"] <= seen.window.end_us:
+            continue
+        sums: dict[tuple[str, int, str], int] = {}
+        for group in record["groups"]:
+            key = (str(group.get("side")), int(group.get("port") or 0), str(group.get("state")))
+            sums[key] = sums.get(key, 0) + group["count"]
+        most = {key: (most.get(key, (0, 0))[0], 0) for key in most} | {
+            key: (max(count, most.get(key, (0, 0))[0]), count) for key, count in sums.items()
+        }
+    return [
+        State.model_validate({"side": side, "port": port, "state": state, "most": peak, "last": last})
+        for (side, port, state), (peak, last) in sorted(most.items())
+        if side in ("client", "server")
+    ]
+
+
+def _ports(run: Run, seen: Observation, instance: str) -> list[Ports]:
+    """By the ends that a capture has: TIME_WAIT lasts 60 s, so those that the instance keeps at once."""
+    text = run.raw.manifest.sysctl(instance, "net.ipv4.ip_local_port_range") or ""
+    bounds = [int(part) for part in text.split() if part.isdecimal()]
+    size = bounds[1] - bounds[0] + 1 if len(bounds) == 2 else None  # noqa: PLR2004  a low and a high port
+    rows = seen.rows(sql(__name__, "time_wait_most"), instance=instance)
+    return [Ports(**row, range=size) for row in rows]
+
+
+def _crossing(seen: Observation, peer: str, target: str) -> Crossing:
+    row = seen.row(sql(__name__, "crossing"), peer=peer, target=target)
+    return Crossing(peer=peer, target=target, **row)

@@ -1,0 +1,51 @@
+"""All figures of a run, derived/figures.json: what comparisons and series read instead of the raw files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from analysis import figures
+from analysis.expressions.values import Unknown
+from analysis.figures.concrete import names
+from analysis.output import Written
+from analysis.verdicts.measured import MeasuredValue, measured
+
+if TYPE_CHECKING:
+    from analysis.figures.run import Run
+
+FILE = Path("derived") / "figures.json"
+SCHEMA: Literal["connlab.figures/1"] = "connlab.figures/1"
+
+
+class FiguresFile(Written):
+    """Every figure of one run."""
+
+    indent = 1
+    sorts = True
+
+    contract: Annotated[Literal["connlab.figures/1"], Field(alias="schema")]
+    scenario: str
+    run: str
+    figures: Annotated[
+        dict[str, MeasuredValue],
+        Field(
+            description="Each figure and its value; null if the evidence does not give one; a list of more than 100"
+            " values by its length and ends. If a role has one instance, the role is named, not the instance"
+        ),
+    ]
+    why: Annotated[dict[str, str], Field(description="Why, for each figure that is null")]
+
+
+def of_run(run: Run) -> FiguresFile:
+    """Compute every figure of a run."""
+    values = {name: figures.value(run, name) for name in names(run)}
+    return FiguresFile(
+        contract=SCHEMA,
+        scenario=run.raw.manifest.scenario,
+        run=run.raw.manifest.run,
+        figures={name: measured(value) for name, value in values.items()},
+        why={name: value.why for name, value in values.items() if isinstance(value, Unknown)},
+    )

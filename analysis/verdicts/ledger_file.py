@@ -1,0 +1,241 @@
+"""derived/ledger.json: the account of a run; from the same raw files always the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from analysis import figures
+from analysis.database import sql
+from analysis.diagnosis import attribution, joins
+from analysis.diagnosis.causes import CAUSES, UNEXPLAINED
+from analysis.diagnosis.health import Evidence
+from analysis.expressions.values import Unknown, is_number
+from analysis.figures import identities
+from analysis.output import Written
+
+if TYPE_CHECKING:
+    from analysis.diagnosis.identities import Balance, HopAccount
+    from analysis.diagnosis.joins import Joined
+    from analysis.figures import Run
+
+FILE = Path("derived") / "ledger.json"
+SCHEMA: Literal["connlab.ledger/1"] = "connlab.ledger/1"
+
+# What the ledger rests on. A load that was less than asked for is a load all the same.
+_EVIDENCE = frozenset(Evidence) - {Evidence.LOAD, Evidence.EVENTS, Evidence.SOCKETS, Evidence.PROCESSES}
+
+# Examples of what nothing explains; requests.parquet has all.
+_EXAMPLES_MAX = 20
+# A script that gives no names has one for each URL.
+_NAMES_MAX = 100
+
+
+class Requests(Written):
+    """The requests that k6 recorded."""
+
+    total: int
+    ok: Annotated[int, Field(description="Answered with a status from 200 to 399")]
+    failed: int
+    slow: Annotated[int, Field(description="Those of the ok that were answered later than the scenario's bound")]
+
+
+class NamedRequests(Written):
+    """The requests of one name and group, and what became of them."""
+
+    name: Annotated[str, Field(description="A script's tags.name, else the URL; a workload's own name for them")]
+    group: Annotated[str, Field(description="A script's group() around them, as ::outer::inner; empty outside groups")]
+    total: int
+    failed: int
+    slow: int
+    median_ms: Annotated[float | None, Field(description="Of those that were answered; null where none was")]
+    p95_ms: float | None
+    causes: Annotated[dict[str, int], Field(description="Cause → those that failed or were slow")]
+
+
+class UnexplainedRequest(Written):
+    """A request whose cause nothing proves."""
+
+    request: Annotated[str, Field(description="As k6-1/17: the instance, and the id in its requests.jsonl")]
+    outcome: Literal["failed", "slow"]
+    why: Annotated[str, Field(description="What is missing for a cause")]
+
+
+class Side(Written):
+    """One side of an identity."""
+
+    name: Annotated[str, Field(description="What it counts: figures, in the language of predictions")]
+    value: Annotated[int | float | None, Field(description="null where the evidence does not give one")]
+    value_max: Annotated[
+        int | float | None,
+        Field(description="Where it is known within bounds only, the upper one, `value` being the lower; else null"),
+    ] = None
+
+
+class IdentityEntry(Written):
+    """What one observer counted must equal what another did."""
+
+    id: str
+    says: str
+    left: Side
+    right: Side
+    difference: Annotated[
+        int | float | None, Field(description="left - right, or from the nearest bound; null where a side is unknown")
+    ]
+    holds: Annotated[Literal["true", "false", "unknown"], Field(description="Whether the difference is 0")]
+    why: Annotated[str | None, Field(description="Why a side is unknown; null where none is")]
+
+
+class DroppedSyns(Written):
+    """SYNs that reached the server's capture and that nothing answered; null where no capture tells."""
+
+    healed: Annotated[
+        int | None, Field(description="A later SYN of the same connection was answered: latency, no error")
+    ]
+    fatal: Annotated[int | None, Field(description="None was: the connection failed")]
+
+
+class HopEntry(Written):
+    """One hop of the path."""
+
+    from_: Annotated[str, Field(alias="from", description="The role that connects")]
+    to: Annotated[str, Field(description="The role that it connects to")]
+    observers: Annotated[list[str], Field(description="The instances whose captures count its connections")]
+    dropped_syns: DroppedSyns
+    dropped_later: Annotated[
+        int | None,
+        Field(description="Packets after the SYN, last ACKs and data, that met a full accept queue, at the least"),
+    ]
+    identities: list[IdentityEntry]
+
+
+class Ledger(Written):
+    """The account of one run."""
+
+    contract: Annotated[Literal["connlab.ledger/1"], Field(alias="schema")]
+    scenario: str
+    run: str
+    lacks: Annotated[
+        list[str], Field(description="What the evidence lacks; what rests on it is unknown or unexplained")
+    ]
+    requests: Annotated[
+        Requests | None, Field(description="null where the run did not come so far, or k6 left no record of them")
+    ]
+    unexplained: Annotated[
+        int | None, Field(description="Failed and slow requests whose cause nothing proves; null as requests")
+    ]
+    unexplained_requests: Annotated[
+        list[UnexplainedRequest], Field(description=f"The first {_EXAMPLES_MAX} of them; requests.parquet has all")
+    ]
+    causes: Annotated[
+        dict[str, int], Field(description="Cause → failed and slow requests, for each that occurred; docs/causes.md")
+    ]
+    failed_causes: Annotated[
+        dict[str, int],
+        Field(
+            description=f"Cause → those of them that failed, for each of which some did; {UNEXPLAINED.name} is one here"
+        ),
+    ]
+    names: Annotated[
+        list[NamedRequests],
+        Field(description=f"By name and group, the most failed and slow first; {_NAMES_MAX} at most"),
+    ]
+    hops: list[HopEntry]
+
+
+def of_run(run: Run) -> Ledger:
+    """Give the account of a run; it never raises for what the run's files hold or lack."""
+    manifest, joined = run.raw.manifest, run.joined
+    account = Ledger(
+        contract=SCHEMA,
+        scenario=manifest.scenario,
+        run=manifest.run,
+        lacks=_lacks(run),
+        requests=None,
+        unexplained=None,
+        unexplained_requests=[],
+        causes={},
+        failed_causes={},
+        names=[],
+        hops=[_hop(run, hop) for hop in identities.hops(run)],
+    )
+    if isinstance(joined, Unknown) or not _recorded(run):
+        return account
+    causes = attribution.causes(joined)
+    return account.model_copy(
+        update={
+            "requests": _requests(joined),
+            "unexplained": causes["total"].get(UNEXPLAINED.name, 0),
+            "unexplained_requests": _unexplained(joined),
+            "causes": {cause.name: causes["total"][cause.name] for cause in CAUSES if cause.name in causes["total"]},
+            "failed_causes": causes["failed"],
+            "names": _names(joined),
+        }
+    )
+
+
+def _recorded(run: Run) -> bool:
+    """Whether each k6 left anything of its requests; that there were none is known by its last line only."""
+    logs = [client.requests for client in run.raw.clients.values()]
+    return bool(logs) and all(log.count > 0 or log.announced is not None for log in logs)
+
+
+def _lacks(run: Run) -> list[str]:
+    found = [window.why] if isinstance(window := run.raw.window, Unknown) else []
+    if isinstance(run.joined, Unknown):
+        return found
+    found += [f"nothing captured {hop}" for hop in run.joined.hops if not hop.observers]
+    found += [f"{each.instrument}: {each.message}" for each in run.health.problems if each.spoils & _EVIDENCE]
+    return list(dict.fromkeys(found))
+
+
+def _requests(joined: Joined) -> Requests:
+    counts = joins.outcomes(joined)
+    ok = counts["ok"] + counts["slow"]
+    return Requests(total=ok + counts["failed"], ok=ok, failed=counts["failed"], slow=counts["slow"])
+
+
+def _names(joined: Joined) -> list[NamedRequests]:
+    return [
+        NamedRequests(**row | {"causes": dict(sorted((row["causes"] or {}).items()))})
+        for row in joined.rows(sql(__name__, "ledger_names"), most=_NAMES_MAX)
+    ]
+
+
+def _unexplained(joined: Joined) -> list[UnexplainedRequest]:
+    rows = joined.rows(sql(__name__, "unexplained_requests"), cause=UNEXPLAINED.name, most=_EXAMPLES_MAX)
+    return [UnexplainedRequest(**row) for row in rows]
+
+
+def _hop(run: Run, account: HopAccount) -> HopEntry:
+    hop = account.hop
+    return HopEntry(
+        from_=hop.client,
+        to=hop.server,
+        observers=list(hop.observers),
+        dropped_syns=DroppedSyns(
+            healed=_figure(run, f"flows.{hop.server}.syn_healed"), fatal=_figure(run, f"flows.{hop.server}.syn_failed")
+        ),
+        dropped_later=_figure(run, f"flows.{hop.server}.ack_dropped.min"),
+        identities=[_identity(balance) for balance in account.balances],
+    )
+
+
+def _figure(run: Run, name: str) -> int | None:
+    value = figures.value(run, name)
+    return int(value) if is_number(value) else None
+
+
+def _identity(balance: Balance) -> IdentityEntry:
+    identity = balance.identity
+    return IdentityEntry(
+        id=identity.id,
+        says=identity.says,
+        left=Side(name=identity.left, value=balance.left),
+        right=Side(name=identity.right, value=balance.right, value_max=balance.right_max),
+        difference=balance.difference,
+        holds=balance.holds,
+        why=balance.why,
+    )

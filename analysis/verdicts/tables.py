@@ -1,0 +1,126 @@
+"""The Parquet files beside ledger.json: from the same raw files always the same bytes.
+
+- requests.parquet: each request with its dial, connections, access line, outcome, cause and evidence;
+- flows.parquet: each connection of each capture;
+- timeline.parquet: what each instance counted, in steps of 100 ms.
+
+docs/data-format.md describes their columns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.database import create, sql
+from analysis.diagnosis.joins.tables import insert
+from analysis.expressions.values import Unknown
+from analysis.output import copy_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analysis.diagnosis.joins import Joined
+    from analysis.evidence.bulk import Integers
+    from analysis.evidence.window import Window
+    from analysis.figures import Run
+
+FILES = ("requests.parquet", "flows.parquet", "timeline.parquet")
+
+STEP_US = 100_000
+
+# A day; a manifest whose phases last longer is damaged.
+_STEPS_MAX = 864_000
+
+
+REQUESTS = sql(__name__, "requests_file")
+
+
+def write(run: Run, folder: Path) -> None:
+    """Write the files into a folder; those of a run that has none are removed."""
+    joined, window = run.joined, run.joined_window
+    for name in FILES:
+        (folder / name).unlink(missing_ok=True)
+    if isinstance(joined, Unknown) or isinstance(window, Unknown):
+        return
+    _timeline(run, joined, window)
+    queries = (REQUESTS, sql(__name__, "flows_file"), "SELECT * FROM timeline ORDER BY time_us, instance")
+    for name, rows in zip(FILES, queries, strict=True):
+        copy_rows(joined.execute, rows, folder / name)
+
+
+def _timeline(run: Run, joined: Joined, window: Window) -> None:
+    """Make the table `timeline`: for each instance and each step of the window, what its ticks in it say."""
+    steps = min(-(-(window.end_us - window.start_us) // STEP_US), _STEPS_MAX)
+    names = _changing_counters(run)
+    counts = ("ticks", "listen_depth", "listen_limit", "time_wait", *_OF_CLIENTS, *names)
+    types = {"time_us": "BIGINT", "instance": "VARCHAR", **dict.fromkeys(counts, "BIGINT")}
+    create(joined.database, "timeline", types)
+    for instance in run.raw.instances:
+        columns = {"time_us": window.start_us + STEP_US * np.arange(steps, dtype=np.int64)}
+        columns |= _of_requests(run, joined, instance, window, steps)
+        columns |= _of_ticks(run, instance, window, steps, names)
+        selected = ", ".join(f'nullif("{name}", {_NONE}) AS "{name}"' for name in columns)
+        insert(joined.database, "timeline", columns, f"'{instance}' AS instance, {selected}")
+
+
+# Stands for what is not known: no count of the kernel is below 0, and no difference of two is this far.
+_NONE = -(1 << 62)
+
+
+def _changing_counters(run: Run) -> list[str]:
+    """The counters that grew in any instance; sockstat has levels instead."""
+    found = {
+        name
+        for samples in run.raw.samples.values()
+        for name, counter in samples.counters.items()
+        if len(counter.values) > 1 and not name.startswith("sockstat.")
+    }
+    return sorted(name for name in found if name.replace(".", "").isalnum())
+
+
+_OF_CLIENTS = ("requests_begun", "requests_ended", "requests_failed")
+
+
+def _of_requests(run: Run, joined: Joined, instance: str, window: Window, steps: int) -> dict[str, Integers]:
+    """Count a client's requests in each step; what is not a client has none to count."""
+    if instance not in run.raw.clients:
+        return {name: np.full(steps, _NONE, dtype=np.int64) for name in _OF_CLIENTS}
+    found = joined.execute(
+        "SELECT time_us, end_us, outcome = 'failed' AS failed FROM cases WHERE instance = $instance",
+        instance=instance,
+    ).fetchnumpy()
+    begun, ended = (np.asarray(found[name], dtype=np.int64) for name in ("time_us", "end_us"))
+    failed = np.asarray(found["failed"], dtype=bool)
+    counted = (begun, ended, ended[failed])
+    return {name: _per_step(times_us, window, steps) for name, times_us in zip(_OF_CLIENTS, counted, strict=True)}
+
+
+def _per_step(times_us: Integers, window: Window, steps: int) -> Integers:
+    at = (times_us - window.start_us) // STEP_US
+    return np.bincount(at[(at >= 0) & (at < steps)], minlength=steps).astype(np.int64)
+
+
+def _of_ticks(run: Run, instance: str, window: Window, steps: int, names: list[str]) -> dict[str, Integers]:
+    """What grew is laid to the step in which a tick saw it; of a level the last reading in a step counts."""
+    samples = run.raw.samples[instance]
+    at = (np.array([tick.time_us for tick in samples.ticks], dtype=np.int64) - window.start_us) // STEP_US
+    inside = (at >= 0) & (at < steps)
+    ticks = np.bincount(at[inside], minlength=steps).astype(np.int64)
+    listeners = [samples.traffic(tick) for tick in range(len(samples.ticks))]
+    columns = {"ticks": ticks}
+    for column, levels in (
+        ("listen_depth", [sum(each.depth for each in of_tick) if of_tick else _NONE for of_tick in listeners]),
+        ("listen_limit", [sum(each.limit for each in of_tick) if of_tick else _NONE for of_tick in listeners]),
+        ("time_wait", samples.series("sockstat.TCP.tw")),
+    ):
+        values = np.full(steps, _NONE, dtype=np.int64)
+        values[at[inside]] = np.asarray(levels, dtype=np.int64)[inside]
+        columns[column] = values
+    for name in names:
+        grown = np.diff(samples.series(name), prepend=0)
+        values = np.zeros(steps, dtype=np.int64)
+        np.add.at(values, at[inside], grown[inside])
+        columns[name] = np.where(ticks > 0, values, _NONE)
+    return columns
