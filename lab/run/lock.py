@@ -81,9 +81,15 @@ class Lock:
 
 
 def lock_file() -> Path:
-    """Give the file that every user of the machine locks."""
-    file = _SHARED / "connlab.lock"
-    return file if file.exists() or os.access(_SHARED, os.W_OK) else _FALLBACK / file.name
+    """Give the file that every user of the machine locks.
+
+    The choice rests on what is the same for all users: where only root can make the file, root locks another one too.
+    """
+    try:
+        shared = _SHARED.stat().st_mode & stat.S_IWOTH
+    except OSError:
+        shared = 0
+    return (_SHARED if shared else _FALLBACK) / "connlab.lock"
 
 
 def note_file() -> Path:
@@ -158,11 +164,16 @@ def _make(file: Path) -> int:
 def holder() -> Holder | None:
     """Give who of this checkout holds the machine's lock, by its own note; None if nobody does."""
     noted = _noted()
+    if noted is None:
+        return None
     try:
-        pids = _lockers(lock_file().stat().st_ino) if noted else set()
+        descriptor = os.open(lock_file(), _NO_TRAP)
     except OSError:
         return None
-    return noted if noted and noted.pid in pids else None
+    try:
+        return noted if noted.pid in _lockers(descriptor) else None
+    finally:
+        os.close(descriptor)
 
 
 def _noted() -> Holder | None:
@@ -175,7 +186,7 @@ def _noted() -> Holder | None:
 
 
 def _refusal(descriptor: int) -> LabError:
-    pids, noted = _lockers(os.fstat(descriptor).st_ino), _noted()
+    pids, noted = _lockers(descriptor), _noted()
     if noted and noted.pid in pids:
         what = f"{noted.what} is at work on this machine since {noted.since} (process {noted.pid})"
         return LabError(what, way_on=_WAY_ON.format(pid=noted.pid))
@@ -186,14 +197,24 @@ def _refusal(descriptor: int) -> LabError:
     return LabError(f"{other}{_process(pid)}", way_on=_WAY_ON.format(pid=pid))
 
 
-def _lockers(inode: int) -> set[int]:
-    """The processes that hold a lock by flock(2) on a file, by /proc/locks (see proc_locks(5))."""
+def _lockers(descriptor: int) -> set[int]:
+    """The processes that hold a lock by flock(2) on an open file, by /proc/locks (see proc_locks(5))."""
     try:
+        file = f"{_device(descriptor)}:{os.fstat(descriptor).st_ino}"
         lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
     except OSError:
         return set()
     # number, FLOCK, ADVISORY, WRITE, process, <device>:<inode>, …; of one that waits, "->" stands second.
-    return {int(line[4]) for line in lines if line[1] == "FLOCK" and line[5].endswith(f":{inode}")}
+    return {int(line[4]) for line in lines if line[1] == "FLOCK" and line[5] == file}
+
+
+def _device(descriptor: int) -> str:
+    """The file system of an open file as /proc/locks names it; stat(2) names another device on some, such as btrfs."""
+    opened = dict(line.split(":", 1) for line in Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines())
+    mounts = (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines())
+    numbers = next((mount[2] for mount in mounts if mount[0] == opened["mnt_id"].strip()), "0:0")
+    major, minor = numbers.split(":")
+    return f"{int(major):02x}:{int(minor):02x}"
 
 
 def _process(pid: int) -> str:

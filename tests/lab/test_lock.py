@@ -204,6 +204,47 @@ def test_root_s_lock_file_holds_another_user_off_and_is_not_his_to_change(shared
     assert written.returncode != 0
 
 
+@pytest.mark.parametrize(("mode", "where"), [(0o1777, "shared"), (0o755, "fallback"), (0o775, "fallback")])
+@pytest.mark.parametrize("there", [False, True])
+def test_root_and_other_users_lock_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, where: str, *, there: bool
+) -> None:
+    for name in ("shared", "fallback"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr(lock, f"_{name.upper()}", tmp_path / name)
+    (tmp_path / "shared").chmod(mode)
+    if there:
+        (tmp_path / "shared" / "connlab.lock").touch()
+    for writable in (True, False):
+        monkeypatch.setattr(os, "access", lambda *_, writable=writable: writable)
+        assert lock.lock_file() == tmp_path / where / "connlab.lock"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_file_with_the_same_number_on_another_file_system_is_another_lock(elsewhere: Path) -> None:
+    program = f"""
+import subprocess
+from pathlib import Path
+from lab.run import lock
+elsewhere = Path({str(elsewhere)!r})
+files = [elsewhere / name / "connlab.lock" for name in ("one", "other")]
+for file in files:
+    file.parent.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", file.parent], check=True)
+    file.touch()
+assert files[0].stat().st_ino == files[1].stat().st_ino
+lock.note_file = lambda: elsewhere / "cache" / "running.json"
+for held in files:
+    with lock.machine_lock("the run of one", held):
+        for file in files:
+            lock.lock_file = lambda: file
+            print(held.parent.name, file.parent.name, lock.holder() is not None)
+"""
+    unshared = ["unshare", "--mount", sys.executable, "-c", program]
+    said = subprocess.run(unshared, check=True, capture_output=True, text=True).stdout
+    assert said.splitlines() == ["one one True", "one other False", "other one False", "other other True"]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 def test_a_file_of_another_user_is_not_ours(tmp_path: Path) -> None:
     file = tmp_path / "file"
