@@ -184,7 +184,13 @@ class _Process:
 
     @property
     def goes_on(self) -> bool:
-        return self._process.poll() is None
+        if self._process.returncode is not None:
+            return False
+        # Whoever waits for it gives its number back, and with that the name of its group.
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        except ChildProcessError:
+            return False
 
     def say(self, line: str) -> None:
         if self._process.stdin:
@@ -207,8 +213,11 @@ def _dying_with_us() -> list[str]:
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """End it and its group at once: what `docker` runs as a program of its own, as Compose, would go on without it."""
-    if process.poll() is None:
+    """End it and its group at once: what `docker` runs as a program of its own, as Compose, would go on without it.
+
+    The group is there after its leader has ended, too. Its number is safe as long as nobody has waited for the leader.
+    """
+    if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,5 @@
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,39 @@ def test_what_it_runs_as_a_program_of_its_own_ends_with_it(docker_program: FakeD
     with pytest.raises(DockerFailed):
         docker("compose", "up", timeout_s=300, unless=plugin.is_file)
     wait_until(lambda: not is_at_work(int(plugin.read_text())))
+
+
+@pytest.fixture
+def left_alone(docker_program: FakeDocker, tmp_path: Path) -> Callable[[], int | None]:
+    """Let `docker` end while what it started holds its output open; the pid of that once `docker` has ended."""
+    plugin, leader = tmp_path / "plugin", tmp_path / "leader"
+    docker_program.rules.append(f"*) sleep 300 & echo $! >{plugin}; echo $$ >{leader}; exit 1 ;;")
+    docker_program.otherwise()
+    return lambda: int(plugin.read_text()) if leader.is_file() and has_ended(leader.read_text()) else None
+
+
+def has_ended(pid: str) -> bool:
+    """Whether a process has ended, if nobody has waited for it yet, too."""
+    return bool(pid) and not is_at_work(int(pid))
+
+
+def test_what_it_runs_ends_at_its_time_out_although_it_ended_itself(left_alone: Callable[[], int | None]) -> None:
+    with pytest.raises(DockerFailed):
+        docker("compose", "up", timeout_s=300, unless=left_alone)
+    wait_until(lambda: not is_at_work(left_alone() or 0))
+
+
+def test_what_is_followed_ends_with_what_it_runs_although_it_ended_itself(
+    left_alone: Callable[[], int | None],
+) -> None:
+    told = follow("events")
+    wait_until(lambda: not told.goes_on)
+    plugin = left_alone()
+    assert plugin
+    assert is_at_work(plugin)
+    told.end()
+    assert list(told) == []
+    wait_until(lambda: not is_at_work(plugin))
 
 
 def test_all_that_a_command_says_reaches_a_file_in_order(docker_program: FakeDocker, tmp_path: Path) -> None:
