@@ -8,8 +8,6 @@ export CONNLAB_KIT=$PWD/.cache/kit.new
 # shellcheck source=setup/lib.sh
 source setup/lib.sh
 
-load_images() { "$python" setup/kit/archive.py images "$bundle" | docker load; }
-
 readonly bundle=${1:-}
 if [[ -z $bundle ]]; then
   say "make load needs the file that 'make bundle' wrote"
@@ -30,7 +28,8 @@ say "checking $bundle …"
 "$python" setup/kit/archive.py unpack "$bundle" "$kit" "$commit" "$debian"
 # An engine that it starts must not keep the lock.
 setup/engine.sh 9>&-
-quietly "loading the images" load_images
+quietly "loading the images" docker load --input "$kit/images.tar"
+rm "$kit/images.tar"
 setup/python.sh
 install --mode 755 "$kit/flows" .cache/bin/flows
 cp "$kit/flows.source" .cache/bin/

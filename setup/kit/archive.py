@@ -1,22 +1,24 @@
 """The archive: writing it, and taking it in.
 
 archive.py write FOLDER ARCHIVE VERSION COMMIT DEBIAN   packs what bundle.sh has put into the folder
-archive.py unpack ARCHIVE FOLDER COMMIT DEBIAN          checks all of it, and unpacks all but the images
-archive.py images ARCHIVE                               gives the images out, for `docker load`
+archive.py unpack ARCHIVE FOLDER COMMIT DEBIAN          checks all of it, and unpacks it; the images are written anew
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import itertools
 import json
+import posixpath
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -24,14 +26,17 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 MANIFEST, IMAGES = "kit.json", "images.tar.gz"
+# The images as the engine gets them: written anew.
+WRITTEN_ANEW = "images.tar"
 FORMAT = 1
 BAD_INPUT = 2
 CHUNK = 1 << 20
 MANIFEST_BYTES_MAX = 1 << 20
 # What `docker load` may have to store: a small archive can unpack to any size.
-IMAGES_BYTES_MAX = 16 << 30
-JSON_BYTES_MAX, JSON_BYTES_MAX_IN_ALL = 1 << 18, 1 << 24
-IMAGE_NAME = "io.containerd.image.name"
+IMAGES_BYTES_MAX, IMAGES_FILES_MAX = 16 << 30, 10_000
+JSON_BYTES_MAX = 1 << 20
+# `docker save` packs to about a third; while they are loaded, the images are there unpacked.
+IMAGES_GROW_BY = 3
 
 NEEDED = {IMAGES, "flows", "python/version", "python/requirements.lock"}
 PART = r"[A-Za-z0-9][A-Za-z0-9.+~_-]*"
@@ -54,6 +59,8 @@ class Refused(Exception):
         self.way_on = way_on
 
 
+# What reading an archive comes to that is none.
+_DAMAGE = (tarfile.TarError, EOFError, zlib.error, ValueError, OverflowError, RecursionError, OSError)
 ANOTHER = "ask for the kit again, and compare its SHA-256 with the one that `make bundle` printed"
 
 
@@ -98,8 +105,8 @@ def write(folder: Path, archive: Path, version: str, here: Here) -> None:
     if strange := [name for name in names if not PIECES.fullmatch(name)]:
         raise Refused(f"a kit has no place for {strange[0]}", "mend setup/bundle.sh, or PIECES in setup/kit/archive.py")
     pieces = {name: _piece(folder / name) for name in names}
-    with (folder / IMAGES).open("rb") as file:
-        images = _Images(file)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as apart, (folder / IMAGES).open("rb") as file:
+        images = _Images(file, Path(apart) / WRITTEN_ANEW)
     sources = here.sources(images.base)
     images.must_be_of(sources)
     facts = {"version": version, "commit": here.commit, "platform": here.platform, "python": here.python}
@@ -127,7 +134,7 @@ def _add(tar: tarfile.TarFile, name: str, size: int, content: BinaryIO) -> None:
 
 
 def unpack(archive: Path, folder: Path, here: Here) -> Manifest:
-    """Check the whole archive, and unpack all but the images into a new folder; take nothing if anything is wrong."""
+    """Check the whole archive, and unpack it into a new folder; take nothing if anything is wrong."""
     folder.mkdir(parents=True)
     try:
         with _opened(archive) as tar:
@@ -143,7 +150,9 @@ def unpack(archive: Path, folder: Path, here: Here) -> Manifest:
             shutil.rmtree(folder / "debian", ignore_errors=True)
     except BaseException as error:
         shutil.rmtree(folder)
-        if isinstance(error, (tarfile.TarError, EOFError, zlib.error, ValueError, OverflowError, OSError)):
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise Refused("there is no room for the kit below .cache", "make room") from error
+        if isinstance(error, _DAMAGE):
             raise Refused(f"the kit cannot be taken in: {str(error)!a}", ANOTHER) from error
         raise
     return manifest
@@ -226,13 +235,13 @@ def _must_be_made_here(manifest: Manifest, here: dict[str, str]) -> None:
 
 
 def _must_have_room(manifest: Manifest, folder: Path) -> None:
-    needed = sum(piece.size for name, piece in manifest.pieces.items() if name != IMAGES)
+    needed = sum(piece.size * (IMAGES_GROW_BY if name == IMAGES else 1) for name, piece in manifest.pieces.items())
     if (free := shutil.disk_usage(folder).free) < needed:
         raise Refused(f"the kit needs {needed >> 20} MiB below .cache, and {free >> 20} MiB are free", "make room")
 
 
 def _pieces(tar: tarfile.TarFile, manifest: Manifest, folder: Path) -> _Images:
-    """Unpack each piece as the manifest states it, once; the images are only looked at."""
+    """Unpack each piece as the manifest states it, once; the images are written anew."""
     missing = dict(manifest.pieces)
     images = None
     for member, content in itertools.islice(_members(tar), 1, None):
@@ -241,7 +250,7 @@ def _pieces(tar: tarfile.TarFile, manifest: Manifest, folder: Path) -> _Images:
             raise Refused(f"the kit holds {member.name!a}, which its {MANIFEST} does not name, or twice", ANOTHER)
         read = _Hashed(content)
         if member.name == IMAGES:
-            images = _Images(read)
+            images = _Images(read, folder / WRITTEN_ANEW)
         else:
             target = folder / member.name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -277,26 +286,26 @@ class _Hashed(io.RawIOBase):
 
 
 class _Images:
-    """What `docker save` wrote: the names, the configurations and the base of its images."""
+    """The images that `docker save` wrote, written anew: an archive that engines cannot read in two ways.
 
-    def __init__(self, file: io.RawIOBase | BinaryIO) -> None:
-        texts: dict[str, bytes] = {}
-        read = kept = 0
-        with tarfile.open(fileobj=file, mode="r|gz") as tar:
-            for member in tar:
-                read += member.size
-                if read > IMAGES_BYTES_MAX:
-                    raise Refused(f"the kit's images are larger than {IMAGES_BYTES_MAX >> 30} GiB", ANOTHER)
-                if member.isreg() and member.size <= JSON_BYTES_MAX and kept < JSON_BYTES_MAX_IN_ALL:
-                    kept += member.size
-                    texts[member.name] = tar.extractfile(member).read()  # type: ignore[union-attr] # it is a file
+    Two members with one name, a second list of images, what stands behind the archive's end: which of it counts
+    depends on the program that reads it. So only files are taken, each under a number, with a list of images that is
+    made from what was looked at. The engine gets this archive.
+    """
+
+    def __init__(self, file: io.RawIOBase | BinaryIO, target: Path) -> None:
+        with tarfile.open(target, "w") as written:
+            files, links = _copied(file, written)
         try:
-            images = json.loads(texts["manifest.json"])
-            configs = {tag: json.loads(texts[of["Config"]]) for of in images for tag in of["RepoTags"]}
-            # An engine with containerd's store takes the names from here.
-            index = json.loads(texts["index.json"])["manifests"]
-            named = [of["annotations"][IMAGE_NAME] for of in index if IMAGE_NAME in of.get("annotations", {})]
-            self._names = {*configs, *(name.removeprefix("docker.io/") for name in named)}
+            with tarfile.open(target) as written:
+                images = _json(written, files["manifest.json"])
+                tags = {tag: (files[of["Config"]], of["Layers"]) for of in images for tag in of["RepoTags"]}
+                configs = {tag: _json(written, config) for tag, (config, _) in tags.items()}
+            # An older engine's `docker save` writes a layer once, and links to it.
+            made = [
+                {"Config": config, "RepoTags": [tag], "Layers": [files[links.get(layer, layer)] for layer in layers]}
+                for tag, (config, layers) in tags.items()
+            ]
             base = configs.pop("connlab/base:latest")
             self._labels = {tag: config["config"]["Labels"]["connlab.source"] for tag, config in configs.items()}
             self.base_label = str(base["config"]["Labels"]["connlab.base"])
@@ -304,14 +313,45 @@ class _Images:
             self.base = f"[{' '.join(base['rootfs']['diff_ids'])}] {self.base_label}"
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise Refused(f"the kit's images cannot be read: {ascii(error)[:200]}", ANOTHER) from error
+        text = json.dumps(made).encode()
+        with tarfile.open(target, "a") as written:
+            _add(written, "manifest.json", len(text), io.BytesIO(text))
 
     def must_be_of(self, sources: dict[str, str]) -> None:
         """Refuse images that are not made from these sources, and any under a name that is not the lab's."""
         wanted = {f"connlab/{name}:latest": fingerprint for name, fingerprint in sources.items() if name != "flows"}
-        if strange := self._names ^ set(wanted):
+        if strange := set(self._labels) ^ set(wanted):
             raise Refused(f"the kit's images are not those of a run: {min(strange)!a}", ANOTHER)
         if others := [tag for tag, label in self._labels.items() if label != wanted[tag]]:
             raise Refused(f"the image {others[0]} is not made from the sources that the kit names", ANOTHER)
+
+
+def _copied(file: io.RawIOBase | BinaryIO, written: tarfile.TarFile) -> tuple[dict[str, str], dict[str, str]]:
+    """Copy each file of an archive under a number; return the numbers by names, and where links lead."""
+    files: dict[str, str] = {}
+    links: dict[str, str] = {}
+    size = 0
+    with tarfile.open(fileobj=file, mode="r|gz") as tar:
+        for member in tar:
+            size += member.size
+            if size > IMAGES_BYTES_MAX or len(files) + len(links) >= IMAGES_FILES_MAX:
+                raise Refused(f"the kit's images are larger than {IMAGES_BYTES_MAX >> 30} GiB", ANOTHER)
+            name = posixpath.normpath(member.name)
+            if name in files or name in links:
+                raise Refused(f"the kit's images hold {member.name!a} twice", ANOTHER)
+            if member.issym():
+                links[name] = posixpath.normpath(posixpath.join(posixpath.dirname(name), member.linkname))
+            elif member.isreg() and not member.issparse():
+                files[name] = f"{len(files)}"
+                _add(written, files[name], member.size, tar.extractfile(member))  # type: ignore[arg-type] # a file
+    return files, links
+
+
+def _json(tar: tarfile.TarFile, name: str) -> Any:  # noqa: ANN401 # whatever stands in a file
+    member = tar.getmember(name)
+    if member.size > JSON_BYTES_MAX:
+        raise ValueError(f"{member.size} bytes of JSON")
+    return json.loads(tar.extractfile(member).read())  # type: ignore[union-attr] # it is a file
 
 
 # --- the command line -----------------------------------------------------------------------------------------
@@ -329,12 +369,9 @@ def main(verb: str, *words: str) -> None:
     if verb == "write":
         folder, archive, version, commit, debian = words
         write(Path(folder), Path(archive), version, Here(commit, debian, _sources))
-    elif verb == "unpack":
+    else:
         archive, folder, commit, debian = words
         unpack(Path(archive), Path(folder), Here(commit, debian, _sources))
-    else:
-        with _opened(Path(words[0])) as tar:
-            shutil.copyfileobj(tar.extractfile(IMAGES), sys.stdout.buffer, CHUNK)  # type: ignore[arg-type] # a kit that was unpacked has it
 
 
 if __name__ == "__main__":

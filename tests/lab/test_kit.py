@@ -41,6 +41,9 @@ PIECES = {
 }
 
 Members = list[tuple[tarfile.TarInfo, bytes]]
+TAGS = {name: f"connlab/{name}:latest" for name in IMAGES}
+# Where an engine with containerd's store finds an image's name.
+IMAGE_NAME = "io.containerd.image.name"
 
 
 def config(name: str) -> dict[str, Any]:
@@ -50,19 +53,53 @@ def config(name: str) -> dict[str, Any]:
 
 
 def saved(
-    tags: dict[str, str] | None = None, configs: Callable[[str], dict[str, Any]] = config, index: tuple[str, ...] = ()
+    tags: dict[str, str] | None = None,
+    configs: Callable[[str], dict[str, Any]] = config,
+    index: tuple[str, ...] = (),
+    more: Members = [],  # noqa: B006 # nobody changes it
 ) -> bytes:
-    """What `docker save | gzip` writes; `tags` gives images other names."""
+    """What `docker save | gzip` writes; `tags` gives images other names, and `more` has further members."""
     files = {f"blobs/sha256/{name}": json.dumps(configs(name)).encode() for name in IMAGES}
-    tags = {name: f"connlab/{name}:latest" for name in IMAGES} | (tags or {})
-    manifest = [{"Config": f"blobs/sha256/{name}", "RepoTags": [tags[name]], "Layers": []} for name in IMAGES]
-    named = [{"annotations": {archive.IMAGE_NAME: f"docker.io/{tag}"}} for tag in (*tags.values(), *index)]
-    files |= {"manifest.json": json.dumps(manifest).encode(), "index.json": json.dumps({"manifests": named}).encode()}
+    files |= {f"blobs/sha256/layer-{name}": name.encode() for name in IMAGES}
+    tags = TAGS | (tags or {})
+    named = [{"annotations": {IMAGE_NAME: f"docker.io/{tag}"}} for tag in (*tags.values(), *index)]
+    files |= {"manifest.json": listed(tags), "index.json": json.dumps({"manifests": named}).encode()}
+    return packed([*((member(name, content), content) for name, content in files.items()), *more])
+
+
+def listed(tags: dict[str, str]) -> bytes:
+    """A list of images, as `docker save` writes it."""
+    blobs = "blobs/sha256"
+    return json.dumps(
+        [{"Config": f"{blobs}/{name}", "RepoTags": [tag], "Layers": [f"{blobs}/layer-{name}"]}
+         for name, tag in tags.items()]
+    ).encode()  # fmt: skip
+
+
+def packed(members: Members) -> bytes:
+    """An archive, compressed."""
     written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w:gz") as tar:
-        for name, content in files.items():
-            tar.addfile(member(name, content), io.BytesIO(content))
-    return written.getvalue()
+    with tarfile.open(fileobj=written, mode="w") as tar:
+        for info, content in members:
+            tar.addfile(info, io.BytesIO(content))
+    return gzip.compress(written.getvalue(), mtime=0)
+
+
+def read(images: Path) -> dict[str, bytes]:
+    """All files in an archive, also behind its end."""
+    with tarfile.open(images, ignore_zeros=True) as tar:
+        return {info.name: tar.extractfile(info).read() for info in tar}  # type: ignore[union-attr] # all are files
+
+
+def loaded(images: Path) -> dict[str, tuple[dict[str, Any], list[bytes]]]:
+    """Each image that an engine takes of an archive, with its configuration and its layers."""
+    files = read(images)
+    assert {name for name in files if not name.isdecimal()} == {"manifest.json"}
+    return {
+        tag: (json.loads(files[image["Config"]]), [files[layer] for layer in image["Layers"]])
+        for image in json.loads(files["manifest.json"])
+        for tag in image["RepoTags"]
+    }
 
 
 def member(name: str, content: bytes = b"", **other: Any) -> tarfile.TarInfo:  # noqa: ANN401 # a header's fields
@@ -139,8 +176,11 @@ def tree(folder: Path) -> set[Path]:
 # --- what fits ------------------------------------------------------------------------------------------------
 
 
-def test_each_piece_is_taken_to_its_place_and_the_images_stay_in_the_archive(kit: Path, tmp_path: Path) -> None:
+def test_each_piece_is_taken_to_its_place_and_the_images_are_written_anew(kit: Path, tmp_path: Path) -> None:
     manifest = archive.unpack(kit, tmp_path / "taken", HERE)
+    images = loaded(tmp_path / "taken" / archive.WRITTEN_ANEW)
+    assert images == {tag: (config(name), [name.encode()]) for name, tag in TAGS.items()}
+    (tmp_path / "taken" / archive.WRITTEN_ANEW).unlink()
     taken = {str(file): (tmp_path / "taken" / file).read_bytes() for file in tree(tmp_path / "taken")
              if (tmp_path / "taken" / file).is_file()}  # fmt: skip
     assert taken == PIECES | {
@@ -148,6 +188,35 @@ def test_each_piece_is_taken_to_its_place_and_the_images_stay_in_the_archive(kit
         "flows.source": f"{SOURCES['flows']}\n".encode(),
     }
     assert (manifest.version, manifest.commit, manifest.debian) == ("0.2.0", COMMIT, "bookworm")
+
+
+def test_a_layer_that_an_older_engine_wrote_as_a_link_is_taken(kit: Path, tmp_path: Path) -> None:
+    (tmp_path / "saved").write_bytes(saved())
+    members = [(member(name, content), content) for name, content in read(tmp_path / "saved").items()]
+    layer = "blobs/sha256/layer-k6"
+    members = [each for each in members if each[0].name != layer]
+    members.append((member(layer, type=tarfile.SYMTYPE, linkname="../sha256/layer-base"), b""))
+    archive.unpack(tampered(kit, add(archive.IMAGES, packed(members))), tmp_path / "taken", HERE)
+    assert loaded(tmp_path / "taken" / archive.WRITTEN_ANEW)["connlab/k6:latest"] == (config("k6"), [b"base"])
+
+
+FOREIGN = listed(TAGS | {"nginx": "debian:latest"})
+ANOTHER_LIST = packed([(member("manifest.json", FOREIGN), FOREIGN)])
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        pytest.param(saved(index=("debian:latest",)), id="another list"),
+        pytest.param(saved() + ANOTHER_LIST, id="another gzip member"),
+        pytest.param(
+            gzip.compress(gzip.decompress(saved()) + gzip.decompress(ANOTHER_LIST), mtime=0), id="a second end"
+        ),
+    ],
+)
+def test_the_engine_gets_nothing_of_what_another_reader_may_find(kit: Path, tmp_path: Path, images: bytes) -> None:
+    archive.unpack(tampered(kit, add(archive.IMAGES, images)), tmp_path / "taken", HERE)
+    assert set(loaded(tmp_path / "taken" / archive.WRITTEN_ANEW)) == set(TAGS.values())
 
 
 def test_packages_of_another_release_of_debian_are_left_out(kit: Path, tmp_path: Path) -> None:
@@ -197,7 +266,7 @@ def test_one_that_the_disk_has_no_room_for_is_refused(kit: Path, monkeypatch: py
     assert "are free" in refusal(kit)
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", gzip.compress(b"hello", mtime=0), b"\0" * 10240, saved()])
+@pytest.mark.parametrize("content", [b"", b"hello", gzip.compress(b"hello", mtime=0), b"\0" * 10240, saved()], ids=len)
 def test_a_file_that_is_no_kit_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "kit.tar").write_bytes(content)
     assert "kit" in refusal(tmp_path / "kit.tar")
@@ -299,20 +368,32 @@ def of(name: str, labels: Any) -> Callable[[str], dict[str, Any]]:  # noqa: ANN4
     ("images", "why"),
     [
         (saved(tags={"nginx": "debian:latest"}), "not those of a run: 'connlab/nginx:latest'"),
-        (saved(index=("debian:latest",)), "not those of a run: 'debian:latest'"),
+        *(
+            (
+                saved(more=[(member(name, FOREIGN + padding), FOREIGN + padding)]),
+                f"the kit's images hold '{name}' twice",
+            )
+            for name in ("manifest.json", "./manifest.json", "blobs/../manifest.json")
+            for padding in (b"", b" " * (1 << 20))
+        ),
+        (saved(more=[(member("./manifest.json", type=tarfile.SYMTYPE, linkname="x"), b"")]), "twice"),
+        (saved(tags={name: f"connlab/{name}:latest" + " " * (1 << 18) for name in IMAGES}), "bytes of JSON"),
         (saved(configs=of("k6", {"connlab.source": "0" * 16})), "the image connlab/k6:latest is not made"),
         (saved(configs=of("base", {"connlab.base": f"{'0' * 16}.{CERTIFICATES}"})), "the image connlab/base:latest"),
         (saved(configs=of("k6", None)), "the kit's images cannot be read"),
+        (saved(configs=of("k6", {"connlab.source": "0" * (1 << 21)})), "bytes of JSON"),
         (gzip.compress(b"no archive", mtime=0), "the kit cannot be taken in"),
         (b"no archive", "the kit cannot be taken in"),
     ],
+    ids=lambda value: "images" if isinstance(value, bytes) else None,
 )
 def test_images_that_are_not_those_of_a_run_are_refused(kit: Path, images: bytes, why: str) -> None:
     assert why in refusal(tampered(kit, add(archive.IMAGES, images)))
 
 
-def test_images_that_would_fill_the_disk_are_refused(kit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "IMAGES_BYTES_MAX", 1000)
+@pytest.mark.parametrize("limit", ["IMAGES_BYTES_MAX", "IMAGES_FILES_MAX"])
+def test_images_that_would_fill_the_disk_are_refused(kit: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(archive, limit, 10)
     assert "the kit's images are larger than" in refusal(kit)
 
 
@@ -350,7 +431,7 @@ def clone(tmp_path: Path, docker_program: FakeDocker) -> Path:
     identity = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a"}
     for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "all"]):
         subprocess.run(["git", *command], cwd=folder, check=True, env=os.environ | identity)
-    docker_program.rules.append(f'"load"*) cat >{tmp_path}/loaded; exit ;;')
+    docker_program.rules.append(f'"load --input "*) cp "$3" {tmp_path}/loaded; exit ;;')
     docker_program.otherwise()
     return folder
 
@@ -401,13 +482,24 @@ def test_loading_takes_everything_in_before_the_set_up_looks_again(clone: Path, 
     assert ended.returncode == 0, ended.stderr
     new = clone / ".cache" / "kit.new"
     assert (clone / "called").read_text().splitlines() == [f"engine.sh {new}", f"python.sh {new}", "ready.sh "]
-    assert (tmp_path / "loaded").read_bytes() == (tmp_path / "pieces" / archive.IMAGES).read_bytes()
+    assert set(loaded(tmp_path / "loaded")) == set(TAGS.values())
     assert (clone / ".cache" / "bin" / "flows").read_bytes() == PIECES["flows"]
     assert os.access(clone / ".cache" / "bin" / "flows", os.X_OK)
     assert (clone / ".cache" / "bin" / "flows.source").read_text().strip() == sources(clone)["flows"]
     kept = {str(file) for file in tree(clone / ".cache" / "kit")}
     assert kept == {"base", "python", *(name for name in PIECES if name.startswith("python/"))}
     assert not new.exists()
+
+
+def test_what_becomes_of_the_file_after_the_check_does_not_reach_the_engine(
+    clone: Path, bundle: Path, tmp_path: Path
+) -> None:
+    (clone / "setup" / "engine.sh").write_text(f'#!/bin/sh\necho >"{bundle}"\n')
+    subprocess.run(["git", "update-index", "--assume-unchanged", "setup/engine.sh"], cwd=clone, check=True)
+    ended = load(clone, bundle)
+    assert ended.returncode == 0, ended.stderr
+    assert bundle.read_text() == "\n"
+    assert set(loaded(tmp_path / "loaded")) == set(TAGS.values())
 
 
 def test_a_refused_kit_is_one_message_and_nothing_is_taken(clone: Path, bundle: Path) -> None:
