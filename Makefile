@@ -162,15 +162,18 @@ fmt: ## mends what the formatters and linters can mend
 test: ## every check and test, from formatters to real runs, with the time of each part; goes on where one fails
 	@SECONDS=0; setup/ready.sh test; .venv/bin/python -m setup.loop test --setup-seconds=$$SECONDS
 
+# What stands behind the target's name reaches the shell as the values do.
+test-% check-% fmt-% bench-%: export stem = $*
+
 test-%: ## every check and test of one part; `make parts` lists them
 	@setup/ready.sh test
-	@.venv/bin/python -m setup.loop test '$*'
+	@.venv/bin/python -m setup.loop test -- "$$stem"
 check-%:
 	@setup/ready.sh check
-	@.venv/bin/python -m setup.loop check '$*'
+	@.venv/bin/python -m setup.loop check -- "$$stem"
 fmt-%:
 	@setup/ready.sh check
-	@.venv/bin/python -m setup.loop fmt '$*'
+	@.venv/bin/python -m setup.loop fmt -- "$$stem"
 
 parts: python ## the parts of `make test`, `make check` and `make fmt`
 	@.venv/bin/python -m setup.loop list
@@ -198,7 +201,7 @@ bench: setup-test ## what the lab itself costs and how fast it is, into docs/per
 	@.venv/bin/python -m tests.bench
 
 bench-%: setup-test
-	@.venv/bin/python -m tests.bench $*
+	@.venv/bin/python -m tests.bench "$$stem"
 
 bench-analysis: python ## [REQUESTS=1000000] [CALLS=10]: what the analysis of a large run takes of time and memory
-	@.venv/bin/python -m tests.bench.analysis $${REQUESTS:-1000000} $${CALLS:-10}
+	@.venv/bin/python -m tests.bench.analysis "$${REQUESTS:-1000000}" "$${CALLS:-10}"

@@ -104,6 +104,14 @@ def test_no_target_carries_out_what_stands_in_a_value(make: Make, tmp_path: Path
     assert not made.exists()
 
 
+@pytest.mark.parametrize("target", ["test", "check", "fmt", "bench"])
+@pytest.mark.parametrize("name", ["$(touch made)", "';touch made;'", "`touch made`", "a b", "*", "--help", "'"])
+def test_the_name_behind_a_target_arrives_as_it_was_given(make: Make, target: str, name: str) -> None:
+    code, calls = make(f"{target}-{name}")
+    assert (code, [call[0] for call in calls]) == (0, ["ready.sh", "python"])
+    assert calls[-1][-1] == name
+
+
 @pytest.mark.parametrize("value", ["$(shell date)", "$HOME", "$$", "a b", "--help", "'\"\\", "a\nb", "#x", "ümlaut"])
 def test_a_value_arrives_as_it_was_given(make: Make, value: str) -> None:
     for code, calls in (make("show", f"SCENARIO={value}"), make("show", SCENARIO=value)):
