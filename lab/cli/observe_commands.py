@@ -48,7 +48,7 @@ def observe(
     role: Annotated[
         str | None, typer.Option(metavar="FILE", help="A role.yaml of the program that is observed.")
     ] = None,
-    host: Annotated[bool, typer.Option("--host", help="Allow a target in the host's network namespace.")] = False,
+    host: Annotated[bool, typer.Option("--host", help="Allow a target in the host's own namespaces.")] = False,
     check: CheckOption = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+# Who shares a collector's process namespace reaches its files by /proc/<pid>/root if the collector has no capability
+# that they lack. No engine gives this one by default, and all it grants is to wake a machine that sleeps.
+_APART = "WAKE_ALARM"
+# What a collector may: capture packets, and nothing that its target asks of it.
+CAPABILITIES = ("NET_RAW", _APART)
+# Whoever has one of these reaches them all the same.
+_REACHING = frozenset({"ALL", "SYS_PTRACE", _APART})
+
+
+def why_apart(capabilities: Iterable[str], *, privileged: bool) -> str | None:
+    """Return why a collector stays out of a container's process namespace; None if it need not.
+
+    Args:
+        capabilities: that the container has beyond the engine's default.
+        privileged: whether it has all of them.
+    """
+    held = {one.upper().removeprefix("CAP_") for one in capabilities} & _REACHING
+    if not held and not privileged:
+        return None
+    rights = f"the capability {min(held)}" if held else "all capabilities"
+    return f"it has {rights}, so it could change what a collector there records"
 
 
 @dataclass(frozen=True)
@@ -17,7 +39,9 @@ class Container:
         on_host: whether its network namespace is the host's.
         words: its image and command line, by which a program is known.
         processes: whether it has a process namespace that a collector can join.
+        apart: why a collector stays out of that, if there is a reason.
         machine: on which it runs; None for this one.
+        with_host: whether its process namespace is the host's, and no collector can stay out of it.
     """
 
     id: str
@@ -27,7 +51,9 @@ class Container:
     on_host: bool
     words: str
     processes: bool = True
+    apart: str | None = None
     machine: str | None = None
+    with_host: bool = False
 
 
 class Sidecar(Protocol):

@@ -92,6 +92,7 @@ def announce(targets: Sequence[FoundTarget], wish: Wish) -> list[str]:
         f"  - {packets};",
         "  - the kernel's counters, listening sockets, and sockets by state and address, ten times a second;",
         *(processes if any(each.processes for each in targets) else []),
+        *(f"It does not see the processes of {each.record.name}: {each.apart}." for each in targets if each.apart),
         *after,
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -48,21 +48,25 @@ class FoundTarget:
         joins: the container whose namespaces a collector joins, or the process of the host whose network it enters.
         on_host: whether its network namespace is the host's.
         processes: whether a collector joins its process namespace too.
+        apart: why it does not, if there is a reason.
         machine: on which it runs; None for this one.
+        with_host: whether it joins the host's process namespace, whatever it is to see.
     """
 
     record: Target
     joins: str | int
     on_host: bool
     processes: bool = False
+    apart: str | None = None
     machine: str | None = None
+    with_host: bool = False
 
 
 def find(named: Named, sidecars: Sidecars) -> list[FoundTarget]:
     """Find the targets.
 
     Raises:
-        BadInput: one of them is not there, does not run, or is on the host's network without leave; or none is named.
+        BadInput: one of them is not there, does not run, or is in a namespace of the host without leave; or none is named.
         LabError: no engine answers.
     """
     program = known_servers.of_role(named.role) if named.role else None
@@ -102,7 +106,8 @@ def _target(
         peer=peer,
     )
     if isinstance(what, Container):
-        return FoundTarget(record, what.id, what.on_host, what.processes and not what.on_host, what.machine)
+        processes = what.processes and not what.on_host
+        return FoundTarget(record, what.id, what.on_host, processes, what.apart, what.machine, what.with_host)
     return FoundTarget(record, what, _is_hosts(what))
 
 
@@ -146,10 +151,13 @@ def _words(pid: int) -> str:
         return ""
 
 
-def _refuse(targets: Iterable[FoundTarget], *, host: bool) -> None:
-    open_ones = [each.record.name for each in targets if each.on_host]
-    if open_ones and not host:
-        what = (
-            f"{', '.join(open_ones)} is in the host's own network namespace: the lab would see all of its connections"
-        )
-        raise BadInput(Problem(what, way_on="add --host if you want that"))
+def _refuse(targets: Sequence[FoundTarget], *, host: bool) -> None:
+    if host:
+        return
+    if open_ones := [each.record.name for each in targets if each.on_host]:
+        what = "in the host's own network namespace: the lab would see all of its connections"
+    elif open_ones := [each.record.name for each in targets if each.with_host]:
+        what = "in the host's own process namespace: the lab would see all of its processes"
+    else:
+        return
+    raise BadInput(Problem(f"{', '.join(open_ones)} is {what}", way_on="add --host if you want that"))

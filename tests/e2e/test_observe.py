@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -76,9 +77,9 @@ def folders() -> set[Path]:
     return set(RESULTS.glob("*-r*"))
 
 
-def measures(known: set[Path]) -> bool:
+def measures(known: set[Path], results: Path = RESULTS) -> bool:
     """Whether an observation has begun that was not there before."""
-    manifests = (folder / "manifest.json" for folder in folders() - known)
+    manifests = (folder / "manifest.json" for folder in set(results.glob("*-r*")) - known)
     return any('"measure"' in manifest.read_text() for manifest in manifests if manifest.is_file())
 
 
@@ -190,6 +191,63 @@ def test_an_interrupted_observation_is_analysed_and_leaves_nothing() -> None:
     assert watching.returncode == 0, output
     assert "what was recorded so far is analysed" in output
     assert left_over() == []
+
+
+# What root in a container would do: leave a program for any user of the host to run as root. It prints whom it tried.
+PLANT = """
+for folder in $(grep -lxE 'collector|tcpdump' /proc/[0-9]*/comm | xargs -n 1 dirname); do
+  cat "$folder/comm"
+  cp /bin/cat "$folder/root/raw/planted" 2>/dev/null && chmod 4755 "$folder/root/raw/planted"
+done
+true
+"""
+
+
+@pytest.fixture
+def sees_the_host() -> Iterator[str]:
+    """A container with the host's process namespace."""
+    name = f"{PROJECT}-sees-the-host"
+    labels = ("--label", "connlab.check=observed")
+    docker("run", "--detach", "--init", "--pid", "host", "--name", name, *labels, "connlab/base", "sleep", "infinity")
+    try:
+        yield name
+    finally:
+        docker("rm", "--force", name)
+
+
+def planted(container: str) -> tuple[set[str], Path]:
+    """Let root in a container plant a program in its observation, which ends then; whom it tried, and the folder."""
+    results = ROOT / f"results/observed-{container}"
+    known = set(results.glob("*-r*"))
+    watching = start("observe", "--container", container, "--for", "300s")
+    try:
+        wait_until(lambda: measures(known, results), "the observation", watching)
+        (folder,) = set(results.glob("*-r*")) - known
+        modes = stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE((folder / "raw").stat().st_mode)
+        tried = set(docker("exec", "--user", "0", container, "sh", "-c", PLANT).split())
+        found = [path.name for path in folder.rglob("planted")]
+    finally:
+        os.killpg(watching.pid, signal.SIGINT)
+        output, _ = watching.communicate(timeout=HANG_S)
+    assert watching.returncode == 0, output
+    assert found == []
+    assert modes == (0o700, 0o755), "nobody else looks in while others write"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+    return tried, folder
+
+
+@pytest.mark.usefixtures("shop")
+def test_root_in_an_observed_container_reaches_no_file_of_the_observation() -> None:
+    tried, folder = planted(SHOP)
+    assert tried == {"collector", "tcpdump"}
+    assert "python3" in (folder / f"raw/{SHOP}/collector/samples.jsonl").read_text(), "its processes are sampled"
+
+
+def test_a_container_with_the_host_s_processes_shows_none_and_reaches_no_file(sees_the_host: str) -> None:
+    tried, folder = planted(sees_the_host)
+    assert tried >= {"collector", "tcpdump"}
+    lines = map(json.loads, (folder / f"raw/{sees_the_host}/collector/samples.jsonl").read_text().splitlines())
+    assert [line["processes"] for line in lines if line["kind"] == "processes" and line["processes"]] == []
 
 
 # Brings the loopback of a new namespace up, as `ip link set lo up` does where there is one.

@@ -182,7 +182,7 @@ def test_a_collector_has_no_right_but_to_capture_whatever_the_pod_asks_of_its_ow
     environment = {"CONNLAB_DEADLINE_S": "360"}
     made = pods(cluster).start("connlab-observe-" + "x" * 60, environment, tmp_path, target=found.id, processes=True)
     (added,) = cluster.added
-    assert added["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_RAW"]}
+    assert added["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_RAW", "WAKE_ALARM"]}
     assert (added["securityContext"]["runAsUser"], added["securityContext"]["runAsNonRoot"]) == (0, False)
     assert not added["securityContext"]["allowPrivilegeEscalation"]
     assert added["targetContainerName"] == "web"
@@ -191,6 +191,25 @@ def test_a_collector_has_no_right_but_to_capture_whatever_the_pod_asks_of_its_ow
     assert not {"resources", "ports", "startupProbe", "lifecycle"} & set(added)
     assert len(added["name"]) == 63
     assert made.image() == "sha256:1"
+
+
+def test_a_container_that_could_reach_the_collector_is_seen_without_its_processes(cluster: Cluster) -> None:
+    assert cluster.found
+    web = cluster.found["spec"]["containers"][0]
+    web["securityContext"] = {"capabilities": {"add": ["SYS_PTRACE"]}}
+    (found,) = find(Named(pod="lab/shop/web"), pods(cluster))
+    assert (found.processes, found.apart is None) == (False, False)
+    web["securityContext"] = {"privileged": True}
+    assert not find(Named(pod="lab/shop/web"), pods(cluster))[0].processes
+    assert find(Named(pod="lab/shop/proxy"), pods(cluster))[0].processes
+
+
+def test_a_pod_with_the_node_s_processes_is_refused_without_leave(cluster: Cluster) -> None:
+    cluster.found = pod(hostPID=True)
+    with pytest.raises(BadInput, match=r"lab/shop is in the host's own process namespace.*add --host"):
+        find(Named(pod="lab/shop"), pods(cluster))
+    assert cluster.added == []
+    assert find(Named(pod="lab/shop", host=True), pods(cluster))[0].with_host
 
 
 def test_a_second_collector_has_a_name_of_its_own(cluster: Cluster, tmp_path: Path) -> None:

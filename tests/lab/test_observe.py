@@ -77,6 +77,37 @@ def test_the_host_s_network_is_refused_without_leave(docker_program: FakeDocker,
     assert find(Named(containers=["shop"], host=True), beside)[0].on_host
 
 
+@pytest.mark.parametrize(
+    ("configured", "why"),
+    [
+        ({"PidMode": "host"}, "its process namespace is the host's"),
+        ({"PidMode": f"container:{'b' * 64}"}, "its process namespace is the host's"),
+        ({"CapAdd": ["CAP_SYS_PTRACE"]}, "it has the capability SYS_PTRACE"),
+        ({"CapAdd": ["NET_ADMIN", "wake_alarm"]}, "it has the capability WAKE_ALARM"),
+        ({"CapAdd": ["ALL"]}, "it has the capability ALL"),
+        ({"Privileged": True}, "it has all capabilities"),
+    ],
+)
+def test_a_collector_stays_out_of_processes_that_are_the_host_s_or_could_reach_it(
+    docker_program: FakeDocker, configured: dict[str, Any], why: str
+) -> None:
+    of = {"NetworkMode": "acme_default"}
+    docker_program.says(f"*{'b' * 64}*", inspected("agent", Id="b" * 64, HostConfig=of | {"PidMode": "host"}))
+    docker_program.says("'container inspect'*", inspected(HostConfig=of | configured))
+    (found,) = find(Named(containers=["shop"]), beside)
+    assert not found.processes
+    says = observing.announce([found], asked.wish("60s", "headers", 256, None, None, host=False))
+    assert any(line.startswith(f"It does not see the processes of shop: {why}") for line in says)
+    assert not any("of its processes" in line for line in says)
+
+
+def test_a_collector_joins_the_processes_of_a_container_without_such_rights(docker_program: FakeDocker) -> None:
+    configured = {"NetworkMode": "acme_default", "PidMode": "", "CapAdd": ["CAP_NET_ADMIN"], "Privileged": False}
+    docker_program.says("'container inspect'*", inspected(HostConfig=configured))
+    (found,) = find(Named(containers=["shop"]), beside)
+    assert (found.processes, found.apart) == (True, None)
+
+
 def test_a_process_of_the_host_s_network_is_refused_without_leave(docker_program: FakeDocker) -> None:
     assert docker_program.calls == []
     with pytest.raises(BadInput, match="add --host"):
@@ -100,7 +131,8 @@ def test_a_collector_has_no_right_but_to_capture_and_joins_the_target(docker_pro
     started = beside.start("c", {"CONNLAB_OBSERVING": "1"}, Path("/raw"), target=ID, processes=True)
     (call,) = docker_program.calls
     assert f"--network container:{ID} --pid container:{ID}" in call
-    assert "--cap-drop ALL --cap-add NET_RAW --security-opt no-new-privileges:true" in call
+    # The second is there so that nobody in the target's container has all of them.
+    assert "--cap-drop ALL --cap-add NET_RAW --cap-add WAKE_ALARM --security-opt no-new-privileges:true" in call
     assert "--read-only" in call
     assert "--privileged" not in call
     assert call.endswith("connlab/collector run")

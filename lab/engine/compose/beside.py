@@ -11,7 +11,7 @@ from typing import Any
 
 from lab.engine.compose import confined
 from lab.engine.compose.docker import DockerFailed, docker
-from lab.engine.sidecars import Container
+from lab.engine.sidecars import CAPABILITIES, Container, why_apart
 from lab.errors import BadInput, Problem
 
 # Not the label of a run: one that begins removes what an earlier run left over, and this is none.
@@ -22,7 +22,7 @@ _NAMESPACE = "/run/observed-netns"
 _PROJECT = "com.docker.compose.project"
 _SERVICE = "com.docker.compose.service"
 _STOP_GRACE_S = 20
-_NETWORK_OF = "container:"
+_NAMESPACE_OF = "container:"
 
 
 def container(name: str) -> Container:
@@ -100,15 +100,17 @@ def _inspect(name: str) -> dict[str, Any] | None:
 
 
 def _container(found: Mapping[str, Any]) -> Container:
-    config = found["Config"]
+    config, apart = found["Config"], _apart(found)
     words = [config["Image"], *(config.get("Entrypoint") or []), *(config.get("Cmd") or []), *_commands(found["Id"])]
     return Container(
         id=found["Id"],
         name=found["Name"].removeprefix("/"),
         image=config["Image"],
         pid=found["State"]["Pid"],
-        on_host=_on_host(found),
+        on_host=_sharing(found, "NetworkMode")[-1]["HostConfig"]["NetworkMode"] == "host",
         words="\n".join(words),
+        processes=apart is None,
+        apart=apart,
     )
 
 
@@ -121,16 +123,24 @@ def _commands(name: str) -> Iterator[str]:
     yield from (line.strip().partition(" ")[2] for line in lines)
 
 
-def _on_host(found: Mapping[str, Any]) -> bool:
-    """Whether a container, or the one whose network it shares, is on the host's."""
-    seen: set[str] = set()
-    while (mode := str(found["HostConfig"]["NetworkMode"])).startswith(_NETWORK_OF) and found["Id"] not in seen:
-        seen.add(found["Id"])
-        other = _inspect(mode.removeprefix(_NETWORK_OF))
-        if other is None:
-            return False
-        found = other
-    return mode == "host"
+def _sharing(found: Mapping[str, Any], mode: str) -> list[Mapping[str, Any]]:
+    """Return a container, the one whose namespace it shares, and so on; `mode` is NetworkMode or PidMode."""
+    chain = [found]
+    while (of := str(chain[-1]["HostConfig"].get(mode, ""))).startswith(_NAMESPACE_OF):
+        other = _inspect(of.removeprefix(_NAMESPACE_OF))
+        if other is None or any(other["Id"] == each["Id"] for each in chain):
+            break
+        chain.append(other)
+    return chain
+
+
+def _apart(found: Mapping[str, Any]) -> str | None:
+    """Return why a collector stays out of its process namespace; None if it need not."""
+    configured = [each["HostConfig"] for each in _sharing(found, "PidMode")]
+    if configured[-1].get("PidMode") == "host":
+        return "its process namespace is the host's"
+    added = [name for one in configured for name in one.get("CapAdd") or ()]
+    return why_apart(added, privileged=any(one.get("Privileged") for one in configured))
 
 
 @dataclass(frozen=True)
@@ -188,7 +198,7 @@ def start(name: str, environment: Mapping[str, str], folder: Path, *, target: st
     """
     joins, enter = _joins(target, processes=processes)
     settings = [part for key, value in environment.items() for part in ("--env", f"{key}={value}")]
-    options = confined.options("NET_RAW")
+    options = confined.options(*CAPABILITIES)
     command = [*enter, "collector", "run"] if enter else ["run"]
     entry = ["--entrypoint", "nsenter"] if enter else []
     docker(
@@ -200,7 +210,7 @@ def start(name: str, environment: Mapping[str, str], folder: Path, *, target: st
 
 def _joins(target: str | int, *, processes: bool) -> tuple[Sequence[str], tuple[str, ...]]:
     if isinstance(target, str):
-        namespace = f"{_NETWORK_OF}{target}"
+        namespace = f"{_NAMESPACE_OF}{target}"
         return ["--network", namespace, *(["--pid", namespace] if processes else [])], ()
     # Docker joins containers alone. A namespace's file can be mounted, and the program enters it by itself.
     mount = f"type=bind,source=/proc/{target}/ns/net,target={_NAMESPACE},readonly"

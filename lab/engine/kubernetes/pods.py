@@ -6,7 +6,7 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from lab.engine.kubernetes import held, objects, rights, trouble
 from lab.engine.kubernetes.kubectl import Kubectl
 from lab.engine.kubernetes.names import image_id
 from lab.engine.kubernetes.objects import Images
-from lab.engine.sidecars import Container
+from lab.engine.sidecars import CAPABILITIES, Container, why_apart
 from lab.errors import BadInput, EngineFailed, FilesLost, LabError, Problem
 
 # A node may have to pull the image first.
@@ -69,6 +69,8 @@ class Pods:
         kubectl.add(pod, self._collector("connlab-observe", {}, within[0] if within else None), "dryRun=All")
         of_pod = found["spec"]["containers"]
         named = [one for one in of_pod if not within or one["name"] == within[0]]
+        joined = [one for one in (*of_pod, *found["spec"].get("initContainers", [])) if one["name"] in within]
+        apart = _apart(joined)
         return Container(
             id=f"{namespace}/{pod}/{status['containerID'] if status else found['metadata']['uid']}",
             name=name,
@@ -76,8 +78,10 @@ class Pods:
             pid=0,
             on_host=bool(found["spec"].get("hostNetwork")),
             words="\n".join(word for one in named for word in _words(one)),
-            processes=bool(within),
+            processes=bool(within) and apart is None,
+            apart=apart,
             machine=found["spec"]["nodeName"],
+            with_host=bool(found["spec"].get("hostPID")),
         )
 
     def of_project(self, project: str, service: str | None) -> list[Container]:
@@ -144,7 +148,7 @@ class Pods:
                 "runAsGroup": 0,
                 "runAsNonRoot": False,
                 "allowPrivilegeEscalation": False,
-                "capabilities": {"drop": ["ALL"], "add": ["NET_RAW"]},
+                "capabilities": {"drop": ["ALL"], "add": list(CAPABILITIES)},
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             **({"targetContainerName": joins} if joins else {}),
@@ -250,6 +254,13 @@ def _statuses(pod: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Give what the cluster says of a pod's own containers, and of those that run beside them from its start."""
     status = pod["status"] if pod else {}
     return [dict(one) for one in (*status.get("containerStatuses", []), *status.get("initContainerStatuses", []))]
+
+
+def _apart(containers: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return why a collector stays out of the process namespace of these; None if it need not."""
+    asked = [one.get("securityContext", {}) for one in containers]
+    added = [name for one in asked for name in one.get("capabilities", {}).get("add", ())]
+    return why_apart(added, privileged=any(one.get("privileged") for one in asked))
 
 
 def _words(container: Mapping[str, Any]) -> Iterator[str]:
