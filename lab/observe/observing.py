@@ -20,7 +20,7 @@ from lab.errors import EngineFailed, FilesLost, LabError
 from lab.observe.targets import FoundTarget
 from lab.run import clocks, facts, rawfolders, reports
 from lab.run.manifest import Listener, Manifest, Observed, utc_now
-from lab.run.session import make_folder, point_latest
+from lab.run.session import make_run_folder, point_latest
 from lab.run.signals import Interrupted, interruptible, shielded
 from lab.scenario.fields import Tolerance
 
@@ -160,7 +160,11 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
                     time.sleep(_EDGE_S)
                     _look_at_clocks(record, collectors)
                 failed = _leave(targets, record, collectors) or failed
-                rawfolders.seal(folder / FOLDER)
+                try:
+                    record.removed += rawfolders.seal(folder / FOLDER)
+                except OSError as error:
+                    what = f"the files in {paths.shown(folder / FOLDER)} cannot be taken back: {error.strerror}"
+                    failed = failed or LabError(what)
                 measured = any(phase.name == "measure" for phase in record.phases)
                 why = None if failed is None else failed.what
                 record.finish("complete" if failed is None and measured else "failed", why)
@@ -176,12 +180,10 @@ def _folder(name: str) -> Path:
     parent = paths.RESULTS / name
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        folder = make_folder(parent, "default-r01")
-        (folder / FOLDER).mkdir(mode=0o755)
+        return make_run_folder(parent, "default-r01")
     except OSError as error:
         way_on = "see that results/ is writable, with space left"
         raise LabError(f"{error.filename}: {error.strerror}", way_on=way_on) from None
-    return folder
 
 
 def _start(

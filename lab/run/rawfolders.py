@@ -22,6 +22,9 @@ from lab.run.manifest import Removed
 # Not 0o777 less the umask: a lax one would let others plant files, a strict one keep the containers out.
 _OWN = 0o755
 _SHARED = 0o775
+# A run's folder while containers write in it: root in one of them can make programs there that run with its rights.
+CLOSED = 0o700
+_WITH_RIGHTS = stat.S_ISUID | stat.S_ISGID
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A manifest names what was removed; a path may have any length.
 _SHOWN_MAX = 1000
@@ -50,19 +53,21 @@ def seal(raw: Path) -> list[Removed]:
     """Take the raw files back from the containers, which have ended, and remove what is not a plain file of its own.
 
     What a role left under the name of a raw file may be a link, a named pipe or a second name of another file. Nothing
-    of that is followed or opened; what was removed is given, as the manifest records it.
+    of that is followed or opened; what was removed is given, as the manifest records it. Then other users may look into
+    the run's folder, unless something is left in it that a lab that is not root could neither take nor remove.
 
     Raises:
         OSError: a folder cannot be read or moves meanwhile, or a name cannot be removed.
     """
     removed: list[Removed] = []
+    left: list[str] = []
     path: list[str] = [raw.name]
     above: list[tuple[tuple[int, int], list[str]]] = []
     folder = os.open(raw, _FOLDER)
     try:
         with contextlib.suppress(PermissionError):
             _take(folder)
-        inner = _seal_folder(folder, path, removed)
+        inner = _seal_folder(folder, path, removed, left)
         # A role nests folders as deep as it likes: only one is open at a time, and nothing here calls itself.
         while inner or above:
             if not inner:
@@ -72,32 +77,38 @@ def seal(raw: Path) -> list[Removed]:
                     raise OSError(errno.EBUSY, "a folder was moved away", "/".join(path))
                 path.pop()
             elif (entered := _entered(inner[-1], folder)) is None:
-                inner.pop()
+                left.append(inner.pop())
             else:
                 path.append(inner.pop())
                 above.append((_identity(folder), inner))
                 folder = _moved(folder, entered)
-                inner = _seal_folder(folder, path, removed)
+                inner = _seal_folder(folder, path, removed, left)
     finally:
         os.close(folder)
+    if not left:
+        with contextlib.suppress(PermissionError):
+            raw.parent.chmod(_OWN)
     return sorted(removed, key=lambda each: each.file)
 
 
-def _seal_folder(folder: int, path: list[str], removed: list[Removed]) -> list[str]:
+def _seal_folder(folder: int, path: list[str], removed: list[Removed], left: list[str]) -> list[str]:
     """Seal what is in a folder, and return the folders in it."""
     inner = []
     for name in os.listdir(folder):
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        plain, alone = stat.S_ISREG(status.st_mode), status.st_nlink == 1
         if stat.S_ISDIR(status.st_mode):
             inner.append(name)
-            continue
-        # A folder that the role made itself is closed to a lab that is not root.
-        with contextlib.suppress(PermissionError):
-            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
-                _take_file(name, folder)
+        elif not (plain and alone) or (not _taken(name, folder) and status.st_mode & _WITH_RIGHTS):
+            try:
+                os.unlink(name, dir_fd=folder)
+            except PermissionError:
+                # A folder that the role made itself is closed to a lab that is not root.
+                left.append(name)
                 continue
-            os.unlink(name, dir_fd=folder)
-            was = "a second name of another file" if stat.S_ISREG(status.st_mode) else kind(status.st_mode)
+            was = kind(status.st_mode)
+            if plain:
+                was = "a program with its owner's rights" if alone else "a second name of another file"
             removed.append(Removed(file=visible(_short("/".join((*path, name)))), was=was))
     return inner
 
@@ -132,12 +143,19 @@ def _short(path: str) -> str:
     return path if len(path) <= _SHOWN_MAX else f"{path[:half]}…{path[-half:]}"
 
 
-def _take_file(name: str, folder: int) -> None:
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+def _taken(name: str, folder: int) -> bool:
+    """Take a file back, and return whether this user may."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    except PermissionError:
+        return False
     try:
         _take(descriptor)
+    except PermissionError:
+        return False
     finally:
         os.close(descriptor)
+    return True
 
 
 def _take(descriptor: int) -> None:

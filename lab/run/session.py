@@ -181,8 +181,7 @@ def refuse_taken(place: Place) -> None:
 def _make_folders(parent: Path, topology: Topology, occasion: Occasion) -> Path:
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        folder = make_folder(parent, f"{occasion.cell}-r{occasion.repetition:02}")
-        (folder / rawfiles.FOLDER).mkdir(mode=_FOLDER_MODE)
+        folder = make_run_folder(parent, f"{occasion.cell}-r{occasion.repetition:02}")
         for instance in topology.all:
             rawfolders.make(Places(folder), instance)
     except OSError as error:
@@ -195,12 +194,19 @@ def _unwritable(error: OSError, folder: Path) -> LabError:
     return LabError(f"{error.filename or folder}: {error.strerror}", way_on=way_on)
 
 
-def make_folder(parent: Path, name: str) -> Path:
+def make_run_folder(parent: Path, name: str) -> Path:
+    """Make a run's folder, closed to other users until its raw files are sealed, and the folder of these."""
+    folder = make_folder(parent, name, rawfolders.CLOSED)
+    (folder / rawfiles.FOLDER).mkdir(mode=_FOLDER_MODE)
+    return folder
+
+
+def make_folder(parent: Path, name: str, mode: int = _FOLDER_MODE) -> Path:
     """Make a folder named after this second; where it exists, the next second will do."""
     while True:
         folder = parent / f"{stamp()}-{name}"
         try:
-            folder.mkdir(mode=_FOLDER_MODE)
+            folder.mkdir(mode=mode)
         except FileExistsError:
             time.sleep(_SAME_SECOND_S)
         else:

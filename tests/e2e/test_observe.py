@@ -195,8 +195,8 @@ def test_an_interrupted_observation_is_analysed_and_leaves_nothing() -> None:
 
 # What root in a container would do: leave a program for any user of the host to run as root. It prints whom it tried.
 PLANT = """
-for folder in $(grep -lxE 'collector|tcpdump' /proc/[0-9]*/comm | xargs -n 1 dirname); do
-  cat "$folder/comm"
+for folder in $(grep -lE '^(collector|tcpdump)' /proc/[0-9]*/cmdline | xargs -n 1 dirname); do
+  tr '\\0' '\\n' <"$folder/cmdline" | head -n 1
   cp /bin/cat "$folder/root/raw/planted" 2>/dev/null && chmod 4755 "$folder/root/raw/planted"
 done
 true

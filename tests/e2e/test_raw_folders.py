@@ -51,6 +51,8 @@ def test_a_role_reaches_its_own_raw_files_alone_and_leads_the_lab_nowhere() -> N
         output, _ = run.communicate(timeout=HANG_S)
 
     assert [str(path) for path, mode in modes.items() if mode & stat.S_IWOTH] == []
+    assert stat.S_IMODE(modes[folder]) == 0o700, "nobody else looks in while containers write"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
     assert found.stdout.split() == ["gc.log"]
     assert (around.returncode, around.stdout) != (0, "")
     assert [each.stderr for each in planted if each.returncode] == []

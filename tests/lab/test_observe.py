@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from lab.observe import asked, known_servers, observing
 from lab.observe.targets import Named, find
 from lab.run import manifest
 from lab.run.signals import Interrupted
-from tests.lab.engine import InMemoryEngine, InMemorySidecars
+from tests.lab.engine import InMemoryEngine, InMemorySidecar, InMemorySidecars
 from tests.lab.support import FakeDocker
 
 ID = "a" * 64
@@ -191,6 +192,32 @@ def test_an_observation_leaves_nothing_behind(watch: Watched) -> None:
     told = watch(InMemorySidecars())
     assert (told.status, [phase.name for phase in told.phases]) == ("complete", ["prepare", "measure"])
     assert told.addresses["shop"] == ["192.0.2.1", "127.0.0.1", "::1"]
+
+
+class Planting(InMemorySidecars):
+    """Something beside the collector writes into its folder, too."""
+
+    def start(self, name: str, environment: Mapping[str, str], folder: Path, **rest: Any) -> InMemorySidecar:  # noqa: ANN401 # as its base
+        (folder / "capture.pcap").symlink_to("/etc/passwd")
+        return super().start(name, environment, folder, **rest)
+
+
+def test_what_was_removed_from_its_files_stands_in_the_manifest(watch: Watched) -> None:
+    told = watch(Planting())
+    assert told.removed == [manifest.Removed(file="raw/shop/collector/capture.pcap", was="a symbolic link")]
+
+
+def test_files_that_cannot_be_sealed_end_the_observation_and_the_manifest_says_so(
+    watch: Watched, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(_: Path) -> list[manifest.Removed]:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("lab.run.rawfolders.seal", breaks)
+    with pytest.raises(LabError, match=r"the files in .*/raw cannot be taken back: Input/output"):
+        watch(InMemorySidecars())
+    (file,) = elsewhere.glob("results/observed-shop/2*/manifest.json")
+    assert manifest.load(file.parent).status == "failed"
 
 
 def test_a_target_that_ends_keeps_what_was_seen_of_it(watch: Watched, capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,6 +60,9 @@ def test_no_folder_of_a_run_is_open_to_the_world(effective: Make, fake_docker: I
     folders = [session.folder, *(each for each in session.folder.rglob("*") if each.is_dir())]
     assert len(folders) == 8
     assert [str(each) for each in folders if mode(each) & stat.S_IWOTH] == []
+    assert mode(session.folder) == 0o700, "nobody else looks in while containers write"
+    rawfolders.seal(session.raw)
+    assert mode(session.folder) == 0o755
 
 
 @pytest.mark.usefixtures("_umask")
@@ -195,6 +198,38 @@ def test_as_root_the_lab_takes_back_what_a_role_wrote(tmp_path: Path) -> None:
     os.chown(file, owners.ROLE_UID, owners.ROLE_UID)
     assert rawfolders.seal(tmp_path / "raw") == []
     assert {(each.stat().st_uid, each.stat().st_gid) for each in (file, file.parent)} == {(0, 0)}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's files")
+@pytest.mark.parametrize("within", [None, "own"])
+def test_no_program_with_another_user_s_rights_is_left_open_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, within: str | None
+) -> None:
+    # Root in a container made it; the lab is another user, to whom its own folders belong.
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    run, role = Path("run"), Path("run/raw/shop-1/role")
+    role.mkdir(parents=True)
+    for folder in (run, *role.parents[:2], role):
+        os.chown(folder, 1234, 1234)
+    run.chmod(0o700)
+    program = role / (within or "") / "program"
+    program.parent.mkdir(mode=0o755, exist_ok=True)
+    program.write_text("kept")
+    program.chmod(0o4755)
+    (role / "log").write_text("kept")
+
+    os.seteuid(1234)
+    try:
+        removed = rawfolders.seal(run / "raw")
+    finally:
+        os.seteuid(0)
+
+    if within:
+        assert (removed, mode(run)) == ([], 0o700)
+        return
+    assert removed == [Removed(file="raw/shop-1/role/program", was="a program with its owner's rights")]
+    assert (mode(run), [each.name for each in role.iterdir()]) == (0o755, ["log"])
 
 
 @pytest.mark.parametrize("how", ["complete", "aborted"])
