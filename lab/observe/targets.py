@@ -66,7 +66,7 @@ def find(named: Named, sidecars: Sidecars) -> list[FoundTarget]:
     """Find the targets.
 
     Raises:
-        BadInput: one of them is not there, does not run, or is in a namespace of the host without leave; or there is none.
+        BadInput: there is none, or one is not there, does not run, or is in a namespace of the host without leave.
         LabError: no engine answers.
     """
     program = known_servers.of_role(named.role) if named.role else None
