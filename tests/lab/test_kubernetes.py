@@ -53,6 +53,15 @@ def test_the_collector_alone_has_capabilities_and_all_others_are_restricted(effe
     assert all(not one["securityContext"]["allowPrivilegeEscalation"] for one in made["spec"]["containers"])
 
 
+def test_no_container_but_the_collector_can_write_the_collector_s_files(effective: Make) -> None:
+    # `hold` has the user of the role, which reaches all that it mounts by /proc/<pid>/root.
+    made = pod(effective, "k6-1")
+    mounts = {(one["name"], each["name"]): each for one in made["spec"]["containers"] for each in one["volumeMounts"]}
+    writers = {name for (name, volume), each in mounts.items() if volume == "collector-raw" and "readOnly" not in each}
+    assert writers == {"collector"}
+    assert all(each["readOnly"] is True for (name, _), each in mounts.items() if name == "hold")
+
+
 def test_a_pod_ends_by_itself_belongs_to_the_run_and_has_no_word_with_the_cluster(effective: Make) -> None:
     made = pod(effective, "k6-1")
     assert made["spec"]["activeDeadlineSeconds"] > 0

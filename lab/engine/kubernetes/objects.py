@@ -188,7 +188,11 @@ def pod(
                     **images.of("collector"),
                     "args": ["hold", "--for", f"{bounds.deadline_s(effective)}s"],
                     **_restricted(),
-                    "volumeMounts": [_mount("collector-raw", "/raw/collector"), _mount("role-raw", "/raw/role")],
+                    # The role has the same user, and reaches this container's files by /proc/<pid>/root.
+                    "volumeMounts": [
+                        {**_mount("collector-raw", "/raw/collector"), "readOnly": True},
+                        {**_mount("role-raw", "/raw/role"), "readOnly": True},
+                    ],
                     **_resources(_HOLD_CPU, _HOLD_MB, 4 * _HOLD_MB),
                 },
             ],
