@@ -86,7 +86,8 @@ def after_search(plan: Plan, search: Search) -> str | None:
     if search.found is None:
         return None
     sets = {**_settings(plan.overrides), search.knob: show_value(search.knob, search.found)}
-    return f"next, a run with it: {suggested.make('run', {'SCENARIO': plan.name}, sets)}"
+    scenario = next(iter(plan.cells.values())).effective.place.named
+    return f"next, a run with it: {suggested.make('run', {'SCENARIO': scenario}, sets)}"
 
 
 def _settings(overrides: Iterable[str]) -> dict[str, str]:

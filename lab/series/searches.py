@@ -161,7 +161,7 @@ def plan(asked: Asked, overrides: Iterable[str] = (), folder: Path | None = None
     hints = (foreseen.value, foreseen.next) if foreseen else ()
     whole = Plan(
         kind="search",
-        name=asked.scenario,
+        name=knob.base.slug,
         title=base.title,
         question=f"At which {knob.name} does it begin, or cease, to hold that {asked.until}?",
         overrides=user,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
+from lab import paths
 from lab.errors import BadInput, Interruption
+from lab.results import next_step
 from lab.run.session import Occasion
 from lab.scenario.effective import Effective
 from lab.series import record, searches
@@ -53,6 +56,21 @@ def test_a_right_model_needs_two_values_each_confirmed() -> None:
     assert (series.search.outcome, series.search.goal, series.search.found) == ("found", "smallest", 160)
     assert [place.cell for place in series.runs] == ["max-connections-160", "max-connections-159"] * 2
     assert [place.holds for place in series.runs] == ["true", "false"] * 2
+
+
+@pytest.mark.parametrize("named", [".", "./mine", "{}/mine/scenario.yaml"])
+def test_a_scenario_may_be_named_by_the_path_of_its_folder(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    shutil.copytree(paths.SCENARIOS / "long-polling-direct", elsewhere / "mine")
+    monkeypatch.chdir(elsewhere / "mine" if named == "." else elsewhere)
+    search = searches.plan(asked(scenario=named.format(elsewhere)))
+    series = go(search, Server())
+    assert series.search is not None
+    assert (series.name, series.search.found) == ("mine", 160)
+    assert next_step.after_search(search.plan, series.search) == (
+        f'next, a run with it: make run SCENARIO={elsewhere}/mine SET="{CONNECTIONS}=160"'
+    )
 
 
 @pytest.mark.usefixtures("elsewhere")
