@@ -11,6 +11,12 @@ def real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def inside(folder: Path, *parts: str) -> Path | None:
+    """Give the path behind all links of what is named from a folder; None if that leads out of the folder."""
+    path = real(folder.joinpath(*parts))
+    return path if path.is_relative_to(real(folder)) else None
+
+
 ROOT = Path(__file__).resolve().parent.parent
 SCENARIOS = ROOT / "scenarios"
 # It may be a link to a folder on a larger disk. That is the user's own; below it the lab follows none.

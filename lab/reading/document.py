@@ -163,12 +163,14 @@ class _Composer(Composer):
         if isinstance(parent, MappingNode) and index is None and not isinstance(node, ScalarNode):
             raise _Refused("a list or a mapping stands where a key has to", line, "give the key a name, or quote it")
         if isinstance(node, ScalarNode):
-            _refuse_halves(node.value, line)
+            _refuse_unwritable(node.value, line)
         return node
 
 
-def _refuse_halves(text: str, line: int) -> None:
-    """Refuse a surrogate, half a character, which only an escape can bring and nobody can write anywhere."""
+def _refuse_unwritable(text: str, line: int) -> None:
+    """Refuse what only an escape can bring: a surrogate, which is half a character, and what ends a program's text."""
+    if "\0" in text:
+        raise _Refused(r"'\0' ends a text for every program", line, "leave it out")
     try:
         text.encode()
     except UnicodeEncodeError as error:

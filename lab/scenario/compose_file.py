@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -16,13 +16,14 @@ from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document as documents
 from lab.reading.document import Document, Location
+from lab.reading.findings import sentence
 from lab.reading.nearest import did_you_mean
-from lab.scenario.services import Capability, Service
+from lab.scenario.services import Capability, Service, is_service_name, is_variable, split_volume, spoken
 
 _KEY = "services"
 # What says nothing about a run of the lab, or what the lab does anyway.
 _PASSED_OVER = frozenset({
-    "cap_drop", "container_name", "depends_on", "expose", "hostname", "init", "labels", "logging", "platform",
+    "cap_drop", "container_name", "expose", "hostname", "init", "labels", "logging", "platform",
     "profiles", "pull_policy", "read_only", "restart", "stop_grace_period", "stop_signal",
 })  # fmt: skip
 _REFUSED = {
@@ -39,7 +40,11 @@ _REFUSED = {
     "extends": "the lab reads no further files",
     "deploy": "instances are a knob of the service, and the lab takes no limits over",
 }
-_VARIABLE = re.compile(r"\$(?:\$|\{(?P<name>\w+)(?::?-(?P<default>[^}]*))?\}|(?P<bare>\w+))")
+# As Compose reads a text: a doubled sign is one, a name may stand in braces, and then with a default.
+_VARIABLE = re.compile(r"\$(?:(?P<one>\$)|(?P<bare>[A-Za-z_]\w*)|\{(?P<braces>[^}]*)\}|)", re.ASCII)
+_BRACES = re.compile(r"(?P<name>[A-Za-z_]\w*)(?::?-(?P<default>[^$]*))?", re.ASCII)
+# What a test of health begins with.
+_HEALTH_TESTS = ("CMD", "CMD-SHELL", "NONE")
 
 
 def expand(services: Mapping[str, Service], document: Document, home: Path) -> tuple[dict[str, Service], list[Problem]]:
@@ -58,23 +63,27 @@ def expand(services: Mapping[str, Service], document: Document, home: Path) -> t
             continue
         where = document.where((_KEY, name, "compose"))
         try:
-            taken = _Taking(_file(service.compose, home, where), home, service.without)
+            taken = _Taking(_file(service.compose, home, where), home, service)
             found = taken.over(service.service, where)
         except BadInput as error:
             problems += error.problems
             continue
-        problems += taken.problems
+        if taken.problems:
+            problems += taken.problems
+            continue
         own = service.model_dump(exclude_unset=True, exclude={"compose", "service", "without"})
-        first, *needed = found.items()
-        if environment := {**first[1].get("environment", {}), **service.environment}:
+        first, *needed = found
+        if environment := {**found[first].get("environment", {}), **service.environment}:
             own["environment"] = environment
         try:
-            expanded[name] = Service.model_validate({**first[1], **own})
-            for other, content in needed:
+            expanded[name] = Service.model_validate({**found[first], **own})
+            for other in needed:
                 # What the scenario declares itself stands in the place of the file's.
-                expanded.setdefault(other, Service.model_validate(content))
+                if other not in expanded:
+                    first, own = other, {}
+                    expanded[other] = Service.model_validate(found[other])
         except ValidationError as error:
-            problems += [Problem(f"{taken.name}: {found['msg']}", where) for found in error.errors()]
+            problems += [taken.refused(first, finding, document, name, own) for finding in error.errors()]
     return expanded, problems
 
 
@@ -82,22 +91,33 @@ def _file(named: str, home: Path, where: str) -> Path:
     file = paths.real(home / named)
     if not file.is_file():
         raise BadInput(Problem(f"there is no Compose file {named}", where, "its path begins at the scenario's folder"))
+    if file.parent != paths.real((home / named).parent):
+        raise BadInput(Problem(f"{named} is a link to another folder", where, "name the file itself"))
     return file
 
 
 @dataclass
 class _Taking:
-    """Takes one service, and what it depends on, over from a Compose file."""
+    """Takes one service, and what it depends on, over from a Compose file.
+
+    Attributes:
+        file: the Compose file.
+        home: the scenario's folder.
+        asked: what the scenario says of the service.
+    """
 
     file: Path
     home: Path
-    without: list[str]
+    asked: Service
     problems: list[Problem] = field(default_factory=list)
+    # Where the file says what a service has, by the service's name and the key of the lab's form.
+    places: dict[tuple[str, str], Location] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.document = documents.read(self.file)
         content = self.document.content
-        found = content.get(_KEY) if isinstance(content, Mapping) else None
+        self.content: Mapping[str, Any] = content if isinstance(content, Mapping) else {}
+        found = self.content.get(_KEY)
         self.services: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
 
     @property
@@ -118,24 +138,44 @@ class _Taking:
         waiting = [service]
         while waiting:
             name = waiting.pop(0)
-            if name not in found and isinstance(self.services.get(name), Mapping):
-                found[name] = self._taken(name, self.services[name])
+            if name not in found and name in self.services:
+                found[name] = self._service(name, self.services[name], first=not found)
                 waiting += found[name].get("needs", [])
         return found
 
-    def _taken(self, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    def refused(self, service: str, finding: Any, scenario: Document, name: str, own: Mapping[str, Any]) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
+        """Give what the lab's form refuses of a service as a problem at its place, here or in the scenario."""
+        location = [
+            part for part in finding["loc"] if isinstance(part, int) or not part.startswith(("constr", "list["))
+        ]
+        what, way_on = sentence(finding, [], ".".join(map(str, (service, *location))))
+        key = str(location[0]) if location else ""
+        if key in own or not location:
+            return Problem(what, scenario.where((_KEY, name, *location)), way_on)
+        return Problem(what, self.document.where(self.places.get((service, key), (_KEY, service))), way_on)
+
+    def _service(self, name: str, content: object, *, first: bool) -> dict[str, Any]:
+        if not isinstance(content, Mapping):
+            self._wrong(content, (_KEY, name), "a mapping of keys to values")
+            return {}
+        if not first and not is_service_name(name):
+            what = f"the service's name '{name}' cannot be taken over: it is to be a host's"
+            way_on = "small letters, digits and hyphens, a letter first; or declare it in the scenario's services"
+            self.problems.append(Problem(what, self.document.where((_KEY, name)), way_on))
         taken: dict[str, Any] = {}
+        # What the scenario gives a value needs none in the file.
+        self._given = frozenset(self.asked.environment) if first else frozenset[str]()
         for key, value in content.items():
             at: Location = (_KEY, name, key)
-            if key in self.without or key in _PASSED_OVER:
+            if key in self.asked.without or key in _PASSED_OVER or key.startswith("x-"):
                 continue
             if key not in _TAKEN:
                 self._refuse(f"{name}: '{key}' cannot be taken over", at, _REFUSED.get(key), key)
                 continue
-            taken |= _TAKEN[key](self, value, at)
-        needs = content.get("depends_on", []) if "depends_on" not in self.without else []
-        if needs:
-            taken["needs"] = list(needs)
+            # A key without a value says nothing, to Compose as well.
+            for new, found in _TAKEN[key](self, value, at).items() if value is not None else ():
+                taken[new] = [*taken.get(new, []), *found] if new == "writable" else found
+                self.places[name, new] = at
         return taken
 
     def _refuse(self, what: str, at: Location, why: str | None, key: str) -> None:
@@ -143,24 +183,59 @@ class _Taking:
         way_on = f"write without: [{key}] beside 'compose' to leave it out"
         self.problems.append(Problem(f"{what}{because}", self.document.where(at), way_on))
 
-    def _text(self, value: object, at: Location) -> str:
+    def _wrong(self, value: object, at: Location, takes: str) -> None:
+        """Note that a value is of another kind than Compose takes there."""
+        kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
+        shown = kinds.get(type(value)) or f"'{spoken(value)}'"  # type: ignore[arg-type] # what is left is a scalar
+        named = ".".join(str(one + 1) if isinstance(one, int) else one for one in at[1:])
+        self.problems.append(
+            Problem(f"{named} takes {takes}, not {shown}", self.document.where(at), "correct the file")
+        )
+
+    def _text(self, value: object, at: Location, takes: str = "text") -> str:
         """Give a text with the defaults of its variables: a run must not depend on a shell's environment."""
 
         def replaced(match: re.Match[str]) -> str:
-            if match[0] == "$$":
+            if match["one"]:
                 return "$"
-            if match["default"] is None:
-                what = f"the lab does not know the value of ${match['name'] or match['bare']}"
-                way_on = "give it a default in the file, or set the key in the scenario"
+            name, default = match["bare"], None
+            if braces := _BRACES.fullmatch(match["braces"] or ""):
+                name, default = braces["name"], braces["default"]
+            if name is None:
+                what, way_on = (
+                    f"the lab cannot read '{match[0]}'",
+                    "write $$ for a dollar sign, ${NAME:-default} for more",
+                )
                 self.problems.append(Problem(what, self.document.where(at), way_on))
-            return match["default"] or ""
+            elif default is None:
+                self._unknown(name, at)
+            return default or ""
 
-        return _VARIABLE.sub(replaced, str(value))
+        if isinstance(value, bool | int | float | str):
+            return _VARIABLE.sub(replaced, spoken(value))
+        self._wrong(value, at, takes)
+        return ""
+
+    def _unknown(self, variable: str, at: Location) -> None:
+        way_on = "give it a default in the file, or set the key in the scenario"
+        self.problems.append(
+            Problem(f"the lab does not know the value of ${variable}", self.document.where(at), way_on)
+        )
+
+    def _texts(self, value: object, at: Location, takes: str = "a list of texts") -> list[str]:
+        if isinstance(value, list):
+            return [self._text(one, (*at, index), takes) for index, one in enumerate(value)]
+        self._wrong(value, at, takes)
+        return []
 
     def _words(self, value: object, at: Location) -> list[str]:
         if isinstance(value, list):
-            return [self._text(one, at) for one in value]
-        return shlex.split(self._text(value, at))
+            return self._texts(value, at)
+        try:
+            return shlex.split(self._text(value, at, "text, or a list of texts"))
+        except ValueError:
+            self._wrong(value, at, "text whose quotes are closed")
+            return []
 
     def _image(self, value: object, at: Location) -> dict[str, Any]:
         return {"image": self._text(value, at)}
@@ -173,10 +248,19 @@ class _Taking:
             why = "the lab takes context, dockerfile, target and args"
             self._refuse(f"'build.{key}' cannot be taken over", (*at, key), why, "build")
             return {}
-        context = self._text(build.get("context", "."), at)
-        found: dict[str, Any] = {"context": os.path.relpath(paths.real(self.file.parent / context), self.home)}
-        found |= {key: self._text(build[key], (*at, key)) for key in ("dockerfile", "target") if key in build}
-        if "args" in build:
+        texts = {
+            key: self._text(build[key], (*at, key), "the path of a folder" if key == "context" else "text")
+            for key in ("context", "dockerfile", "target")
+            if build.get(key) is not None
+        }
+        context = texts.get("context", ".")
+        folder = paths.inside(self.file.parent, context)
+        if folder is None or not paths.inside(self.file.parent, context, texts.get("dockerfile", ".")):
+            why = "a Compose file's images are built from what lies in its folder"
+            self._refuse("the build cannot be taken over", at, why, "build")
+            return {}
+        found: dict[str, Any] = {**texts, "context": os.path.relpath(folder, paths.real(self.home))}
+        if build.get("args") is not None:
             found["args"] = self._pairs(build["args"], (*at, "args"))
         return {"build": found}
 
@@ -184,68 +268,119 @@ class _Taking:
         return {"command": self._words(value, at)}
 
     def _environment(self, value: object, at: Location) -> dict[str, Any]:
-        return {"environment": self._pairs(value, at)}
+        return {"environment": self._pairs(value, at, self._given)}
 
-    def _pairs(self, value: object, at: Location) -> dict[str, str]:
-        """Give names and values, which a Compose file has as a mapping or as a list of `name=value`."""
+    def _pairs(self, value: object, at: Location, given: frozenset[str] = frozenset()) -> dict[str, str]:
+        """Give names and values, which a Compose file has as a mapping or as a list of `name=value`.
+
+        One without a value would be the shell's. Those that are `given` have one elsewhere.
+        """
+        pairs: dict[str, tuple[object, Location]] = {}
         if isinstance(value, Mapping):
-            pairs: Iterable[tuple[str, object]] = value.items()
+            pairs = {key: (one, (*at, key)) for key, one in value.items()}
+        elif isinstance(value, list):
+            for index, one in enumerate(value):
+                if not isinstance(one, str):
+                    self._wrong(one, (*at, index), "name=value")
+                    continue
+                name, equals, text = one.partition("=")
+                pairs[name] = (text if equals else None, (*at, index))
         else:
-            pairs = [str(one).partition("=")[::2] for one in value] if isinstance(value, list) else []
-        return {key: self._text("" if one is None else one, at) for key, one in pairs}
+            self._wrong(value, at, "a mapping of names to values, or a list of name=value")
+        found: dict[str, str] = {}
+        for name, (one, place) in pairs.items():
+            if name in given:
+                continue
+            if not is_variable(name):
+                self._wrong(name, place, "names of variables")
+            elif one is None:
+                self._unknown(name, place)
+            else:
+                found[name] = self._text(one, place)
+        return found
 
     def _healthcheck(self, value: object, at: Location) -> dict[str, Any]:
-        test = value.get("test") if isinstance(value, Mapping) else None
-        if isinstance(test, list) and test[:1] == ["CMD"]:
-            return {"ready": self._words(test[1:], at)}
-        if isinstance(test, list) and test[:1] == ["CMD-SHELL"]:
-            return {"ready": ["/bin/sh", "-c", self._text(test[1], at)]}
-        return {"ready": ["/bin/sh", "-c", self._text(test, at)]} if isinstance(test, str) else {}
+        if not isinstance(value, Mapping):
+            self._wrong(value, at, "a mapping")
+            return {}
+        test, place = value.get("test"), (*at, "test")
+        if test is None or value.get("disable") is True:
+            return {}
+        if isinstance(test, str):
+            test = ["CMD-SHELL", test]
+        words = self._texts(test, place, "text, or a list that begins with CMD, CMD-SHELL or NONE")
+        if not isinstance(test, list) or words == ["NONE"]:
+            return {}
+        kind, command = test[:1], words[1:]
+        if kind == ["CMD"] and command:
+            return {"ready": command}
+        if kind == ["CMD-SHELL"] and len(command) == 1 and command[0]:
+            return {"ready": ["/bin/sh", "-c", *command]}
+        self._wrong(value["test"], place, "CMD and a command with its arguments, or CMD-SHELL and one text")
+        return {}
 
     def _user(self, value: object, at: Location) -> dict[str, Any]:
         return {"user": self._text(value, at)}
 
     def _cap_add(self, value: object, at: Location) -> dict[str, Any]:
-        found = self._words(value, at)
+        found = self._texts(value, at)
         for one in found:
             if one not in get_args(Capability):
                 self._refuse(f"the lab does not give the capability {one}", at, None, "cap_add")
         return {"capabilities": [one for one in found if one in get_args(Capability)]}
 
     def _tmpfs(self, value: object, at: Location) -> dict[str, Any]:
-        found = value if isinstance(value, list) else [value]
-        return {"writable": [self._text(one, at).split(":")[0] for one in found]}
+        found = self._texts(value if isinstance(value, list) else [value], at, "text, or a list of texts")
+        return {"writable": [one.partition(":")[0] for one in found]}
 
     def _networks(self, value: object, at: Location) -> dict[str, Any]:
         """Pass over networks of the file's own, because a run has one; an external one leads to somebody else."""
-        declared = self.document.content.get("networks") if isinstance(self.document.content, Mapping) else None
-        for name in value if isinstance(value, list | Mapping) else ():
+        declared = self.content.get("networks")
+        names = list(value) if isinstance(value, Mapping) else self._texts(value, at)
+        for name in names:
             content = declared.get(name) if isinstance(declared, Mapping) else None
             if isinstance(content, Mapping) and content.get("external"):
                 why = "a run has one network, with no way out"
                 self._refuse(f"the external network '{name}' cannot be taken over", at, why, "networks")
         return {}
 
+    def _depends_on(self, value: object, at: Location) -> dict[str, Any]:
+        if isinstance(value, Mapping):
+            for name, one in value.items():
+                if not isinstance(one, Mapping):
+                    self._wrong(one, (*at, name), "a mapping")
+                elif one.get("condition") == "service_completed_successfully":
+                    why = "the lab starts what runs on, and waits for nothing to end"
+                    self._refuse(f"the condition of '{name}' cannot be taken over", (*at, name), why, "depends_on")
+            return {"needs": list(value)}
+        return {"needs": self._texts(value, at, "a list of services, or a mapping of them")}
+
     def _volumes(self, value: object, at: Location) -> dict[str, Any]:
         """Take files of the scenario's folder over; a named volume becomes a folder that is empty at first."""
         read: list[str] = []
         written: list[str] = []
-        for index, one in enumerate(value if isinstance(value, list) else []):
+        if not isinstance(value, list):
+            self._wrong(value, at, "a list")
+            return {}
+        for index, one in enumerate(value):
+            place = (*at, index)
             if not isinstance(one, str):
-                self._refuse("a volume in the long form cannot be taken over", (*at, index), None, "volumes")
+                self._refuse("a volume in the long form cannot be taken over", place, None, "volumes")
                 continue
-            source, _, rest = self._text(one, (*at, index)).partition(":")
-            target = rest.partition(":")[0]
-            if not source.startswith((".", "/", "~")):
-                written.append(target or source)
-                continue
-            inside = os.path.relpath(paths.real(self.file.parent / source), self.home)
-            if source.startswith(".") and not inside.startswith(".."):
-                read.append(f"./{inside}:{target}")
+            text = self._text(one, place)
+            if not text.startswith((".", "~")):
+                source, colon, rest = text.partition(":")
+                if not source.startswith("/") or not colon:
+                    written.append(rest.partition(":")[0] if colon else source)
+                    continue
+            source, target, _ = split_volume(text)
+            inside = paths.inside(self.home, str(self.file.parent / source))
+            if source and inside:
+                read.append(f"./{inside.relative_to(paths.real(self.home))}:{target}")
             else:
                 why = "the lab mounts files of the scenario's folder alone"
-                self._refuse(f"the volume {one} cannot be taken over", (*at, index), why, "volumes")
-        return {**({"volumes": read} if read else {}), **({"writable": written} if written else {})}
+                self._refuse(f"the volume {one} cannot be taken over", place, why, "volumes")
+        return {"volumes": read, "writable": written}
 
 
 _TAKEN: Mapping[str, Callable[[_Taking, Any, Location], dict[str, Any]]] = {
@@ -258,5 +393,6 @@ _TAKEN: Mapping[str, Callable[[_Taking, Any, Location], dict[str, Any]]] = {
     "cap_add": _Taking._cap_add,  # noqa: SLF001
     "tmpfs": _Taking._tmpfs,  # noqa: SLF001
     "networks": _Taking._networks,  # noqa: SLF001
+    "depends_on": _Taking._depends_on,  # noqa: SLF001
     "volumes": _Taking._volumes,  # noqa: SLF001
 }

@@ -76,7 +76,10 @@ def problems(effective: Effective) -> Iterator[Problem]:
             what = f"{role} has a configuration, but is not on the path [{', '.join(effective.scenario.path)}]"
             yield Problem(what, where, f"leave it out, or put {role} on the path")
         file = paths.real(effective.place.home / written.config)
-        if not file.is_file():
+        if paths.inside(effective.place.home, written.config) is None:
+            what = f"the configuration {written.config} leads out of the scenario's folder"
+            yield Problem(what, where, "copy it into the folder, with what it includes")
+        elif not file.is_file():
             beside = [one.name for one in file.parent.iterdir()] if file.parent.is_dir() else []
             hint = did_you_mean(file.name, beside) or "its path begins at the scenario's folder"
             yield Problem(f"there is no configuration {paths.shown(file)}", where, hint)

@@ -34,7 +34,7 @@ class OwnScript:
     """A script in its folder.
 
     Attributes:
-        folder: what k6 sees of the machine: the scenario's folder, or the script's, if that lies elsewhere.
+        folder: what k6 sees of the machine: the scenario's folder.
         file: the script.
         environment: what the script finds in __ENV, besides the lab's own variables.
     """
@@ -85,11 +85,9 @@ def of(effective: Effective, topology: Topology) -> OwnScript | None:
     load = effective.scenario.load
     if load is None:
         return None
-    home = paths.real(effective.place.home)
-    file = paths.real(home / load.script)
-    folder = home if file.is_relative_to(home) else file.parent
+    folder = paths.real(effective.place.home)
     environment = {name: text.replace("{target}", topology.targets[0]) for name, text in load.environment.items()}
-    return OwnScript(folder, file, environment)
+    return OwnScript(folder, paths.real(folder / load.script), environment)
 
 
 def problems(effective: Effective) -> Iterator[Problem]:
@@ -105,7 +103,10 @@ def problems(effective: Effective) -> Iterator[Problem]:
         what = f"load.workload is '{chosen}', but the scenario has a script of its own, {load.script}"
         yield Problem(what, effective.where_knob("load.workload"), "leave one of the two out")
     file = paths.real(effective.place.home / load.script)
-    if not file.is_file():
+    if paths.inside(effective.place.home, load.script) is None:
+        what = f"the script {load.script} leads out of the scenario's folder"
+        yield Problem(what, where, "copy it into the folder, with what it imports")
+    elif not file.is_file():
         beside = [one.name for one in file.parent.glob("*.[jt]s")] if file.parent.is_dir() else []
         hint = did_you_mean(file.name, beside) or "its path begins at the scenario's folder"
         yield Problem(f"there is no script {paths.shown(file)}", where, hint)

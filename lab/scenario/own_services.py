@@ -13,10 +13,11 @@ from lab.errors import BadInput, Problem
 from lab.reading.document import Document
 from lab.reading.findings import sentence, siblings
 from lab.scenario import compose_file, services, world
-from lab.scenario.services import Service, Services
+from lab.scenario.services import Service, Services, split_volume
 from lab.scenario.world import World
 
 KEY = "services"
+_WAY_ON = "copy what it needs into the folder, or name a Compose file that builds it (compose: …)"
 _SERVICES: TypeAdapter[dict[str, Service]] = TypeAdapter(Services)
 
 
@@ -36,7 +37,7 @@ def read(content: dict[str, Any], document: Document, home: Path) -> World:
     read_ = _validated(content[KEY], document)
     expanded, problems = compose_file.expand(read_, document, home)
     if not problems:
-        problems = [*_problems(expanded, document, home)]
+        problems = [*_problems(expanded, document), *_of_files(read_, expanded, document, home)]
     if problems:
         raise BadInput(problems)
     content[KEY] = {name: one.model_dump(exclude_defaults=True) for name, one in expanded.items()}
@@ -59,22 +60,39 @@ def _problem(finding: Any, document: Document) -> Problem:  # noqa: ANN401 # a T
     return Problem(what, document.where((KEY, *location)), way_on)
 
 
-def _problems(own: Mapping[str, Service], document: Document, home: Path) -> Iterator[Problem]:
+def _problems(own: Mapping[str, Service], document: Document) -> Iterator[Problem]:
     for below, what, way_on in services.problems(own):
         yield Problem(what, document.where((KEY, *below)), way_on)
     for name, service in own.items():
-        if service.build is not None and not (home / service.build.context).is_dir():
+        try:
+            services.roles({name: service} if services.may_stand_on_path(name) else {})
+        except ValidationError as error:
+            # What no role can be declared with, such as a choice of one value.
+            for finding in error.errors():
+                what, way_on = sentence(finding, [], ".".join(map(str, (KEY, name, *finding["loc"]))))
+                yield Problem(what, document.where((KEY, name, *finding["loc"])), way_on)
+
+
+def _of_files(
+    read_: Mapping[str, Service], expanded: Mapping[str, Service], document: Document, home: Path
+) -> Iterator[Problem]:
+    """Give what is wrong with the files that services name; a Compose file's own builds have been looked at."""
+    for name, service in read_.items():
+        if build := service.build:
             where = document.where((KEY, name, "build"))
-            yield Problem(
-                f"there is no folder {service.build.context}",
-                where,
-                "give the Dockerfile's, from the scenario's folder",
-            )
+            folder = paths.inside(home, build.context)
+            if folder is None or not paths.inside(home, build.context, build.dockerfile or "."):
+                yield Problem(f"the build of {name} leads out of the scenario's folder", where, _WAY_ON)
+            elif not folder.is_dir():
+                way_on = "give the Dockerfile's, from the scenario's folder"
+                yield Problem(f"there is no folder {build.context}", where, way_on)
+    for name, service in expanded.items():
         for index, volume in enumerate(service.volumes):
-            source = paths.real(home / volume.split(":")[0])
             where = document.where((KEY, name, "volumes", index))
-            if not source.is_relative_to(paths.real(home)):
+            source, *_ = split_volume(volume)
+            file = paths.inside(home, source)
+            if file is None:
                 way_on = "copy what it needs into the folder"
                 yield Problem(f"{volume} leads out of the scenario's folder", where, way_on)
-            elif not source.exists():
-                yield Problem(f"there is no {volume.split(':')[0]} in the scenario's folder", where)
+            elif not file.exists():
+                yield Problem(f"there is no {source} in the scenario's folder", where)

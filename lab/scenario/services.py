@@ -45,16 +45,45 @@ def _is_folder(text: str) -> str:
     return text
 
 
+def split_volume(text: str) -> tuple[str, str, str]:
+    """Give the file or folder of the host, the place in the container and the mode; all empty if it is no volume.
+
+    What is of the host may have colons of its own.
+    """
+    found = re.fullmatch(r"(?s)(\..*):(/[^:]*)(?::([^/:]*))?", text)
+    return (found[1], found[2], found[3] or "") if found else ("", "", "")
+
+
 def _is_volume(text: str) -> str:
-    source, colon, rest = text.partition(":")
-    target, _, mode = rest.partition(":")
-    if not colon or not source.startswith(".") or not target.startswith("/"):
+    source, _, mode = split_volume(text)
+    if not source:
         raise knob_types.refusal(f"'{text}' is not a volume: write ./folder:/where/it/goes, from the scenario's folder")
     if mode not in ("", "ro"):
         raise knob_types.refusal(
             f"'{text}': the service can only read a volume; name the folders that it writes to in 'writable'"
         )
     return text
+
+
+def _is_image(text: str) -> str:
+    # A program would take what begins with a hyphen for one of its options.
+    if not re.fullmatch(r"[A-Za-z0-9][^\s]*", text):
+        raise knob_types.refusal(f"'{text}' is not an image's name: write one such as acme/shop:1.2")
+    return text
+
+
+def is_variable(name: str) -> bool:
+    """Tell whether a name can be an environment variable's; Compose reads no key of more than 1,024 characters."""
+    return re.fullmatch(r"[^=]{1,255}", name) is not None
+
+
+def _is_variable(text: str) -> str:
+    if not is_variable(text):
+        raise knob_types.refusal(f"'{text}' cannot be the name of a variable")
+    return text
+
+
+Variable = Annotated[str, AfterValidator(_is_variable)]
 
 
 class ToldBy(Part):
@@ -131,7 +160,7 @@ class Build(Part):
     context: Annotated[Text, Field(description="The folder of the Dockerfile, from the scenario's folder")]
     dockerfile: Annotated[Text | None, Field(description="The Dockerfile, from that folder")] = None
     target: Annotated[Text | None, Field(description="The stage that is built")] = None
-    args: Annotated[dict[str, Scalar], Field(description="Build arguments")] = Field(default_factory=dict)
+    args: Annotated[dict[Variable, Scalar], Field(description="Build arguments")] = Field(default_factory=dict)
 
 
 def _folder_alone(value: object) -> object:
@@ -143,7 +172,9 @@ class Service(Part):
 
     model_config = ConfigDict(title="connlab service")
 
-    image: Annotated[Text | None, Field(description="Its image, such as acme/shop:1.2")] = None
+    image: Annotated[
+        Annotated[Text, AfterValidator(_is_image)] | None, Field(description="Its image, such as acme/shop:1.2")
+    ] = None
     build: Annotated[
         Build | None,
         BeforeValidator(_folder_alone, json_schema_input_type=Text | Build | None),
@@ -172,8 +203,8 @@ class Service(Part):
         Field(ge=1_000, le=600_000, description="How long its start may take; the run stops after that"),
     ] = 120_000
     command: Annotated[list[str] | None, Field(description="Its arguments, in place of the image's")] = None
-    environment: Annotated[dict[str, Scalar], Field(description="Its environment, besides what knobs carry")] = Field(
-        default_factory=dict
+    environment: Annotated[dict[Variable, Scalar], Field(description="Its environment, besides what knobs carry")] = (
+        Field(default_factory=dict)
     )
     volumes: Annotated[
         list[Annotated[str, AfterValidator(_is_volume)]],
@@ -248,7 +279,8 @@ class Service(Part):
 
 
 # An instance's name is a host's.
-ServiceName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")]
+_NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
+ServiceName = Annotated[str, Field(pattern=_NAME)]
 Services = Annotated[
     dict[ServiceName, Service],
     Field(description="Servers of your own, by the names that the path and 'needs' give them"),
@@ -288,6 +320,16 @@ def needed_by(services: Mapping[str, Service], names: list[str]) -> list[str]:
     for name in names:
         add(name)
     return list(found)
+
+
+def is_service_name(name: str) -> bool:
+    """Tell whether a service may have this name."""
+    return re.fullmatch(_NAME, name) is not None
+
+
+def spoken(value: Scalar) -> str:
+    """Give a value as environments and build arguments spell it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def may_stand_on_path(name: str) -> bool:

@@ -65,7 +65,7 @@ def test_an_image_that_cannot_be_had_is_said_with_its_place() -> None:
 def test_a_port_that_nobody_listens_on_is_said_with_the_ports_that_are() -> None:
     refused = connlab("run", str(SERVICES / "wrong-port"))
     assert refused.returncode == 2, refused.stdout + refused.stderr
-    said = "wrong-port/scenario.yaml:8: nothing listens on port 5001 of hello-1; it listens on 5000"
+    said = "wrong-port/scenario.yaml:9: nothing listens on port 5001 of hello-1; it listens on 5000"
     assert said in refused.stderr
     assert left_behind() == []
 
@@ -81,6 +81,6 @@ def test_a_service_that_ends_at_its_start_is_said_with_its_last_words() -> None:
 def test_a_needed_service_that_never_is_ready_is_said_with_what_was_asked_of_it() -> None:
     refused = connlab("run", str(SERVICES / "needs-what-never-comes"))
     assert refused.returncode == 2, refused.stdout + refused.stderr
-    said = "scenario.yaml:12: beside runs, and its command 'python3 -c import sys; sys.exit(7)' does not end with 0"
+    said = "scenario.yaml:14: beside runs, and its command 'python3 -c import sys; sys.exit(7)' does not end with 0"
     assert said in refused.stderr
     assert left_behind() == []

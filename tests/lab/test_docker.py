@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from lab.engine.compose import confined
 from lab.engine.compose.docker import DockerFailed, docker, follow, save
 from lab.errors import LabError
+from tests.lab.engine import InMemoryDocker
 from tests.lab.support import FakeDocker
 from tests.lab.waiting import is_at_work, wait_until
 
@@ -18,6 +20,15 @@ def test_it_gives_what_docker_printed(docker_program: FakeDocker) -> None:
 def test_arguments_reach_docker_as_they_are(docker_program: FakeDocker) -> None:
     docker("exec", "a b", "$(reboot)", "; ls")
     assert docker_program.calls == ["exec a b $(reboot) ; ls"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "field"),
+    [("/a b:c/$d", "source=/a b:c/$d"), ("/a,target=/b", '"source=/a,target=/b"'), ('/a"b', '"source=/a""b"')],
+)
+def test_a_folder_of_any_name_is_mounted_by_that_name(fake_docker: InMemoryDocker, folder: str, field: str) -> None:
+    confined.tried("k6", "inspect", (Path(folder), "/script"), {}, refused=LabError)
+    assert f" --mount type=bind,{field},target=/script,readonly connlab/k6 inspect" in fake_docker.calls[0]
 
 
 def test_a_failure_says_what_docker_said_and_the_way_on(docker_program: FakeDocker) -> None:

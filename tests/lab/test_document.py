@@ -71,6 +71,7 @@ def test_merged_keys_are_read_and_cited_by_what_encloses_them(data: bytes, conte
         (b"a: &a {b: 1}\nc:\n  ? *a\n  : 2\n", "f:3: a list or a mapping stands where a key has to"),
         (rb'a: ["\ud800\udc00"]', r"f:1: '\ud800' is half a character"),
         (b'a: 1\nb: 2\n"\\udc00": 3\n', r"f:3: '\udc00' is half a character"),
+        (rb'a: "b\0c"', r"f:1: '\0' ends a text for every program; leave it out"),
         (rb'{"b": 1, "\udc00": 2}', r"f:1: '\udc00' is half a character"),
         (b"a: 0o" + b"7" * 9000 + b"\n", "f:1: a number of more than 100 digits"),
         (b"b: 1\na: " + b"9" * 9000 + b"\n", "f:2: a number of more than 100 digits"),

@@ -6,6 +6,7 @@ import json
 import re
 from contextlib import suppress
 from functools import cache
+from ipaddress import IPv4Network
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,13 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.evidence.rawfiles import Places
 from lab import paths
+from lab.engine.compose.run_file import run_file, write_run_file
 from lab.errors import BadInput
 from lab.reading import document
 from lab.results import comparisons
 from lab.roles import declaration
 from lab.scenario.catalogue import CATALOGUE, Knob, environment
 from lab.scenario.resolve import resolve
+from lab.scenario.topology import topology_of
 from lab.series import matrices, record
 from tests.analysis.results import Results
 from tests.lab.support import MINIMAL
@@ -63,12 +67,13 @@ def _contents(texts: list[bytes]) -> list[object]:
     return [document.parse(text, "f").content for text in texts]
 
 
-def _refused_with_its_place(refused: BadInput, file: Path) -> None:
-    """The message names the file, and a line unless it is about the whole."""
+def _refused_with_its_place(refused: BadInput, *files: Path) -> None:
+    """The message names a file, and a line unless it is about the whole."""
+    names = "|".join(re.escape(file.name) for file in files)
     assert refused.problems
     for problem in refused.problems:
         where = str(problem.where)
-        assert re.search(rf"{re.escape(file.name)}(:\d+)?$", where), str(problem)
+        assert re.search(rf"({names})(:\d+)?$", where), str(problem)
         assert not re.search(r"\n(?!  )", str(problem)), str(problem)
 
 
@@ -82,6 +87,78 @@ def test_any_scenario_is_read_or_refused_with_its_place(content: bytes) -> None:
             resolve("one", (), Path(name))
         except BadInput as refused:
             _refused_with_its_place(refused, file)
+
+
+_OWN = b"""\
+schema: 1
+title: A shop
+question: Who is served?
+path: [k6, web]
+services:
+  web: {compose: docker-compose.yml, service: web, port: 80, environment: {A: b}, without: [ports]}
+  other:
+    build: {context: ./app, dockerfile: Dockerfile, args: {SLIM: true}}
+    ready: [ask, me]
+    command: [serve]
+    volumes: ["./app:/etc/shop:ro"]
+    user: image
+    writable: [/var/cache/shop]
+    capabilities: [NET_BIND_SERVICE]
+    knobs: {places: {env: PLACES, default: 8, limit: connections}, mode: {default: a, values: [a, b]}}
+knobs: {load: {path: /}}
+predictions: [{id: served, says: All are served., expression: client.requests.failed == 0}]
+"""
+_COMPOSE = b"""\
+services:
+  web:
+    build: {context: ./app, dockerfile: Dockerfile, target: slim, args: ["A=b"]}
+    command: serve --fast
+    environment: ["MODE=${MODE:-plain}"]
+    volumes: ["./app:/etc/web", "data:/var/lib/web"]
+    depends_on: {cache: {condition: service_started}}
+    healthcheck: {test: [CMD, check, me]}
+    ports: ["80:80"]
+  cache:
+    image: redis:7
+    user: "999"
+    environment: {A: 1, B: true}
+    cap_add: [CHOWN]
+    tmpfs: /run
+    networks: [inside]
+    healthcheck: {test: [CMD-SHELL, "check me"]}
+    depends_on: [store]
+  store: {image: "postgres", healthcheck: {test: pg_isready}}
+networks: {inside: {}}
+volumes: {data: {}}
+"""
+
+
+def _own_services(scenario: bytes, compose: bytes) -> None:
+    with TemporaryDirectory() as name:
+        home = Path(name) / "shop"
+        (home / "app").mkdir(parents=True)
+        (home / "scenario.yaml").write_bytes(scenario)
+        (home / "docker-compose.yml").write_bytes(compose)
+        try:
+            found = resolve(str(home))
+            content = run_file(found, topology_of(found), "r", Places(home), IPv4Network("198.18.0.0/24"))
+            write_run_file(content, home / "compose.run.yaml")
+        except BadInput as refused:
+            _refused_with_its_place(refused, home / "scenario.yaml", home / "docker-compose.yml")
+
+
+def test_the_services_that_are_changed_are_good_ones() -> None:
+    _own_services(_OWN, _COMPOSE)
+
+
+@given(files(_contents([_COMPOSE]), [_COMPOSE]))
+def test_any_compose_file_is_taken_over_or_refused_with_its_place(content: bytes) -> None:
+    _own_services(_OWN, content)
+
+
+@given(files(_contents([_OWN]), [_OWN]))
+def test_any_service_of_a_scenario_is_read_or_refused_with_its_place(content: bytes) -> None:
+    _own_services(content, _COMPOSE)
 
 
 @given(files(_contents(_MATRICES), _MATRICES))

@@ -228,6 +228,15 @@ def test_a_scenario_that_contradicts_its_configuration_is_refused(
         make(*overrides, changes=changes)
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_configuration_outside_the_scenario_s_folder_is_refused(make: Make, home: Path, *, linked: bool) -> None:
+    file = (home / "nginx.conf").rename(home.parent / "nginx.conf")
+    if linked:
+        (home / "nginx.conf").symlink_to(file)
+    with pytest.raises(BadInput, match=r"scenario.yaml:6: the configuration .*nginx.conf leads out of the scenario's"):
+        make(changes={} if linked else {"./nginx.conf": "../nginx.conf"})
+
+
 def test_nginx_finds_its_folder_and_reads_no_knob(make: Make, home: Path, tmp_path: Path) -> None:
     effective = make()
     content = run_file(effective, topology_of(effective), "r", Places(tmp_path), IPv4Network("198.18.0.0/24"))

@@ -74,6 +74,8 @@ def shop(tmp_path: Path) -> Shop:
             text = text.replace(OLD[old], new)
         home = tmp_path / "corner"
         (home / "conf").mkdir(parents=True, exist_ok=True)
+        if not (home / "out").is_symlink():
+            (home / "out").symlink_to(tmp_path)
         (home / "scenario.yaml").write_text(text)
         return resolve(str(home), overrides)
 
@@ -142,6 +144,17 @@ def test_its_container_is_confined_but_for_what_it_asks(shop: Shop, tmp_path: Pa
     assert plain["healthcheck"]["test"] == ["CMD", "pg_isready"]
     assert made["collector-shop-1"]["networks"]["lab"]["aliases"] == ["shop-1", "shop"]
     assert "collector-db" not in made
+
+
+def test_a_folder_whose_name_has_colons_is_mounted_by_its_whole_name(
+    shop: Shop, composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for home in (tmp_path / "corner" / "a:b", tmp_path / "lab" / "a:b"):
+        home.mkdir(parents=True)
+    (volume,) = services(shop(volumes="[./a:b:/etc/shop:ro]"))["shop-1"]["volumes"]
+    assert (volume["source"], volume["target"]) == (str(tmp_path / "corner" / "a:b"), "/etc/shop")
+    monkeypatch.setattr("tests.lab.test_services.COMPOSE", COMPOSE.replace("./conf:", "./lab/a:b:"))
+    assert composed().world.services["web"].volumes == ["./a:b:/etc/web"]
 
 
 def test_what_it_needs_may_take_as_long_to_start_as_the_scenario_says(shop: Shop) -> None:
@@ -343,6 +356,21 @@ def test_the_manifest_has_it_as_a_role_and_records_each_loosening(shop: Shop) ->
         ([], {"image": "tls: false"}, "a service takes exactly one of image, build and compose"),
         ([], {"image": "build: {context: ., arg: [1]}"}, "unknown key 'services.shop.build.arg'; did you mean 'args'"),
         ([], {"image": "build: 7"}, "services.shop.build takes"),
+        (
+            [],
+            {"image": "build: .."},
+            "scenario.yaml:7: the build of shop leads out of the scenario's folder; copy what",
+        ),
+        ([], {"image": "build: ./out"}, "scenario.yaml:7: the build of shop leads out of the scenario's folder"),
+        (
+            [],
+            {"image": "build: {context: ., dockerfile: ../x}"},
+            "the build of shop leads out of the scenario's folder",
+        ),
+        ([], {"image": "image: --help"}, "scenario.yaml:7: services.shop.image: '--help' is not an image's name"),
+        ([], {"volumes": "[./out:/etc/shop]"}, "./out:/etc/shop leads out of the scenario's folder"),
+        ([], {"db": "db: {image: a, environment: {A=B: c}}"}, "services.db.environment.A=B: 'A=B' cannot be the name"),
+        ([], {"mode": "values: [slow]"}, "services.shop.knobs.mode"),
         ([], {"image": "build: ./nowhere"}, "scenario.yaml:7: there is no folder ./nowhere; give the Dockerfile's"),
         ([], {"volumes": "[../x:/etc/shop]"}, "scenario.yaml:11: ../x:/etc/shop leads out of the scenario's folder"),
         ([], {"volumes": "[./none:/etc/shop]"}, "there is no ./none in the scenario's folder"),
@@ -558,6 +586,102 @@ def test_a_compose_file_that_says_too_little_is_refused(
     with pytest.raises(BadInput) as refused:
         composed(line, more=more)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("environment: 5", "web.environment takes a mapping of names to values, or a list of name=value, not '5'"),
+        ("environment: [5]", "web.environment.1 takes name=value, not '5'"),
+        ("environment: {A1: [b]}", "web.environment.A1 takes text, not a list"),
+        ("environment: [TOKEN]", "the lab does not know the value of $TOKEN; give it a default in the file"),
+        ("environment: {TOKEN: }", "the lab does not know the value of $TOKEN"),
+        ("environment: {B: '${A:?needed}'}", "the lab cannot read '${A:?needed}'; write $$ for a dollar sign"),
+        ("environment: {B: '${A:-${C:-d}}'}", "the lab cannot read '${A:-${C:-d}'"),
+        ("environment: {B: a$}", "the lab cannot read '$'"),
+        ("environment: {'': a}", "web.environment. takes names of variables, not ''"),
+        ("environment: [=a]", "web.environment.1 takes names of variables, not ''"),
+        ("build: {context: ./app, args: [TOKEN]}", "the lab does not know the value of $TOKEN"),
+        ("build: {context: [a]}", "web.build.context takes the path of a folder, not a list"),
+        ("build: ..", "the build cannot be taken over: a Compose file's images are built from what lies in its folder"),
+        ("build: {context: ./app, dockerfile: ../../x}", "the build cannot be taken over"),
+        ("volumes: x", "web.volumes takes a list, not 'x'"),
+        ("volumes: [./lab:/a, [b]]", "a volume in the long form cannot be taken over"),
+        ("volumes: ['./lab']", "the volume ./lab cannot be taken over"),
+        ("volumes: [/etc:/etc]", "the volume /etc:/etc cannot be taken over"),
+        ("depends_on: true", "web.depends_on takes a list of services, or a mapping of them, not 'true'"),
+        ("depends_on: [[cache]]", "web.depends_on.1 takes a list of services, or a mapping of them, not a list"),
+        ("depends_on: {cache: 5}", "web.depends_on.cache takes a mapping, not '5'"),
+        (
+            "depends_on: {cache: {condition: service_completed_successfully}}",
+            "the condition of 'cache' cannot be taken",
+        ),
+        ("depends_on: [My_Cache]", "the service's name 'My_Cache' cannot be taken over"),
+        ("depends_on: [void]", "void takes a mapping of keys to values, not nothing"),
+        ("healthcheck: 5", "web.healthcheck takes a mapping, not '5'"),
+        ("healthcheck: {test: [CMD-SHELL]}", "web.healthcheck.test takes CMD and a command with its arguments, or"),
+        ("healthcheck: {test: [CMD]}", "web.healthcheck.test takes CMD and a command with its arguments, or"),
+        ("healthcheck: {test: [ask, me]}", "web.healthcheck.test takes CMD and a command with its arguments, or"),
+        ("healthcheck: {test: 5}", "web.healthcheck.test takes text, or a list that begins with CMD"),
+        ("command: 'serve \"fast'", "web.command takes text whose quotes are closed, not 'serve \"fast'"),
+        ("command: [[a]]", "web.command.1 takes a list of texts, not a list"),
+        ("command: {a: b}", "web.command takes text, or a list of texts, not a mapping"),
+        ("user: [a]", "web.user takes text, not a list"),
+        ("user: ''", "web.user is empty"),
+        ("cap_add: CHOWN", "web.cap_add takes a list of texts, not 'CHOWN'"),
+        ("tmpfs: {a: b}", "web.tmpfs.1 takes text, or a list of texts, not a mapping"),
+        ("tmpfs: 'a b'", "'a b' is not a folder in the container"),
+        ("networks: 5", "web.networks takes a list of texts, not '5'"),
+        ("image: --help", "'--help' is not an image's name"),
+        ("image: [a]", "web.image takes text, not a list"),
+    ],
+)
+def test_a_broken_value_of_a_compose_file_is_refused_with_its_line(
+    composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch, line: str, said: str
+) -> None:
+    without = {line.partition(":")[0], *(["build"] if line.startswith("image") else [])}
+    kept = [
+        one for one in COMPOSE.splitlines() if not (one[:5].startswith("    ") and one.strip().split(":")[0] in without)
+    ]
+    text = "\n".join([*kept, "  My_Cache: {image: a}", "  void:", ""])
+    monkeypatch.setattr("tests.lab.test_services.COMPOSE", text)
+    with pytest.raises(BadInput) as refused:
+        composed(line)
+    assert said in str(refused.value)
+    assert re.match(r"\S*docker-compose.yml:\d+: ", str(refused.value))
+
+
+def test_what_the_scenario_sets_needs_no_value_in_the_compose_file(composed: Callable[..., Effective]) -> None:
+    web = composed("tmpfs: /run", "x-team: {a: b}", "cap_add:").world.services["web"]
+    assert (web.writable, web.capabilities) == (["/var/lib/web", "/run"], [])
+
+
+def test_a_variable_that_the_scenario_sets_may_be_the_shell_s_in_the_compose_file(
+    composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "tests.lab.test_services.COMPOSE", COMPOSE.replace('"MODE=${MODE:-plain}"', '"A", "DEBUG=${D:-}"')
+    )
+    assert composed().world.services["web"].environment == {"A": "b", "DEBUG": ""}
+
+
+@pytest.mark.parametrize("services", ["5", "{web: 5}", "{web: }", "[web]"])
+def test_services_that_are_none_are_refused(
+    composed: Callable[..., Effective], monkeypatch: pytest.MonkeyPatch, services: str
+) -> None:
+    monkeypatch.setattr("tests.lab.test_services.COMPOSE", f"services: {services}\n")
+    with pytest.raises(BadInput, match=r"docker-compose.yml(:1: web takes a mapping of keys| has no service 'web')"):
+        composed()
+
+
+def test_a_link_to_a_compose_file_elsewhere_is_refused(composed: Callable[..., Effective], tmp_path: Path) -> None:
+    composed()
+    (tmp_path / "elsewhere").mkdir()
+    file = tmp_path / "docker-compose.yml"
+    file.rename(tmp_path / "elsewhere" / "real.yml")
+    file.symlink_to(tmp_path / "elsewhere" / "real.yml")
+    with pytest.raises(BadInput, match=r"\.\./docker-compose.yml is a link to another folder; name the file itself"):
+        resolve(str(tmp_path / "lab"))
 
 
 def test_a_service_that_the_compose_file_lacks_is_answered_with_the_nearest(

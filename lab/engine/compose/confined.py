@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -34,6 +35,12 @@ def mount(source: Path, target: str | Path, *, read_only: bool) -> dict[str, Any
     return {"type": "bind", "source": str(source), "target": str(target), **access, "bind": {"create_host_path": False}}
 
 
+def mount_option(source: Path, target: str | Path) -> str:
+    """Give a folder or a file of the host, read only, as `docker run --mount` takes it: a line of CSV."""
+    fields = ("type=bind", f"source={source}", f"target={target}", "readonly")
+    return ",".join(f'"{one.replace(chr(34), chr(34) * 2)}"' if re.search('[,"]', one) else one for one in fields)
+
+
 def tried(
     role: str,
     command: str,
@@ -50,7 +57,7 @@ def tried(
     Raises:
         LabError: `refused`, with the program's message; or there is no engine, or none for this user.
     """
-    folder = ("--mount", "type=bind,source={},target={},readonly".format(*mounted))
+    folder = ("--mount", mount_option(*mounted))
     environment = [option for name, value in settings.items() for option in ("--env", f"{name}={value}")]
     given = (*options(), *more, *folder, *environment)
     try:

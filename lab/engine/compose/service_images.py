@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 
+from lab import paths
 from lab.engine.compose.docker import DockerFailed, docker
-from lab.engine.compose.service_part import image_of, spoken
+from lab.engine.compose.service_part import image_of
 from lab.errors import BadInput, LabError, Problem
 from lab.scenario import services
 from lab.scenario.effective import Effective
-from lab.scenario.services import Build, Service
+from lab.scenario.services import Build, Service, spoken
 
 _PULL_S = 1800
 _BUILD_S = 3600
@@ -44,12 +45,12 @@ def _id(effective: Effective, name: str, service: Service) -> str:
 
 def _present(image: str) -> str | None:
     with contextlib.suppress(DockerFailed):
-        return docker("image", "inspect", "--format", "{{.Id}}", image).strip() or None
+        return docker("image", "inspect", "--format", "{{.Id}}", "--", image).strip() or None
     return None
 
 
 def _build(effective: Effective, name: str, build: Build, image: str) -> None:
-    context = (effective.place.home / build.context).resolve()
+    context = paths.real(effective.place.home / build.context)
     try:
         # As setup/lib.sh builds the lab's own: by the engine's own builder, with the host's network.
         builder = ("--builder", docker("context", "show").strip(), "--network", "host", "--load", "--provenance=false")
@@ -73,7 +74,7 @@ def _way_on_of_build(stderr: str) -> str | None:
 
 def _pull(effective: Effective, name: str, image: str) -> None:
     try:
-        docker("pull", "--quiet", image, timeout_s=_PULL_S)
+        docker("pull", "--quiet", "--", image, timeout_s=_PULL_S)
     except DockerFailed as error:
         what = f"the image {image} of {name} is not here, and cannot be pulled: {error.reason}"
         way_on = "load it ('docker load'), build it ('build: <folder>'), or correct its name"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lab import paths
 from lab.engine.compose import confined
 from lab.engine.owners import ROLE_UID
 from lab.scenario.places import Place
-from lab.scenario.services import Scalar, Service
+from lab.scenario.services import Service, split_volume, spoken
 
 _TMP = "/tmp:mode=1777"  # noqa: S108 # as compose.yaml has it for every role
 _HEALTH = {"interval": "1h", "timeout": "5s", "retries": 1, "start_interval": "250ms"}
@@ -61,11 +62,6 @@ def environment(service: Service) -> dict[str, str]:
     return {name: spoken(value) for name, value in service.environment.items()}
 
 
-def spoken(value: Scalar) -> str:
-    """Give a value as environments and build arguments spell it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _volume(text: str, place: Place) -> dict[str, Any]:
-    source, target = text.split(":")[:2]
-    return confined.mount((place.home / source).resolve(), target, read_only=True)
+    source, target, _ = split_volume(text)
+    return confined.mount(paths.real(place.home / source), target, read_only=True)
