@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.compare import comparison, groups, verdict
-from analysis.compare import series as series_file
+from analysis.compare import verdict
+from analysis.compare.comparison import compare_cells, compare_groups
 from analysis.compare.comparison_file import Comparison
-from analysis.compare.incomparable import CompareError
+from analysis.compare.replicates import CompareError, load_group
+from analysis.compare.series import load_series
 from analysis.compare.verdict import SeriesVerdict
 from analysis.output import make_folder, write
 
@@ -23,13 +24,14 @@ __all__ = [
     "CompareError",
     "Comparison",
     "SeriesVerdict",
-    "compare",
+    "compare_runs",
     "compare_series",
-    "series_verdict",
+    "judge_series",
+    "write_verdict",
 ]
 
 
-def compare(a: Sequence[Path], b: Sequence[Path], others: Iterable[Path] = ()) -> Comparison:
+def compare_runs(a: Sequence[Path], b: Sequence[Path], others: Iterable[Path] = ()) -> Comparison:
     """Compare two groups of runs.
 
     Args:
@@ -40,11 +42,11 @@ def compare(a: Sequence[Path], b: Sequence[Path], others: Iterable[Path] = ()) -
     Raises:
         CompareError: something that is not a run, or runs that cannot be compared.
     """
-    return comparison.of_groups(groups.group("A", a), groups.group("B", b), others)
+    return compare_groups(load_group("A", a), load_group("B", b), others)
 
 
-def compare_series(folder: Path) -> Comparison:
-    """Compare the cells of a series.
+def compare_series(folder: Path) -> tuple[Comparison, SeriesVerdict]:
+    """Compare the cells of a series, and judge it.
 
     Args:
         folder: the folder with series.json, at its place below the results with the runs that it names.
@@ -52,24 +54,27 @@ def compare_series(folder: Path) -> Comparison:
     Raises:
         CompareError: there is no series, or its runs cannot be compared.
     """
-    series = series_file.read(folder)
-    return comparison.of_series(series, verdict.of_series(series))
+    series = load_series(folder)
+    found = verdict.judge_series(series)
+    return compare_cells(series, found), found
 
 
-def series_verdict(folder: Path) -> SeriesVerdict:
-    """Judge a series and write derived/verdict.json into its folder.
-
-    Args:
-        folder: the folder with series.json, at its place below the results with the runs that it names.
-
-    Returns:
-        The verdict, as written.
+def judge_series(folder: Path) -> SeriesVerdict:
+    """Judge a series and write its verdict; `folder`, and what is raised, as for `compare_series`.
 
     Raises:
-        CompareError: there is no series, or its runs cannot be compared.
         OSError: the verdict cannot be written.
     """
-    found = verdict.of_series(series_file.read(folder))
+    found = verdict.judge_series(load_series(folder))
+    write_verdict(folder, found)
+    return found
+
+
+def write_verdict(folder: Path, found: SeriesVerdict) -> None:
+    """Write derived/verdict.json into a series' folder.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     make_folder((folder / verdict.FILE).parent)
     write(folder / verdict.FILE, found.to_json())
-    return found

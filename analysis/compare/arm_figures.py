@@ -1,23 +1,29 @@
-"""What the runs of a series' arms measured, under the names of expressions over arms."""
+"""The figures of a series' arms, as expressions name them: `arms.<arm>.<figure>`, and functions of lists.
+
+A list is of one run, and lists of several runs have no mean. A function of a list, such as
+`nth(arms.two.client.latency_ms.list, 2)`, is therefore computed in each run of the arm, and what it gives is a figure
+of that run like any other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.compare import replicates
-from analysis.compare.intervals import Floats, suffices
-from analysis.compare.replicates import Sample
+from analysis.compare.comparison_file import Sample
+from analysis.compare.intervals import Floats, find_intervals, suffice
+from analysis.compare.replicates import figure_values
 from analysis.expressions import ExpressionError
-from analysis.expressions.tree import Call, Name, Node
-from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
+from analysis.expressions.functions import FUNCTIONS
+from analysis.expressions.tree import Arithmetic, Call, Literal, Name, Negative, Node
+from analysis.expressions.values import Kind, Unknown, Value, is_number, merge, unknown
 from analysis.verdicts.measured import ListSummary
 
 if TYPE_CHECKING:
-    from analysis.compare.groups import Group
-    from analysis.compare.runs import RunRecord
+    from analysis.compare.replicates import Group, RunRecord
 
 PREFIX = "arms"
 # What stands for the arms where blocks of all of them are resampled.
@@ -25,12 +31,12 @@ EACH = "each"
 
 
 def arm_word(arm: str) -> str:
-    """An arm's name as expressions write it."""
+    """Return an arm's name as expressions write it."""
     return arm.replace("-", "_")
 
 
 def arms_in(node: Node) -> list[str]:
-    """The arms that the names in an expression are of, each once; an empty text for a name that is of none."""
+    """Return the arms that the names in an expression are of, each once; an empty text for a name that is of none."""
     return list(dict.fromkeys(_arm(each.text) for each in node.walk() if isinstance(each, Name)))
 
 
@@ -38,8 +44,42 @@ def _arm(name: str) -> str:
     return name.split(".")[1] if name.startswith(f"{PREFIX}.") else ""
 
 
-class Measurement:
-    """The runs of the arms.
+def name_list_functions(tree: Node) -> tuple[Node, dict[str, Call]]:
+    """Return the expression with a name in the place of each function of a list, and the function of each name."""
+    calls: dict[str, Call] = {}
+    return _rewritten(tree, calls), calls
+
+
+def _rewritten(node: Node, calls: dict[str, Call]) -> Node:
+    if isinstance(node, Call) and Kind.LIST in FUNCTIONS[node.function].kinds(len(node.arguments)):
+        name = _spelled(node)
+        calls[name] = node
+        return Name(node.column, name)
+    changed: dict[str, Any] = {}
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, Node):
+            changed[field.name] = _rewritten(value, calls)
+        elif isinstance(value, tuple) and all(isinstance(each, Node) for each in value):
+            changed[field.name] = tuple(_rewritten(each, calls) for each in value)
+    return replace(node, **changed) if changed else node
+
+
+def _spelled(node: Node) -> str:
+    """Return the spelling of a node that is a number or a list."""
+    if isinstance(node, Call):
+        return f"{node.function}({', '.join(map(_spelled, node.arguments))})"
+    if isinstance(node, Arithmetic):
+        return f"({_spelled(node.left)} {node.sign} {_spelled(node.right)})"
+    if isinstance(node, Negative):
+        return f"-{_spelled(node.operand)}"
+    if isinstance(node, Literal):
+        return str(node.content)
+    return node.text if isinstance(node, Name) else "…"
+
+
+class ArmFigures:
+    """What the runs of the arms measured.
 
     A name is a figure of an arm, `arms.<arm>.<figure>`, or one of the given calls: a function of lists of one arm.
     """
@@ -48,21 +88,22 @@ class Measurement:
         self._groups = groups
         self._calls = calls
 
-    def arm(self, name: str) -> str:
-        """The arm that a name is of, an empty text if it is of none."""
+    def _arm(self, name: str) -> str:
+        """Return the arm that a name is of, an empty text if it is of none."""
         call = self._calls.get(name)
         return next(iter(arms_in(call)), "") if call else _arm(name)
 
     def sample(self, name: str) -> Sample:
-        """What a name is in each usable run that knows it."""
-        group = self._groups.get(self.arm(name))
-        values = tuple(value for run in group.used for value in self._known(run, name)) if group else ()
-        return Sample(values, replicates.mean_intervals([values]).get(values))
+        """Return what a name is in each usable run that knows it."""
+        group = self._groups.get(self._arm(name))
+        found = [self._value(run, name) for run in group.used] if group else []
+        values = tuple(value for value in found if is_number(value))
+        return Sample.of(values, find_intervals([(values,)]).get((values,)))
 
     def missing(self, names: list[str]) -> Unknown | None:
-        """Why some of these names have no value in any run; None if all have."""
+        """Return why some of these names have no value in any run; None if all have."""
         for name in names:
-            arm = self.arm(name)
+            arm = self._arm(name)
             if arm not in self._groups:
                 return unknown(f"there is no arm {arm}" if arm else f"{name} names no arm")
             used = self._groups[arm].used
@@ -75,34 +116,28 @@ class Measurement:
         return None
 
     def matrices(self, names: list[str]) -> dict[str, dict[str, Floats]]:
-        """By arm and name the values of the arm's runs, of those runs that know all the names of the arm.
+        """Return by arm and name the values of the arm's runs, of those runs that know all the names of the arm.
 
         Where every arm has a run in each block, and there are enough, all stand together as if they were one arm, EACH,
         a block to a row.
         """
-        rows = {arm: self._rows(arm, names) for arm in dict.fromkeys(map(self.arm, names))}
+        names_of: dict[str, list[str]] = {}
+        for name in names:
+            names_of.setdefault(self._arm(name), []).append(name)
+        rows = {arm: self._rows(arm, of_arm) for arm, of_arm in names_of.items()}
         blocks = sorted(next(iter(rows.values()), {}))
-        if len(rows) > 1 and suffices(len(blocks)) and all(sorted(of_arm) == blocks for of_arm in rows.values()):
-            together = [_joined(of_arm[block] for of_arm in rows.values()) for block in blocks]
-            return {EACH: _columns(names, together)}
-        return {arm: _columns(self._of(arm, names), of_arm.values()) for arm, of_arm in rows.items()}
-
-    def _of(self, arm: str, names: list[str]) -> list[str]:
-        return [name for name in names if self.arm(name) == arm]
+        if len(rows) > 1 and suffice(len(blocks)) and all(sorted(of_arm) == blocks for of_arm in rows.values()):
+            names_of, rows = {EACH: names}, {EACH: {block: _joined(rows, block) for block in blocks}}
+        return {
+            arm: {name: np.array([row[name] for row in of_arm.values()], dtype=np.float64) for name in names_of[arm]}
+            for arm, of_arm in rows.items()
+        }
 
     def _rows(self, arm: str, names: list[str]) -> dict[int, dict[str, float]]:
-        """By repetition what a run of the arm measured, of those runs that know all the names of the arm."""
-        of_arm = self._of(arm, names)
-        found = {}
-        for run in self._groups[arm].used:
-            row = {name: value for name in of_arm for value in self._known(run, name)}
-            if len(row) == len(of_arm):
-                found[run.repetition] = row
-        return found
-
-    def _known(self, run: RunRecord, name: str) -> list[Number]:
-        value = self._value(run, name)
-        return [value] if is_number(value) else []
+        """Return by repetition what a run of the arm measured, of those runs that know all these names."""
+        found = {run.repetition: {name: self._value(run, name) for name in names} for run in self._groups[arm].used}
+        numbers = {at: {name: value for name, value in row.items() if is_number(value)} for at, row in found.items()}
+        return {at: row for at, row in numbers.items() if len(row) == len(names)}
 
     def _value(self, run: RunRecord, name: str) -> Value:
         call = self._calls.get(name)
@@ -110,7 +145,7 @@ class Measurement:
 
 
 def _in_run(call: Call, run: RunRecord) -> Value:
-    """What a function of lists gives in a run; what a series before did not check is unknown here."""
+    """Return what a function of lists gives in a run; what a series before did not check is unknown here."""
     if len(arms_in(call)) > 1:
         return unknown(f"{call.function}() is of two arms")
     figures = {each.text: _figure(run, each.text) for each in call.walk() if isinstance(each, Name)}
@@ -126,7 +161,7 @@ def _in_run(call: Call, run: RunRecord) -> Value:
 
 def _figure(run: RunRecord, of_arm: str) -> Value:
     name = ".".join(of_arm.split(".")[2:])
-    for number in replicates.values([run], name):
+    for number in figure_values([run], name):
         return number
     value = run.figures.get(name)
     if isinstance(value, list):
@@ -136,9 +171,5 @@ def _figure(run: RunRecord, of_arm: str) -> Value:
     return unknown(run.why.get(name, "no run has it"))
 
 
-def _joined(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    return {name: value for row in rows for name, value in row.items()}
-
-
-def _columns(names: Iterable[str], rows: Collection[Mapping[str, float]]) -> dict[str, Floats]:
-    return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
+def _joined(rows: Mapping[str, Mapping[int, dict[str, float]]], block: int) -> dict[str, float]:
+    return {name: value for of_arm in rows.values() for name, value in of_arm[block].items()}

@@ -13,28 +13,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 from scipy import special
 
 from analysis import formatting
 from analysis.compare import intervals
-from analysis.compare.arm_figures import PREFIX, Measurement, arm_word, arms_in
-from analysis.compare.intervals import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval, suffices
-from analysis.compare.lists import taken_in_each_run
-from analysis.compare.replicates import Sample
+from analysis.compare.arm_figures import PREFIX, ArmFigures, arm_word, arms_in, name_list_functions
+from analysis.compare.comparison_file import Sample
+from analysis.compare.intervals import FEWEST_OF_ONE, FEWEST_OF_TWO, Floats, Interval, suffice
 from analysis.expressions import Expression, ExpressionError, parse, respelled
 from analysis.expressions.tree import Arithmetic, Call, Chain, Junction, Name, Node, Not, conjunction, disjunction
 from analysis.expressions.values import Kind, Number, Unknown, Value, is_number, merge, unknown
 from analysis.figures import UnknownFigure
 from analysis.figures.catalogue import nearest
-from analysis.verdicts.predictions import Status
+from analysis.output import Written
 
 if TYPE_CHECKING:
-    from analysis.compare.groups import Group
+    from analysis.compare.replicates import Group
+    from analysis.evidence.manifest import Prediction
     from analysis.figures import Scope
 
 # Resamples of one arm alone, by which its share in the variance is known: to 3 %.
@@ -43,21 +44,22 @@ _SHARE_RESAMPLES = 1_999
 _DIGITS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ArmJudgement:
-    """What became of a prediction over arms.
+class ArmPrediction(Written):
+    """One prediction over arms, and what became of it."""
 
-    Attributes:
-        status: whether it held; unknown where the runs do not say.
-        measured: each name in the expression, with its values by run and the interval of their mean.
-        needed: how many repetitions of each arm it would take; None where it is decided, or no number would do.
-        why: why the status is unknown, None where it is not.
-    """
-
-    status: Status
-    measured: dict[str, Sample]
-    needed: int | None
-    why: str | None
+    id: str
+    says: Annotated[str, Field(description="The prediction in words")]
+    expression: Annotated[str, Field(description="What decides it")]
+    status: Literal["true", "false", "unknown"]
+    measured: Annotated[dict[str, Sample], Field(description="Each name in the expression")]
+    repetitions_needed: Annotated[
+        int | None,
+        Field(
+            description="How many runs of each arm would decide it, if what was observed is the truth; null where it"
+            " is decided, or where no number would"
+        ),
+    ]
+    why: Annotated[str | None, Field(description="Why the status is unknown; null where it is not")]
 
 
 def check(text: str, arms: Mapping[str, Scope], wanted: Kind = Kind.TRUTH) -> Expression:
@@ -78,7 +80,7 @@ def check(text: str, arms: Mapping[str, Scope], wanted: Kind = Kind.TRUTH) -> Ex
             spelling = respelled(text, column, partial(_has, scopes))
             raise ExpressionError(spelling or error.message, column) from error
     expression.check(kinds.__getitem__, wanted)
-    for call in taken_in_each_run(expression.tree).calls.values():
+    for call in name_list_functions(expression.tree)[1].values():
         if len(arms_in(call)) > 1:
             raise ExpressionError(f"{call.function}() is taken in each run: of one arm, not of two", call.column)
     return expression
@@ -110,51 +112,58 @@ def _kind(name: str, column: int, scopes: Mapping[str, Scope]) -> Kind:
     return kind
 
 
-def judge(groups: Mapping[str, Group], text: str) -> ArmJudgement:
-    """Find whether a prediction held in a series.
+def judge(groups: Mapping[str, Group], prediction: Prediction) -> ArmPrediction:
+    """Return whether a prediction held in a series; one whose expression is wrong is unknown.
 
     Args:
         groups: each arm's name, and its runs.
-        text: the expression; one that is wrong leaves the prediction unknown.
+        prediction: as the series has it.
     """
+    measured: dict[str, Sample] = {}
+    needed = None
     try:
-        expression, measurement = _measured(groups, text, Kind.TRUTH)
+        expression, figures = _parse(groups, prediction.expression, Kind.TRUTH)
     except ExpressionError as error:
-        return ArmJudgement("unknown", {}, None, f"the expression is wrong: {error}")
-    leaves = _Leaves(measurement)
-    value = leaves.truth(expression.tree)
-    measured = {name: measurement.sample(name) for name in expression.names}
-    if isinstance(value, bool):
-        return ArmJudgement("true" if value else "false", measured, None, None)
-    why = value.why if isinstance(value, Unknown) else "the expression is not a truth value"
-    return ArmJudgement("unknown", measured, leaves.needed, why)
+        value: Value = unknown(f"the expression is wrong: {error}")
+    else:
+        measured = {name: figures.sample(name) for name in expression.names}
+        value, needed = _Judge(figures).judge(expression.tree)
+    return ArmPrediction(
+        id=prediction.id,
+        says=prediction.says,
+        expression=prediction.expression,
+        status="unknown" if isinstance(value, Unknown) else "true" if value else "false",
+        measured=measured,
+        repetitions_needed=needed if isinstance(value, Unknown) else None,
+        why=value.why if isinstance(value, Unknown) else None,
+    )
 
 
-def number(groups: Mapping[str, Group], text: str) -> Number | Unknown:
-    """What an expression that is a number comes to: each figure of an arm is the mean over its runs.
+def compute(groups: Mapping[str, Group], text: str) -> Number | Unknown:
+    """Return what an expression that is a number comes to: each figure of an arm is the mean over its runs.
 
     Args:
         groups: each arm's name, and its runs.
         text: the expression; one that is wrong is unknown.
     """
     try:
-        expression, measurement = _measured(groups, text, Kind.NUMBER)
+        expression, figures = _parse(groups, text, Kind.NUMBER)
     except ExpressionError as error:
         return unknown(f"the expression is wrong: {error}")
-    missing = measurement.missing(list(expression.names))
+    missing = figures.missing(list(expression.names))
     if missing:
         return missing
-    means = {name: measurement.sample(name).mean for name in expression.names}
-    value = expression.evaluate({name: mean for name, mean in means.items() if mean is not None}.__getitem__)
+    means = {name: figures.sample(name).mean or 0.0 for name in expression.names}
+    value = expression.evaluate(means.__getitem__)
     return value if is_number(value) or isinstance(value, Unknown) else unknown("the expression is not a number")
 
 
-def _measured(groups: Mapping[str, Group], text: str, wanted: Kind) -> tuple[Expression, Measurement]:
+def _parse(groups: Mapping[str, Group], text: str, wanted: Kind) -> tuple[Expression, ArmFigures]:
     """Read an expression over arms; functions of lists stand in it as names. Raise ExpressionError."""
-    per_run = taken_in_each_run(parse(text).tree)
-    expression = Expression(text, per_run.tree)
+    tree, calls = name_list_functions(parse(text).tree)
+    expression = Expression(text, tree)
     expression.check(_number, wanted)
-    return expression, Measurement({arm_word(arm): group for arm, group in groups.items()}, per_run.calls)
+    return expression, ArmFigures({arm_word(arm): group for arm, group in groups.items()}, calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,24 +175,26 @@ class _Estimate:
     variance: float
 
 
-class _Leaves:
+class _Judge:
     """Finds the truth of an expression from that of its comparisons; keeps how many repetitions they would take."""
 
-    def __init__(self, measurement: Measurement) -> None:
-        self._measurement = measurement
+    def __init__(self, figures: ArmFigures) -> None:
+        self._figures = figures
         self._needed: list[int] = []
 
-    @cached_property
-    def needed(self) -> int | None:
-        """The repetitions that the most demanding comparison needs; None if none says."""
-        return max(self._needed, default=None)
+    def judge(self, tree: Node) -> tuple[Value, int | None]:
+        """Return the truth, and the repetitions that the most demanding comparison needs; None if none says."""
+        value = self._truth(tree)
+        if not isinstance(value, bool | Unknown):
+            value = unknown("the expression is not a truth value")
+        return value, max(self._needed, default=None)
 
-    def truth(self, node: Node) -> Value:
+    def _truth(self, node: Node) -> Value:
         if isinstance(node, Junction):
-            values = [self.truth(operand) for operand in node.operands]
+            values = [self._truth(operand) for operand in node.operands]
             return conjunction(values) if node.word == "and" else disjunction(values)
         if isinstance(node, Not):
-            value = self.truth(node.operand)
+            value = self._truth(node.operand)
             return value if isinstance(value, Unknown) else not value
         kind = node.operands[0].kind(_number) if isinstance(node, Chain) else None
         if isinstance(node, Chain) and kind is Kind.TRUTH:
@@ -196,7 +207,7 @@ class _Leaves:
 
     def _agree(self, node: Chain) -> Value:
         """Compare truth values, which know but == and !=."""
-        values = [self.truth(operand) for operand in node.operands]
+        values = [self._truth(operand) for operand in node.operands]
         missing = [value for value in values if isinstance(value, Unknown)]
         if missing:
             return merge(*missing)
@@ -207,10 +218,10 @@ class _Leaves:
         names = list(
             dict.fromkeys(each.text for side in (left, right) for each in side.walk() if isinstance(each, Name))
         )
-        missing = self._measurement.missing(names)
+        missing = self._figures.missing(names)
         if missing:
             return missing
-        arms = self._measurement.matrices(names)
+        arms = self._figures.matrices(names)
         sizes = {arm: len(next(iter(columns.values()))) for arm, columns in arms.items()}
         if not all(sizes.values()):
             return unknown(f"no run of {min(sizes, key=lambda arm: sizes[arm])} has all figures of the comparison")
@@ -224,7 +235,7 @@ class _Leaves:
 
     def _decide(self, sign: str, estimate: _Estimate, sizes: Mapping[str, int]) -> Value:
         interval = estimate.interval
-        truth = _SIGNS[sign](interval)
+        truth = _decide(sign, interval)
         # Where every run came out the same, there is no chance for more of them to average out.
         if interval.width > 0 and not _enough(list(sizes.values())):
             truth = None
@@ -244,7 +255,7 @@ class _Leaves:
 
 
 def _number(_name: str) -> Kind:
-    """Names are numbers here, as `check` sees to it."""
+    """Return that a name is a number, as `check` sees to it."""
     return Kind.NUMBER
 
 
@@ -253,7 +264,7 @@ def _no_value(name: str) -> Value:
 
 
 def _comparisons(node: Node) -> Iterator[tuple[Node, str, Node]]:
-    """The comparisons of two numbers that a comparison, `near` or `between` consists of."""
+    """Yield the comparisons of two numbers that a comparison, `near` or `between` consists of."""
     if isinstance(node, Chain):
         for (left, right), sign in zip(pairwise(node.operands), node.signs, strict=True):
             yield left, sign, right
@@ -267,42 +278,24 @@ def _comparisons(node: Node) -> Iterator[tuple[Node, str, Node]]:
         yield Arithmetic(node.column, "-", other, number), "<=", tolerance
 
 
-def _at_least(interval: Interval) -> bool | None:
-    return True if interval.low >= 0 else False if interval.high < 0 else None
-
-
-def _above(interval: Interval) -> bool | None:
-    return True if interval.low > 0 else False if interval.high <= 0 else None
-
-
-def _zero(interval: Interval) -> bool | None:
-    return True if interval.low == interval.high == 0 else None if interval.has(0) else False
-
-
-def _mirrored(decide: Callable[[Interval], bool | None]) -> Callable[[Interval], bool | None]:
-    return lambda interval: decide(Interval(-interval.high, -interval.low))
-
-
-def _denied(interval: Interval) -> bool | None:
-    zero = _zero(interval)
-    return None if zero is None else not zero
-
-
-# What the interval of right less left says of a comparison; None: it does not.
-_SIGNS: dict[str, Callable[[Interval], bool | None]] = {
-    "<": _above,
-    "<=": _at_least,
-    ">": _mirrored(_above),
-    ">=": _mirrored(_at_least),
-    "==": _zero,
-    "!=": _denied,
-}
+def _decide(sign: str, interval: Interval) -> bool | None:
+    """Return what the interval of right less left says of a comparison; None: it does not."""
+    low, high = interval.low, interval.high
+    if sign in (">", ">="):
+        low, high, sign = -high, -low, sign.replace(">", "<")
+    if sign == "<":
+        return True if low > 0 else False if high <= 0 else None
+    if sign == "<=":
+        return True if low >= 0 else False if high < 0 else None
+    if interval.has(0) and interval.width > 0:
+        return None
+    return interval.has(0) == (sign == "==")
 
 
 def _estimate(
     left: Node, right: Node, arms: Mapping[str, Mapping[str, Floats]], sizes: Mapping[str, int]
 ) -> _Estimate | Unknown:
-    """The difference of two sides and its interval, by resampling the runs of each arm."""
+    """Return the difference of two sides and its interval, by resampling the runs of each arm."""
     means = {name: float(values.mean()) for columns in arms.values() for name, values in columns.items()}
 
     def difference(values: Mapping[str, float]) -> Value:
@@ -353,9 +346,7 @@ def _distribution(
 
 
 def _enough(sizes: list[int]) -> bool:
-    if len(sizes) == 1:
-        return suffices(sizes[0])
-    return all(intervals.suffice(a, b) for a, b in combinations(sizes, 2))
+    return suffice(*sizes) if len(sizes) == 1 else all(suffice(a, b) for a, b in combinations(sizes, 2))
 
 
 def _fewest(arms: int) -> int:
@@ -363,7 +354,7 @@ def _fewest(arms: int) -> int:
 
 
 def _needed(estimate: _Estimate, size: int, arms: int) -> int | None:
-    """How many runs of each arm would tell the difference from none with the probability POWER: normal samples."""
+    """Return how many runs of each arm would tell the difference from none with the probability POWER."""
     if estimate.point == 0:
         return None
     reach = float(special.ndtri((1 + intervals.CONFIDENCE) / 2) + special.ndtri(intervals.POWER))

@@ -1,4 +1,4 @@
-"""Makes a comparison of two groups of runs, or of a series."""
+"""Compares two groups of runs, or the cells of a series: settings, then every figure from the cause to the user."""
 
 from __future__ import annotations
 
@@ -8,33 +8,40 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from analysis.compare import answer, data_quality, figure_labels, groups, intervals, replicates, runs
+from analysis.compare import data_quality, figure_labels, intervals, narrative
 from analysis.compare.comparison_file import (
     SCHEMA,
     AxisEntry,
     CellEntry,
     Comparison,
     Counts,
-    EffectEntry,
+    Effect,
     GroupEntry,
     MatrixEntry,
     PairEntry,
     RunEntry,
-    SampleEntry,
+    Sample,
     SearchEntry,
-    SettingEntry,
+    Stage,
     State,
+    Status,
     TryEntry,
 )
-from analysis.compare.differences import changes, mixed
-from analysis.compare.effects import Effect, Stage, Status, effects, stage_of
-from analysis.compare.groups import Group
-from analysis.compare.incomparable import CompareError
-from analysis.compare.intervals import Interval
-from analysis.compare.replicates import Sample, Values
-from analysis.compare.runs import RunRecord
+from analysis.compare.intervals import FEWEST_OF_TWO, Groups, Interval, Spread, Values, find_intervals
+from analysis.compare.replicates import (
+    CompareError,
+    Group,
+    RunRecord,
+    figure_names,
+    figure_values,
+    find_changes,
+    find_mismatch,
+    load_run,
+    require_comparable,
+)
 from analysis.compare.series import Cell, Plan, Series
 from analysis.compare.verdict import SeriesVerdict
+from analysis.figures.catalogue import find
 
 # Up to this many arms are compared pairwise; with more, each cell is compared with the baseline.
 _ALL_PAIRS_MAX = 4
@@ -47,10 +54,15 @@ _CAPACITY = "model.accept_capacity"
 # What a matrix is asked about first.
 _HEADLINES = (_FAILED, "client.users.failed", "client.latency_ms.mean", "client.latency_ms.p95")
 
-_DIGITS = 6
+_STAGES = {"model": Stage.MODEL, "flows": Stage.PACKETS, "ledger": Stage.USERS, "client": Stage.USERS}
+# How well the account adds up, which nobody on the way feels.
+_OF_THE_LAB = ("ledger.identities.", "ledger.unexplained")
+_STAGE_ORDER, _STATUS_ORDER = ({each: at for at, each in enumerate(kind)} for kind in (Stage, Status))
+
+Means = Mapping[Groups, Interval]
 
 
-def of_groups(a: Group, b: Group, others: Iterable[Path] = ()) -> Comparison:
+def compare_groups(a: Group, b: Group, others: Iterable[Path] = ()) -> Comparison:
     """Compare two groups of runs.
 
     Args:
@@ -58,21 +70,21 @@ def of_groups(a: Group, b: Group, others: Iterable[Path] = ()) -> Comparison:
         b: the other.
         others: folders of runs among which may be further repetitions of a or b, which tell of the noise.
     """
-    groups.require_comparable(a, b)
+    require_comparable(a, b)
     compared = {run.folder.resolve() for run in (*a.runs, *b.runs)}
-    found = [_read(folder) for folder in others if folder.resolve() not in compared]
+    found = [_load_or_none(folder) for folder in others if folder.resolve() not in compared]
     usable = [run for run in found if run is not None and run.unusable is None]
     more = [[run for run in usable if _repeats(group.example, run)] for group in (a, b)]
     # With one cell on both sides the difference in question must not count as its noise.
     one_cell = _repeats(a.example, b.example)
     repetitions = [a.used, b.used, more[0]] if one_cell else [a.used + more[0], b.used + more[1]]
-    pair = _pair(a, b, repetitions, replicates.all_mean_intervals([a, b]))
+    pair = _compare_pair(a, b, repetitions, _mean_intervals([a, b]))
     return Comparison(
         contract=SCHEMA,
         kind="runs",
         title=f"{a.example.scenario}: {_named(a)} and {_named(b)}",
         question="",
-        answer=list(answer.of_runs(pair, (len(a.used), len(b.used)))),
+        answer=list(narrative.answer_runs(pair, (len(a.used), len(b.used)))),
         figure=None,
         figure_name=None,
         confidence=intervals.CONFIDENCE,
@@ -84,13 +96,13 @@ def of_groups(a: Group, b: Group, others: Iterable[Path] = ()) -> Comparison:
 
 
 def _repeats(run: RunRecord, other: RunRecord) -> bool:
-    return run.scenario == other.scenario and mixed(run, other) is None
+    return run.scenario == other.scenario and find_mismatch(run, other) is None
 
 
-def _read(folder: Path) -> RunRecord | None:
-    """A run that nobody asked for: one that cannot be read is none."""
+def _load_or_none(folder: Path) -> RunRecord | None:
+    """Return a run that nobody asked for; None if it cannot be read."""
     try:
-        return runs.read(folder)
+        return load_run(folder)
     except CompareError:
         return None
 
@@ -100,138 +112,177 @@ def _named(group: Group) -> str:
     return f"{group.name} = {first}{f' and {len(rest)} more' if rest else ''}"
 
 
-def of_series(series: Series, judged: SeriesVerdict) -> Comparison:
-    """Compare the cells of a series that was judged: each of few arms with each, else each cell with the baseline."""
-    cells = [cell.cell for cell in series.plan.cells if cell.cell in series.groups]
-    baseline = series.plan.baseline
-    ordered = sorted(cells, key=lambda cell: cell != baseline)
-    if series.plan.kind == "arms" and len(ordered) <= _ALL_PAIRS_MAX:
-        pairs = list(combinations(ordered, 2))
+def compare_cells(series: Series, verdict: SeriesVerdict) -> Comparison:
+    """Compare the cells of a judged series: each of few arms with each, else each cell with the baseline."""
+    plan, groups = series.plan, series.groups
+    cells = [cell.cell for cell in plan.cells if cell.cell in groups]
+    ordered = sorted(cells, key=lambda cell: cell != plan.baseline)
+    if plan.kind == "arms" and len(ordered) <= _ALL_PAIRS_MAX:
+        names = list(combinations(ordered, 2))
     else:
-        pairs = [(ordered[0], cell) for cell in ordered[1:]] if ordered and ordered[0] == baseline else []
-    for a, b in pairs:
-        groups.require_comparable(series.groups[a], series.groups[b], scenarios_differ=True)
-    means = replicates.all_mean_intervals([series.groups[cell] for cell in cells])
-    entries = [
-        _pair(series.groups[a], series.groups[b], [series.groups[each].used for each in (a, b)], means)
-        for a, b in pairs
-    ]
-    figure = answer.main_figure(series.plan)
+        names = [(ordered[0], cell) for cell in ordered[1:]] if ordered and ordered[0] == plan.baseline else []
+    for a, b in names:
+        require_comparable(groups[a], groups[b], scenarios_differ=True)
+    means = _mean_intervals(list(groups.values()))
+    pairs = [_compare_pair(groups[a], groups[b], [groups[a].used, groups[b].used], means) for a, b in names]
+    figure = narrative.main_figure(plan)
     matrix = _matrix(series, means, figure)
     return Comparison(
         contract=SCHEMA,
-        kind=series.plan.kind,
-        title=series.plan.title or series.plan.name,
-        question=series.plan.question,
-        answer=list(answer.of_series(series.plan, figure, entries, matrix, judged)),
+        kind=plan.kind,
+        title=plan.title or plan.name,
+        question=plan.question,
+        answer=list(narrative.answer_series(plan, figure, pairs, matrix, verdict)),
         figure=figure,
-        figure_name=figure_labels.name_of(figure) if figure else None,
+        figure_name=figure_labels.label_for(figure) if figure else None,
         confidence=intervals.CONFIDENCE,
-        groups=[_group(series.groups[cell]) for cell in cells],
-        pairs=entries,
+        groups=[_group(groups[cell]) for cell in cells],
+        pairs=pairs,
         matrix=matrix,
-        search=_search(series.plan),
-        trust=data_quality.of_series(series, figure, entries),
+        search=_search(plan),
+        trust=data_quality.assess(series, figure, pairs),
     )
 
 
 def _group(group: Group) -> GroupEntry:
-    return GroupEntry(
-        name=group.name,
-        runs=[RunEntry(run=run.name, used=run.unusable is None, why=run.unusable) for run in group.runs],
-    )
+    runs = [RunEntry(run=run.name, used=run.unusable is None, why=run.unusable) for run in group.runs]
+    return GroupEntry(name=group.name, runs=runs)
 
 
-def _pair(
-    a: Group, b: Group, repetitions: Sequence[Sequence[RunRecord]], means: Mapping[Values, Interval]
-) -> PairEntry:
+def _mean_intervals(groups: Sequence[Group]) -> Means:
+    """Return the interval of the mean of every figure in every group."""
+    return find_intervals((figure_values(group.used, name),) for name in figure_names(groups) for group in groups)
+
+
+def _compare_pair(a: Group, b: Group, repetitions: Sequence[Sequence[RunRecord]], means: Means) -> PairEntry:
+    """Compare two groups.
+
+    Args:
+        a: the group to compare with.
+        b: the other.
+        repetitions: groups of runs of one cell each, which tell how far such runs lie apart.
+        means: the intervals of the means of both groups' values.
+    """
     # Without a run that is evidence every figure is unknown, for a reason that stands beside the run.
-    found = effects(a, b, repetitions, means) if a.used and b.used else []
-    counted = {stage: Counter(effect.status.value for effect in found if effect.stage is stage) for stage in Stage}
-    noisy = sum(effect.noise is not None for effect in found)
+    effects = _effects(a, b, repetitions, means) if a.used and b.used else []
+    counted = {stage: Counter(effect.status.value for effect in effects if effect.stage is stage) for stage in Stage}
+    noisy = sum(effect.noise is not None for effect in effects)
     return PairEntry(
         a=a.name,
         b=b.name,
-        settings=[
-            SettingEntry(name=each.name, a=each.a, b=each.b, asked=each.asked) for each in changes(a.example, b.example)
-        ],
+        settings=find_changes(a.example, b.example),
         counts={
             stage: Counts(**{status.value: counts[status.value] for status in Status})
             for stage, counts in counted.items()
         },
-        by_chance=_rounded(noisy * (1 - intervals.CONFIDENCE)),
+        by_chance=noisy * (1 - intervals.CONFIDENCE),
         references=sum(map(len, repetitions)) - len(a.used) - len(b.used),
-        effects=[_effect(effect) for effect in found if effect.status is not Status.EQUAL],
+        effects=[effect for effect in effects if effect.status is not Status.EQUAL],
     )
 
 
-def _effect(effect: Effect) -> EffectEntry:
-    return EffectEntry(
-        figure=effect.figure,
-        stage=effect.stage,
-        unit=effect.unit,
-        status=effect.status,
-        a=_sample(effect.a),
-        b=_sample(effect.b),
-        difference=_rounded_or_none(effect.difference),
-        low=_rounded_or_none(effect.interval.low if effect.interval else None),
-        high=_rounded_or_none(effect.interval.high if effect.interval else None),
-        standardised=_rounded_or_none(effect.standardised),
-        noise=_rounded_or_none(effect.noise),
-        repetitions_needed=effect.needed,
-        why=effect.why,
-    )
+def _effects(a: Group, b: Group, repetitions: Sequence[Sequence[RunRecord]], means: Means) -> list[Effect]:
+    """Compare every figure of two groups, ordered by stage, then by status, then by the size of the difference."""
+    pairs = {name: (figure_values(a.used, name), figure_values(b.used, name)) for name in figure_names((a, b))}
+    differences = find_intervals(pair for pair in pairs.values() if all(pair))
+    found = []
+    for name, pair in pairs.items():
+        samples = [Sample.of(values, means.get((values,))) for values in pair]
+        effect = Effect(
+            figure=name, stage=stage_of(name), unit=_unit(name), status=Status.UNKNOWN, a=samples[0], b=samples[1]
+        )
+        if all(pair):
+            spread = intervals.spread([figure_values(runs, name) for runs in repetitions])
+            changes = _judge(effect.stage, *pair, differences.get(pair), spread)
+        else:
+            without = a if not pair[0] else b
+            changes = {"why": without.used[0].why.get(name, f"{without.name} has no such figure")}
+        found.append(effect.model_copy(update=changes))
+    return sorted(
+        found,
+        key=lambda each: (
+            _STAGE_ORDER[each.stage], _STATUS_ORDER[each.status], -each.relative, -abs(each.difference or 0),
+            each.figure,
+        ),
+    )  # fmt: skip
 
 
-def _sample(sample: Sample) -> SampleEntry:
-    return SampleEntry(
-        values=list(sample.values),
-        mean=_rounded_or_none(sample.mean),
-        low=_rounded_or_none(sample.interval.low if sample.interval else None),
-        high=_rounded_or_none(sample.interval.high if sample.interval else None),
-    )
+def stage_of(figure: str) -> Stage:
+    """Return where a figure stands on the way from the cause to the user."""
+    if figure.startswith(_OF_THE_LAB):
+        return Stage.LAB
+    return _STAGES.get(figure.partition(".")[0], Stage.COUNTERS)
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
+def _unit(figure: str) -> str:
+    found = find(figure)
+    return found[0].unit if found else ""
 
 
-def _rounded_or_none(value: float | None) -> float | None:
-    return None if value is None else _rounded(value)
-
-
-def _matrix(series: Series, means: Mapping[Values, Interval], figure: str | None) -> MatrixEntry:
-    found = list(series.groups.values())
-    values = {
-        name: {group.name: replicates.values(group.used, name) for group in found} for name in replicates.names(found)
+def _judge(stage: Stage, a: Values, b: Values, interval: Interval | None, spread: Spread | None) -> dict[str, object]:
+    """Return what an effect says of two groups that know a figure."""
+    difference = sum(b) / len(b) - sum(a) / len(a)
+    found: dict[str, object] = {
+        "difference": difference,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
     }
-    about = [*([figure] if figure else []), *series.plan.figures]
+    if len({*a, *b}) == 1:
+        return found | {"status": Status.EQUAL, "difference": 0.0}
+    if stage is Stage.MODEL and len(set(a)) == len(set(b)) == 1:
+        # Computed from the settings, so it has no noise.
+        return found | {"status": Status.CHANGED}
+    noise = spread.noise(len(a), len(b)) if spread else None
+    status, why = _status(a, b, difference, interval, noise)
+    needed = None
+    if status is not Status.CHANGED and difference:
+        needed = intervals.repetitions_needed(difference, spread.deviation) if spread else FEWEST_OF_TWO
+    standardised = intervals.standardised(difference, a, b)
+    return found | {
+        "status": status, "noise": noise, "standardised": standardised, "repetitions_needed": needed, "why": why,
+    }  # fmt: skip
+
+
+def _status(
+    a: Values, b: Values, difference: float, interval: Interval | None, noise: float | None
+) -> tuple[Status, str | None]:
+    if noise is None:
+        return Status.UNCLEAR, "no repetition tells how far runs of one cell lie apart"
+    if abs(difference) <= noise:
+        return Status.NOISE, None
+    # Where every repetition came out the same, there is nothing that further ones would average out.
+    exact = min(len(a), len(b)) > 1 and len(set(a)) == len(set(b)) == 1
+    if interval is None or not (exact or intervals.suffice(len(a), len(b))):
+        return Status.UNCLEAR, f"{len(a)} and {len(b)} runs are too few for an interval"
+    if interval.has(0):
+        return Status.UNCLEAR, "the interval of the difference includes zero"
+    return Status.CHANGED, None
+
+
+def _matrix(series: Series, means: Means, figure: str | None) -> MatrixEntry:
+    plan, groups = series.plan, series.groups
+    values = {
+        name: {cell: figure_values(group.used, name) for cell, group in groups.items()}
+        for name in figure_names(groups.values())
+    }
+    about = [*([figure] if figure else []), *plan.figures]
     varying = {
         name: by_cell
         for name, by_cell in values.items()
         if name in about or len({each for cell in by_cell.values() for each in cell}) > 1
     }
-    first = dict.fromkeys([*about, *_HEADLINES])
-    stages = list(Stage)
-    names = [name for name in first if name in varying]
-    names += sorted(varying.keys() - set(names), key=lambda name: (-stages.index(stage_of(name)), name))
+    names = [name for name in dict.fromkeys([*about, *_HEADLINES]) if name in varying]
+    names += sorted(varying.keys() - set(names), key=lambda name: (-_STAGE_ORDER[stage_of(name)], name))
+    samples = {
+        cell: {name: Sample.of(known, means.get((known,))) for name in names if (known := varying[name][cell])}
+        for cell in groups
+    }
     return MatrixEntry(
-        axes=[AxisEntry(name=axis.name, levels=[level.name for level in axis.levels]) for axis in series.plan.axes],
-        baseline=series.plan.baseline,
-        about=series.plan.figures,
+        axes=[AxisEntry(name=axis.name, levels=[level.name for level in axis.levels]) for axis in plan.axes],
+        baseline=plan.baseline,
+        about=plan.figures,
         figures=names,
-        cells=[
-            _cell(
-                series,
-                cell,
-                {
-                    name: _sample(Sample(sample, means.get(sample)))
-                    for name in names
-                    if (sample := varying[name].get(cell.cell))
-                },
-            )
-            for cell in series.plan.cells
-        ],
+        cells=[_cell(series, cell, samples.get(cell.cell, {})) for cell in plan.cells],
     )
 
 
@@ -253,7 +304,7 @@ def _search(plan: Plan) -> SearchEntry | None:
     )
 
 
-def _cell(series: Series, cell: Cell, figures: dict[str, SampleEntry]) -> CellEntry:
+def _cell(series: Series, cell: Cell, figures: dict[str, Sample]) -> CellEntry:
     group, places = series.groups.get(cell.cell), series.places(cell.cell)
     used = group.used if group else []
     state = _state(used, begun=any(place.run is not None for place in places))
@@ -273,7 +324,7 @@ def _cell(series: Series, cell: Cell, figures: dict[str, SampleEntry]) -> CellEn
 
 
 def _state(used: Sequence[RunRecord], *, begun: bool) -> State:
-    failed = replicates.values(used, _FAILED)
+    failed = figure_values(used, _FAILED)
     if not failed:
         return "inconclusive" if begun else "missing"
     if all(failed):
@@ -282,7 +333,7 @@ def _state(used: Sequence[RunRecord], *, begun: bool) -> State:
 
 
 def _predicted(cell: Cell, group: Group | None) -> tuple[int, Literal["model", "capacity"]] | tuple[None, None]:
-    """The users who fail: by the model, else by the places that there are at once, if users are what it counts.
+    """Return the users who fail: by the model, else by the places that there are at once, if users are what it counts.
 
     Both are known before the runs; a run has them where the series does not.
     """
@@ -301,6 +352,6 @@ def _predicted(cell: Cell, group: Group | None) -> tuple[int, Literal["model", "
 
 
 def _holds_places(run: RunRecord) -> bool:
-    """Whether users stand straight before the backends, each with a connection of its own."""
+    """Return whether users connect directly to the backends, each with a connection of its own."""
     workload = run.manifest["knobs"].get("load.workload", {}).get("value")
     return workload in ("users", "long_polling") and run.manifest.get("path") == ["k6", "backend"]

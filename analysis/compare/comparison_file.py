@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, PlainSerializer
 
-from analysis.compare.effects import Stage, Status
+from analysis.compare.intervals import Interval
 from analysis.output import Written
 from formats.field_types import PlaceOfRun
 
@@ -17,13 +19,54 @@ SCHEMA: Literal["connlab.comparison/1"] = "connlab.comparison/1"
 State = Literal["clean", "failing", "mixed", "inconclusive", "missing"]
 
 
-class SampleEntry(Written):
+Setting: TypeAlias = bool | int | float | str | None
+
+_DIGITS = 6
+
+
+def _rounded(value: float) -> float:
+    """Return a number with six digits, or as many as it has before the point."""
+    return float(round(value)) if abs(value) >= 10**_DIGITS else float(f"{value:.{_DIGITS}g}")
+
+
+# The file has it rounded: machines differ in the last digits.
+Rounded: TypeAlias = Annotated[float, PlainSerializer(_rounded, return_type=float)]
+
+
+class Stage(StrEnum):
+    """Where a figure stands on the way from the cause to the user; the lab's own figures stand beside it."""
+
+    LAB = "lab"
+    MODEL = "model"
+    COUNTERS = "counters"
+    PACKETS = "packets"
+    USERS = "users"
+
+
+class Status(StrEnum):
+    """What can be said of a difference."""
+
+    CHANGED = "changed"
+    UNCLEAR = "unclear"
+    NOISE = "noise"
+    EQUAL = "equal"
+    UNKNOWN = "unknown"
+
+
+class Sample(Written):
     """One figure in one group of runs."""
 
     values: Annotated[list[int | float], Field(description="In each run that is evidence and knows it")]
-    mean: Annotated[float | None, Field(description="The mean of the values; null without any")]
-    low: Annotated[float | None, Field(description="The interval of the mean; null with fewer than two runs")]
-    high: float | None
+    mean: Annotated[Rounded | None, Field(description="The mean of the values; null without any")]
+    low: Annotated[Rounded | None, Field(description="The interval of the mean; null with fewer than two runs")]
+    high: Rounded | None
+
+    @classmethod
+    def of(cls, values: Sequence[float], interval: Interval | None) -> Sample:
+        """Return the sample of these values, with the interval of their mean."""
+        mean = sum(values) / len(values) if values else None
+        low, high = (interval.low, interval.high) if interval else (None, None)
+        return cls(values=list(values), mean=mean, low=low, high=high)
 
 
 class RunEntry(Written):
@@ -41,17 +84,19 @@ class GroupEntry(Written):
     runs: list[RunEntry]
 
 
-class SettingEntry(Written):
+class SettingChange(Written):
     """One setting that differs."""
 
     name: Annotated[str, Field(description="A knob, or its place in the manifest, as host.kernel")]
-    a: bool | int | float | str | None
-    b: bool | int | float | str | None
+    a: Setting
+    b: Setting
     asked: Annotated[bool, Field(description="Whether somebody set it; else it differs unasked")]
 
 
-class EffectEntry(Written):
+class Effect(Written):
     """One figure in both groups."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
     figure: str
     stage: Stage
@@ -64,19 +109,27 @@ class EffectEntry(Written):
             " value. Figures that are equal in all runs are left out"
         ),
     ]
-    a: SampleEntry
-    b: SampleEntry
-    difference: Annotated[float | None, Field(description="Mean of b less mean of a")]
-    low: Annotated[float | None, Field(description="The difference's interval; null with fewer than two runs a group")]
-    high: float | None
-    standardised: Annotated[float | None, Field(description="Hedges' g; null where there is no spread")]
+    a: Sample
+    b: Sample
+    difference: Annotated[Rounded | None, Field(description="Mean of b less mean of a")] = None
+    low: Annotated[
+        Rounded | None, Field(description="The difference's interval; null with fewer than two runs a group")
+    ] = None
+    high: Rounded | None = None
+    standardised: Annotated[Rounded | None, Field(description="Hedges' g; null where there is no spread")] = None
     noise: Annotated[
-        float | None, Field(description="What two groups of one cell, as large as these, differ by at the most")
-    ]
+        Rounded | None, Field(description="What two groups of one cell, as large as these, differ by at the most")
+    ] = None
     repetitions_needed: Annotated[
         int | None, Field(description="Runs of each group that would tell such a difference from none")
-    ]
-    why: Annotated[str | None, Field(description="Why it is unclear or unknown")]
+    ] = None
+    why: Annotated[str | None, Field(description="Why it is unclear or unknown")] = None
+
+    @property
+    def relative(self) -> float:
+        """Return the difference in parts of the greater mean: 0 none, 1 all of it."""
+        greater = max(abs(self.a.mean or 0), abs(self.b.mean or 0))
+        return abs(self.difference or 0) / greater if greater else 0.0
 
 
 class Counts(Written):
@@ -94,13 +147,14 @@ class PairEntry(Written):
 
     a: Annotated[str, Field(description="The group that is compared with")]
     b: str
-    settings: Annotated[list[SettingEntry], Field(description="What differs, what nobody asked for first")]
+    settings: Annotated[list[SettingChange], Field(description="What differs, what nobody asked for first")]
     counts: dict[Stage, Counts]
     by_chance: Annotated[
-        float, Field(description="How many figures would exceed the noise if nothing differed: 5 % of those with noise")
+        Rounded,
+        Field(description="How many figures would exceed the noise if nothing differed: 5 % of those with noise"),
     ]
     references: Annotated[int, Field(description="Further runs with the same settings, used for the noise only")]
-    effects: list[EffectEntry]
+    effects: list[Effect]
 
 
 class AxisEntry(Written):
@@ -135,7 +189,7 @@ class CellEntry(Written):
     agrees: Annotated[
         bool | None, Field(description="Whether the cell fails where that says so; null if either is not known")
     ]
-    figures: Annotated[dict[str, SampleEntry], Field(description="As the matrix names them, where known")]
+    figures: Annotated[dict[str, Sample], Field(description="As the matrix names them, where known")]
 
 
 class MatrixEntry(Written):

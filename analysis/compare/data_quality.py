@@ -1,4 +1,4 @@
-"""May a series be trusted: the order of its runs, whether what they measured drifts over it, and the machine.
+"""The data quality of a series: the order of its runs, whether what they measured drifts over it, and the machine.
 
 A drift is looked for in what is left of the main figure when each cell's mean is taken away: if later runs lie above
 their cell's mean and earlier ones below, the machine changed while the series ran. Cells are run in blocks, so that a
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis import suggested
-from analysis.compare import replicates
 from analysis.compare.comparison_file import TrustEntry
+from analysis.compare.figure_labels import with_unit
 from analysis.compare.intervals import RESAMPLES, SEED
+from analysis.compare.replicates import figure_values
 from analysis.formatting import counted
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from analysis.compare.comparison_file import PairEntry
     from analysis.compare.intervals import Floats
-    from analysis.compare.runs import Record
+    from analysis.compare.replicates import Record
     from analysis.compare.series import Series
 
 # With fewer, any order is one of a few dozen: chance gives each too often.
@@ -34,8 +35,8 @@ _REPETITIONS = "--repetitions"
 _REPETITIONS_MAX = 99
 
 
-def of_series(series: Series, figure: str | None, pairs: list[PairEntry]) -> TrustEntry:
-    """Say what speaks for a series, and what against it."""
+def assess(series: Series, figure: str | None, pairs: list[PairEntry]) -> TrustEntry:
+    """Return what speaks for a series, and what against it."""
     begun = [place for place in series.plan.runs if place.run is not None]
     return TrustEntry(
         order=[str(place.run) for place in begun],
@@ -47,12 +48,12 @@ def of_series(series: Series, figure: str | None, pairs: list[PairEntry]) -> Tru
 
 
 def _again(command: list[str]) -> str | None:
-    """The command that makes a series again."""
+    """Return the command that makes a series again."""
     return _shell([*(word for word in command if word != _NEW), _NEW]) if command else None
 
 
 def _more(series: Series, figure: str | None, pairs: list[PairEntry]) -> str | None:
-    """The command that adds repetitions: as many as would tell the main figure's differences, else twice as many."""
+    """Return the command that adds repetitions: as many as would tell the differences, else twice as many."""
     words = series.plan.command
     # Another command, such as a lesson's, or one for all scenarios, cannot add to this series alone.
     of_this = words[1:2] in (["run"], ["matrix"]) and any(Path(word).stem == series.plan.name for word in words[2:])
@@ -65,13 +66,13 @@ def _more(series: Series, figure: str | None, pairs: list[PairEntry]) -> str | N
 
 
 def _shell(command: list[str]) -> str:
-    """A command as it is typed in the lab's folder, where the program is installed."""
+    """Return a command as it is typed in the lab's folder, where the program is installed."""
     words = [".venv/bin/connlab", *command[1:]] if command[0] == "connlab" else command
     return " ".join(map(suggested.quoted, words))
 
 
 def _counted(series: Series) -> Iterator[str]:
-    """How many runs count; the table of runs says why another does not."""
+    """Yield how many runs count; the table of runs says why another does not."""
     used = sum(len(group.used) for group in series.groups.values())
     planned = len(series.plan.runs)
     if used == planned:
@@ -90,7 +91,7 @@ def _drift(series: Series, figure: str | None) -> Iterator[str]:
     place = {str(each.run): number for number, each in enumerate(series.plan.runs) if each.run is not None}
     found: list[tuple[int, float]] = []
     for group in series.groups.values():
-        known = [(run, value) for run in group.used for value in replicates.values([run], figure)]
+        known = [(run, value) for run in group.used for value in figure_values([run], figure)]
         if len(known) > 1:
             mean = sum(value for _, value in known) / len(known)
             found += [(place.get(run.name, 0), value - mean) for run, value in known]
@@ -113,31 +114,25 @@ def _drift(series: Series, figure: str | None) -> Iterator[str]:
 
 
 def correlation(values: Floats) -> tuple[float, float]:
-    """The rank correlation of values with their order, and how often a random order has as strong a one."""
-    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(np.float64)
-    ranks -= ranks.mean()
-    order = np.arange(len(values), dtype=np.float64)
-    order -= order.mean()
-    scale = float(np.sqrt((ranks**2).sum() * (order**2).sum()))
-    strength = float((ranks * order).sum()) / scale
+    """Return the rank correlation of values with their order, and how often a random order has as strong a one."""
+    order = np.arange(len(values)) - (len(values) - 1) / 2
+    # Ranks are the same numbers in another order.
+    ranks = order[np.argsort(np.argsort(values, kind="stable"), kind="stable")]
+    scale = float((order**2).sum())
+    strength = float(ranks @ order) / scale
     rng = np.random.default_rng(SEED)
     drawn = np.abs(rng.permuted(np.tile(ranks, (RESAMPLES, 1)), axis=1) @ order) / scale
     return strength, float((1 + np.count_nonzero(drawn >= abs(strength) - 1e-12)) / (1 + RESAMPLES))
 
 
 def _noise(pairs: list[PairEntry], figure: str | None) -> Iterator[str]:
-    noise = [
-        (effect.noise, effect.unit)
-        for pair in pairs
-        for effect in pair.effects
-        if effect.figure == figure and effect.noise is not None
-    ]
+    effects = [each for pair in pairs for each in pair.effects if each.figure == figure]
+    noise = [(each.noise, each.unit) for each in effects if each.noise is not None]
     if noise:
         most, unit = max(noise)
-        unit = f" {unit}" if unit else ""
         yield (
-            f"Noise: two groups of repetitions of one and the same cell differ in {figure} by up to {most:.3g}{unit},"
-            " at the noisiest cell."
+            f"Noise: two groups of repetitions of one and the same cell differ in {figure} by up to"
+            f" {with_unit(f'{most:.3g}', unit)}, at the noisiest cell."
         )
 
 

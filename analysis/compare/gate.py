@@ -13,25 +13,25 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import stats
 
-from analysis.compare import intervals, replicates
-from analysis.compare.differences import changes
-from analysis.compare.groups import require_comparable
-from analysis.compare.incomparable import CompareError
-from analysis.compare.intervals import Interval
+from analysis.compare import intervals
+from analysis.compare.comparison_file import SettingChange
+from analysis.compare.intervals import Interval, find_intervals
+from analysis.compare.replicates import CompareError, figure_names, figure_values, find_changes, require_comparable
 from analysis.figures import catalogue
+from analysis.output import Written
 
 if TYPE_CHECKING:
-    from analysis.compare.differences import SettingChange
-    from analysis.compare.groups import Group
-    from analysis.compare.replicates import Values
+    from analysis.compare.intervals import Floats
+    from analysis.compare.replicates import Group
 
 BY_CHANCE_MAX = 0.001
-# Relabelings are counted one by one up to so many, and drawn beyond.
-_COUNTED_MAX, _DRAWN = 200_000, 99_999
+# Up to so many ways to deal the runs out, all are tried; of more, so many are drawn.
+_RESAMPLES = 9_999
 _STATUS = r"(client\.requests|access\.\w+)\.status\."
 _GREATER_IS_BETTER = re.compile(
     rf"client\.(requests\.ok(_per_second)?|users\.served|dials\.ok|admissions\.total|checks\..*\.rate)"
@@ -70,16 +70,32 @@ class Limit:
         return cls(float(match[1]) / (100 if match[2] else 1), relative=bool(match[2]))
 
     def of(self, mean: float) -> float:
-        """How much worse than this mean a figure may be, in its unit."""
+        """Return how much worse than this mean a figure may be, in its unit."""
         return self.value * abs(mean) if self.relative else self.value
 
     def __str__(self) -> str:
-        """As it was given."""
+        """Return the limit as it was given."""
         return f"{100 * self.value:g} %" if self.relative else f"{self.value:g}"
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Decided(Written):
+    """What two groups of values say.
+
+    Attributes:
+        outcome: what follows.
+        why: why it is unknown; None if it is not.
+        worse_by: the interval of how much worse b is, in the figure's unit; None without two runs of each.
+        by_chance: how often runs of the same program, dealt out at random, differ as much beyond the limit; None
+            where the interval does not lie beyond it.
+    """
+
+    outcome: GateOutcome
+    why: str | None
+    worse_by: Interval | None = None
+    by_chance: float | None = None
+
+
+class Gate(Decided):
     """What a gate found.
 
     Attributes:
@@ -89,10 +105,6 @@ class Gate:
         limit: how much worse it may be.
         a, b: the means of the baseline and of what is judged; None without a value.
         runs_a, runs_b: the runs that count.
-        worse_by: the interval of how much worse b is, in the figure's unit; None without two runs of each.
-        by_chance: how often runs of the same program, dealt out at random, differ as much beyond the limit.
-        outcome: what follows.
-        why: why it is unknown; None if it is not.
         unasked: settings that differ though nobody set them.
     """
 
@@ -104,10 +116,6 @@ class Gate:
     b: float | None
     runs_a: int
     runs_b: int
-    worse_by: Interval | None
-    by_chance: float | None
-    outcome: GateOutcome
-    why: str | None
     unasked: tuple[SettingChange, ...]
 
 
@@ -126,8 +134,8 @@ def judge(a: Group, b: Group, figure: str, limit: Limit, *, greater_is_better: b
             way is better.
     """
     require_comparable(a, b)
-    found = changes(a.example, b.example)
-    for change in found:
+    changes = find_changes(a.example, b.example)
+    for change in changes:
         if change.name in _MACHINE:
             raise CompareError(
                 f"{change.name} is {change.a} in {a.example.name} and {change.b} in {b.example.name}: make the baseline"
@@ -135,13 +143,14 @@ def judge(a: Group, b: Group, figure: str, limit: Limit, *, greater_is_better: b
             )
     if greater_is_better is None:
         greater_is_better = _direction(figure)
-    values_a, values_b = (replicates.values(group.used, figure) for group in (a, b))
+    values_a, values_b = (figure_values(group.used, figure) for group in (a, b))
     if not values_a and not values_b:
         _require_known(figure, a, b)
     declared = catalogue.find(figure)
     sign = -1 if greater_is_better else 1
-    decided = decide(tuple(sign * v for v in values_a), tuple(sign * v for v in values_b), limit)
+    decided = decide([sign * value for value in values_a], [sign * value for value in values_b], limit)
     return Gate(
+        **dict(decided),
         figure=figure,
         unit=declared[0].unit if declared else "",
         greater_is_better=greater_is_better,
@@ -150,11 +159,7 @@ def judge(a: Group, b: Group, figure: str, limit: Limit, *, greater_is_better: b
         b=_mean(values_b),
         runs_a=len(values_a),
         runs_b=len(values_b),
-        worse_by=decided.worse_by,
-        by_chance=decided.by_chance,
-        outcome=decided.outcome,
-        why=decided.why,
-        unasked=tuple(change for change in found if not change.asked),
+        unasked=tuple(change for change in changes if not change.asked),
     )
 
 
@@ -167,51 +172,41 @@ def _direction(figure: str) -> bool:
 
 
 def _require_known(figure: str, a: Group, b: Group) -> None:
-    for group in (a, b):
-        for run in group.used:
-            if figure in run.why:
-                return
-    known = replicates.names([a, b])
-    near = catalogue.nearest(figure, known)
+    if any(figure in run.why for group in (a, b) for run in group.used):
+        return
+    near = catalogue.nearest(figure, figure_names([a, b]))
     raise CompareError(f"no run has the figure {figure}{f'; did you mean {near}?' if near else ''}")
 
 
-def _mean(values: Values) -> float | None:
+def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """What two groups of values say; see `Gate`."""
-
-    outcome: GateOutcome
-    why: str | None
-    worse_by: Interval | None = None
-    by_chance: float | None = None
 
 
 def decide(a: Sequence[float], b: Sequence[float], limit: Limit) -> Decided:
     """Decide by values of which smaller ones are better: a of the baseline, b of what is judged."""
     if not a or not b:
         which = "the baseline" if not a else "what is judged"
-        return Decided(GateOutcome.UNKNOWN, f"no usable run of {which} knows the figure")
+        return Decided(outcome=GateOutcome.UNKNOWN, why=f"no usable run of {which} knows the figure")
     if min(len(a), len(b)) < 2:  # noqa: PLR2004  one run has no spread
-        return Decided(GateOutcome.UNKNOWN, f"one run tells nothing of noise; give {FEWEST} of each")
+        return Decided(outcome=GateOutcome.UNKNOWN, why=f"one run tells nothing of noise; give {FEWEST} of each")
     allowed = limit.of(sum(a) / len(a))
     pair = (tuple(a), tuple(b))
-    worse_by = replicates.difference_intervals([pair])[pair]
+    worse_by = find_intervals([pair])[pair]
     if worse_by.high <= allowed:
-        return Decided(GateOutcome.PASSED, None, worse_by)
-    # A share of the baseline moves with it: the same runs, each worse by the limit, are what b must lie beyond.
-    shifted = [value + (limit.value * abs(value) if limit.relative else limit.value) for value in a]
-    by_chance = _by_chance(shifted, b)
-    if worse_by.low > allowed and by_chance <= BY_CHANCE_MAX:
-        return Decided(GateOutcome.WORSE, None, worse_by, by_chance)
-    return Decided(GateOutcome.UNKNOWN, _too_few(a, b, allowed), worse_by, by_chance)
+        return Decided(outcome=GateOutcome.PASSED, why=None, worse_by=worse_by)
+    by_chance = None
+    if worse_by.low > allowed:
+        # A share of the baseline moves with it: the same runs, each worse by the limit, are what b must lie beyond.
+        shifted = [value + (limit.value * abs(value) if limit.relative else limit.value) for value in a]
+        by_chance = _by_chance(shifted, b)
+        if by_chance <= BY_CHANCE_MAX:
+            return Decided(outcome=GateOutcome.WORSE, why=None, worse_by=worse_by, by_chance=by_chance)
+    why = _too_few(a, b, allowed)
+    return Decided(outcome=GateOutcome.UNKNOWN, why=why, worse_by=worse_by, by_chance=by_chance)
 
 
 def _too_few(a: Sequence[float], b: Sequence[float], allowed: float) -> str:
-    """Say how many runs would tell."""
+    """Return how many runs would tell."""
     spread = intervals.spread([a, b])
     beyond = sum(b) / len(b) - sum(a) / len(a) - allowed
     needed = intervals.repetitions_needed(beyond, spread.deviation) if spread else None
@@ -222,25 +217,18 @@ def _too_few(a: Sequence[float], b: Sequence[float], allowed: float) -> str:
 
 
 def _by_chance(a: Sequence[float], b: Sequence[float]) -> float:
-    """How many of the ways to deal all these values out to two groups have a mean of b at least as much above a's."""
-    together, n = np.array([*a, *b], dtype=np.float64), len(b)
-    # The sum of b alone decides: that of all is always the same.
-    least = math.fsum(b) - 1e-9 * float(np.abs(together).sum())
-    if math.comb(len(together), n) <= _COUNTED_MAX:
-        sums = _sums(together, n)
-        return float(np.count_nonzero(sums >= least) / len(sums))
-    rng = np.random.default_rng(intervals.SEED)
-    drawn = rng.permuted(np.tile(together, (_DRAWN, 1)), axis=1)[:, :n].sum(axis=1)
-    return float((1 + np.count_nonzero(drawn >= least)) / (1 + _DRAWN))
+    """Return in how many of the ways to deal all these values out to two groups b's mean is as far above a's."""
 
+    def sum_of_b(_a: Floats, b: Floats, axis: int) -> Any:  # noqa: ANN401  a number, or an array
+        return b.sum(axis=axis)
 
-def _sums(values: intervals.Floats, n: int) -> intervals.Floats:
-    """The sum of each choice of n of the values."""
-    found = [np.zeros(1)] + [np.empty(0)] * n
-    for value in values:
-        for size in range(n, 0, -1):
-            found[size] = np.concatenate([found[size], found[size - 1] + value])
-    return found[n]
+    # The sum of b alone decides: that of all is always the same. With all values above zero, rounding is small in it.
+    least = min(*a, *b)
+    groups = [np.array([value - least for value in group]) for group in (a, b)]
+    test = stats.permutation_test(
+        groups, sum_of_b, vectorized=True, n_resamples=_RESAMPLES, alternative="greater", rng=intervals.SEED
+    )
+    return float(test.pvalue)
 
 
 # The fewest runs of each group of which `worse` can be said.

@@ -7,7 +7,8 @@ ten thousand witnesses. docs/compare.md gives the reasons and the measured cover
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -16,6 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+# The value of a figure in each run of a group, and one or two such groups.
+Values: TypeAlias = tuple[int | float, ...]
+Groups: TypeAlias = tuple[Values, ...]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -44,58 +48,76 @@ class Interval:
 
     @property
     def width(self) -> float:
-        """How wide it is."""
+        """Return how wide it is."""
         return self.high - self.low
 
     def has(self, value: float) -> bool:
-        """Whether a value lies in it, its ends included."""
+        """Return whether a value lies in it, its ends included."""
         return self.low <= value <= self.high
 
 
-def suffice(n_a: int, n_b: int) -> bool:
-    """Whether two groups are large enough for an interval of their difference to exclude zero honestly.
+def suffice(*sizes: int) -> bool:
+    """Return whether one or two groups are large enough for an interval to exclude a value, or zero, honestly.
 
     A resample never leaves the range of its sample. Two groups from the same source are wholly apart by chance in 2 of
-    the C(n_a + n_b, n_a) ways to deal the runs out; more often than the interval may err, and it cannot keep its word.
+    the C(n + m, n) ways to deal the runs out, and one group lies on one side of a value in 2 of 2ⁿ; if that is more
+    often than the interval may err, it cannot keep its word.
     """
-    return min(n_a, n_b) >= 2 and 2 / math.comb(n_a + n_b, n_a) <= 2 * _TAIL  # noqa: PLR2004  one run has no spread
-
-
-def suffices(n: int) -> bool:
-    """The same of one group against a fixed value: all its runs lie on one side by chance in 2 of 2ⁿ ways."""
-    return 2 / (1 << n) <= 2 * _TAIL
+    ways = math.comb(sum(sizes), sizes[0]) if len(sizes) > 1 else 1 << sizes[0]
+    return min(sizes) > 1 and 2 / ways <= 2 * _TAIL
 
 
 # The fewest repetitions: of each of two groups, and of one against a fixed value.
 FEWEST_OF_TWO = next(n for n in range(2, 100) if suffice(n, n))
-FEWEST_OF_ONE = next(n for n in range(2, 100) if suffices(n))
+FEWEST_OF_ONE = next(n for n in range(2, 100) if suffice(n))
 
 
-def mean_intervals(samples: Floats) -> list[Interval]:
-    """The intervals of the means of many samples of the same size.
+def find_intervals(samples: Iterable[Groups]) -> dict[Groups, Interval]:
+    """Return the interval of the mean of each sample of one group, and of the difference of the means of two.
+
+    A sample with a group of less than two runs has none.
+    """
+    by_size: dict[tuple[int, ...], list[Groups]] = defaultdict(list)
+    found: dict[Groups, Interval] = {}
+    for groups in sorted(set(samples)):
+        sizes = tuple(map(len, groups))
+        if min(sizes) > 1 and all(len(set(group)) == 1 for group in groups):
+            point = groups[-1][0] - (groups[0][0] if len(groups) > 1 else 0)
+            found[groups] = Interval(point, point)
+        elif min(sizes) > 1:
+            by_size[sizes].append(groups)
+    for same_size in by_size.values():
+        columns = (np.array(column, dtype=np.float64) for column in zip(*same_size, strict=True))
+        found.update(zip(same_size, bootstrap(*columns), strict=True))
+    return found
+
+
+def bootstrap(*groups: Floats) -> list[Interval]:
+    """Return the interval of the mean of each row of one group, or of the difference of the means of two.
 
     Args:
-        samples: one to a row, two runs or more each.
+        groups: one sample to a row, of two runs or more; in both as many rows.
     """
-    n = samples.shape[1]
-    quantile = _t(n - 1) * math.sqrt(n / (n - 1))
-    return _intervals((samples,), np.full(len(samples), quantile))
-
-
-def difference_intervals(a: Floats, b: Floats) -> list[Interval]:
-    """The intervals of mean(b) - mean(a) for many pairs of samples.
-
-    Args:
-        a: one sample to a row, two runs or more each.
-        b: the other of each pair; as many rows.
-    """
-    contributions = np.stack([a.var(axis=1, ddof=1) / a.shape[1], b.var(axis=1, ddof=1) / b.shape[1]], axis=1)
-    quantiles = [expanded_quantile(row, (a.shape[1], b.shape[1])) for row in contributions]
-    return _intervals((a, b), np.array(quantiles))
+    sizes = [group.shape[1] for group in groups]
+    contributions = np.stack([group.var(axis=1, ddof=1) / group.shape[1] for group in groups], axis=1)
+    quantiles = np.array([expanded_quantile(row, sizes) for row in contributions])
+    taken, times = _ways(*sizes)
+    found: list[Interval] = []
+    rows = max(1, _BATCH_ELEMENTS // len(times))
+    for start in range(0, len(quantiles), rows):
+        batch = slice(start, start + rows)
+        # Whole numbers are summed up before they are divided: equal means are then equal to the last bit.
+        # Not by BLAS: its threads wait busily, and its sums differ by machine.
+        means = [
+            np.einsum("rn,nw->rw", group[batch], each) / size
+            for group, each, size in zip(groups, taken, sizes, strict=True)
+        ]
+        found += _ends(means[-1] - means[0] if len(means) > 1 else means[0], times, quantiles[batch])
+    return found
 
 
 def expanded_quantile(variances: Sequence[float] | Floats, sizes: Sequence[int]) -> float:
-    """How many standard deviations of the bootstrap distribution the interval must reach to each side.
+    """Return how many standard deviations of the bootstrap distribution the interval must reach to each side.
 
     Resampling n runs shows only (n - 1)/n of their variance, and says nothing of not knowing that variance: a plain
     percentile interval of 5 + 5 runs covers 86 % instead of 95 %. Its percentiles are therefore moved out so that for
@@ -115,38 +137,23 @@ def expanded_quantile(variances: Sequence[float] | Floats, sizes: Sequence[int])
 
 
 def _t(freedom: float) -> float:
-    """Where Student's distribution leaves _TAIL above it."""
+    """Return where Student's distribution leaves _TAIL above it."""
     return float(special.stdtrit(freedom, 1 - _TAIL))
 
 
 def interval_of(distribution: Floats, quantile: float) -> Interval:
-    """The interval that a bootstrap distribution gives, so many standard deviations of a normal one to each side."""
+    """Return the interval of a bootstrap distribution, so many standard deviations of a normal one to each side."""
     return _ends(distribution[np.newaxis, :], np.ones(len(distribution), dtype=np.int64), np.array([quantile]))[0]
 
 
 def resamples(n: int, stream: int) -> Integers:
-    """Which of n runs each resample takes, one resample to a row; each stream is independent of the others."""
+    """Return which of n runs each resample takes, one resample to a row; each stream is independent of the others."""
     return np.random.default_rng([SEED, stream]).integers(0, n, (RESAMPLES, n))
 
 
-def _intervals(groups: tuple[Floats, ...], quantiles: Floats) -> list[Interval]:
-    """The intervals of one group's means, or of the second's less the first's; one sample of each group to a row."""
-    taken, times = _ways(tuple(group.shape[1] for group in groups))
-    found: list[Interval] = []
-    rows = max(1, _BATCH_ELEMENTS // len(times))
-    for start in range(0, len(quantiles), rows):
-        batch = slice(start, start + rows)
-        # Whole numbers are summed up before they are divided: equal means are then equal to the last bit.
-        # Not by BLAS: its threads wait busily, and its sums differ by machine.
-        sums = [np.einsum("rn,nw->rw", group[batch], each) for group, each in zip(groups, taken, strict=True)]
-        means = [sum_ / group.shape[1] for sum_, group in zip(sums, groups, strict=True)]
-        found += _ends(means[0] if len(means) == 1 else means[1] - means[0], times, quantiles[batch])
-    return found
-
-
 @lru_cache(maxsize=16)
-def _ways(sizes: tuple[int, ...]) -> tuple[tuple[Floats, ...], Integers]:
-    """The different ways in which RESAMPLES resamples take the runs of groups of these sizes.
+def _ways(*sizes: int) -> tuple[tuple[Floats, ...], Integers]:
+    """Return the different ways in which RESAMPLES resamples take the runs of groups of these sizes.
 
     Few runs can be taken in few ways: two of each group in nine. The draws depend on the sizes alone, so an interval
     does not depend on what else is compared.
@@ -155,19 +162,14 @@ def _ways(sizes: tuple[int, ...]) -> tuple[tuple[Floats, ...], Integers]:
         How often each way takes each run, one way to a column, for each group; and how many resamples take that way.
     """
     rng = np.random.default_rng(SEED)
-    counts = [_counts(rng.integers(0, n, (RESAMPLES, n))) for n in sizes]
-    ways, times = np.unique(np.concatenate(counts, axis=1), axis=0, return_counts=True)
+    drawn = [(n, rng.integers(0, n, (RESAMPLES, n))) for n in sizes]
+    counts = [np.count_nonzero(runs == run, axis=1) for n, runs in drawn for run in range(n)]
+    ways, times = np.unique(np.stack(counts, axis=1), axis=0, return_counts=True)
     return tuple(np.split(ways.T.astype(np.float64, order="C"), np.cumsum(sizes)[:-1])), times
 
 
-def _counts(drawn: Integers) -> Integers:
-    """How often each row has each number below its length."""
-    rows, n = drawn.shape
-    return np.bincount((drawn + n * np.arange(rows)[:, np.newaxis]).ravel(), minlength=rows * n).reshape(rows, n)
-
-
 def _ends(values: Floats, times: Integers, quantiles: Floats) -> list[Interval]:
-    """The interval of each distribution.
+    """Return the interval of each distribution.
 
     Args:
         values: the values of one distribution to a row.
@@ -204,12 +206,12 @@ class Spread:
     freedom: int
 
     def noise(self, n_a: int, n_b: int) -> float:
-        """By how much the means of two groups of the same cell differ at the most, in CONFIDENCE of all cases."""
+        """Return by how much the means of two groups of one cell differ at the most, in CONFIDENCE of all cases."""
         return _t(self.freedom) * self.deviation * math.sqrt(1 / n_a + 1 / n_b)
 
 
 def spread(groups: Sequence[Sequence[float]]) -> Spread | None:
-    """The spread within groups of repetitions; None if no group has two.
+    """Return the spread within groups of repetitions; None if no group has two.
 
     Whole numbers count with the spread of their rounding at least: what came out as 3 twice may come out as 4.
     """
@@ -223,7 +225,7 @@ def spread(groups: Sequence[Sequence[float]]) -> Spread | None:
 
 
 def standardised(difference: float, a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Hedges' g: the difference in pooled standard deviations, without the bias of small groups; None without one."""
+    """Return Hedges' g: the difference in pooled standard deviations, without small groups' bias; None without one."""
     freedom = len(a) + len(b) - 2
     if min(len(a), len(b)) < 2:  # noqa: PLR2004  one run has no spread
         return None
@@ -234,7 +236,7 @@ def standardised(difference: float, a: Sequence[float], b: Sequence[float]) -> f
 
 
 def repetitions_needed(difference: float, deviation: float) -> int | None:
-    """How many runs each of two groups must have to tell this difference from none with the probability POWER.
+    """Return how many runs each of two groups must have to tell this difference from none with the probability POWER.
 
     By the power of the two-sided t test at the level 1 - CONFIDENCE; at most REPETITIONS_MAX, and None if the
     difference is zero, which no number of runs tells from zero.
@@ -256,7 +258,7 @@ def repetitions_needed(difference: float, deviation: float) -> int | None:
 
 
 def power(effect: float, n: int) -> float:
-    """The probability that a t test of two groups of n runs sees a difference of so many standard deviations."""
+    """Return the probability that a t test of two groups of n runs sees a difference of so many standard deviations."""
     freedom, shift = 2 * n - 2, effect * math.sqrt(n / 2)
     critical = _t(freedom)
     if shift > 10 * critical:

@@ -1,18 +1,183 @@
-"""What moved between two groups of runs, as a story: figures that say one thing are told together, by a name."""
+"""The narrative of a comparison: its answer in a few sentences, and what moved from the settings to the users.
+
+Figures that say one thing are told together, by a name, and only if they moved beyond noise by enough to matter.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.compare import numbers
-from analysis.compare.effects import Stage
+from analysis.compare.comparison_file import Stage
+from analysis.compare.figure_labels import format_number, in_sentence, with_unit
+from analysis.compare.intervals import REPETITIONS_MAX
 from analysis.formatting import counted
 
 if TYPE_CHECKING:
-    from analysis.compare.comparison_file import EffectEntry, PairEntry
+    from analysis.compare.comparison_file import Effect, MatrixEntry, PairEntry
+    from analysis.compare.series import Plan, Search
+    from analysis.compare.verdict import SeriesVerdict
+
+_OF_ARM = re.compile(r"\barms\.[a-z0-9_]+\.([a-z][a-z0-9_.]*)")
+# Differences that an answer tells of; the page has them all.
+_PAIRS = 3
+# Cells that a sentence names; a map shows more at a glance.
+_NAMED_MAX = 5
+
+
+def main_figure(plan: Plan) -> str | None:
+    """Return the figure that a series is about: the first it names, else of its claims, else of what was published."""
+    if plan.figures:
+        return plan.figures[0]
+    stated = [each.expression for each in plan.predictions] + list(
+        plan.published.here.values() if plan.published else ()
+    )
+    return next((match[1] for each in stated for match in _OF_ARM.finditer(each)), None)
+
+
+def answer_series(
+    plan: Plan, figure: str | None, pairs: list[PairEntry], matrix: MatrixEntry, verdict: SeriesVerdict
+) -> Iterator[str]:
+    """Yield what answers a series' question, in sentences.
+
+    Args:
+        plan: of the series.
+        figure: that it is about.
+        pairs: its cells side by side.
+        matrix: the cells.
+        verdict: on its claims.
+    """
+    if plan.search is not None:
+        yield _found(plan.search)
+    elif plan.kind == "matrix":
+        yield from _border(matrix)
+    elif not pairs:
+        yield "Nothing can be compared yet: no two arms have a run that came to its end. The same command goes on."
+    elif figure is None:
+        yield (
+            "Neither figures: nor a claim over the arms says what this series is about. What moved between them stands"
+            " below; name the figure in the scenario, as arms: {figures: […]}, and it is answered here."
+        )
+    else:
+        yield from (_told(pair, figure, matrix) for pair in pairs[:_PAIRS])
+        if len(pairs) > _PAIRS:
+            yield f"{counted(len(pairs) - _PAIRS, 'pair')} more below."
+    yield from _claims(verdict)
+
+
+def answer_runs(pair: PairEntry, used: tuple[int, int]) -> Iterator[str]:
+    """Yield what two groups of runs differ in, in sentences."""
+    if min(used) < 2:  # noqa: PLR2004  one run has no spread
+        yield (
+            f"One run of {pair.a} or {pair.b} does not tell a difference from chance: repeat both, and compare groups"
+            " of runs."
+        )
+        return
+    changed = [each for each in pair.effects if each.status == "changed" and each.stage == "users"]
+    if not changed:
+        yield f"Nothing that users feel differs between {pair.a} and {pair.b} by more than repetitions do."
+    yield from (_difference(pair, each) for each in changed[:_PAIRS])
+
+
+def _told(pair: PairEntry, figure: str, matrix: MatrixEntry) -> str:
+    effect = next((each for each in pair.effects if each.figure == figure), None)
+    if effect is not None:
+        return _difference(pair, effect)
+    both = [cell.figures.get(figure) for cell in matrix.cells if cell.cell in (pair.a, pair.b)]
+    begin = in_sentence(figure, begins=True)
+    if any(each is None or each.mean is None for each in both):
+        return f"{begin} is not known of both {pair.a} and {pair.b}."
+    return f"{begin} is the same with {pair.a} and with {pair.b}."
+
+
+def _difference(pair: PairEntry, effect: Effect) -> str:
+    begin = in_sentence(effect.figure, begins=True)
+    if effect.status == "unknown":
+        return f"{begin} is not known of both {pair.a} and {pair.b}: {effect.why}."
+    if effect.status == "noise":
+        return f"{begin} differs between {pair.a} and {pair.b} by no more than repetitions of one of them do."
+    runs = min(len(effect.a.values), len(effect.b.values))
+    if effect.status == "unclear":
+        needed = effect.repetitions_needed
+        more = f"; {'more than ' if needed == REPETITIONS_MAX else 'about '}{needed} would" if needed else ""
+        have = "One repetition" if runs == 1 else f"{runs} repetitions"
+        return f"{have} cannot tell whether {in_sentence(effect.figure)} differs between {pair.a} and {pair.b}{more}."
+    low, high = sorted(abs(each) for each in (effect.low or 0, effect.high or 0))
+    word = "lower" if (effect.difference or 0) < 0 else "higher"
+    return (
+        f"{begin} is {with_unit(format_number(abs(effect.difference or 0)), effect.unit)} {word} with {pair.b} than"
+        f" with {pair.a}: {format_number(effect.b.mean)} in place of"
+        f" {with_unit(format_number(effect.a.mean), effect.unit)}"
+        f" (95 %: {format_number(low)} to {format_number(high)}; {counted(runs, 'repetition')} of each)."
+    )
+
+
+def _border(matrix: MatrixEntry) -> Iterator[str]:
+    told = [cell for cell in matrix.cells if cell.agrees is not None]
+    runs = [cell.used for cell in matrix.cells]
+    states = {state: sum(cell.state == state for cell in matrix.cells) for state in ("clean", "failing", "mixed")}
+    open_ = len(matrix.cells) - sum(states.values())
+    said = f"Users failed in {states['failing'] + states['mixed']} of {counted(len(matrix.cells), 'cell')}"
+    said += f", in {states['mixed']} of them not in every run" if states["mixed"] else ""
+    failed = [cell.cell for cell in matrix.cells if cell.state in ("failing", "mixed")]
+    lines = list(_by_level(matrix)) if failed else []
+    said += f": {', '.join(failed)}" if 0 < len(failed) <= _NAMED_MAX and not lines else ""
+    yield said + (f"; {open_} cannot be told." if open_ else ".")
+    yield from lines
+    if told:
+        wrong = [cell.cell for cell in told if not cell.agrees]
+        where = f" It is otherwise in {', '.join(wrong)}." if wrong else ""
+        right = f"{len(told) - len(wrong)} of {counted(len(told), 'cell')}"
+        yield f"The model says where users fail and where none does; the runs agree with it in {right}.{where}"
+    if max(runs) == 1:
+        yield "Each cell ran once, so nothing tells how far repetitions lie apart."
+
+
+def _by_level(matrix: MatrixEntry) -> Iterator[str]:
+    """Yield where the border lies in a matrix of two axes: for each level of the second, which of the first fail."""
+    if len(matrix.axes) != 2 or len(matrix.axes[1].levels) > _NAMED_MAX:  # noqa: PLR2004
+        return
+    down, across = matrix.axes
+    told = []
+    for level in across.levels:
+        cells = [cell for cell in matrix.cells if cell.levels[across.name] == level]
+        failing = [cell.levels[down.name] for cell in cells if cell.state in ("failing", "mixed")]
+        clean = [cell.levels[down.name] for cell in cells if cell.state == "clean"]
+        ends = [f"fails with {', '.join(failing)}"] if failing else []
+        ends += [f"is clean with {', '.join(clean)}"] if clean else []
+        if ends:
+            told.append(f"{level} {' and '.join(ends)}")
+    yield f"{across.name} by {down.name}: {'; '.join(told)}."
+
+
+def _found(search: Search) -> str:
+    if search.found is None:
+        why = f": {search.why}" if search.why else ""
+        return f"No value of {search.knob} was found at which it begins to hold that {search.until}{why}."
+    end = "smallest" if search.goal == "smallest" else "largest"
+    said = f"The {end} {search.knob} with which {search.until} holds is {search.found:,}."
+    if search.predicted is None:
+        return f"{said} The model does not say."
+    here = "there, too" if search.predicted == search.found else f"at {search.predicted:,}"
+    return f"{said} The model had it {here}."
+
+
+def _claims(verdict: SeriesVerdict) -> Iterator[str]:
+    claims = verdict.predictions
+    if not claims:
+        return
+    false = [each.id for each in claims if each.status == "false"]
+    open_ = [each.id for each in claims if each.status == "unknown"]
+    if not false and not open_:
+        all_of_them = {1: "The claim holds.", 2: "Both claims hold."}
+        yield all_of_them.get(len(claims), f"All {len(claims)} claims hold.")
+    if false:
+        yield f"{len(false)} of {counted(len(claims), 'claim')} does not hold: {', '.join(false)}."
+    if open_:
+        yield f"{len(open_)} of {counted(len(claims), 'claim')} cannot be decided: {', '.join(open_)}."
+
 
 # A difference below this part of the greater mean may be certain, and matters to nobody.
 _MATTERS = 0.05
@@ -86,24 +251,29 @@ class Moved:
     by: float
     plain: bool
 
+    @property
+    def line(self) -> str:
+        """Return the group in one line."""
+        return f"{self.says} ({self.figure}{f', {self.others} more alike' if self.others else ''})"
 
-def of_pair(pair: PairEntry) -> list[Moved]:
-    """Tell what moved beyond noise and matters; what the lab says of itself moves no user."""
-    found: dict[tuple[int, bool], list[EffectEntry]] = {}
+
+def find_moved(pair: PairEntry) -> list[Moved]:
+    """Return what moved beyond noise and matters; what the lab says of itself moves no user."""
+    found: dict[tuple[int, bool], list[Effect]] = {}
     by_name = {effect.figure: effect for effect in pair.effects}
     for effect in pair.effects:
-        if effect.status == "changed" and _relative(effect) >= _MATTERS and not _of_one(effect, by_name):
+        if effect.status == "changed" and effect.relative >= _MATTERS and not _is_of_one(effect, by_name):
             at = _group_of(effect)
             if at is not None:
                 found.setdefault((at, (effect.difference or 0) < 0), []).append(effect)
-    return [_told(at, found[at, fell]) for at, fell in sorted(found)]
+    return [_tell(at, found[at, fell]) for at, fell in sorted(found)]
 
 
 def in_short(story: Sequence[Moved], figure: str | None) -> str:
-    """The story in a sentence: of the counters and of the packets what moved by most, and then the users.
+    """Return the story in a sentence: of the counters and of the packets what moved by most, and then the users.
 
     Args:
-        story: of a pair, as `of_pair` tells it.
+        story: of a pair, as `find_moved` tells it.
         figure: the one that the comparison is about, of which the users' part is told if it moved.
     """
     plain = [each for each in story if each.plain]
@@ -122,8 +292,8 @@ def in_short(story: Sequence[Moved], figure: str | None) -> str:
 _TIMES_OF = re.compile(r"client\.dial_ms\.|(?P<flows>flows\.[a-z0-9_]+)\.handshake_ms\.")
 
 
-def _of_one(effect: EffectEntry, by_name: Mapping[str, EffectEntry]) -> bool:
-    """Whether a statistic is of a single connection on one side: it says nothing of the others."""
+def _is_of_one(effect: Effect, by_name: Mapping[str, Effect]) -> bool:
+    """Return whether a statistic is of a single connection on one side: it says nothing of the others."""
     times = _TIMES_OF.match(effect.figure)
     if times is None:
         return False
@@ -132,7 +302,7 @@ def _of_one(effect: EffectEntry, by_name: Mapping[str, EffectEntry]) -> bool:
 
 
 def nothing(pair: PairEntry) -> str:
-    """Say what it means that nothing is told of a pair."""
+    """Return what it means that nothing is told of a pair."""
     unclear = sum(effect.status == "unclear" for effect in pair.effects)
     if not pair.effects:
         return "nothing is known of both"
@@ -143,47 +313,29 @@ def nothing(pair: PairEntry) -> str:
 
 
 def small(pair: PairEntry) -> str:
-    """Say how many figures moved beyond noise by too little to matter; empty if none did."""
-    few = [
-        each
-        for each in pair.effects
-        if each.status == "changed" and _relative(each) < _MATTERS and _group_of(each) is not None
-    ]
-    return f"{counted(len(few), 'figure')} more moved by less than {_MATTERS:.0%}." if few else ""
+    """Return how many figures moved beyond noise by too little to matter; empty if none did."""
+    changed = [each for each in pair.effects if each.status == "changed" and each.relative < _MATTERS]
+    few = sum(_group_of(each) is not None for each in changed)
+    return f"{counted(few, 'figure')} more moved by less than {_MATTERS:.0%}." if few else ""
 
 
-def _group_of(effect: EffectEntry) -> int | None:
-    return next((at for at, group in enumerate(_GROUPS) if _is_of(effect, group)), None)
-
-
-def _is_of(effect: EffectEntry, group: tuple[Stage, str, tuple[str, str], str]) -> bool:
-    stage, _, _, pattern = group
-    return effect.stage == stage and re.match(pattern, effect.figure) is not None
-
-
-def _told(at: int, effects: list[EffectEntry]) -> Moved:
-    stage, name, (less, more), _ = _GROUPS[at]
-    most = min(effects, key=lambda each: (_rank(each.figure), -_relative(each)))
-    word = less if (most.difference or 0) < 0 else more
-    unit = f" {most.unit}" if most.unit else ""
-    says = f"{word} {name}: {numbers.number(most.a.mean)} → {numbers.number(most.b.mean)}{unit}"
-    plain = not name.startswith(_VAGUE)
-    return Moved(stage, says, most.figure, len(effects) - 1, abs(most.difference or 0), plain)
+def _group_of(effect: Effect) -> int | None:
+    groups = enumerate(_GROUPS)
+    return next((at for at, (stage, *_, of) in groups if effect.stage == stage and re.match(of, effect.figure)), None)
 
 
 # Which statistic stands for a list of times: an extreme is of one request.
 _RANKS = {"p50": 0, "mean": 1, "p90": 3, "p95": 3, "p99": 3, "max": 4, "min": 4}
 
 
+def _tell(at: int, effects: list[Effect]) -> Moved:
+    stage, name, (less, more), _ = _GROUPS[at]
+    most = min(effects, key=lambda each: (_rank(each.figure), -each.relative))
+    word = less if (most.difference or 0) < 0 else more
+    says = f"{word} {name}: {format_number(most.a.mean)} → {with_unit(format_number(most.b.mean), most.unit)}"
+    plain = not name.startswith(_VAGUE)
+    return Moved(stage, says, most.figure, len(effects) - 1, abs(most.difference or 0), plain)
+
+
 def _rank(figure: str) -> int:
     return _RANKS.get(figure.rpartition(".")[2], 2 if "_ms." in figure else 0)
-
-
-def _relative(effect: EffectEntry) -> float:
-    greater = max(abs(effect.a.mean or 0), abs(effect.b.mean or 0))
-    return abs(effect.difference or 0) / greater if greater else 0.0
-
-
-def lines(moved: Iterable[Moved]) -> list[str]:
-    """Write each group in one line."""
-    return [f"{each.says} ({each.figure}{f', {each.others} more alike' if each.others else ''})" for each in moved]

@@ -1,23 +1,277 @@
-"""The values of a figure in groups of runs, with their intervals computed for many figures at once."""
+"""Runs that repeat one another: read, told apart by their settings, grouped, and the value of a figure in each.
+
+A comparison reads a run's manifest, figures and verdict. Never its raw files.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
-import numpy as np
+from analysis.compare.comparison_file import Setting, SettingChange
+from analysis.compare.intervals import Values
+from analysis.evidence import manifest
+from analysis.expressions.values import Number, is_number
+from analysis.verdicts import derived, figures_file, verdict_file
+from analysis.verdicts.derived import DerivedError
+from analysis.verdicts.figures_file import FiguresFile
+from analysis.verdicts.measured import MeasuredValue
+from analysis.verdicts.verdict_file import Verdict
 
-from analysis.compare import intervals
-from analysis.compare.groups import Group
-from analysis.compare.intervals import Interval
-from analysis.compare.runs import RunRecord
-from analysis.expressions.values import Number
+Record = dict[str, Any]
 
-Values: TypeAlias = tuple[Number, ...]
-Pair: TypeAlias = tuple[Values, Values]
+
+class CompareError(ValueError):
+    """Runs that cannot be compared: the text says which, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run.
+
+    Attributes:
+        folder: where it lies.
+        manifest: the whole of manifest.json.
+        verdict: derived/verdict.json; None where nothing is derived.
+        figures: every figure, as derived/figures.json has it.
+        why: of each that is unknown, why.
+        underived: why there is nothing but the manifest, None if there is.
+    """
+
+    folder: Path
+    manifest: Record
+    verdict: Verdict | None
+    figures: Mapping[str, MeasuredValue]
+    why: dict[str, str]
+    underived: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return its scenario and id, as commands take them."""
+        return f"{self.scenario}/{self.manifest['run']}"
+
+    @property
+    def scenario(self) -> str:
+        """Return the scenario's name."""
+        return str(self.manifest["scenario"])
+
+    @property
+    def repetition(self) -> int:
+        """Return which one of its cell it is, from 1."""
+        return int(self.manifest["repetition"])
+
+    @cached_property
+    def unusable(self) -> str | None:
+        """Return why the run is not evidence, None if it is.
+
+        A run that did not complete, of which nothing is derived, that is inconclusive about a prediction of its own, or
+        of which more is unexplained than its scenario tolerates, or whose observers contradict each other, is shown and
+        not counted.
+        """
+        if self.manifest["status"] != "complete":
+            reason = self.manifest.get("reason")
+            return f"{self.manifest['status']}{f': {reason}' if reason else ''}"
+        if self.underived is not None:
+            return self.underived
+        if self.verdict is None:
+            return None
+        if self.verdict.verdict == "inconclusive" and self.verdict.predictions:
+            unknown = [each for each in self.verdict.predictions if each.status == "unknown"]
+            return "; ".join(["inconclusive", *(f"{each.id}: {each.why}" for each in unknown[:1])])
+        return next((each.message for each in self.verdict.problems if each.instrument == "ledger"), None)
+
+    def number(self, name: str) -> Number | None:
+        """Return a figure or knob that is a number, None if it is unknown, or is none.
+
+        Figures of the only instance of a role stand under the role's name.
+        """
+        knob = self.manifest["knobs"].get(name)
+        if knob is not None:
+            value = knob["value"]
+        else:
+            value = self.figures[name] if name in self.figures else self.figures.get(_of_role(name))
+        return value if is_number(value) else None
+
+
+def _of_role(name: str) -> str:
+    parts = name.split(".")
+    return ".".join(part.removesuffix("_1") if index == 1 else part for index, part in enumerate(parts))
+
+
+def load_run(folder: Path) -> RunRecord:
+    """Read a run; raise CompareError if it is none, has no verdict, or was written by another version."""
+    record = load_ended_run(folder)
+    if record.underived is not None:
+        raise CompareError(record.underived)
+    return record
+
+
+def load_ended_run(folder: Path) -> RunRecord:
+    """Read a run, whether or not anything is derived of it; raise CompareError if it is none, or has not ended."""
+    try:
+        recorded = manifest.read_whole(folder)
+    except manifest.ManifestError as error:
+        raise CompareError(str(error)) from None
+    if recorded.get("status") == "running":
+        raise CompareError(f"{folder}: the run has not ended; wait for it, or, if it was killed, run it again")
+    try:
+        figures = derived.read(folder, figures_file.FILE, FiguresFile)
+        judged = derived.read(folder, verdict_file.FILE, Verdict)
+    except DerivedError as error:
+        return RunRecord(folder, recorded, verdict=None, figures={}, why={}, underived=str(error))
+    return RunRecord(folder, recorded, judged, figures.figures, figures.why)
+
+
+def find_changes(a: RunRecord, b: RunRecord) -> list[SettingChange]:
+    """Return every setting that differs between two runs, those that differ unasked first."""
+    of_a, of_b = _settings(a), _settings(b)
+    found = [
+        SettingChange(name=name, a=of_a.get(name), b=of_b.get(name), asked=_is_asked(name, a, b))
+        for name in sorted(of_a.keys() | of_b.keys())
+        if of_a.get(name) != of_b.get(name) and (name in of_a.keys() & of_b.keys() or not _is_of_one_path(name, a, b))
+    ]
+    return sorted(found, key=lambda change: (change.asked, _is_sysctl(change.name), change.name))
+
+
+def _is_of_one_path(name: str, a: RunRecord, b: RunRecord) -> bool:
+    """Return whether a setting stands on one side because only that path has the instance, or role, that it is of.
+
+    The path says so already, whoever set it: a knob of nginx means nothing where there is no nginx.
+    """
+    first, _, rest = name.partition(".")
+    if _is_sysctl(name):
+        return not all(rest.split(".")[0] in run.manifest.get("sysctls", {}) for run in (a, b))
+    role = rest if first == "image" else first
+    of_paths = [role in run.manifest.get("path", []) for run in (a, b)]
+    return any(of_paths) and not all(of_paths)
+
+
+def _is_sysctl(name: str) -> bool:
+    """Return whether a setting is a sysctl; they come after the rest: many differ at once when a kernel does."""
+    return name.startswith("sysctl.")
+
+
+def _is_asked(name: str, a: RunRecord, b: RunRecord) -> bool:
+    """Return whether somebody set what differs: a knob beyond its default, the sysctl of one, or the path."""
+    if name == "path":
+        return True
+    if _is_sysctl(name):
+        _, instance, sysctl = name.split(".", 2)
+        instances = [each for run in (a, b) for each in run.manifest.get("instances", {}).items()]
+        role = next((role for role, names in instances if instance in names), instance)
+        return any(f"kernel.{role}.{sysctl}" in run.manifest["knobs"] for run in (a, b))
+    knobs = [run.manifest["knobs"].get(name) for run in (a, b)]
+    return any(knob is not None and knob.get("source") != "default" for knob in knobs)
+
+
+def _settings(run: RunRecord) -> dict[str, Setting]:
+    """Return every setting of a run by name: knobs, sysctls of each instance, images, machine, versions."""
+    manifest = run.manifest
+    found: dict[str, Setting] = {name: knob["value"] for name, knob in manifest["knobs"].items()}
+    found["path"] = " ".join(manifest.get("path", []))
+    for group in ("host", "git", "lab"):
+        found |= _flat(group, manifest.get(group))
+    found |= _flat("image", manifest.get("images"))
+    for instance, sysctls in manifest.get("sysctls", {}).items():
+        found |= _flat(f"sysctl.{instance}", sysctls)
+    found["slow_ms"] = manifest.get("slow_ms")
+    return found
+
+
+def _flat(prefix: str, values: Any) -> dict[str, Setting]:  # noqa: ANN401  what a manifest has there
+    return {f"{prefix}.{name}": value for name, value in values.items()} if isinstance(values, Mapping) else {}
+
+
+# What may differ between repetitions of one cell: it says who ran it, not what was run. What a kernel leaves of the
+# memory at its start is not the same twice.
+_OF_NO_EFFECT = ("git.", "lab.python", "host.memory_kb")
+
+
+def must_agree(name: str) -> bool:
+    """Return whether runs in which a setting differs are not repetitions of each other."""
+    return not name.startswith(_OF_NO_EFFECT)
+
+
+def find_mismatch(a: RunRecord, b: RunRecord) -> SettingChange | None:
+    """Return the first setting by which two runs are not repetitions of each other; None if they are."""
+    found = next((change for change in find_changes(a, b) if must_agree(change.name)), None)
+    instances_a, instances_b = (run.manifest.get("instances") for run in (a, b))
+    if found is None and instances_a != instances_b:
+        return SettingChange(name="instances", a=str(instances_a), b=str(instances_b), asked=True)
+    return found
+
+
+@dataclass(frozen=True)
+class Group:
+    """Repetitions of one cell.
+
+    Attributes:
+        name: the cell, or the side of a comparison.
+        runs: all of them, those that are not evidence too.
+    """
+
+    name: str
+    runs: tuple[RunRecord, ...]
+
+    @property
+    def used(self) -> list[RunRecord]:
+        """Return the runs that are evidence."""
+        return [run for run in self.runs if run.unusable is None]
+
+    @property
+    def example(self) -> RunRecord:
+        """Return one of them, for their settings: a usable one, if there is any."""
+        return (self.used or self.runs)[0]
+
+
+def load_group(name: str, folders: Sequence[Path]) -> Group:
+    """Read a group; raise CompareError if it is none."""
+    if not folders:
+        raise CompareError(f"{name} names no run; give at least one run's folder")
+    return group_runs(name, [load_run(folder) for folder in folders])
+
+
+def group_runs(name: str, records: Sequence[RunRecord]) -> Group:
+    """Group runs; raise CompareError if they are not repetitions of one another."""
+    first = records[0]
+    for index, record in enumerate(records[1:], start=1):
+        # By its name: a copy of a run's folder is the same run.
+        if record.name in [each.name for each in records[:index]]:
+            raise CompareError(f"{name} names the run {record.name} twice; leave one out")
+        if record.scenario != first.scenario:
+            raise CompareError(
+                f"{name} mixes the scenarios {first.scenario} and {record.scenario}; give runs of one scenario"
+            )
+        change = find_mismatch(first, record)
+        if change is not None:
+            raise CompareError(
+                f"{name} mixes runs that are not repetitions of each other: {change.name} is {change.a} in {first.name}"
+                f" and {change.b} in {record.name}; leave one out, or give them as A and B"
+            )
+    return Group(name, tuple(records))
+
+
+def require_comparable(a: Group, b: Group, *, scenarios_differ: bool = False) -> None:
+    """Raise CompareError unless two groups can be compared.
+
+    Args:
+        a: the one.
+        b: the other.
+        scenarios_differ: whether they may be of different scenarios, as the cells of a matrix over scenarios are.
+    """
+    both = {run.name for run in a.runs} & {run.name for run in b.runs}
+    if both:
+        raise CompareError(f"the run {min(both)} stands on both sides; a run can only be compared with another")
+    if not scenarios_differ and a.example.scenario != b.example.scenario:
+        raise CompareError(
+            f"{a.example.name} and {b.example.name} are of different scenarios, whose figures do not mean the same;"
+            " compare runs of one scenario, or write a matrix over both"
+        )
+
 
 # Figures that a run has only where something occurred → the figure that says that it was looked for.
 _ZERO_IF_ABSENT = (
@@ -26,27 +280,14 @@ _ZERO_IF_ABSENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One figure in one group: its value in each run, and the interval of the mean where there are two or more."""
-
-    values: Values
-    interval: Interval | None = None
-
-    @property
-    def mean(self) -> float | None:
-        """The mean of the values, None without any."""
-        return sum(self.values) / len(self.values) if self.values else None
-
-
-def names(groups: Iterable[Group]) -> list[str]:
-    """Every figure that is a number in some usable run, in the order of the runs' files."""
+def figure_names(groups: Iterable[Group]) -> list[str]:
+    """Return every figure that is a number in some usable run, in the order of the runs' files."""
     runs = [run for group in groups for run in group.used]
     return list(dict.fromkeys(name for run in runs for name in run.figures if run.number(name) is not None))
 
 
-def values(runs: Iterable[RunRecord], name: str) -> Values:
-    """The value of a figure in each run that knows it."""
+def figure_values(runs: Iterable[RunRecord], name: str) -> Values:
+    """Return the value of a figure in each run that knows it."""
     found = [_number(run, name) for run in runs]
     return tuple(value for value in found if value is not None)
 
@@ -58,38 +299,3 @@ def _number(run: RunRecord, name: str) -> Number | None:
             if of_family and run.number(looked_for.format(**of_family.groupdict())) is not None:
                 return 0
     return run.number(name)
-
-
-def mean_intervals(samples: Iterable[Values]) -> dict[Values, Interval]:
-    """The interval of each sample's mean; samples of less than two runs have none."""
-    by_size: dict[int, list[Values]] = defaultdict(list)
-    found: dict[Values, Interval] = {}
-    for sample in sorted(set(samples)):
-        if len(set(sample)) > 1:
-            by_size[len(sample)].append(sample)
-        elif len(sample) > 1:
-            found[sample] = Interval(sample[0], sample[0])
-    for group in by_size.values():
-        found.update(zip(group, intervals.mean_intervals(np.array(group, dtype=np.float64)), strict=True))
-    return found
-
-
-def all_mean_intervals(groups: Sequence[Group]) -> dict[Values, Interval]:
-    """The interval of the mean of every figure in every group."""
-    return mean_intervals(values(group.used, name) for name in names(groups) for group in groups)
-
-
-def difference_intervals(pairs: Iterable[Pair]) -> dict[Pair, Interval]:
-    """The interval of each pair's difference of means; pairs with a sample of less than two runs have none."""
-    by_size: dict[tuple[int, int], list[Pair]] = defaultdict(list)
-    found: dict[Pair, Interval] = {}
-    for pair in sorted(set(pairs)):
-        a, b = pair
-        if min(len(a), len(b)) > 1 and len(set(a)) == len(set(b)) == 1:
-            found[pair] = Interval(b[0] - a[0], b[0] - a[0])
-        elif min(len(a), len(b)) > 1:
-            by_size[len(a), len(b)].append(pair)
-    for group in by_size.values():
-        sides = (np.array([pair[side] for pair in group], dtype=np.float64) for side in (0, 1))
-        found.update(zip(group, intervals.difference_intervals(*sides), strict=True))
-    return found

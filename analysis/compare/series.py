@@ -8,10 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from analysis.compare import groups, runs
-from analysis.compare.groups import Group
-from analysis.compare.incomparable import CompareError
-from analysis.compare.runs import RunRecord
+from analysis.compare.replicates import CompareError, Group, RunRecord, group_runs, load_ended_run
 from analysis.evidence.manifest import Prediction, Published
 from formats.field_types import Named, PlaceOfRun, Scalar
 from formats.safe_open import read_regular
@@ -116,21 +113,21 @@ class Series:
     groups: dict[str, Group]
 
     def places(self, cell: str) -> list[PlannedRun]:
-        """The repetitions of a cell, whatever became of them."""
+        """Return the repetitions of a cell, whatever became of them."""
         return [place for place in self.plan.runs if place.cell == cell]
 
 
-def read(folder: Path) -> Series:
+def load_series(folder: Path) -> Series:
     """Read a series and its runs; raise CompareError if there is none, or if its runs cannot be compared."""
-    plan = read_plan(folder)
+    plan = load_plan(folder)
     found: dict[str, list[RunRecord]] = {}
     for place in plan.runs:
         if place.status == "complete" and place.run is not None:
             found.setdefault(place.cell, []).append(_run(folder, plan, place))
-    return Series(folder, plan, {cell: groups.of_runs(cell, records) for cell, records in found.items()})
+    return Series(folder, plan, {cell: group_runs(cell, records) for cell, records in found.items()})
 
 
-def read_plan(folder: Path) -> Plan:
+def load_plan(folder: Path) -> Plan:
     """Read what a series is to run, and what became of each run; raise CompareError if the file is no such."""
     path = folder / FILE
     try:
@@ -150,7 +147,7 @@ def _run(folder: Path, plan: Plan, place: PlannedRun) -> RunRecord:
     path = folder.parent.parent / str(place.run)
     if not path.is_dir():
         raise CompareError(f"{path}: the series {plan.series} has this run, and it is not there; copy it too")
-    record = runs.read_any(path)
+    record = load_ended_run(path)
     if record.underived is not None and place.reason is not None:
         record = replace(record, underived=place.reason)
     again = "run the series again with NEW=1 (--new)"

@@ -4,56 +4,28 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from analysis.compare import arm_predictions
+from analysis.compare.arm_predictions import ArmPrediction
 from analysis.evidence.manifest import Tolerance
 from analysis.output import Written
 from analysis.verdicts.published import PublishedResult, measured
 from analysis.verdicts.verdict_file import FILE
 
 if TYPE_CHECKING:
-    from analysis.compare.groups import Group
-    from analysis.compare.replicates import Sample
+    from analysis.compare.replicates import Group
     from analysis.compare.series import Series
-    from analysis.evidence.manifest import Prediction
 
 SCHEMA: Literal["connlab.series-verdict/1"] = "connlab.series-verdict/1"
 
 Result = Literal["reproduced", "not-reproduced", "inconclusive"]
 
-__all__ = ["FILE", "SCHEMA", "SeriesVerdict", "of_series"]
-
-
-class Measured(Written):
-    """One figure of one arm."""
-
-    values: Annotated[list[int | float], Field(description="In each run that is evidence and knows it")]
-    mean: Annotated[float | None, Field(description="The mean of the values; null without any")]
-    low: Annotated[float | None, Field(description="The interval of the mean; null with fewer than two runs")]
-    high: float | None
-
-
-class ArmPrediction(Written):
-    """One prediction over arms, and what became of it."""
-
-    id: str
-    says: Annotated[str, Field(description="The prediction in words")]
-    expression: Annotated[str, Field(description="What decides it")]
-    status: Literal["true", "false", "unknown"]
-    measured: Annotated[dict[str, Measured], Field(description="Each name in the expression")]
-    repetitions_needed: Annotated[
-        int | None,
-        Field(
-            description="How many runs of each arm would decide it, if what was observed is the truth; null where it"
-            " is decided, or where no number would"
-        ),
-    ]
-    why: Annotated[str | None, Field(description="Why the status is unknown; null where it is not")]
+__all__ = ["FILE", "SCHEMA", "SeriesVerdict", "judge_series"]
 
 
 class OwnPrediction(Written):
@@ -112,11 +84,11 @@ class SeriesVerdict(Written):
     cells: dict[str, CellVerdict]
 
 
-def of_series(series: Series) -> SeriesVerdict:
+def judge_series(series: Series) -> SeriesVerdict:
     """Judge a series."""
     by_arm = {cell.levels.get("arm", cell.cell): cell.cell for cell in series.plan.cells}
     groups = {arm: series.groups[cell] for arm, cell in by_arm.items() if cell in series.groups}
-    predictions = [_judge(groups, prediction) for prediction in series.plan.predictions]
+    predictions = [arm_predictions.judge(groups, each) for each in series.plan.predictions]
     cells = {cell.cell: _cell(series, cell.cell) for cell in series.plan.cells}
     return SeriesVerdict(
         contract=SCHEMA,
@@ -130,7 +102,7 @@ def of_series(series: Series) -> SeriesVerdict:
             ]
         ),
         predictions=predictions,
-        published=measured(series.plan.published, partial(arm_predictions.number, groups)),
+        published=measured(series.plan.published, partial(arm_predictions.compute, groups)),
         leaves_open=series.plan.leaves_open,
         cells=cells,
     )
@@ -144,24 +116,6 @@ def _result(statuses: Iterable[str]) -> Result:
     if "false" in found:
         return "not-reproduced"
     return "reproduced" if found == {"true"} else "inconclusive"
-
-
-def _judge(groups: Mapping[str, Group], prediction: Prediction) -> ArmPrediction:
-    judgement = arm_predictions.judge(groups, prediction.expression)
-    return ArmPrediction(
-        id=prediction.id,
-        says=prediction.says,
-        expression=prediction.expression,
-        status=judgement.status,
-        measured={name: _measured(sample) for name, sample in judgement.measured.items()},
-        repetitions_needed=judgement.needed,
-        why=judgement.why,
-    )
-
-
-def _measured(sample: Sample) -> Measured:
-    low, high = (sample.interval.low, sample.interval.high) if sample.interval else (None, None)
-    return Measured(values=list(sample.values), mean=sample.mean, low=low, high=high)
 
 
 def _cell(series: Series, cell: str) -> CellVerdict:
@@ -199,7 +153,7 @@ def _own(group: Group) -> list[OwnPrediction]:
 
 
 def _needed(group: Group | None, planned: int) -> int:
-    """How many runs must be evidence; one that began before there was a share has the default, and no run all."""
+    """Return how many runs must be evidence; a manifest without a share has the default, and no run all."""
     if group is None:
         return planned
     share = Tolerance.model_validate(group.example.manifest["tolerance"]).evidence_share

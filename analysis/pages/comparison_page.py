@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis import output, pages
-from analysis.compare import comparison_file, intervals, narrative, numbers
+from analysis.compare import comparison_file, figure_labels, intervals, narrative
 from analysis.compare.comparison_file import Comparison, MatrixEntry, PairEntry
 from analysis.compare.verdict import SeriesVerdict
 from analysis.figures.catalogue import find
@@ -50,7 +50,7 @@ def write(comparison: Comparison, folder: Path, results: Path, verdict: SeriesVe
         OSError: it cannot be written.
     """
     output.write(folder / comparison_file.FILE, comparison.to_json())
-    beside = side_by_side.of_comparison(comparison, results)
+    beside = side_by_side.draw_timelines(comparison, results)
     output.write(folder / comparison_file.PAGE, html(comparison, os.path.relpath(results, folder), verdict, beside))
 
 
@@ -98,7 +98,7 @@ def html(
             "meaning": _meaning(comparison.figure),
             "repeated": any(sum(run.used for run in group.runs) > 1 for group in comparison.groups),
             "fewest": intervals.FEWEST_OF_TWO,
-            "moved": [narrative.of_pair(pair) for pair in comparison.pairs],
+            "moved": [narrative.find_moved(pair) for pair in comparison.pairs],
             "stages": _STAGES,
             "beside": beside,
             "rows": rows,
@@ -107,10 +107,10 @@ def html(
         },
         {
             "counted": counted,
-            "number": numbers.number,
-            "sample": numbers.sample,
-            "difference": numbers.difference,
-            "remark": numbers.remark,
+            "number": figure_labels.format_number,
+            "sample": figure_labels.format_sample,
+            "difference": figure_labels.format_difference,
+            "remark": figure_labels.remark,
             "small": narrative.small,
             "in_short": narrative.in_short,
             "nothing": narrative.nothing,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.compare.comparison_file import Comparison, GroupEntry
-from analysis.compare.numbers import number
+from analysis.compare.figure_labels import format_number
 from analysis.pages.report import run_files, timelines
 from analysis.pages.report.charts import Chart
 from analysis.pages.report.run_files import Record, ReportError
@@ -35,8 +35,8 @@ _TIME_WAIT = ".time_wait."
 _OF_A_PROGRAM = "servers"
 
 
-def of_comparison(comparison: Comparison, results: Path) -> dict[str, Any] | None:
-    """What the page's script draws; None where there is no time line at all.
+def draw_timelines(comparison: Comparison, results: Path) -> dict[str, Any] | None:
+    """Return what the page's script draws; None where there is no time line at all.
 
     Args:
         comparison: whose groups.
@@ -76,14 +76,14 @@ def of_comparison(comparison: Comparison, results: Path) -> dict[str, Any] | Non
     return {"last": last_s, "left_out": left_out, "charts": shown}
 
 
-def drawn(beside: dict[str, Any] | None) -> list[str]:
-    """Give the runs that have a time line, as `of_comparison` names them."""
+def runs_drawn(beside: dict[str, Any] | None) -> list[str]:
+    """Return the runs that have a time line, as `draw_timelines` names them."""
     charts = beside["charts"] if beside else []
     return list(dict.fromkeys(run["run"] for chart in charts for run in chart["runs"] if run["chart"] is not None))
 
 
 def measured(comparison: Comparison) -> dict[str, float]:
-    """The value in each run of the figure that the comparison is about, where it is known which value is whose."""
+    """Return the value of the comparison's figure in each run, where it is known which value is whose."""
     cells = {cell.cell: cell.figures for cell in comparison.matrix.cells} if comparison.matrix else {}
     found: dict[str, float] = {}
     for group in comparison.groups:
@@ -95,7 +95,7 @@ def measured(comparison: Comparison) -> dict[str, float]:
 
 
 def _chosen(comparison: Comparison) -> list[tuple[GroupEntry, str, str]]:
-    """The groups that have a run that counts, with the one in the middle of each, and what it stands for."""
+    """Return the groups that have a run that counts, with the one in the middle of each, and what it stands for."""
     cells = {cell.cell: cell.figures for cell in comparison.matrix.cells} if comparison.matrix else {}
     known = measured(comparison)
     found = []
@@ -108,7 +108,7 @@ def _chosen(comparison: Comparison) -> list[tuple[GroupEntry, str, str]]:
         place = (
             sorted(range(len(used)), key=lambda index: (values[index], index))[(len(used) - 1) // 2] if values else 0
         )
-        why = f"{comparison.figure} = {number(values[place])}" if values else ""
+        why = f"{comparison.figure} = {format_number(values[place])}" if values else ""
         found.append((sample.mean if sample else None, group, used[place], why))
     if len(found) > _GROUPS_MAX:
         found.sort(key=lambda each: (each[0] is None, each[0] or 0))
@@ -145,7 +145,7 @@ def _drawn(chart: Chart | str) -> dict[str, Any]:
 
 
 def _that_fit(charts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many of them, from the first on, as the page has room for."""
+    """Return as many of them, from the first on, as the page has room for."""
     shown: list[dict[str, Any]] = []
     room = _BYTES_MAX
     for chart in charts:

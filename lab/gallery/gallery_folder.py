@@ -167,13 +167,13 @@ class _Builder:
         folder = shown.results / shown.folder
         place = f"{shown.folder}/derived/{comparison_file.PAGE}"
         try:
-            comparison, verdict = compare.compare_series(folder), compare.series_verdict(folder)
+            comparison, verdict = compare.compare_series(folder)
         except compare.CompareError as error:
             self._built.left_out.append(str(error))
             return None
-        beside = side_by_side.of_comparison(comparison, shown.results)
+        beside = side_by_side.draw_timelines(comparison, shown.results)
         # The others of a group are like the one in its middle, and would weigh as much again.
-        runs = side_by_side.drawn(beside)
+        runs = side_by_side.runs_drawn(beside)
         self._write(
             place,
             comparison_page.html(

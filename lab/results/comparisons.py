@@ -27,7 +27,7 @@ from lab.series import matrix_file, record
 
 if TYPE_CHECKING:
     from analysis.compare import Comparison, SeriesVerdict
-    from analysis.compare.comparison_file import PairEntry, SettingEntry
+    from analysis.compare.comparison_file import PairEntry, Setting, SettingChange
     from analysis.compare.series import Plan
 
 # Runs of the same scenario are read to learn of the noise; those of last year say no more than the last few.
@@ -66,7 +66,7 @@ def compare_runs(a: Sequence[str], b: Sequence[str]) -> Compared:
     scenarios = {folder.parent for folder in (*runs_a, *runs_b)}
     others = sorted((run.parent for each in scenarios for run in each.glob(f"*/{MANIFEST_FILE}")), reverse=True)
     with refusals():
-        comparison = compare.compare(runs_a, runs_b, [run for run in others[:_OTHERS_MAX] if not run.is_symlink()])
+        comparison = compare.compare_runs(runs_a, runs_b, [run for run in others[:_OTHERS_MAX] if not run.is_symlink()])
     name = f"{runs_a[0].parent.name}-{runs_a[0].name}-and-{runs_b[0].name}"
     return _written(comparison, paths.RESULTS / "comparisons" / name, paths.RESULTS)
 
@@ -82,9 +82,10 @@ def compare_series(name: str) -> Compared:
     """
     folder = find_series(name)
     with refusals():
-        # The folder of all runs is that beside which the series lies, wherever it was copied to.
-        verdict, results = compare.series_verdict(folder), folder.parent.parent
-        return _written(compare.compare_series(folder), folder / "derived", results, verdict)
+        comparison, verdict = compare.compare_series(folder)
+    compare.write_verdict(folder, verdict)
+    # The folder of all runs is that beside which the series lies, wherever it was copied to.
+    return _written(comparison, folder / "derived", folder.parent.parent, verdict)
 
 
 def _written(comparison: Comparison, folder: Path, results: Path, verdict: SeriesVerdict | None = None) -> Compared:
@@ -174,7 +175,7 @@ def _not_run(name: str) -> str | None:
 
 def _plan(folder: Path) -> Plan:
     with refusals():
-        return series.read_plan(folder)
+        return series.load_plan(folder)
 
 
 def print_answer(console: Console, compared: Compared) -> None:
@@ -215,7 +216,7 @@ def _pair_lines(pair: PairEntry, share: int) -> Iterator[Text]:
     unasked = [one.name for one in pair.settings if not one.asked]
     if unasked:
         yield Text(f"    differs though nobody asked for it: {', '.join(unasked)}", "yellow")
-    told = narrative.lines(narrative.of_pair(pair)) or [narrative.nothing(pair)]
+    told = [each.line for each in narrative.find_moved(pair)] or [narrative.nothing(pair)]
     room = max(share - (3 if unasked else 2), 1)
     if len(told) > room:
         kept = told[len(told) - max(room - 1, 1) :]
@@ -223,7 +224,7 @@ def _pair_lines(pair: PairEntry, share: int) -> Iterator[Text]:
     yield from (Text(f"    {line}") for line in told)
 
 
-def _setting(setting: SettingEntry, value: bool | float | str | None) -> str:  # noqa: FBT001  a value
+def _setting(setting: SettingChange, value: Setting) -> str:
     if value is None:
         return "none"
     if setting.name in CATALOGUE and isinstance(value, bool | int | str):

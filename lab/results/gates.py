@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from analysis import suggested
+from analysis.compare import gate
+from analysis.compare.replicates import load_group
 from analysis.formatting import counted
 from formats.sanitize import visible
 from lab import paths
@@ -44,7 +46,7 @@ class JudgedGate:
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 passed, 1 worse, 3 it cannot be told."""
+        """Return 0 passed, 1 worse, 3 it cannot be told."""
         return EXIT_CODES[self.gate.outcome.value]
 
 
@@ -61,8 +63,6 @@ def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, bett
     Raises:
         BadInput: a name that is none, runs that cannot be compared, a figure or a limit that is none.
     """
-    from analysis.compare import gate, groups  # noqa: PLC0415  it brings scipy, which only this command needs
-
     for side, given in (("A", a), ("B", b)):
         if not given:
             raise BadInput(Problem(f"{side} names no run", way_on="give A=<runs> B=<runs>, as for make compare"))
@@ -70,7 +70,7 @@ def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, bett
         raise BadInput(Problem(f"--better is 'more' or 'less', and not '{better}'"))
     with comparisons.refusals():
         limit = gate.Limit.parse(worse_than)
-        group_a, group_b = groups.group("A", _runs(a)), groups.group("B", _runs(b))
+        group_a, group_b = load_group("A", _find_runs(a)), load_group("B", _find_runs(b))
         greater = None if better is None else better == "more"
         found = gate.judge(group_a, group_b, figure, limit, greater_is_better=greater)
     left_out = tuple(
@@ -80,7 +80,7 @@ def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, bett
     return JudgedGate(found, folders_a, folders_b, group_b.example.scenario, left_out)
 
 
-def _runs(names: Sequence[str]) -> list[Path]:
+def _find_runs(names: Sequence[str]) -> list[Path]:
     found: list[Path] = []
     for name in names:
         folder = Path(name)
@@ -103,7 +103,7 @@ def _of_only_cell(folder: Path) -> list[Path]:
 
 
 def line(judged: JudgedGate) -> str:
-    """Say what a gate found, in a line."""
+    """Return what a gate found, in a line."""
     found = judged.gate
     unit = f" {found.unit}" if found.unit else ""
     said = f"{found.outcome.value}: {found.figure} "
@@ -117,7 +117,7 @@ def line(judged: JudgedGate) -> str:
 
 
 def _interval(interval: Interval, mean: float) -> str:
-    """A difference with its interval, as shares of the baseline where it has any."""
+    """Return a difference with its interval, as shares of the baseline where it has any."""
     if not mean:
         return f"{show(interval.low)} to {show(interval.high)}"
     low, high = (100 * end / abs(mean) for end in (interval.low, interval.high))
@@ -125,15 +125,14 @@ def _interval(interval: Interval, mean: float) -> str:
 
 
 def remarks(judged: JudgedGate) -> list[str]:
-    """What a reader must know beside the line: runs left out, settings that differ unasked."""
+    """Return what a reader must know beside the line: runs left out, settings that differ unasked."""
     unasked = [f"differs though nobody set it: {each.name}: {each.a} → {each.b}" for each in judged.gate.unasked]
     return [*(f"not counted: {each}" for each in judged.left_out), *unasked]
 
 
 def as_json(judged: JudgedGate) -> dict[str, Any]:
-    """Give everything as JSON has it."""
-    found = asdict(judged.gate)
-    found["limit"] = {"value": judged.gate.limit.value, "relative": judged.gate.limit.relative}
+    """Return everything as JSON has it."""
+    found = judged.gate.model_dump(mode="json")
     return {"scenario": judged.scenario, **found, "left_out": judged.left_out, "exit_code": int(judged.exit_code)}
 
 
@@ -166,6 +165,6 @@ def _without_waiting(file: str, flags: int) -> int:
 
 
 def next_step(judged: JudgedGate) -> str:
-    """What to do next: the page that says what else moved."""
+    """Return what to do next: the page that says what else moved."""
     a, b = (" ".join(paths.shown(run) for run in side) for side in (judged.a, judged.b))
     return f"next, what else moved: {suggested.make('compare', {'A': a, 'B': b})}"

@@ -89,7 +89,7 @@ def derive_series(folder: Path) -> dict[str, Any]:
     from analysis import compare  # noqa: PLC0415 # as in `derive`
 
     try:
-        return compare.series_verdict(folder).model_dump(mode="json", by_alias=True)
+        return compare.judge_series(folder).model_dump(mode="json", by_alias=True)
     except compare.CompareError as error:
         raise LabError(str(error)) from None
 

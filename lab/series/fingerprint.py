@@ -77,7 +77,7 @@ def is_own(image: str) -> bool:
 def _machine(engine: Engine) -> dict[str, Any]:
     """Give what each run's manifest will say of machine and lab, as far as a comparison wants it alike in all."""
     # Only a series that is run needs it, and its verdict will load the rest.
-    from analysis.compare.differences import must_agree  # noqa: PLC0415
+    from analysis.compare.replicates import must_agree  # noqa: PLC0415
 
     parts = {"host": facts.host(engine), "lab": facts.lab_version()}
     said = {f"{group}.{name}": value for group, part in parts.items() for name, value in part}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis.compare import CompareError, Comparison, compare, compare_series
+from analysis.compare import CompareError, Comparison, compare_runs, compare_series
 from analysis.schema import schema
 from tests.analysis.results import Results
 from tests.analysis.support import make_manifest
@@ -16,7 +16,7 @@ from tests.analysis.support import make_manifest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.compare.comparison_file import EffectEntry
+    from analysis.compare.comparison_file import Effect
     from tests.analysis.support import Record
 
 MEAN = "client.latency_ms.mean"
@@ -33,7 +33,7 @@ def checked(found: Comparison) -> Comparison:
     return found
 
 
-def effects(found: Comparison) -> dict[str, EffectEntry]:
+def effects(found: Comparison) -> dict[str, Effect]:
     return {effect.figure: effect for effect in checked(found).pairs[0].effects}
 
 
@@ -50,7 +50,7 @@ def test_what_differs_unasked_stands_first(results: Results) -> None:
         sysctls=make_manifest()["sysctls"]
         | {"backend-1": {"net.core.somaxconn": "8", "net.ipv4.tcp_syn_retries": "5"}},
     )
-    settings = compare([results.run()], [b]).pairs[0].settings
+    settings = compare_runs([results.run()], [b]).pairs[0].settings
 
     asked = {setting.name: setting.asked for setting in settings}
     assert list(asked.values()) == sorted(asked.values())
@@ -73,14 +73,14 @@ def test_what_only_one_path_has_differs_by_the_path(results: Results) -> None:
     manifest["knobs"]["nginx.listen_backlog"] = {"value": 511, "default": 511, "source": "default", "read_back": 511}
     (through / "manifest.json").write_text(json.dumps(manifest))
 
-    settings = compare([results.run()], [through]).pairs[0].settings
+    settings = compare_runs([results.run()], [through]).pairs[0].settings
 
     assert {setting.name: setting.asked for setting in settings} == {"path": True}
 
 
 def test_four_runs_of_each_tell_a_change_from_noise(results: Results) -> None:
     a = group(results, 10.0, 12.0, 11.0, 13.0, kernel__backend__TcpExt__ListenOverflows=0)
-    found = effects(compare(a, group(results, 21.0, 23.0, 22.0, 24.0)))
+    found = effects(compare_runs(a, group(results, 21.0, 23.0, 22.0, 24.0)))
 
     assert found[MEAN].status == "changed"
     assert (found[MEAN].difference, found[MEAN].repetitions_needed) == (11.0, None)
@@ -92,7 +92,7 @@ def test_four_runs_of_each_tell_a_change_from_noise(results: Results) -> None:
 
 
 def test_a_difference_as_repetitions_have_it_is_noise(results: Results) -> None:
-    found = effects(compare(group(results, 10.0, 14.0, 11.0, 13.0), group(results, 11.0, 15.0, 12.0, 13.5)))
+    found = effects(compare_runs(group(results, 10.0, 14.0, 11.0, 13.0), group(results, 11.0, 15.0, 12.0, 13.5)))
 
     assert (found[MEAN].status, found[MEAN].why) == ("noise", None)
     assert 3 < (found[MEAN].noise or 0) < 4
@@ -100,7 +100,7 @@ def test_a_difference_as_repetitions_have_it_is_noise(results: Results) -> None:
 
 
 def test_single_runs_have_no_interval_and_say_how_many_it_takes(results: Results) -> None:
-    found = effects(compare(group(results, 10.0), group(results, 20.0)))
+    found = effects(compare_runs(group(results, 10.0), group(results, 20.0)))
 
     assert (found[MEAN].status, found[MEAN].low, found[MEAN].noise) == ("unclear", None, None)
     assert found[MEAN].repetitions_needed == 4
@@ -111,18 +111,18 @@ def test_further_runs_of_the_same_settings_tell_the_noise_of_single_ones(results
     a, b = group(results, 10.0), group(results, 10.5)
     others = [*group(results, 9.0, 11.0, 10.0), *group(results, 500.0, knobs={"load.users": 7}), results.root]
     others.append(results.run({MEAN: 900.0}, predictions={"p": "unknown"}))
-    found = compare(a, b, others)
+    found = compare_runs(a, b, others)
 
     # That of other knobs and the inconclusive one do not count.
     assert found.pairs[0].references == 3
     assert effects(found)[MEAN].status == "noise"
-    assert effects(compare(a, group(results, 30.0), others))[MEAN].status == "unclear"
+    assert effects(compare_runs(a, group(results, 30.0), others))[MEAN].status == "unclear"
     assert effects(found)[MEAN].a.values == [10.0]
 
 
 def test_inconclusive_runs_are_shown_and_not_counted(results: Results) -> None:
     spoilt = results.run({MEAN: 900.0}, predictions={"p": "unknown"})
-    found = compare([*group(results, 10.0, 11.0), spoilt], group(results, 10.0, 11.0))
+    found = compare_runs([*group(results, 10.0, 11.0), spoilt], group(results, 10.0, 11.0))
 
     assert [run.used for run in found.groups[0].runs] == [True, True, False]
     assert found.groups[0].runs[2].why == "inconclusive; p: lost"
@@ -130,7 +130,7 @@ def test_inconclusive_runs_are_shown_and_not_counted(results: Results) -> None:
 
 
 def test_groups_without_any_evidence_have_no_effects(results: Results) -> None:
-    found = checked(compare([results.run(predictions={"p": "unknown"})], [results.run()]))
+    found = checked(compare_runs([results.run(predictions={"p": "unknown"})], [results.run()]))
 
     assert found.pairs[0].effects == []
 
@@ -138,7 +138,7 @@ def test_groups_without_any_evidence_have_no_effects(results: Results) -> None:
 def test_figures_follow_the_way_from_the_cause_to_the_user(results: Results) -> None:
     changed = {OVERFLOWS: 0, MEAN: 9.0, "model.users_failed": 1, "flows.backend.resets": 3}
     a = [results.run({"flows.backend.resets": 0}) for _ in range(2)]
-    found = compare(a, [results.run(changed) for _ in range(2)])
+    found = compare_runs(a, [results.run(changed) for _ in range(2)])
 
     stages = [effect.stage for effect in found.pairs[0].effects]
     assert [stage.value for stage in dict.fromkeys(stages)] == ["model", "counters", "packets", "users"]
@@ -147,14 +147,14 @@ def test_figures_follow_the_way_from_the_cause_to_the_user(results: Results) -> 
 
 def test_a_code_that_did_not_occur_counts_zero(results: Results) -> None:
     b = [results.run({"client.requests.error.1220": 40}) for _ in range(2)]
-    found = effects(compare([results.run(), results.run()], b))
+    found = effects(compare_runs([results.run(), results.run()], b))
 
     assert found["client.requests.error.1220"].a.values == [0, 0]
     assert found["client.requests.error.1220"].status == "changed"
 
 
 def test_a_figure_that_one_side_lacks_is_unknown_with_its_reason(results: Results) -> None:
-    found = effects(compare([results.run({OVERFLOWS: None})], [results.run({"tomcat.backend.requests": 3})]))
+    found = effects(compare_runs([results.run({OVERFLOWS: None})], [results.run({"tomcat.backend.requests": 3})]))
 
     assert (found[OVERFLOWS].status, found[OVERFLOWS].why) == ("unknown", "lost")
     assert found["tomcat.backend.requests"].why == "A has no such figure"
@@ -163,12 +163,12 @@ def test_a_figure_that_one_side_lacks_is_unknown_with_its_reason(results: Result
 def test_the_same_runs_give_the_same_bytes(results: Results) -> None:
     a, b = group(results, 10.0, 12.0, 11.0, 13.0), group(results, 11.0, 15.0, 12.0, 13.5)
 
-    assert compare(a, b).to_json() == compare(a, b).to_json()
+    assert compare_runs(a, b).to_json() == compare_runs(a, b).to_json()
 
 
 def refused(a: list[Path], b: list[Path]) -> str:
     with pytest.raises(CompareError) as error:
-        compare(a, b)
+        compare_runs(a, b)
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -198,7 +198,7 @@ def test_repetitions_may_differ_in_who_ran_them_and_not_in_what_was_run(results:
     rebooted = results.run(host=host | {"memory_kb": 7_999_996}, lab={"version": "0.1.0", "python": "3.14.0"})
     upgraded = results.run(host=host | {"docker": "29.0.0"})
 
-    assert [len(each.runs) for each in compare([one, rebooted], [other]).groups] == [2, 1]
+    assert [len(each.runs) for each in compare_runs([one, rebooted], [other]).groups] == [2, 1]
     assert "not repetitions of each other: host.docker is None in" in refused([one, upgraded], [other])
 
 
@@ -248,7 +248,7 @@ def matrix(results: Results, failed: dict[str, list[int | None]], predicted: dic
             for cell in failed
         ],
     )
-    return checked(compare_series(folder))
+    return checked(compare_series(folder)[0])
 
 
 def test_a_matrix_says_of_each_cell_whether_it_fails_and_whether_the_model_said_so(results: Results) -> None:
@@ -277,7 +277,7 @@ def test_a_matrix_says_of_each_cell_whether_it_fails_and_whether_the_model_said_
 
 def test_a_matrix_shows_first_what_it_is_about(results: Results) -> None:
     cells = {name: [{"figures": {"client.dials.total": dials}}] for name, dials in (("kept", 1), ("closed", 9))}
-    found = compare_series(results.series(cells, kind="matrix", figures=["client.dials.total"])).matrix
+    found = compare_series(results.series(cells, kind="matrix", figures=["client.dials.total"]))[0].matrix
 
     assert found is not None
     assert (found.about, found.figures[0]) == (["client.dials.total"], "client.dials.total")
@@ -291,7 +291,7 @@ def test_where_the_model_does_not_hold_the_capacity_says_who_fails(results: Resu
         "through-nginx": [direct | {"path": ["k6", "nginx", "backend"]}],
         "spike": [direct | {"knobs": {"load.users": 10, "load.workload": "spike"}}],
     }
-    found = checked(compare_series(results.series(cells))).matrix
+    found = checked(compare_series(results.series(cells))[0]).matrix
 
     assert found is not None
     predicted = {cell.cell: (cell.predicted_users_failed, cell.predicted_by, cell.agrees) for cell in found.cells}
@@ -309,7 +309,7 @@ def test_cells_are_compared_with_the_baseline(results: Results) -> None:
 
 
 def test_few_arms_are_compared_each_with_each(results: Results) -> None:
-    found = checked(compare_series(results.series({"off": [{}], "on": [{}], "direct": [{}]}, baseline="on")))
+    found = checked(compare_series(results.series({"off": [{}], "on": [{}], "direct": [{}]}, baseline="on"))[0])
 
     assert [(pair.a, pair.b) for pair in found.pairs] == [("on", "off"), ("on", "direct"), ("off", "direct")]
 

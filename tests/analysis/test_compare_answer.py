@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis.compare import compare, compare_series, series_verdict
+from analysis.compare import compare_runs, compare_series, judge_series
 from analysis.pages import comparison_page
 from tests.analysis.results import Results
 
@@ -29,7 +29,7 @@ def latencies(*values: float | None) -> list[Record]:
 
 
 def answer(results: Results, off: list[Record], on: list[Record]) -> list[str]:
-    return compare_series(results.series({"off": off, "on": on}, {"faster": LESS})).answer
+    return compare_series(results.series({"off": off, "on": on}, {"faster": LESS}))[0].answer
 
 
 def test_a_difference_is_told_with_its_interval_and_the_claim(results: Results) -> None:
@@ -61,7 +61,7 @@ def test_what_is_not_known_is_told_so(results: Results) -> None:
 
 def test_one_run_of_each_tells_no_difference_from_chance(results: Results) -> None:
     a, b = results.run(), results.run({"client.latency_ms.mean": 9.0})
-    assert compare([a], [b]).answer == [
+    assert compare_runs([a], [b]).answer == [
         "One run of A or B does not tell a difference from chance: repeat both, and compare groups of runs."
     ]
 
@@ -86,7 +86,7 @@ def test_one_run_of_each_tells_no_difference_from_chance(results: Results) -> No
 def test_a_search_says_what_it_found(results: Results, search: Record, told: str) -> None:
     asked = {"knob": "backend.max_connections", "until": "client.requests.failed == 0", "low": 1, "high": 200}
     folder = results.series({"off": latencies(1.0)}, kind="search", search=asked | search)
-    assert compare_series(folder).answer[0].removeprefix("The ") == told.format(**asked)
+    assert compare_series(folder)[0].answer[0].removeprefix("The ") == told.format(**asked)
 
 
 def test_a_search_is_its_tries_in_their_order(results: Results) -> None:
@@ -98,23 +98,23 @@ def test_a_search_is_its_tries_in_their_order(results: Results) -> None:
         knobs={"low": {knob: 7}, "high": {knob: 9}},
         holds={"low": "false", "high": "true"},
     )
-    found = compare_series(folder).search
+    found = compare_series(folder)[0].search
     assert found is not None
     assert [(each.value, each.holds) for each in found.tries] == [(7, "false"), (9, "true"), (9, "true")]
     assert (found.predicted, found.found, found.goal) == (8, 9, "smallest")
 
 
 def test_a_series_that_says_nothing_of_what_it_is_about_says_what_to_do(results: Results) -> None:
-    (told,) = compare_series(results.series({"off": latencies(1.0), "on": latencies(2.0)})).answer
+    (told,) = compare_series(results.series({"off": latencies(1.0), "on": latencies(2.0)}))[0].answer
     assert told.startswith("Neither figures: nor a claim over the arms says what this series is about.")
-    (told,) = compare_series(results.series({"off": latencies(1.0)})).answer
+    (told,) = compare_series(results.series({"off": latencies(1.0)}))[0].answer
     assert told.startswith("Nothing can be compared yet")
 
 
 def test_a_matrix_says_where_users_failed(results: Results) -> None:
     failing = [{"figures": {"client.requests.failed": 4}}] * 2
     folder = results.series({"off": [{"figures": {"client.requests.failed": 0}}] * 2, "on": failing}, kind="matrix")
-    assert compare_series(folder).answer[0] == "Users failed in 1 of 2 cells: on."
+    assert compare_series(folder)[0].answer[0] == "Users failed in 1 of 2 cells: on."
 
 
 def test_a_matrix_of_two_axes_says_where_the_border_lies(results: Results) -> None:
@@ -123,7 +123,7 @@ def test_a_matrix_of_two_axes_says_where_the_border_lies(results: Results) -> No
 
     cells = {"few-3": run(0), "few-9": run(4), "many-3": run(0), "many-9": run(0)}
     levels = {name: {"places": name.split("-")[0], "users": name.split("-")[1]} for name in cells}
-    found = compare_series(results.series(cells, kind="matrix", levels=levels)).answer
+    found = compare_series(results.series(cells, kind="matrix", levels=levels))[0].answer
     assert [*found[:2], found[-1]] == [
         "Users failed in 1 of 4 cells.",
         "users by places: 3 is clean with few, many; 9 fails with few and is clean with many.",
@@ -133,7 +133,7 @@ def test_a_matrix_of_two_axes_says_where_the_border_lies(results: Results) -> No
 
 def test_the_page_begins_with_the_answer_and_leads_to_the_reports(results: Results, tmp_path: Path) -> None:
     folder = results.series({"off": latencies(1.2, 1.2, 1.2, 1.2), "on": latencies(0.6, 0.6, 0.6, 0.6)}, {"f": LESS})
-    comparison_page.write(compare_series(folder), folder / "derived", tmp_path / "results", series_verdict(folder))
+    comparison_page.write(compare_series(folder)[0], folder / "derived", tmp_path / "results", judge_series(folder))
     page = (folder / "derived" / "comparison.html").read_text()
     order = [
         "How long?",
@@ -159,10 +159,10 @@ def test_the_page_sets_what_was_published_beside_what_was_measured(results: Resu
     }
     content["leaves_open"] = "the order alone"
     (folder / "series.json").write_text(json.dumps(content))
-    judged = series_verdict(folder)
+    judged = judge_series(folder)
     assert judged.published is not None
     assert [(one.name, one.published) for one in judged.published.here] == [("off, ms", 2.215), ("on, ms", None)]
-    comparison_page.write(compare_series(folder), folder / "derived", tmp_path / "results", judged)
+    comparison_page.write(compare_series(folder)[0], folder / "derived", tmp_path / "results", judged)
     page = (folder / "derived" / "comparison.html").read_text()
     assert "What stands of the published claim: the order alone." in page
     assert '<th scope="col" class="number">published</th>' in page

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis.compare import CompareError, arm_predictions, compare_series, series_verdict
+from analysis.compare import CompareError, arm_predictions, compare_series, judge_series
 from analysis.evidence.roles import earlier
 from analysis.expressions import ExpressionError
 from analysis.figures import Scope
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from analysis.compare import SeriesVerdict
-    from analysis.compare.verdict import ArmPrediction
+    from analysis.compare.arm_predictions import ArmPrediction
     from tests.analysis.support import Record
 
 SLOW = (10.0, 12.0, 11.0, 13.0)
@@ -39,7 +39,7 @@ def judged(results: Results, expression: str, *, off: list[Record], on: list[Rec
 
 
 def verdict(folder: Path) -> SeriesVerdict:
-    found = series_verdict(folder)
+    found = judge_series(folder)
     content = json.loads((folder / "derived" / "verdict.json").read_text())
     Draft202012Validator(json.loads(schema("series-verdict"))).validate(content)
     assert found.to_json() == (folder / "derived" / "verdict.json").read_text()
@@ -260,7 +260,7 @@ def test_a_run_whose_analysis_failed_is_shown_and_the_others_are_judged(
     cell = found.cells["keepalive-on"]
     assert (cell.planned, cell.used, list(cell.not_used)) == (5, 4, [failed["run"]])
     assert told in cell.not_used[failed["run"]]
-    assert [run.used for run in compare_series(folder).groups[1].runs] == [True] * 4 + [False]
+    assert [run.used for run in compare_series(folder)[0].groups[1].runs] == [True] * 4 + [False]
 
 
 def test_what_rests_on_runs_whose_analysis_failed_alone_is_unknown(results: Results) -> None:
@@ -313,7 +313,7 @@ def test_a_mixed_series_is_refused(results: Results, change: Record, message: st
     folder = results.series({"on": [{}, change]}, fingerprint=fingerprint(backend="sha256:" + "0" * 64))
 
     with pytest.raises(CompareError) as refused:
-        series_verdict(folder)
+        judge_series(folder)
 
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -321,16 +321,16 @@ def test_a_mixed_series_is_refused(results: Results, change: Record, message: st
 
 def test_a_series_without_its_runs_or_its_file_is_refused(results: Results, tmp_path: Path) -> None:
     with pytest.raises(CompareError, match="give a series' folder"):
-        series_verdict(tmp_path)
+        judge_series(tmp_path)
 
     folder = results.series({"on": [{}]})
     (results.root / "queue").rename(results.root / "gone")
     with pytest.raises(CompareError, match="copy it too"):
-        series_verdict(folder)
+        judge_series(folder)
 
     (folder / "series.json").write_text('{"schema": "connlab.series/2"}')
     with pytest.raises(CompareError, match=r"schema: Input should be 'connlab\.series/1'"):
-        series_verdict(folder)
+        judge_series(folder)
 
 
 SCOPE = Scope(earlier(["k6", "backend"]), KNOBS, frozenset())

@@ -30,7 +30,7 @@ def trusted(tmp_path: Path, kept: list[float], closed: list[float], **more: Any)
     content = json.loads((folder / "series.json").read_text())
     content["runs"].sort(key=lambda place: place["repetition"])
     (folder / "series.json").write_text(json.dumps(content))
-    found = compare_series(folder).trust
+    found = compare_series(folder)[0].trust
     assert found is not None
     return found
 

@@ -20,11 +20,11 @@ from analysis.figures.catalogue import find
     ],
 )
 def test_a_figure_has_the_name_that_people_use(figure: str, name: str | None) -> None:
-    assert figure_labels.name_of(figure) == name
+    assert figure_labels.label_for(figure) == name
     assert find(figure) is not None
 
 
 def test_a_sentence_has_the_article_or_the_identifier() -> None:
-    assert figure_labels.called("client.requests.failed", begins=True) == "The number of failed requests"
-    assert figure_labels.called("client.requests.failed") == "the number of failed requests"
-    assert figure_labels.called("listen.backend.depth.max", begins=True) == "listen.backend.depth.max"
+    assert figure_labels.in_sentence("client.requests.failed", begins=True) == "The number of failed requests"
+    assert figure_labels.in_sentence("client.requests.failed") == "the number of failed requests"
+    assert figure_labels.in_sentence("listen.backend.depth.max", begins=True) == "listen.backend.depth.max"

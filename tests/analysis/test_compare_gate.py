@@ -10,7 +10,7 @@ import pytest
 
 from analysis.compare import CompareError, gate
 from analysis.compare.gate import FEWEST, GateOutcome, Limit
-from analysis.compare.groups import group
+from analysis.compare.replicates import load_group
 from tests.analysis.results import Results
 from tests.analysis.support import make_manifest
 
@@ -34,7 +34,7 @@ def gated(
     results: Results, a: tuple[float, ...], b: tuple[float, ...], limit: str = "5%", figure: str = MEAN, **more: bool
 ) -> Gate:
     group_a, group_b = (
-        group(name, [results.run({figure: value}) for value in values]) for name, values in (("A", a), ("B", b))
+        load_group(name, [results.run({figure: value}) for value in values]) for name, values in (("A", a), ("B", b))
     )
     return gate.judge(group_a, group_b, figure, Limit.parse(limit), **more)
 
@@ -124,7 +124,7 @@ def test_what_cannot_be_told_says_what_would_help(
 
 def test_a_figure_that_no_run_of_a_side_knows_is_unknown(results: Results) -> None:
     known, lost = results.run({MEAN: 1.0}), results.run({MEAN: None})
-    found = gate.judge(group("A", [lost]), group("B", [known]), MEAN, Limit.parse("5%"))
+    found = gate.judge(load_group("A", [lost]), load_group("B", [known]), MEAN, Limit.parse("5%"))
     assert (found.outcome, found.a, found.b) == (GateOutcome.UNKNOWN, None, 1.0)
     assert found.why == "no usable run of the baseline knows the figure"
 
@@ -137,7 +137,7 @@ def test_a_figure_that_no_run_of_a_side_knows_is_unknown(results: Results) -> No
     ],
 )
 def test_a_figure_that_cannot_be_judged_is_refused(results: Results, figure: str, said: str) -> None:
-    a, b = (group(name, [results.run({MEAN: 1.0})]) for name in "AB")
+    a, b = (load_group(name, [results.run({MEAN: 1.0})]) for name in "AB")
     with pytest.raises(CompareError, match=said):
         gate.judge(a, b, figure, Limit.parse("5%"))
 
@@ -151,7 +151,7 @@ def test_a_limit_that_is_none_is_refused(text: str) -> None:
 def test_runs_of_two_machines_are_refused(results: Results) -> None:
     other = results.run({MEAN: 1.0}, host=make_manifest()["host"] | {"kernel": "9.9.9"})
     with pytest.raises(CompareError, match=r"host.kernel is .* and 9.9.9 .* make the baseline on the machine"):
-        gate.judge(group("A", [results.run({MEAN: 1.0})]), group("B", [other]), MEAN, Limit.parse("5%"))
+        gate.judge(load_group("A", [results.run({MEAN: 1.0})]), load_group("B", [other]), MEAN, Limit.parse("5%"))
 
 
 @pytest.mark.parametrize(

@@ -5,26 +5,26 @@ from __future__ import annotations
 import pytest
 
 from analysis.compare import narrative
-from analysis.compare.comparison_file import Counts, EffectEntry, PairEntry, SampleEntry
-from analysis.compare.effects import Stage, stage_of
+from analysis.compare.comparison import stage_of
+from analysis.compare.comparison_file import Counts, Effect, PairEntry, Sample, Stage
 
 
-def effect(figure: str, a: float, b: float, status: str = "changed") -> EffectEntry:
-    def sample(mean: float) -> SampleEntry:
-        return SampleEntry(values=[mean, mean], mean=mean, low=mean, high=mean)
+def effect(figure: str, a: float, b: float, status: str = "changed") -> Effect:
+    def sample(mean: float) -> Sample:
+        return Sample(values=[mean, mean], mean=mean, low=mean, high=mean)
 
     content = {"figure": figure, "stage": stage_of(figure), "unit": "", "status": status, "difference": b - a}
     unknown = dict.fromkeys(("low", "high", "standardised", "noise", "repetitions_needed", "why"))
-    return EffectEntry.model_validate({**unknown, **content, "a": sample(a), "b": sample(b)})
+    return Effect.model_validate({**unknown, **content, "a": sample(a), "b": sample(b)})
 
 
-def pair_of(*effects: EffectEntry) -> PairEntry:
+def pair_of(*effects: Effect) -> PairEntry:
     counts = dict.fromkeys(Stage, Counts(changed=0, unclear=0, noise=0, equal=0, unknown=0))
     return PairEntry(a="a", b="b", settings=[], counts=counts, by_chance=0, references=0, effects=list(effects))
 
 
-def told(*effects: EffectEntry) -> list[str]:
-    return [each.says for each in narrative.of_pair(pair_of(*effects))]
+def told(*effects: Effect) -> list[str]:
+    return [each.says for each in narrative.find_moved(pair_of(*effects))]
 
 
 def test_figures_of_one_kind_are_told_by_the_one_that_moved_most() -> None:
@@ -53,7 +53,7 @@ def test_figures_of_one_kind_are_told_by_the_one_that_moved_most() -> None:
         ),
     ],
 )
-def test_a_figure_is_named_by_what_it_counts(one: EffectEntry, says: str) -> None:
+def test_a_figure_is_named_by_what_it_counts(one: Effect, says: str) -> None:
     assert told(one) == [says]
 
 
@@ -69,7 +69,7 @@ def test_a_median_stands_for_times_though_an_extreme_moved_more() -> None:
 
 def test_the_story_in_short_leads_from_the_counters_to_the_users() -> None:
     dialled = effect("client.dials.ok", 500, 1)
-    story = narrative.of_pair(
+    story = narrative.find_moved(
         pair_of(
             effect("listen.backend.depth.max", 1, 0),
             effect("kernel.k6.Tcp.ActiveOpens", 500, 1),
@@ -83,4 +83,4 @@ def test_the_story_in_short_leads_from_the_counters_to_the_users() -> None:
     )
     assert narrative.in_short(story, None).endswith("users got fewer connections that users made: 500 → 1.")
     # Where users felt nothing, or nothing moved before them, there is no way to tell of.
-    assert narrative.in_short(story[:2], None) == narrative.in_short(narrative.of_pair(pair_of(dialled)), None) == ""
+    assert narrative.in_short(story[:2], None) == narrative.in_short(narrative.find_moved(pair_of(dialled)), None) == ""

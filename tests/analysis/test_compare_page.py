@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import analysis.pages
-from analysis.compare import compare, compare_series
+from analysis.compare import compare_runs, compare_series
 from analysis.pages import comparison_page
 from tests.analysis.results import Results
 
@@ -63,7 +63,7 @@ def page_of(results: Results, comparison: Any) -> str:  # noqa: ANN401  a Compar
 
 @pytest.mark.parametrize("kind", ["arms", "matrix", "search"])
 def test_a_series_of_which_no_run_is_complete_has_a_page_without_comparisons(results: Results, kind: str) -> None:
-    comparison = compare_series(results.series({"off": [], "on": []}, kind=kind))
+    comparison = compare_series(results.series({"off": [], "on": []}, kind=kind))[0]
 
     assert (comparison.groups, comparison.pairs) == ([], [])
     assert "missing" in page_of(results, comparison)
@@ -73,7 +73,7 @@ def hostile_page(results: Results) -> str:
     figures = {f"kernel.backend.TcpExt.{HOSTILE}": 3}
     a = results.run({f"kernel.backend.TcpExt.{HOSTILE}": 900}, {"load.path": HOSTILE})
     spoilt = results.run(figures, {"load.path": "/x"}, status="aborted", reason=HOSTILE)
-    return page_of(results, compare([a], [results.run(figures, {"load.path": "/x"}), spoilt]))
+    return page_of(results, compare_runs([a], [results.run(figures, {"load.path": "/x"}), spoilt]))
 
 
 def test_nothing_of_a_run_becomes_markup(results: Results) -> None:
@@ -144,7 +144,7 @@ def test_a_large_matrix_stays_below_two_megabytes(results: Results) -> None:
             for cell in cells
         ],
     )
-    text = comparison_page.html(compare_series(folder))
+    text = comparison_page.html(compare_series(folder)[0])
 
     assert len(text.encode()) < 2_000_000
     assert len(Page(text).data["matrix"]["cells"]) == 72
@@ -161,7 +161,7 @@ def matrix(results: Results, failed: dict[str, list[int]]) -> str:
         axes=[{"name": "load.users", "levels": [{"name": cell} for cell in failed]}],
         cells=[{"cell": cell, "scenario": "queue", "levels": {"load.users": cell}} for cell in failed],
     )
-    return page_of(results, compare_series(folder))
+    return page_of(results, compare_series(folder)[0])
 
 
 def test_beside_the_charts_of_a_matrix_stands_a_table_of_their_numbers_with_intervals(results: Results) -> None:
@@ -182,7 +182,7 @@ def test_each_run_has_its_value_of_the_figure_that_the_page_is_about(results: Re
         arm: [{"figures": {name: count}} for count in counts] for arm, counts in {"off": [9, 8], "on": [7, 6]}.items()
     }
     folder = results.series(arms, {"fewer": f"arms.on.{name} < arms.off.{name}"})
-    runs = page_of(results, compare_series(folder)).partition("<h2>Runs</h2>")[2]
+    runs = page_of(results, compare_series(folder)[0]).partition("<h2>Runs</h2>")[2]
 
     assert f'<th>group</th><th class="number">{name}</th><th>run</th>' in runs
     found = re.findall(r'<td>(off|on)</td><td class="number">(\d+)</td><td>', runs)
@@ -190,14 +190,14 @@ def test_each_run_has_its_value_of_the_figure_that_the_page_is_about(results: Re
 
 
 def test_every_chart_says_what_it_shows_for_readers_who_cannot_see_it(results: Results) -> None:
-    page = Page(page_of(results, compare([results.run()], [results.run({"client.users.failed": 90})])))
+    page = Page(page_of(results, compare_runs([results.run()], [results.run({"client.users.failed": 90})])))
     (chart,) = [attributes for _, attributes in page.elements if "data-pair" in attributes]
 
     assert (chart["role"], chart["aria-label"]) == ("img", "Chart: B beside A. The tables below have its numbers.")
 
 
 def test_without_repetitions_nothing_tells_the_noise(results: Results) -> None:
-    text = page_of(results, compare([results.run()], [results.run({"client.users.failed": 90})]))
+    text = page_of(results, compare_runs([results.run()], [results.run({"client.users.failed": 90})]))
 
     assert "Nothing tells the noise." in text
     assert "If nothing differed" not in text
@@ -205,7 +205,7 @@ def test_without_repetitions_nothing_tells_the_noise(results: Results) -> None:
 
 def test_with_repetitions_the_page_says_what_chance_makes(results: Results) -> None:
     a, b = ([results.run({"client.users.failed": count + each}) for each in range(4)] for count in (10, 90))
-    text = page_of(results, compare(a, b))
+    text = page_of(results, compare_runs(a, b))
 
     assert "By chance alone, about 0 figures would exceed the noise." in text
     assert "Nothing tells the noise." not in text
@@ -219,6 +219,6 @@ def test_one_figure_is_no_plural(results: Results) -> None:
 
 def test_what_differs_unasked_stands_above_what_was_set(results: Results) -> None:
     b = results.run(knobs={"load.users": 7}, images={"backend": "sha256:" + "1" * 64})
-    text = page_of(results, compare([results.run()], [b]))
+    text = page_of(results, compare_runs([results.run()], [b]))
 
     assert text.index("These differ though nobody asked for it") < text.index("load.users")

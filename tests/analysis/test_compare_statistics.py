@@ -14,14 +14,12 @@ from analysis.compare.intervals import (
     FEWEST_OF_TWO,
     REPETITIONS_MAX,
     Floats,
-    difference_intervals,
-    mean_intervals,
+    bootstrap,
     power,
     repetitions_needed,
     spread,
     standardised,
     suffice,
-    suffices,
 )
 
 Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, int]], Floats]
@@ -33,7 +31,7 @@ SKEWED: Draw = lambda rng, shape: rng.lognormal(0, 0.7, shape)  # noqa: E731  as
 def test_an_interval_of_many_runs_is_that_of_scipy() -> None:
     rng = np.random.default_rng(7)
     a, b = rng.normal(10, 2, 200), rng.normal(11, 3, 250)
-    ours = difference_intervals(a[np.newaxis], b[np.newaxis])[0]
+    ours = bootstrap(a[np.newaxis], b[np.newaxis])[0]
     scipys = stats.bootstrap(
         (a, b), lambda a, b, axis: b.mean(axis=axis) - a.mean(axis=axis), method="percentile", rng=1, n_resamples=9_999
     ).confidence_interval
@@ -46,7 +44,7 @@ def test_an_interval_of_many_runs_is_that_of_scipy() -> None:
 def test_an_interval_of_few_normal_runs_is_as_wide_as_welchs() -> None:
     rng = np.random.default_rng(8)
     a, b = rng.normal(10, 2, (300, 8)), rng.normal(11, 3, (300, 8))
-    ours = [interval.width for interval in difference_intervals(a, b)]
+    ours = [interval.width for interval in bootstrap(a, b)]
     welch = stats.ttest_ind(b, a, axis=1, equal_var=False).confidence_interval()
 
     assert np.mean(ours) == pytest.approx(np.mean(welch.high - welch.low), rel=0.04)
@@ -68,7 +66,7 @@ def test_the_interval_of_a_difference_covers_the_truth_as_often_as_it_says(
 ) -> None:
     rng = np.random.default_rng(9)
     a, b = (draw(rng, (1_000, size)) for size in sizes)
-    covered = np.mean([interval.has(0) for interval in difference_intervals(a, b)])
+    covered = np.mean([interval.has(0) for interval in bootstrap(a, b)])
 
     assert least <= covered <= 0.99
 
@@ -77,21 +75,21 @@ def test_the_interval_of_a_difference_covers_the_truth_as_often_as_it_says(
 def test_the_interval_of_a_mean_covers_the_truth_as_often_as_it_says(size: int, least: float) -> None:
     samples = np.random.default_rng(10).normal(10, 2, (1_000, size))
 
-    assert least <= np.mean([interval.has(10) for interval in mean_intervals(samples)]) <= 0.99
+    assert least <= np.mean([interval.has(10) for interval in bootstrap(samples)]) <= 0.99
 
 
 def test_the_same_runs_give_the_same_interval() -> None:
     a, b = np.array([[1.0, 2.0, 4.0, 3.0]]), np.array([[2.0, 5.0, 4.0, 6.0]])
 
-    assert difference_intervals(a, b) == difference_intervals(a, b)
+    assert bootstrap(a, b) == bootstrap(a, b)
     # What else is computed beside it changes nothing.
     others = np.random.default_rng(13).normal(3, 1, (2_000, 4))
-    assert difference_intervals(np.vstack([a, others]), np.vstack([b, others]))[0] == difference_intervals(a, b)[0]
-    assert mean_intervals(np.vstack([a, others]))[0] == mean_intervals(a)[0]
+    assert bootstrap(np.vstack([a, others]), np.vstack([b, others]))[0] == bootstrap(a, b)[0]
+    assert bootstrap(np.vstack([a, others]))[0] == bootstrap(a)[0]
 
 
 def test_runs_that_are_all_the_same_have_an_interval_of_one_point() -> None:
-    interval = difference_intervals(np.full((1, 3), 5.0), np.full((1, 2), 7.0))[0]
+    interval = bootstrap(np.full((1, 3), 5.0), np.full((1, 2), 7.0))[0]
 
     assert (interval.low, interval.high) == (2.0, 2.0)
 
@@ -110,7 +108,7 @@ def test_against_a_fixed_value_it_takes_six() -> None:
     chances = {size: stats.binomtest(size, size).pvalue for size in (5, 6)}
 
     assert (FEWEST_OF_TWO, FEWEST_OF_ONE) == (4, 6)
-    assert {size: suffices(size) for size in chances} == {size: chance <= 0.05 for size, chance in chances.items()}
+    assert {size: suffice(size) for size in chances} == {size: chance <= 0.05 for size, chance in chances.items()}
 
 
 def test_the_spread_is_pooled_within_groups_and_blind_to_their_means() -> None:
@@ -164,7 +162,7 @@ def test_so_many_repetitions_see_the_difference_as_often_as_promised() -> None:
     needed = repetitions_needed(2.0, 2.0)
     assert needed is not None
     rng = np.random.default_rng(12)
-    intervals = difference_intervals(rng.normal(10, 2, (500, needed)), rng.normal(12, 2, (500, needed)))
+    intervals = bootstrap(rng.normal(10, 2, (500, needed)), rng.normal(12, 2, (500, needed)))
 
     assert np.mean([not interval.has(0) for interval in intervals]) == pytest.approx(0.8, abs=0.05)
 

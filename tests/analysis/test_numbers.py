@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.compare import numbers
+from analysis.compare import figure_labels
 from analysis.expressions.values import Number
 from analysis.formatting import counted, number, spoken
 from analysis.pages.report import labels as of_runs
@@ -33,7 +33,7 @@ from analysis.pages.report import labels as of_runs
 def test_a_number_has_three_digits_or_as_many_as_before_its_point(value: Number, text: str) -> None:
     assert number(value) == text
     assert of_runs.number(value) == text
-    assert numbers.number(value) == text
+    assert figure_labels.format_number(value) == text
 
 
 def test_with_more_digits_a_number_has_more() -> None:
@@ -49,7 +49,11 @@ def test_no_number_has_an_exponent(value: float, digits: int) -> None:
 
 
 def test_a_difference_tells_its_sign() -> None:
-    assert [numbers.number(value, signed=True) for value in (999.7, -999.7, 0.0)] == ["+1,000", "-1,000", "0"]
+    assert [figure_labels.format_number(value, signed=True) for value in (999.7, -999.7, 0.0)] == [
+        "+1,000",
+        "-1,000",
+        "0",
+    ]
 
 
 @pytest.mark.parametrize(

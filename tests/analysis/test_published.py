@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis.compare import series_verdict
+from analysis.compare import judge_series
 from analysis.derivation import analyse
 from analysis.schema import schema
 from tests.analysis.results import Results
@@ -42,7 +42,7 @@ def of_series(results: Results, expression: str, off: list[float | None], on: li
         for arm, values in (("keepalive-off", off), ("keepalive-on", on))
     }
     folder = results.series(runs, published={"says": None, "here": {"ratio": expression}})
-    found = series_verdict(folder).published
+    found = judge_series(folder).published
     assert found is not None
     return found.here[0]
 

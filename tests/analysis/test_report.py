@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from analysis.compare import series_verdict
+from analysis.compare import judge_series
 from analysis.derivation import analyse
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
@@ -557,7 +557,7 @@ def test_the_index_has_a_series_as_one_entry_with_its_runs_below_and_what_went_w
     killed = {"status": "failed", "reason": "backend-1 was killed\n" + "its log\n" * 100}
     folder = results.series({"kept": [{}, {}], "closed": [{}, killed]})
     alone = results.run(status="failed", reason="x" * 1_000)
-    series_verdict(folder)
+    judge_series(folder)
     (results.root / "series" / "broken").mkdir()
     (results.root / "series" / "broken" / "series.json").write_text("{")
 

@@ -34,7 +34,7 @@ def beside(results: Results, runs: dict[str, list[Drawn]], *, underived: str = "
         path = run / "manifest.json"
         example = json.loads((EXAMPLE / "manifest.json").read_text())
         path.write_text(json.dumps(json.loads(path.read_text()) | {"phases": example["phases"]}))
-    return side_by_side.of_comparison(compare_series(folder), results.root)
+    return side_by_side.draw_timelines(compare_series(folder)[0], results.root)
 
 
 def failed(*counts: int) -> list[Drawn]:
@@ -85,7 +85,7 @@ def test_a_run_without_derived_tables_says_so_in_the_place_of_its_time_lines(res
 def test_without_any_time_line_there_is_nothing_to_draw(results: Results) -> None:
     folder = results.series({"a": failed(1), "b": failed(2)})
 
-    assert side_by_side.of_comparison(compare_series(folder), results.root) is None
+    assert side_by_side.draw_timelines(compare_series(folder)[0], results.root) is None
 
 
 def test_of_many_groups_some_are_drawn_from_the_least_to_the_most(results: Results) -> None:

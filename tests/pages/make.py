@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
-from analysis.compare import compare_series, series_verdict
+from analysis.compare import compare_series, judge_series
 from analysis.derivation import analyse
 from analysis.pages import comparison_page, report
 from lab.gallery import gallery_folder
@@ -333,7 +333,7 @@ def many(results: Path) -> None:
         wrong = {"status": "failed", "reason": f"backend-1 was killed {HOSTILE}\n{'its log ' * 500}"}
         write(results / "queue" / own["run"] / "manifest.json", manifest | own | (wrong if number == FAILED else {}))
     folder = Results(results).series({"kept": [{}, {}], "closed": [{}, {"status": "aborted"}]})
-    comparison_page.write(compare_series(folder), folder / "derived", results, series_verdict(folder))
+    comparison_page.write(compare_series(folder)[0], folder / "derived", results, judge_series(folder))
     report.write_index(results)
 
 
@@ -364,7 +364,7 @@ def make(results: Path) -> None:
     for name, series in COMPARISONS.items():
         compared = Results(results / "comparisons" / name)
         folder = series(compared)
-        comparison_page.write(compare_series(folder), compared.root, compared.root, series_verdict(folder))
+        comparison_page.write(compare_series(folder)[0], compared.root, compared.root, judge_series(folder))
     gallery_folder.build([results], results / "gallery")
 
 

@@ -184,7 +184,7 @@ def _series(results: Path, runs: list[Entry]) -> tuple[list[SeriesEntry], list[P
     broken: list[Path] = []
     for folder in folders:
         try:
-            found.append(_series_entry(results, folder, series.read_plan(folder), runs))
+            found.append(_series_entry(results, folder, series.load_plan(folder), runs))
         except CompareError:
             broken.append(folder)
     return found, broken
