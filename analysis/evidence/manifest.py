@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from analysis.evidence import roles
 from analysis.evidence.roles import TRAFFIC_PORT, Role
+from formats import owner
 from formats.field_types import (
     MS_MAX,
     Count,
@@ -34,6 +35,7 @@ from formats.sanitize import format_validation_error
 
 FILE = "manifest.json"
 SCHEMA = "connlab.manifest/1"
+_KILLED = "the lab's process ended without a word (killed, or the machine went down)"
 
 
 class ManifestError(Exception):
@@ -298,7 +300,10 @@ class Manifest(_Part):
 
 
 def read(run_dir: Path) -> Manifest:
-    """Return the manifest of a run folder; raise ManifestError with one line for the user."""
+    """Return the manifest of a run folder; raise ManifestError with one line for the user.
+
+    A manifest that says `running` of a run whose process was killed is read as one that was aborted.
+    """
     path = run_dir / FILE
     for place in ("raw", "raw/*", "raw/*/*"):
         if link := next((found for found in run_dir.glob(place) if found.is_symlink() and found.is_dir()), None):
@@ -310,17 +315,20 @@ def read(run_dir: Path) -> Manifest:
     except OSError as error:
         raise ManifestError(f"{path}: {error.strerror}") from None
     try:
-        return Manifest.model_validate_json(text)
+        found = Manifest.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         if first["loc"] == ("schema",) and first["type"] == "literal_error":
             version = f"its schema is {first['input']}, and this version reads {SCHEMA}"
             raise ManifestError(f"{path}: {version}; use the version of connlab that made the run") from None
         raise ManifestError(f"{path}: {format_validation_error(error)}") from None
+    if found.status == "running" and owner.is_gone(run_dir):
+        return found.model_copy(update={"status": "aborted", "reason": _KILLED})
+    return found
 
 
 def read_whole(run_dir: Path) -> dict[str, Any]:
     """The same as JSON, also with what the analysis has no use for, and all that it has; raise ManifestError."""
     found = read(run_dir)
     unset = found.model_dump(mode="json", by_alias=True, include=Manifest.model_fields.keys() - found.model_fields_set)
-    return {**unset, **json.loads(read_regular(run_dir / FILE))}
+    return {**unset, **json.loads(read_regular(run_dir / FILE)), "status": found.status, "reason": found.reason}

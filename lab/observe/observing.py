@@ -18,7 +18,7 @@ from lab.engine.protocol import Engine
 from lab.engine.sidecars import Sidecar, Sidecars
 from lab.errors import EngineFailed, FilesLost, LabError
 from lab.observe.targets import FoundTarget
-from lab.run import clocks, facts, rawfolders, reports
+from lab.run import clocks, facts, manifest, rawfolders, reports
 from lab.run.manifest import Listener, Manifest, Observed, utc_now
 from lab.run.session import make_run_folder, point_latest
 from lab.run.signals import Interrupted, interruptible, shielded
@@ -168,6 +168,7 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
                 measured = any(phase.name == "measure" for phase in record.phases)
                 why = None if failed is None else failed.what
                 record.finish("complete" if failed is None and measured else "failed", why)
+                manifest.release(folder)
                 record.save(folder)
     if failed is not None or record.status != "complete":
         raise failed or LabError("nothing was recorded: it was interrupted before the collectors were ready")
@@ -180,10 +181,12 @@ def _folder(name: str) -> Path:
     parent = paths.RESULTS / name
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        return make_run_folder(parent, "default-r01")
+        folder = make_run_folder(parent, "default-r01")
+        manifest.reserve(folder)
     except OSError as error:
         way_on = "see that results/ is writable, with space left"
         raise LabError(f"{error.filename}: {error.strerror}", way_on=way_on) from None
+    return folder
 
 
 def _start(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from formats import owner
 from formats.safe_open import read_regular
 from lab.scenario.effective import Effective, Source
 from lab.scenario.fields import Action, Claim, Published, Tolerance
@@ -16,8 +20,9 @@ from lab.scenario.topology import Topology
 from lab.whole import write_whole
 
 FILE = "manifest.json"
-_RESERVE = ".manifest.reserve"
 _RESERVE_BYTES = 128 << 10
+# The reserves that this process holds, by their folders.
+_HELD: dict[Path, int] = {}
 Status = Literal["running", "complete", "aborted", "failed"]
 PhaseName = Literal["prepare", "warmup", "measure", "drain"]
 Scalar = int | bool | str
@@ -299,13 +304,29 @@ class Manifest(_Part):
 
 
 def reserve(folder: Path) -> None:
-    """Put by the room for a manifest, so that one can still be written when the disk is full."""
-    (folder / _RESERVE).write_bytes(bytes(_RESERVE_BYTES))
+    """Put by the room for a manifest, so that one can still be written when the disk is full; `owner` says what else.
+
+    Raises:
+        OSError: there is no room, or it was put by already.
+    """
+    descriptor = os.open(folder / owner.FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as stream:
+            stream.write(bytes(_RESERVE_BYTES))
+    except OSError:
+        os.close(descriptor)
+        raise
+    # Without a lock, as on some network file systems, a run whose process was killed seems to go on.
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    _HELD[folder] = descriptor
 
 
 def release(folder: Path) -> None:
     """Give the room back, just before the last manifest is written."""
-    (folder / _RESERVE).unlink(missing_ok=True)
+    (folder / owner.FILE).unlink(missing_ok=True)
+    if (descriptor := _HELD.pop(folder, None)) is not None:
+        os.close(descriptor)
 
 
 def load(folder: Path) -> Manifest:

@@ -1,9 +1,13 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from analysis.evidence import manifest as evidence
+from lab import paths
 from lab.run import manifest
 from lab.run.manifest import Manifest, instances_of, knob_records
 from lab.scenario.catalogue import CATALOGUE
@@ -60,6 +64,34 @@ def test_a_run_that_has_ended_stays_as_it_ended(running: Manifest) -> None:
     running.finish("complete")
     assert (running.status, running.reason) == ("aborted", "the disk is full")
     assert running.phases[-1].end_us is not None
+
+
+HOLDS = """
+import sys
+from pathlib import Path
+from lab.run.manifest import reserve
+reserve(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_run_whose_process_was_killed_is_read_as_aborted(running: Manifest, tmp_path: Path) -> None:
+    running.save(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=paths.ROOT
+    ) as lab:
+        assert lab.stdout is not None
+        assert lab.stdout.readline() == b"held\n"
+        assert evidence.read(tmp_path).status == "running"
+        assert evidence.read_whole(tmp_path)["status"] == "running"
+        lab.kill()
+    left = evidence.read(tmp_path)
+    assert (left.status, "ended without a word" in str(left.reason)) == ("aborted", True)
+    whole = evidence.read_whole(tmp_path)
+    assert (whole["status"], whole["reason"]) == (left.status, left.reason)
+    # The file stays as it is until the next run brings this one to its end.
+    assert manifest.load(tmp_path).status == "running"
 
 
 def test_a_failed_write_leaves_the_old_file_whole(

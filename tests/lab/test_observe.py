@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from formats import owner
 from lab.engine.compose import beside
 from lab.errors import BadInput, LabError
 from lab.observe import asked, known_servers, observing
@@ -195,9 +196,16 @@ def test_an_observation_leaves_nothing_behind(watch: Watched) -> None:
 
 
 class Planting(InMemorySidecars):
-    """Something beside the collector writes into its folder, too."""
+    """Something beside the collector writes into its folder, too.
+
+    Attributes:
+        held: what the run's folder has when the first collector starts.
+    """
+
+    held: frozenset[str] = frozenset()
 
     def start(self, name: str, environment: Mapping[str, str], folder: Path, **rest: Any) -> InMemorySidecar:  # noqa: ANN401 # as its base
+        self.held = frozenset(each.name for each in folder.parents[2].iterdir())
         (folder / "capture.pcap").symlink_to("/etc/passwd")
         return super().start(name, environment, folder, **rest)
 
@@ -205,6 +213,13 @@ class Planting(InMemorySidecars):
 def test_what_was_removed_from_its_files_stands_in_the_manifest(watch: Watched) -> None:
     told = watch(Planting())
     assert told.removed == [manifest.Removed(file="raw/shop/collector/capture.pcap", was="a symbolic link")]
+
+
+def test_an_observation_is_held_by_its_process_to_its_end(watch: Watched, elsewhere: Path) -> None:
+    sidecars = Planting()
+    watch(sidecars)
+    assert owner.FILE in sidecars.held
+    assert not list(elsewhere.glob(f"results/*/*/{owner.FILE}"))
 
 
 def test_files_that_cannot_be_sealed_end_the_observation_and_the_manifest_says_so(
