@@ -11,7 +11,7 @@ a block befalls all arms of a resample alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, pairwise
@@ -87,22 +87,25 @@ def check(text: str, arms: Mapping[str, Scope], wanted: Kind = Kind.TRUTH) -> Ex
 
 
 def _has(scopes: Mapping[str, Scope], name: str) -> bool:
-    _, _, rest = name.partition(".")
-    arm, _, figure = rest.partition(".")
+    _, arm, figure = _parts(name)
     return arm in scopes and scopes[arm].has(figure)
 
 
+def _parts(name: str) -> tuple[str, str, str]:
+    prefix, arm, figure = (*name.split(".", 2), "", "")[:3]
+    return prefix, arm, figure
+
+
 def _kind(name: str, column: int, scopes: Mapping[str, Scope]) -> Kind:
-    prefix, _, rest = name.partition(".")
-    arm, _, figure = rest.partition(".")
-    if prefix == PREFIX and not figure:
-        raise ExpressionError(f"{name} names no figure; write {PREFIX}.<arm>.<figure>", column)
+    prefix, arm, figure = _parts(name)
+    known = f"there are {', '.join(scopes)}"
     if prefix != PREFIX:
-        raise ExpressionError(f"{name}: of which arm? Write arms.<arm>.{name}; there are {', '.join(scopes)}", column)
+        raise ExpressionError(f"{name}: of which arm? Write arms.<arm>.{name}; {known}", column)
+    if not figure:
+        raise ExpressionError(f"{name} names no figure; write {PREFIX}.<arm>.<figure>", column)
     if arm not in scopes:
         near = nearest(arm, scopes)
-        hint = f"did you mean {near}?" if near else f"there are {', '.join(scopes)}"
-        raise ExpressionError(f"there is no arm {arm}; {hint}", column)
+        raise ExpressionError(f"there is no arm {arm}; {f'did you mean {near}?' if near else known}", column)
     try:
         kind = scopes[arm].kind_of(figure)
     except UnknownFigure as error:
@@ -113,12 +116,7 @@ def _kind(name: str, column: int, scopes: Mapping[str, Scope]) -> Kind:
 
 
 def judge(groups: Mapping[str, Group], prediction: Prediction) -> ArmPrediction:
-    """Return whether a prediction held in a series; one whose expression is wrong is unknown.
-
-    Args:
-        groups: each arm's name, and its runs.
-        prediction: as the series has it.
-    """
+    """Return whether a prediction held in a series, of each arm's runs; one whose expression is wrong is unknown."""
     measured: dict[str, Sample] = {}
     needed = None
     try:
@@ -140,12 +138,7 @@ def judge(groups: Mapping[str, Group], prediction: Prediction) -> ArmPrediction:
 
 
 def compute(groups: Mapping[str, Group], text: str) -> Number | Unknown:
-    """Return what an expression that is a number comes to: each figure of an arm is the mean over its runs.
-
-    Args:
-        groups: each arm's name, and its runs.
-        text: the expression; one that is wrong is unknown.
-    """
+    """Return what an expression over the arms' means comes to, if it is a number; one that is wrong is unknown."""
     try:
         expression, figures = _parse(groups, text, Kind.NUMBER)
     except ExpressionError as error:
@@ -162,8 +155,12 @@ def _parse(groups: Mapping[str, Group], text: str, wanted: Kind) -> tuple[Expres
     """Read an expression over arms; functions of lists stand in it as names. Raise ExpressionError."""
     tree, calls = name_list_functions(parse(text).tree)
     expression = Expression(text, tree)
-    expression.check(_number, wanted)
+    expression.check(_is_number, wanted)
     return expression, ArmFigures({arm_word(arm): group for arm, group in groups.items()}, calls)
+
+
+class _NoNumber(Exception):
+    """Why the sides of a comparison have no difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +193,7 @@ class _Judge:
         if isinstance(node, Not):
             value = self._truth(node.operand)
             return value if isinstance(value, Unknown) else not value
-        kind = node.operands[0].kind(_number) if isinstance(node, Chain) else None
+        kind = node.operands[0].kind(_is_number) if isinstance(node, Chain) else None
         if isinstance(node, Chain) and kind is Kind.TRUTH:
             return self._agree(node)
         if kind is Kind.TEXT:
@@ -215,9 +212,9 @@ class _Judge:
         return all((left == right) == (sign == "==") for (left, right), sign in pairs)
 
     def _compare(self, left: Node, sign: str, right: Node) -> Value:
-        names = list(
-            dict.fromkeys(each.text for side in (left, right) for each in side.walk() if isinstance(each, Name))
-        )
+        difference = Arithmetic(left.column, "-", right, left)
+        nodes = (each for side in (left, right) for each in side.walk())
+        names = list(dict.fromkeys(each.text for each in nodes if isinstance(each, Name)))
         missing = self._figures.missing(names)
         if missing:
             return missing
@@ -228,16 +225,16 @@ class _Judge:
         if min(sizes.values(), default=2) == 1:
             self._needed.append(_fewest(len(sizes)))
             return unknown("one run of an arm does not tell how far its repetitions lie apart")
-        estimate = _estimate(left, right, arms, sizes)
-        if isinstance(estimate, Unknown):
-            return estimate
-        return self._decide(sign, estimate, sizes)
+        try:
+            return self._decide(sign, _estimate(difference, arms), sizes)
+        except _NoNumber as error:
+            return unknown(str(error))
 
     def _decide(self, sign: str, estimate: _Estimate, sizes: Mapping[str, int]) -> Value:
         interval = estimate.interval
         truth = _decide(sign, interval)
         # Where every run came out the same, there is no chance for more of them to average out.
-        if interval.width > 0 and not _enough(list(sizes.values())):
+        if interval.width > 0 and not _suffice(list(sizes.values())):
             truth = None
         if truth is not None:
             return truth
@@ -254,7 +251,7 @@ class _Judge:
         return unknown(f"{shown} with {counts} runs; it would take {more} of each")
 
 
-def _number(_name: str) -> Kind:
+def _is_number(_name: str) -> Kind:
     """Return that a name is a number, as `check` sees to it."""
     return Kind.NUMBER
 
@@ -292,61 +289,42 @@ def _decide(sign: str, interval: Interval) -> bool | None:
     return interval.has(0) == (sign == "==")
 
 
-def _estimate(
-    left: Node, right: Node, arms: Mapping[str, Mapping[str, Floats]], sizes: Mapping[str, int]
-) -> _Estimate | Unknown:
-    """Return the difference of two sides and its interval, by resampling the runs of each arm."""
+def _estimate(difference: Node, arms: Mapping[str, Mapping[str, Floats]]) -> _Estimate:
+    """Return the difference and its interval, by resampling the runs of each arm; raise _NoNumber."""
     means = {name: float(values.mean()) for columns in arms.values() for name, values in columns.items()}
-
-    def difference(values: Mapping[str, float]) -> Value:
-        sides = [side.value(values.__getitem__) for side in (right, left)]
-        missing = [side for side in sides if isinstance(side, Unknown)]
-        if missing:
-            return missing[0]
-        numbers = [side for side in sides if is_number(side)]
-        return numbers[0] - numbers[1] if len(numbers) == len(sides) else unknown("a comparison of truth values")
-
-    point = difference(means)
-    drawn = {
-        arm: {name: values[intervals.resamples(sizes[arm], stream)].mean(axis=1) for name, values in columns.items()}
-        for stream, (arm, columns) in enumerate(sorted(arms.items()))
-    }
-    if not is_number(point):
-        return point if isinstance(point, Unknown) else unknown("the sides are not numbers")
+    point = _number(difference, means)
     if all(np.ptp(values) == 0 for columns in arms.values() for values in columns.values()):
-        return _Estimate(float(point), Interval(float(point), float(point)), 0.0)
-    together = {name: values for columns in drawn.values() for name, values in columns.items()}
+        return _Estimate(point, Interval(point, point), 0.0)
+    together: dict[str, Floats] = {}
+    variances, sizes = [], []
+    for stream, (_, columns) in enumerate(sorted(arms.items())):
+        size = len(next(iter(columns.values())))
+        taken = intervals.resamples(size, stream)
+        drawn = {name: values[taken].mean(axis=1) for name, values in columns.items()}
+        alone = _distribution(difference, means, drawn, _SHARE_RESAMPLES)
+        variances.append(float(alone.var()) * size / (size - 1))
+        sizes.append(size)
+        together |= drawn
     distribution = _distribution(difference, means, together, intervals.RESAMPLES)
-    if isinstance(distribution, Unknown):
-        return distribution
-    variances = []
-    for arm, columns in drawn.items():
-        alone = _distribution(difference, means, columns, _SHARE_RESAMPLES)
-        if isinstance(alone, Unknown):
-            return alone
-        variances.append(float(alone.var()) * sizes[arm] / (sizes[arm] - 1))
-    quantile = intervals.expanded_quantile(variances, [sizes[arm] for arm in drawn])
-    return _Estimate(float(point), intervals.interval_of(distribution, quantile), sum(variances))
+    quantile = intervals.expanded_quantile(variances, sizes)
+    return _Estimate(point, intervals.interval_of(distribution, quantile), sum(variances))
 
 
-def _distribution(
-    difference: Callable[[Mapping[str, float]], Value],
-    means: Mapping[str, float],
-    drawn: Mapping[str, Floats],
-    count: int,
-) -> Floats | Unknown:
-    found = []
+def _distribution(node: Node, means: Mapping[str, float], drawn: Mapping[str, Floats], count: int) -> Floats:
     columns = {name: values.tolist() for name, values in drawn.items()}
-    for index in range(count):
-        value = difference({**means, **{name: values[index] for name, values in columns.items()}})
-        if not is_number(value):
-            return value if isinstance(value, Unknown) else unknown("the sides are not numbers")
-        found.append(value)
-    return np.array(found, dtype=np.float64)
+    rows = ({**means, **{name: values[at] for name, values in columns.items()}} for at in range(count))
+    return np.array([_number(node, row) for row in rows], dtype=np.float64)
 
 
-def _enough(sizes: list[int]) -> bool:
-    return suffice(*sizes) if len(sizes) == 1 else all(suffice(a, b) for a, b in combinations(sizes, 2))
+def _number(node: Node, values: Mapping[str, float]) -> float:
+    value = node.value(values.__getitem__)
+    if is_number(value):
+        return float(value)
+    raise _NoNumber(value.why if isinstance(value, Unknown) else "the sides are not numbers")
+
+
+def _suffice(sizes: list[int]) -> bool:
+    return all(suffice(*each) for each in combinations(sizes, min(len(sizes), 2)))
 
 
 def _fewest(arms: int) -> int:

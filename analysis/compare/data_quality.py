@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _RUNS_MIN = 6
 _CHANCE_MAX = 0.05
 _NEW = "--new"
-_REPETITIONS = "--repetitions"
 _REPETITIONS_MAX = 99
 
 
@@ -41,15 +40,14 @@ def assess(series: Series, figure: str | None, pairs: list[PairEntry]) -> TrustE
     return TrustEntry(
         order=[str(place.run) for place in begun],
         says=[*_counted(series), *_drift(series, figure), *_noise(pairs, figure), *_machine(series)],
-        again=_again(series.plan.command),
+        again=_shell([*_without_new(series.plan.command), _NEW]) if series.plan.command else None,
         more=_more(series, figure, pairs),
         repetitions=series.plan.repetitions,
     )
 
 
-def _again(command: list[str]) -> str | None:
-    """Return the command that makes a series again."""
-    return _shell([*(word for word in command if word != _NEW), _NEW]) if command else None
+def _without_new(command: list[str]) -> list[str]:
+    return [word for word in command if word != _NEW]
 
 
 def _more(series: Series, figure: str | None, pairs: list[PairEntry]) -> str | None:
@@ -62,7 +60,7 @@ def _more(series: Series, figure: str | None, pairs: list[PairEntry]) -> str | N
     needed = [effect.repetitions_needed or 0 for pair in pairs for effect in pair.effects if effect.figure == figure]
     times = max([2 * series.plan.repetitions, *needed])
     # Click takes the last of two, and the command may already have one.
-    return _shell([*(word for word in words if word != _NEW), _REPETITIONS, str(min(times, _REPETITIONS_MAX))])
+    return _shell([*_without_new(words), "--repetitions", str(min(times, _REPETITIONS_MAX))])
 
 
 def _shell(command: list[str]) -> str:
@@ -140,8 +138,8 @@ def _machine(series: Series) -> Iterator[str]:
     hosts = [group.example.manifest.get("host") for group in series.groups.values()]
     host: Record = next(filter(None, hosts), {})
     if host:
-        memory = round(int(host.get("memory_kb", 0)) / (1 << 20))
-        yield (
-            f"Machine: {counted(int(host.get('cpus', 0)), 'processor')}, {memory} GiB, kernel {host.get('kernel')},"
-            f" {host.get('distribution')}."
-        )
+        cpus, memory_kb = host.get("cpus"), host.get("memory_kb")
+        cpus = counted(cpus, "processor") if isinstance(cpus, int) else "unknown processors"
+        memory = f"{round(memory_kb / (1 << 20))} GiB" if isinstance(memory_kb, int) else "unknown memory"
+        distribution = host.get("distribution") or "unknown distribution"
+        yield f"Machine: {cpus}, {memory}, kernel {host.get('kernel')}, {distribution}."

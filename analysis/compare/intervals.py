@@ -176,21 +176,18 @@ def _ends(values: Floats, times: Integers, quantiles: Floats) -> list[Interval]:
         times: how often each column's value occurs.
         quantiles: how many standard deviations of a normal distribution each interval reaches to each side.
     """
-    order = values.argsort(axis=1)
-    ascending, reached = np.take_along_axis(values, order, axis=1), times[order].cumsum(axis=1)
-
-    def at(rank: Integers) -> Floats:
-        column = np.count_nonzero(reached <= rank[:, np.newaxis], axis=1)
-        return np.asarray(ascending[np.arange(len(ascending)), column])
-
-    def quantile(tail: Floats) -> Floats:
-        position = tail * (times.sum() - 1)
-        rank = np.floor(position).astype(np.int64)
-        low, high = at(rank), at(np.ceil(position).astype(np.int64))
-        return np.asarray(low + (high - low) * (position - rank))
-
-    tails = special.ndtr(-quantiles)
-    return [Interval(*ends) for ends in zip(quantile(tails).tolist(), quantile(1 - tails).tolist(), strict=True)]
+    found = []
+    for row, tail in zip(values, special.ndtr(-quantiles), strict=True):
+        order = row.argsort()
+        reached = times[order].cumsum()
+        ends = []
+        for share in (tail, 1 - tail):
+            position = share * (reached[-1] - 1)
+            ranks = np.array([math.floor(position), math.ceil(position)])
+            low, high = row[order[reached.searchsorted(ranks, side="right")]]
+            ends.append(float(low + (high - low) * (position - ranks[0])))
+        found.append(Interval(*ends))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,14 @@ def test_of_few_runs_or_of_equal_ones_no_drift_is_told(tmp_path: Path, values: l
     assert said(trusted(tmp_path, values, values), "drift").startswith("Too few runs")
 
 
+def test_a_machine_that_a_manifest_describes_badly_is_unknown(tmp_path: Path) -> None:
+    host = {"kernel": "6.12.0", "cpus": None, "memory_kb": "much"}
+    folder = Results(tmp_path / "results").series({"kept": [{"host": host}], "closed": [{"host": host}]}, CLAIM)
+    found = compare_series(folder)[0].trust
+    assert found is not None
+    assert said(found, "Machine") == "Machine: unknown processors, unknown memory, kernel 6.12.0, unknown distribution."
+
+
 def test_the_machine_and_the_command_are_named(tmp_path: Path) -> None:
     found = trusted(tmp_path, [1.0], [2.0], command=["connlab", "run", "a b"])
     assert make_manifest()["host"]["kernel"] in said(found, "Machine")
