@@ -25,6 +25,7 @@ SCHEMAS = ROOT / "schemas"
 COMPOSE_FILE = ROOT / "compose.yaml"
 SETUP = ROOT / "setup"
 EXPERIMENTS = ROOT / "docs" / "experiments.jsonl"
+SOURCES = ROOT / "docs" / "sources.yaml"
 
 
 def shown(path: Path) -> str:

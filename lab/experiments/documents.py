@@ -1,4 +1,4 @@
-"""docs/experiments.md and the README's table of scenarios, made from the scenarios and the recorded runs."""
+"""docs/experiments.md, the README's table of scenarios and the source in each lesson, made from what they are about."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lab.errors import BadInput, Problem
 from lab.experiments import lines, outcome
 from lab.experiments.lines import RecordedRun
 from lab.results import listing
-from lab.scenario import twins
+from lab.scenario import sources, twins
 from lab.scenario.effective import Effective
 from lab.series import arms
 from lab.series.record import Verdict
@@ -25,6 +25,7 @@ FILES = (DOCUMENT, README)
 _BEGIN = "<!-- scenarios: made by 'make experiments' -->"
 _END = "<!-- end of scenarios -->"
 _NONE = "not recorded yet"
+_SOURCE = "**Source**: "
 _WHOLE_FROM = 1000
 
 _INTRODUCTION = """\
@@ -32,9 +33,9 @@ _INTRODUCTION = """\
 
 Made by `make experiments` from the scenarios and from [experiments.jsonl](experiments.jsonl); do not edit it.
 
-Each row is a scenario: the published result, and beside it the same figures as this lab measures them: the median of \
-the recorded runs, with minimum and maximum in parentheses. Absolute times and rates depend on the machine; the lab \
-reproduces counts, ratios and the order of values.
+Each row is a scenario: the published result, of the [source](#sources) that the letter of its id names; and beside \
+it the same figures as this lab measures them: the median of the recorded runs, with minimum and maximum in \
+parentheses. Absolute times and rates depend on the machine; the lab reproduces counts, ratios and the order of values.
 
 `verdict` counts runs: `reproduced` if every prediction held, `inconclusive` if evidence was missing or unhealthy, \
 `not` if a prediction was false. The predictions that were not true follow in parentheses, with the number of runs. \
@@ -56,7 +57,7 @@ is then changed, counting starts again. `earlier` has the verdicts of the runs t
 
 
 def write() -> list[Path]:
-    """Write the documents and give their files.
+    """Write the documents and the sources of the lessons, and give the documents' files.
 
     Raises:
         BadInput: a scenario or a recorded line is wrong, or the README has no place for the table.
@@ -64,6 +65,11 @@ def write() -> list[Path]:
     scenarios, recorded = list(outcome.all_planned()), lines.read()
     DOCUMENT.write_text(document(scenarios, recorded))
     README.write_text(readme(README.read_text(), scenarios, recorded))
+    for one in (one for one in scenarios if one.place.lesson.is_file()):
+        text = one.place.lesson.read_text()
+        made = lesson(text, one)
+        if made != text:
+            one.place.lesson.write_text(made)
     return list(FILES)
 
 
@@ -90,7 +96,7 @@ def document(scenarios: Sequence[Effective], recorded: Sequence[RecordedRun]) ->
         "identities",
         "takes",
     )
-    return "\n".join([_INTRODUCTION, *_conditions(used), *_table(header, rows), ""])
+    return "\n".join([_INTRODUCTION, *_sources(), *_conditions(used), *_table(header, rows), ""])
 
 
 def readme(text: str, scenarios: Iterable[Effective], recorded: Sequence[RecordedRun]) -> str:
@@ -116,7 +122,35 @@ def readme(text: str, scenarios: Iterable[Effective], recorded: Sequence[Recorde
         for counting in [lines.counting(one, recorded)]
     ]
     header = ("scenario", "from", "path", "shows", "published claim", "predictions hold")
-    return "\n".join([before + _BEGIN, *_table(header, rows), _END]) + after
+    cited = "; ".join(f"{letter}, {source.cited}" for letter, source in sources.all_of_them().items())
+    told = f"The letters of the column *from* are [published articles](docs/experiments.md#sources): {cited}."
+    return "\n".join([before + _BEGIN, *_table(header, rows), "", told, _END]) + after
+
+
+def lesson(text: str, effective: Effective) -> str:
+    """Give a lesson with the line that cites its source, below what it takes; without one if it has no source."""
+    source = sources.of(effective)
+    paragraphs = [one for one in text.split("\n\n") if not one.startswith(_SOURCE)]
+    if source:
+        where = "[The sources](../../docs/experiments.md#sources)"
+        line = f"{_SOURCE}experiment {effective.scenario.experiment} of {source.cited}. {where} say what it used."
+        at = next(index for index, one in enumerate(paragraphs) if one.startswith("**Time**"))
+        paragraphs.insert(at + 1, line)
+    return "\n\n".join(paragraphs)
+
+
+def _sources() -> Iterator[str]:
+    """Write what was published where."""
+    yield "## Sources"
+    yield ""
+    yield "Articles by engineers. The lab states their results in its own words; their texts are not here."
+    yield ""
+    rows = [
+        (letter, one.title or "(untitled)", one.language, one.date or "undated", one.about, one.used)
+        for letter, one in sources.all_of_them().items()
+    ]
+    yield from _table(("letter", "title", "language", "date", "about", "used"), rows)
+    yield from ("", "## Results", "")
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from formats.durations import format_duration
 from lab.run.verdicts import show as show_measured
-from lab.scenario import foreseen
+from lab.scenario import foreseen, sources
 from lab.scenario.catalogue import CATALOGUE, show_value
 from lab.scenario.effective import Effective
 from lab.series import arms
@@ -108,6 +108,7 @@ def details(effective: Effective, overrides: Iterable[str] = ()) -> dict[str, An
         "preset": effective.preset,
         "presets": {name: one.model_dump() for name, one in scenario.presets.items()},
         "published": scenario.published and scenario.published.model_dump(),
+        "source": source.cited if (source := sources.of(effective)) else None,
         "arms": dict(scenario.arms.variants) if scenario.arms else {},
         "predictions": [
             {
@@ -147,7 +148,7 @@ def print_details(console: Console, shown: dict[str, Any]) -> None:
     for name, preset in shown["presets"].items():
         _print_preset(console, name, preset, in_force=name == shown["preset"])
     if shown["published"]:
-        _print_published(console, shown["published"])
+        _print_published(console, shown["published"], shown["source"])
     for one in shown["predictions"]:
         of_arms = f" ({'arm' if len(one['arms']) == 1 else 'arms'} {', '.join(one['arms'])})" if one["arms"] else ""
         console.print(Text.assemble((one["id"], "bold"), f"{of_arms}: {one['says']}"))
@@ -187,10 +188,11 @@ def _settings(values: dict[str, Any]) -> str:
     return ", ".join(f"{knob} = {show_measured(value)}" for knob, value in values.items())
 
 
-def _print_published(console: Console, published: dict[str, Any]) -> None:
-    """Print what was published, and what this lab puts beside it."""
+def _print_published(console: Console, published: dict[str, Any], source: str | None) -> None:
+    """Print what was published and where, and what this lab puts beside it."""
     if published["says"]:
-        console.print(Text.assemble(("published", "bold"), f": {published['says']}"), soft_wrap=True)
+        where = f" in {source}" if source else ""
+        console.print(Text.assemble(("published", "bold"), f"{where}: {published['says']}"), soft_wrap=True)
     for name, expression in published["here"].items():
         console.print(Text.assemble("    beside it ", (name, "bold"), f": {expression}"), soft_wrap=True)
 

@@ -34,7 +34,7 @@ def _story(run: str) -> str:
 
 def after_lesson(place: Place) -> str | None:
     """After a lesson: where what was seen is explained; None where a scenario has no text."""
-    text = place.home / "README.md"
+    text = place.lesson
     if not text.is_file():
         return None
     return f"next, what you saw, explained: {paths.shown(text)}#explanation; then its exercises"

@@ -39,6 +39,11 @@ class Place:
         return self.home / FILE
 
     @property
+    def lesson(self) -> Path:
+        """Its lesson."""
+        return self.home / "README.md"
+
+    @property
     def named(self) -> str:
         """What commands call it: its name, or the folder's path."""
         return self.slug if self.own else str(self.home)

@@ -118,7 +118,7 @@ def _introduce(console: Console, effective: Effective, plan: Plan | None, count:
     listing.print_actions(console, [action.model_dump(by_alias=True) for action in scenario.actions])
     if plan is not None and scenario.arms:
         listing.print_arms(console, scenario.arms.variants)
-    lesson = effective.place.home / "README.md"
+    lesson = effective.place.lesson
     if lesson.is_file():
         console.print(f"the lesson: {paths.shown(lesson)}", style="dim", soft_wrap=True)
     console.print(f"\nBefore it runs, {counted(count, 'question')}: what do you expect?\n{_HOW}\n", soft_wrap=True)

@@ -118,7 +118,7 @@ def _check(effective: Effective, exercise: Exercise, place: Place) -> None:
 
 def question(place: Place, number: int) -> str:
     """Give an exercise's text out of the lesson's list."""
-    return _item((place.home / "README.md").read_text().partition("## Exercises")[2], number)
+    return _item(place.lesson.read_text().partition("## Exercises")[2], number)
 
 
 def answer(place: Place, number: int) -> str:

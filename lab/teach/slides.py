@@ -82,7 +82,7 @@ def slides(text: str) -> Iterator[Slide]:
 
 
 def _of_lesson(slug: str) -> Iterator[Slide]:
-    lesson = (places.find(slug).home / "README.md").read_text()
+    lesson = places.find(slug).lesson.read_text()
     title, parts = markdown.title(lesson), _parts(lesson)
     yield from _cut(title, title, parts[""])
     for heading in (*_BEFORE, *_AFTER):

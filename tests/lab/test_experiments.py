@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,11 +14,13 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from lab import paths
+from lab.cli import main
 from lab.errors import BadInput, Interruption, LabError, Problem
 from lab.experiments import documents, lines, outcome, recorder, specimens
 from lab.experiments.lines import RecordedRun
 from lab.experiments.outcome import Outcome
 from lab.run.lock import machine_lock
+from lab.scenario import sources
 from lab.scenario.effective import Effective
 from lab.scenario.places import slugs
 from lab.scenario.resolve import resolve
@@ -40,6 +43,42 @@ def test_the_documents_are_as_made_from_the_record() -> None:
     current = documents.README.read_text()
     assert documents.DOCUMENT.read_text() == documents.document(scenarios, recorded), "run: make experiments"
     assert current == documents.readme(current, scenarios, recorded), "run: make experiments"
+    for one in scenarios:
+        text = one.place.lesson.read_text()
+        assert text == documents.lesson(text, one), "run: make experiments"
+
+
+def test_every_published_experiment_has_a_source_that_its_lesson_and_the_documents_cite() -> None:
+    published = [one for one in outcome.all_planned() if one.scenario.experiment != "workshop"]
+    assert {one.scenario.experiment[0] for one in published} == set(sources.all_of_them())
+    for one in published:
+        source = sources.of(one)
+        assert source is not None
+        for document in (documents.README, one.place.lesson):
+            assert source.cited in document.read_text()
+        assert f"| {source.title or '(untitled)'} | {source.language} |" in documents.DOCUMENT.read_text()
+
+
+def test_a_scenario_is_shown_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["show", "one-port"])
+    source = sources.all_of_them()["A"].cited
+    assert f"published in {source}: With ip_local_port_range" in capsys.readouterr().out
+
+
+def test_a_scenario_of_the_workshop_or_of_the_user_s_own_has_no_source(effective: Make) -> None:
+    own = replace(effective().place, own=False)
+    assert sources.of(replace(effective(), place=own)) is None
+    assert sources.of(effective(text=MINIMAL.replace("experiment: B1", "experiment: workshop"))) is None
+    assert sources.of(effective()) is not None
+
+
+def test_a_lesson_has_its_source_once_below_what_it_takes(effective: Make) -> None:
+    text = "# A title\n\n**Question.** Why?\n\n**Time**: a minute.\n\n## Predict\n\nWrite it down.\n"
+    made = documents.lesson(text, effective())
+    assert "**Time**: a minute.\n\n**Source**: experiment B1 of an untitled article on" in made
+    assert documents.lesson(made, effective()) == made
+    assert documents.lesson(made, effective(text=MINIMAL.replace("experiment: B1", "experiment: workshop"))) == text
 
 
 def test_every_recorded_line_is_of_a_scenario_that_there_is() -> None:

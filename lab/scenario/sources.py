@@ -1,0 +1,49 @@
+"""The published experiments that the lab's scenarios repeat, from docs/sources.yaml: how a document cites each."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from lab import paths
+from lab.reading import document
+from lab.scenario.effective import Effective
+
+
+class Source(BaseModel):
+    """An article with experiments.
+
+    Attributes:
+        title: None if it has none.
+        date: None if it has none.
+        used: the programs that it measured with.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str | None = None
+    language: str
+    date: str | None = None
+    about: str
+    used: str
+
+    @property
+    def cited(self) -> str:
+        """How a text cites it."""
+        named = f'"{self.title}"' if self.title else f"an untitled article on {self.about}"
+        return f"{named} ({self.language}, {self.date or 'undated'})"
+
+
+_SOURCES = TypeAdapter(dict[str, Source])
+
+
+@cache
+def all_of_them() -> dict[str, Source]:
+    """Give the sources by their letters."""
+    return _SOURCES.validate_python(document.read(paths.SOURCES).content)
+
+
+def of(effective: Effective) -> Source | None:
+    """Give the source of one of the lab's own scenarios; None if it repeats no published experiment."""
+    return all_of_them().get(effective.scenario.experiment[:1]) if effective.place.own else None
