@@ -19,7 +19,6 @@ from analysis.verdicts import (
     connections_file,
     figures_file,
     ledger_file,
-    readings,
     tables,
     verdict_file,
 )
@@ -81,13 +80,13 @@ def analyse(run_dir: Path, steps: Steps | None = None) -> Verdict:
         tables.write(found.run, folder)
         clocks_file.write(found.run, run_dir)
     with steps.step("readings"):
-        readings.write(found.run, run_dir)
+        tables.write_readings(found.run, run_dir)
     with steps.step("ladders"):
         ladders.write(found.run, run_dir)
     with steps.step("figures"):
         if found.run.raw.manifest.observed is not None:
             connections_file.write(found.run)
-        write(run_dir / figures_file.FILE, figures_file.of_run(found.run).to_json())
+        write(run_dir / figures_file.FILE, figures_file.build_figures_file(found.run).to_json())
     # The verdict comes last: where it stands, so do all other derived files.
     write(run_dir / verdict_file.FILE, found.verdict.to_json())
     return found.verdict

@@ -16,9 +16,9 @@ import duckdb
 import pytest
 
 from analysis import database
+from analysis.diagnosis import observed
 from analysis.diagnosis.health import arrivals
 from analysis.diagnosis.joins import tables
-from analysis.diagnosis.observed import tables as observed_tables
 from analysis.evidence import bulk, flows, samples
 
 _Read = Callable[..., Any]
@@ -32,7 +32,7 @@ def remembered() -> Iterator[None]:
         patch.setattr(bulk, "read", by_content(bulk.read))
         patch.setattr(arrivals, "_first", by_content(arrivals._first))  # noqa: SLF001  no test asks for more
         patch.setattr(flows, "run", reduced_once(flows.run))
-        for module in (tables, observed_tables):
+        for module in (tables, observed):
             patch.setattr(module, "in_memory", lambda: Connection(database.in_memory()))
         yield
     _parsed.cache_clear()

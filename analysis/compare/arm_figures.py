@@ -20,7 +20,7 @@ from analysis.expressions import ExpressionError
 from analysis.expressions.functions import FUNCTIONS
 from analysis.expressions.tree import Arithmetic, Call, Literal, Name, Negative, Node
 from analysis.expressions.values import Kind, Unknown, Value, is_number, merge, unknown
-from analysis.verdicts.measured import ListSummary
+from analysis.verdicts.figures_file import ListSummary
 
 if TYPE_CHECKING:
     from analysis.compare.replicates import Group, RunRecord

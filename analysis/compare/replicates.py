@@ -18,8 +18,7 @@ from analysis.evidence import manifest
 from analysis.expressions.values import Number, is_number
 from analysis.verdicts import derived, figures_file, verdict_file
 from analysis.verdicts.derived import DerivedError
-from analysis.verdicts.figures_file import FiguresFile
-from analysis.verdicts.measured import MeasuredValue
+from analysis.verdicts.figures_file import FiguresFile, MeasuredValue
 from analysis.verdicts.verdict_file import Verdict
 
 Record = dict[str, Any]

@@ -14,8 +14,7 @@ from analysis.compare import arm_predictions
 from analysis.compare.arm_predictions import ArmPrediction
 from analysis.evidence.manifest import Tolerance
 from analysis.output import Written
-from analysis.verdicts.published import PublishedResult, measured
-from analysis.verdicts.verdict_file import FILE
+from analysis.verdicts.verdict_file import FILE, PublishedResult, measure_published
 
 if TYPE_CHECKING:
     from analysis.compare.replicates import Group
@@ -102,7 +101,7 @@ def judge_series(series: Series) -> SeriesVerdict:
             ]
         ),
         predictions=predictions,
-        published=measured(series.plan.published, partial(arm_predictions.compute, groups)),
+        published=measure_published(series.plan.published, partial(arm_predictions.compute, groups)),
         leaves_open=series.plan.leaves_open,
         cells=cells,
     )

@@ -1,26 +1,32 @@
-"""The table `attributed`: each request's cause, with the evidence for it, or what is missing for one."""
+"""Gives each failed or slow request its cause: the table `attributed` has the evidence for it, or what is missing.
+
+The table `waits` says where the time went of each request that was slow, or ended without an answer. Each part is
+what the evidence proves, 0 where it proves none; the parts need not add up to the whole.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from analysis.database import composed, make, sql
-from analysis.diagnosis import waits
 from analysis.diagnosis.causes import CAUSES, UNEXPLAINED
 from analysis.diagnosis.health import limits
-from analysis.diagnosis.slack import CLOCK_SLACK_US, NGINX_TURN_US
+from analysis.diagnosis.joins.requests import CLOCK_SLACK_US, NGINX_TURN_US
 
 if TYPE_CHECKING:
+    import duckdb
+
     from analysis.diagnosis.causes import Cause
     from analysis.diagnosis.joins import Joined
     from analysis.evidence.manifest import Manifest
+
 
 TABLES = ("waits", "attributed")
 
 _ANY = (*CAUSES, UNEXPLAINED)
 
 
-def build(
+def attribute(
     joined: Joined,
     manifest: Manifest,
     start_us: int,
@@ -45,7 +51,7 @@ def build(
     proxied = len(manifest.request_path) > 2  # noqa: PLR2004  client and server
     database.execute(composed(__name__, "macros_of_evidence", start_us=str(start_us)))
     known_us = apart_us or 0
-    waits.build(database, proxied=proxied, silent=_silent(manifest), apart_us=known_us)
+    build_waits(database, proxied=proxied, silent=_silent(manifest), apart_us=known_us)
     constants = {
         "bound_us": None if manifest.slow_ms is None else 1000 * manifest.slow_ms,
         "idle_percent_min": limits.HOST_IDLE_PERCENT_MIN,
@@ -74,7 +80,7 @@ def build(
     database.execute(composed(__name__, "attributed", evidence=evidence))
 
 
-def causes(joined: Joined) -> dict[str, dict[str, int]]:
+def count_causes(joined: Joined) -> dict[str, dict[str, int]]:
     """How many requests each cause has, by the cause's name: of those that `failed`, were `slow`, and in `total`."""
     return joined.row(sql(__name__, "causes"))
 
@@ -122,3 +128,29 @@ _CAUSE = f"""CASE {" ".join(f"WHEN {_when(cause)} THEN '{cause.name}'" for cause
 _APART = "CASE cause {} END".format(
     " ".join(f"WHEN '{cause.name}' THEN {cause.apart}" for cause in _ANY if cause.apart is not None)
 )
+
+
+def build_waits(database: duckdb.DuckDBPyConnection, *, proxied: bool, silent: list[str], apart_us: int) -> None:
+    """Make the table.
+
+    Args:
+        database: with the tables of analysis.diagnosis.joins.
+        proxied: whether a proxy stands between the client and the backend.
+        silent: servers none of whose pages tells of their threads.
+        apart_us: how far the times of two instances may be off against each other.
+    """
+    database.execute(sql(__name__, "scraped"), {"gap_us": 1000 * limits.SECONDLY_GAP_MS})
+    database.execute(sql(__name__, "queued_ticks"))
+    database.execute(sql(__name__, "idle_spans"))
+    if proxied:
+        database.execute(sql(__name__, "served_over_a_proxy"))
+    else:
+        database.execute(sql(__name__, "served_directly"), {"apart_us": apart_us})
+    make(database, ACTED, ["actions"], lambda: database.execute(sql(__name__, "acted")))
+    database.execute(sql(__name__, "waits"), {"silent": silent})
+
+
+# What a run has none of without actions of the lab.
+ACTED = {
+    "acted": {"instance": "VARCHAR", "id": "BIGINT", "overlap_us": "BIGINT", "paused": "VARCHAR", "says": "VARCHAR"},
+}

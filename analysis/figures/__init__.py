@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.figures import declaration, scraped
+from analysis.figures import declaration, programs
 from analysis.figures.catalogue import Scope, UnknownFigure, find, scope
 from analysis.figures.run import Run
 
@@ -20,6 +20,8 @@ __all__ = ["Run", "Scope", "UnknownFigure", "scope", "value"]
 
 def value(run: Run, name: str) -> Value:
     """The value of a knob or a figure in a run, unknown with a reason where the evidence does not give one."""
-    return declaration.value(
-        lambda each: find(each) or declaration.find(scraped.figures(run.raw.manifest.roles), each), run, name
+    return declaration.compute_value(
+        lambda each: find(each) or declaration.find_figure(programs.page_figures(run.raw.manifest.roles), each),
+        run,
+        name,
     )

@@ -1,8 +1,12 @@
-"""Which names a prediction may use: checked before a run, with the nearest valid name for one that is not."""
+"""Which names there are: what a prediction may use, checked before a run, and all figures that a run has.
+
+A wrong name is answered with the nearest valid one.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, lru_cache
@@ -10,19 +14,25 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
+import numpy as np
+
+from analysis.database import sql
 from analysis.diagnosis.causes import CAUSES
 from analysis.evidence.client_files import ERROR_KINDS
-from analysis.expressions.values import Kind
-from analysis.figures import declaration, identities, kernel, observed, scraped
-from analysis.figures.declaration import of_knob
-from analysis.figures.statistics import STATISTICS
+from analysis.evidence.own_script import figure_name
+from analysis.expressions.values import Kind, Unknown
+from analysis.figures import client, declaration, identities, kernel, programs
+from analysis.figures.declaration import comparable_value
+from analysis.figures.run import STATISTICS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from analysis.figures.declaration import Figure
+    from analysis.figures.run import Run
 
-FIGURES: tuple[Figure, ...] = (*observed.MEASURED, *identities.FIGURES, *observed.MODELLED)
+
+FIGURES: tuple[Figure, ...] = (*identities.MEASURED, *identities.FIGURES, *identities.MODELLED)
 
 # More than the lab starts; a foreign run's knob may say any number.
 _INSTANCES_MAX = 100
@@ -52,7 +62,7 @@ class UnknownFigure(ValueError):
         self.nearest = nearest
 
 
-class Role(scraped.Role, Protocol):
+class Role(programs.Role, Protocol):
     """What names need of a role's declaration."""
 
     def counting(self, what: Literal["instances", "addresses"]) -> str | None:
@@ -135,12 +145,12 @@ class Scope:
         """The figures that the path has, whatever their parameters."""
         return [
             *(figure for figure in FIGURES if figure.of_role is None or figure.of_role in self.path),
-            *scraped.figures(self.path),
+            *programs.page_figures(self.path),
         ]
 
     def find(self, name: str) -> tuple[Figure, dict[str, str]] | None:
         """The figure that a name is of, with its parameters: one that every run has, or one of a page of the path."""
-        return find(name) or declaration.find(scraped.figures(self.path), name)
+        return find(name) or declaration.find_figure(programs.page_figures(self.path), name)
 
     def choices(self, parameter: str) -> list[str]:
         """What a parameter can be; empty if it can be anything of its form."""
@@ -192,7 +202,7 @@ def scope(path: Mapping[str, Role], knobs: Mapping[str, object]) -> Scope:
 @lru_cache(maxsize=4096)
 def find(name: str) -> tuple[Figure, dict[str, str]] | None:
     """The figure that a name is of, with its parameters; the first of those it could be."""
-    return declaration.find(FIGURES, name)
+    return declaration.find_figure(FIGURES, name)
 
 
 @cache
@@ -212,7 +222,7 @@ def kernel_counters(folder: Path = Path("/proc/net")) -> frozenset[str]:
 
 
 def _kind_of_knob(name: str, value: object) -> Kind:
-    comparable = of_knob(name, value)
+    comparable = comparable_value(name, value)
     if comparable is None:
         raise UnknownFigure(name, f"{name} has no value that an expression can compare")
     if isinstance(comparable, str):
@@ -228,3 +238,105 @@ def _explain(name: str, parameter: str, value: str, choices: list[str]) -> str:
     if parameter == "Counter" and value in _NO_COUNTERS:
         return f"{name}: {value} is a setting or a level, not a counter that grows"
     return f"{name}: there is no {parameter.lower()} {value}"
+
+
+def figure_names(run: Run) -> Iterator[str]:
+    """Every name, once, in the order of the catalogue.
+
+    If a role has one instance, only the role is named: the instance would have the same figures again. If a parameter
+    can be any number, such as an error code, the values that occurred are named.
+    """
+    manifest = run.raw.manifest
+    counters = frozenset(name for samples in run.raw.samples.values() for name in samples.counters)
+    scope = Scope(manifest.roles, {name: knob.value for name, knob in manifest.knobs.items()}, counters)
+    for figure in scope.figures():
+        choices = [_choices(run, scope, figure, parameter) for parameter in figure.parameters]
+        for values in product(*choices):
+            parameters = dict(zip(figure.parameters, values, strict=True))
+            if _exists(run, parameters):
+                yield figure.name(**parameters)
+
+
+def _choices(run: Run, scope: Scope, figure: Figure, parameter: str) -> list[str]:
+    if figure.pattern in _CODES and parameter in ("code", "status"):
+        return [str(code) for code in _CODES[figure.pattern](run)]
+    if parameter == "sysctl":
+        return sorted({name for read in run.raw.manifest.sysctls.values() for name in read})
+    if parameter in ("request", "group"):
+        return _named(run, parameter)
+    if parameter in ("check", "threshold"):
+        return sorted(_judged(run, parameter))
+    found = scope.choices(parameter)
+    if parameter == "Counter":
+        # Gauges stand among the sampled counters, under names that no counter has.
+        return [name for name in found if figure.match(figure.name(role="k6", Counter=name)) is not None]
+    single = {
+        instances[0].replace("-", "_") for instances in run.raw.manifest.instances.values() if len(instances) == 1
+    }
+    # A role of one instance by the role's own name, as nginx, is not a repetition.
+    repeated = single - set(run.raw.manifest.instances)
+    return [name for name in found if name not in repeated]
+
+
+# Without names of its own, a script's requests have their URLs' names: there can be thousands.
+_NAMES_MAX = 50
+
+
+def _has_own_script(run: Run) -> bool:
+    workload = run.raw.manifest.knobs.get("load.workload")
+    return workload is not None and workload.value == "script"
+
+
+def _named(run: Run, parameter: str) -> list[str]:
+    """The names or groups of the requests of a script of one's own; none if there are too many to be listed."""
+    if isinstance(run.joined, Unknown) or not _has_own_script(run):
+        return []
+    names = {figure_name(row["given"]) for row in client.named(run.joined, parameter) if row["given"]}
+    return sorted(names) if len(names) <= _NAMES_MAX else []
+
+
+def _judged(run: Run, parameter: str) -> set[str]:
+    """The checks or thresholds of a script of one's own; those of the lab's workloads repeat client.requests.ok."""
+    if not _has_own_script(run):
+        return set()
+    judged = [client.judged for client in run.raw.clients.values() if client.judged is not None]
+    return {name for each in judged for name in (each.checks if parameter == "check" else each.thresholds)}
+
+
+def _exists(run: Run, parameters: Mapping[str, str]) -> bool:
+    """Whether a role has a counter: the kernel shows some only where they are not zero."""
+    if "Counter" not in parameters:
+        return True
+    samples = run.raw.samples
+    return any(parameters["Counter"] in samples[each].counters for each in run.instances(parameters["role"]))
+
+
+def _error_codes(run: Run) -> list[int]:
+    codes = [client.requests.columns["error_code"] for client in run.raw.clients.values()]
+    return [int(code) for code in np.unique(np.concatenate(codes)) if code] if codes else []
+
+
+def _statuses(run: Run) -> list[int]:
+    statuses = [log.columns["status"] for log in run.raw.access.values()]
+    return [int(status) for status in np.unique(np.concatenate(statuses)) if status > 0] if statuses else []
+
+
+def _answers(run: Run) -> list[int]:
+    return _occurring(run, "answers", "status")
+
+
+def _system_errors(run: Run) -> list[int]:
+    return _occurring(run, "error_numbers", "number")
+
+
+def _occurring(run: Run, query: str, column: str) -> list[int]:
+    return [] if isinstance(run.joined, Unknown) else [row[column] for row in run.joined.rows(sql(__name__, query))]
+
+
+# Figures with a parameter that any number fits → the numbers that occurred.
+_CODES: dict[str, Callable[[Run], list[int]]] = {
+    "client.requests.error.<code>": _error_codes,
+    "client.requests.status.<status>": _answers,
+    "access.<proxy>.status.<status>": _statuses,
+    "access.<proxy>.errors.<code>": _system_errors,
+}

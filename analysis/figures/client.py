@@ -14,8 +14,7 @@ from analysis.evidence.jsonl import integer
 from analysis.evidence.own_script import figure_name
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure
-from analysis.figures.run import Run, status_bounds, total
-from analysis.figures.statistics import milliseconds, statistic
+from analysis.figures.run import Run, milliseconds, statistic, status_bounds, total
 
 if TYPE_CHECKING:
     from analysis.diagnosis.joins import Joined, Row

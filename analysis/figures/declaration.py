@@ -83,7 +83,7 @@ class Figure:
         return re.sub(r"<(\w+)>", lambda match: parameters[match[1]], self.pattern)
 
 
-def find(figures: Iterable[Figure], name: str) -> tuple[Figure, dict[str, str]] | None:
+def find_figure(figures: Iterable[Figure], name: str) -> tuple[Figure, dict[str, str]] | None:
     """The figure that a name is of, with its parameters; the first of those it could be."""
     for figure in figures:
         parameters = figure.match(name)
@@ -92,14 +92,14 @@ def find(figures: Iterable[Figure], name: str) -> tuple[Figure, dict[str, str]] 
     return None
 
 
-def of_knob(name: str, value: object) -> bool | int | float | str | None:
+def comparable_value(name: str, value: object) -> bool | int | float | str | None:
     """The value of a knob as expressions compare it: a sysctl that is one whole number is a number; None if not set."""
     if name.startswith("kernel.") and isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value)
     return value if isinstance(value, bool | int | float | str) else None
 
 
-def value(find: Find, run: Run, name: str) -> Value:
+def compute_value(find: Find, run: Run, name: str) -> Value:
     """The value of a knob or a figure in a run; unknown, with a reason, where the evidence gives none.
 
     Args:
@@ -109,7 +109,7 @@ def value(find: Find, run: Run, name: str) -> Value:
     """
     knob = run.raw.manifest.knobs.get(name)
     if knob is not None:
-        comparable = of_knob(name, knob.value)
+        comparable = comparable_value(name, knob.value)
         return unknown(f"{name} has no value that can be compared") if comparable is None else comparable
     found = find(name)
     if found is None:

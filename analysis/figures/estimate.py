@@ -157,7 +157,7 @@ class CheckedEstimate:
         return merge(*(each for each in (self.estimate, self.failed) if isinstance(each, Unknown)))
 
 
-def of_run(run: Run) -> CheckedEstimate:
+def estimate_run(run: Run) -> CheckedEstimate:
     """Estimate a run's failed connections at its first hop, and count them."""
     first, *others = run.raw.manifest.path[1:] or [""]
     counts = {

@@ -10,12 +10,11 @@ import numpy as np
 
 from analysis.database import sql
 from analysis.diagnosis.health import Evidence
-from analysis.diagnosis.ports import TIME_WAIT_MS
+from analysis.diagnosis.joins.connections import TIME_WAIT_MS
 from analysis.diagnosis.syn_ladder import timer_lateness_ms
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure
-from analysis.figures.run import Run, total
-from analysis.figures.statistics import milliseconds, statistic
+from analysis.figures.run import Run, milliseconds, statistic, total
 
 if TYPE_CHECKING:
     from analysis.diagnosis.joins import Joined

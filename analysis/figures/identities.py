@@ -1,13 +1,13 @@
-"""The identities of a run, balanced over its observed figures, and the figures about them."""
+"""The figures of what was observed and modelled; over them the identities of a run, and the figures about these."""
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from analysis.diagnosis import identities
 from analysis.expressions.values import Kind, Unknown, Value, merge, unknown
-from analysis.figures import observed
+from analysis.figures import client, declaration, flows, kernel, ledger, model, programs, proxies
 from analysis.figures.declaration import Compute, Figure
 
 if TYPE_CHECKING:
@@ -16,6 +16,28 @@ if TYPE_CHECKING:
     from analysis.diagnosis.identities import HopAccount
     from analysis.figures.run import Run
 
+
+MEASURED: tuple[Figure, ...] = (
+    *client.FIGURES,
+    *kernel.FIGURES,
+    *programs.FIGURES,
+    *proxies.FIGURES,
+    *flows.FIGURES,
+    *ledger.FIGURES,
+)
+MODELLED: tuple[Figure, ...] = model.FIGURES
+
+
+def observed_value(run: Run, name: str) -> Value:
+    """Return the value of a knob or of an observed figure; unknown, with a reason, where the evidence gives none."""
+    return declaration.compute_value(_find, run, name)
+
+
+@lru_cache(maxsize=4096)
+def _find(name: str) -> tuple[Figure, dict[str, str]] | None:
+    return declaration.find_figure((*MEASURED, *MODELLED), name)
+
+
 _IDENTITY_MEANINGS = {
     "holding": ("true", "Identities that hold: both observers counted the same."),
     "failed": ("false", "Identities that do not."),
@@ -23,12 +45,12 @@ _IDENTITY_MEANINGS = {
 }
 
 
-def hops(run: Run) -> tuple[HopAccount, ...]:
+def balance_hops(run: Run) -> tuple[HopAccount, ...]:
     """What must be equal on each hop of a run, and whether it is; empty if no hop is known. Computed once for a run."""
     if run.balanced is None:
         joined = run.joined
         known = () if isinstance(joined, Unknown) else joined.hops
-        value = partial(observed.value, run.without(identities.SET_ASIDE))
+        value = partial(observed_value, run.without(identities.SET_ASIDE))
         run.balanced = identities.balance(known, run.raw.manifest, value)
     return run.balanced
 
@@ -39,7 +61,7 @@ def _identities(status: str) -> Compute:
     def compute(run: Run, _found: Mapping[str, str]) -> Value:
         if isinstance(run.joined, Unknown):
             return run.joined
-        balances = [balance for hop in hops(run) for balance in hop.balances]
+        balances = [balance for hop in balance_hops(run) for balance in hop.balances]
         reasons = [unknown(f"{each.identity.id}: {each.why}") for each in balances if each.why is not None]
         if reasons and status != "unknown":
             return merge(*reasons)

@@ -1,4 +1,4 @@
-"""What the kernel counted in a role's network namespace: counters, listen queues, sockets."""
+"""What the kernel counted in a role's network namespace: counters, listen queues, sockets. And the settings it has."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, greatest, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from analysis.evidence.samples import Listener, Samples
     from analysis.evidence.timeline import Span
     from analysis.evidence.window import Window
+    from analysis.figures.run import Run
+
 
 _SAMPLES_FILE = "collector: samples.jsonl"
 _AT_EDGES = {Evidence.COUNTERS: "sampler", Evidence.CLOCK: ""}
@@ -166,6 +168,16 @@ def _state_counts(sockets: list[Record], window: Window, state: str) -> list[int
     return [_in_state(sockets[index], state) for index in timeline.within(times_us, window.start_us, window.end_us)]
 
 
+def _exists(run: Run, found: Mapping[str, str]) -> Value:
+    name, sysctls = found["sysctl"], run.raw.manifest.sysctls
+    read = [sysctls.get(instance, {}) for instance in run.instances(found["role"])]
+    if not read:
+        return unknown("the manifest names no such instance")
+    if not all(name in each for each in read):
+        return unknown(f"{name} was not read back")
+    return int(all(each[name] is not None for each in read))
+
+
 FIGURES: tuple[Figure, ...] = (
     Figure(
         "kernel.<role>.<Counter>",
@@ -257,5 +269,13 @@ FIGURES: tuple[Figure, ...] = (
         "Sockets in a state in the last reading at or before the window's end, at the instance with the most.",
         _SAMPLES_FILE,
         _over_readings(_state_end),
+    ),
+    Figure(
+        "sysctl.<role>.exists.<sysctl>",
+        Kind.NUMBER,
+        "",
+        "1 if the kernel has this setting in the network namespace of each instance, else 0.",
+        "manifest.json: sysctls",
+        _exists,
     ),
 )

@@ -28,7 +28,7 @@ def _by_cause(run: Run, found: Mapping[str, str]) -> Value:
     joined = run.joined
     if isinstance(joined, Unknown):
         return joined
-    causes = attribution.causes(joined)["total"]
+    causes = attribution.count_causes(joined)["total"]
     count = causes.get(found.get("cause", UNEXPLAINED.name).replace("_", "-"), 0)
     if not causes:
         return run.resting_on(run.k6, _REQUESTS, lambda _: count)
@@ -40,7 +40,7 @@ def _with_outcome(outcome: str) -> Compute:
         joined = run.joined
         if isinstance(joined, Unknown):
             return joined
-        return run.resting_on(run.k6, _REQUESTS, lambda _: joins.outcomes(joined)[outcome])
+        return run.resting_on(run.k6, _REQUESTS, lambda _: joins.count_outcomes(joined)[outcome])
 
     return compute
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.diagnosis import ports, syn_ladder
+from analysis.diagnosis import syn_ladder
 from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.joins import connections
 from analysis.diagnosis.settings import Settings, UndefinedError, accept_capacity, listen_backlog
 from analysis.evidence.client_files import ERROR_KINDS
 from analysis.expressions.values import Kind, Unknown, Value, unknown
@@ -69,9 +70,12 @@ def _ports(run: Run, found: Mapping[str, str]) -> Value:
     """How many ports each instance of a role has."""
 
     def of_role(_: Settings) -> Value:
-        ranges = {ports.ports_of(run.raw.manifest.sysctl(each, ports.RANGE)) for each in run.instances(found["role"])}
+        ranges = {
+            connections.port_count(run.raw.manifest.sysctl(each, connections.PORT_RANGE))
+            for each in run.instances(found["role"])
+        }
         if len(ranges) != 1 or None in ranges:
-            raise UndefinedError(f"the manifest has no one {ports.RANGE} of {found['role']}")
+            raise UndefinedError(f"the manifest has no one {connections.PORT_RANGE} of {found['role']}")
         return next(each for each in ranges if each is not None)
 
     return run.raw.window if isinstance(run.raw.window, Unknown) else _compute(run, of_role)
@@ -113,7 +117,7 @@ FIGURES: tuple[Figure, ...] = (
         "ports",
         "Local ports that an instance of the role has for connections to one server, including those in TIME_WAIT: the"
         " size of its net.ipv4.ip_local_port_range.",
-        "analysis.diagnosis.ports",
+        "analysis.diagnosis.joins.connections",
         _ports,
     ),
     Figure(

@@ -1,4 +1,7 @@
-"""A run as figures see it, and what they share: evidence that must be sound, sums and maxima over instances."""
+"""A run as figures see it, and what they share: evidence that must be sound, sums over instances, statistics.
+
+Statistics of times are exact, and the same on every machine.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from analysis.diagnosis import attribution, health, joins
 from analysis.diagnosis.health import Evidence, Health, limits
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
 
     from analysis.diagnosis.identities import HopAccount
     from analysis.diagnosis.joins import Joined
+    from analysis.evidence.bulk import Integers
     from analysis.evidence.rawrun import RawRun
     from analysis.evidence.timeline import Span
     from analysis.evidence.window import Window
@@ -69,7 +75,7 @@ class Run:
             self.health.spoilt(Evidence.PACKETS, f"capture/{each}") for each in observers
         )
         attribute = partial(
-            attribution.build, joined, self.raw.manifest, found.start_us, captured=captured,
+            attribution.attribute, joined, self.raw.manifest, found.start_us, captured=captured,
             whole_until_us=self._whole_until_us(), apart_us=self.raw.clocks.apart_us,
         )  # fmt: skip
         joined.make_later(attribute, *attribution.TABLES)
@@ -162,3 +168,26 @@ def _combine(values: Iterable[Value], choose: Callable[[list[Number]], Number]) 
     found = list(values)
     missing = [value for value in found if isinstance(value, Unknown)]
     return merge(*missing) if missing else choose([value for value in found if is_number(value)])
+
+
+STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
+
+
+def milliseconds(times_us: Integers) -> tuple[float, ...]:
+    """The times in ms, ascending."""
+    return tuple((np.sort(times_us) / 1000).tolist())
+
+
+def statistic(times_us: Integers, name: str) -> Value:
+    """One of STATISTICS, in ms with three decimals; unknown if there is no time to take it from.
+
+    Percentiles lie between the two nearest ranks in proportion, as k6 computes its own.
+    """
+    if not len(times_us):
+        return unknown("there is none to take it from")
+    if name == "mean":
+        # Integers sum without the rounding that would depend on the order.
+        return round(int(times_us.sum()) / len(times_us) / 1000, 3)
+    quantile = {"min": 0.0, "max": 100.0}.get(name)
+    percent = float(name[1:]) if quantile is None else quantile
+    return round(float(np.percentile(times_us, percent)) / 1000, 3)

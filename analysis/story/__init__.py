@@ -65,7 +65,7 @@ def _join(raw: RawRun) -> tuple[Health, Joined]:
 
 def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> Explanation:
     narrator = Narrator(raw)
-    stories = [story for key in keys if (story := joins.story(joined, *key)) is not None]
+    stories = [story for key in keys if (story := joins.find_story(joined, *key)) is not None]
     nexts = [carried.next_us(joined, story.case) for story in stories]
     carriers = [carried.of_story(story, next_us) for story, next_us in zip(stories, nexts, strict=True)]
     unread = list(carried.read(raw.places, [each for of_story in carriers for each in of_story], raw.clocks))
@@ -84,7 +84,7 @@ def _explain(raw: RawRun, checked: Health, joined: Joined, keys: list[Key]) -> E
     )
     return Explanation(
         run=visible(f"{raw.manifest.scenario}/{raw.manifest.run}"),
-        outcomes=joins.outcomes(joined),
+        outcomes=joins.count_outcomes(joined),
         accounts=accounts,
         hosts=narrator.hosts,
         problems=[visible(problem) for problem in (*_problems(raw, checked), *unread, *lacks)],

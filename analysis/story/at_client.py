@@ -19,7 +19,7 @@ def tell(case: Row, close: Row | None, dial_notes: tuple[Note, ...], places: Pla
     """Tell a request as its client saw it.
 
     Args:
-        case: its row of analysis.diagnosis.joins.cases.
+        case: its row of analysis.diagnosis.joins.requests.
         close: when and how its connection ended; None if that is not recorded, or came after another request.
         dial_notes: what else was seen as the dial began.
         places: of the run's raw files.

@@ -39,7 +39,7 @@ def acceptance(case: Row, prefix: str, served_us: int | None) -> Acceptance | No
     """The bounds that the queue's samples and the server's own records give; None if the samples give none.
 
     Args:
-        case: the request's row of analysis.diagnosis.joins.cases.
+        case: the request's row of analysis.diagnosis.joins.requests.
         prefix: which connection: `flow`, the client's, or `up`, the proxy's.
         served_us: when the server surely had the request, None if it did not log that.
     """
@@ -82,7 +82,7 @@ def tell_handler(
     Args:
         packets: of the request, in the order of the capture.
         accepted: when the server took the connection, None if that is not known or long ago.
-        case: the request's row of analysis.diagnosis.joins.cases.
+        case: the request's row of analysis.diagnosis.joins.requests.
         server: its name.
         file: the capture.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.database import sql
-from analysis.diagnosis.slack import CLOCK_SLACK_US
+from analysis.diagnosis.joins.requests import CLOCK_SLACK_US
 from analysis.evidence import packets
 from analysis.story import wire
 

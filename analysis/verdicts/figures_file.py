@@ -8,13 +8,37 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from analysis import figures
-from analysis.expressions.values import Unknown
-from analysis.figures.concrete import names
+from analysis.expressions.values import Unknown, Value
+from analysis.figures.catalogue import figure_names
 from analysis.output import Written
-from analysis.verdicts.measured import MeasuredValue, measured
 
 if TYPE_CHECKING:
     from analysis.figures.run import Run
+
+
+# A longer list is reduced to its length and its ends; the raw files have all of it.
+_LIST_MAX = 100
+
+
+class ListSummary(Written):
+    """A list of more than 100 values."""
+
+    count: Annotated[int, Field(description="How many values it has")]
+    min: float | int
+    max: float | int
+
+
+MeasuredValue = bool | int | float | str | list[int | float] | ListSummary | None
+
+
+def measured(value: Value) -> MeasuredValue:
+    """A value as files have it: None where it is unknown, a long list by its summary."""
+    if isinstance(value, Unknown):
+        return None
+    if not isinstance(value, tuple):
+        return value
+    return list(value) if len(value) <= _LIST_MAX else ListSummary(count=len(value), min=min(value), max=max(value))
+
 
 FILE = Path("derived") / "figures.json"
 SCHEMA: Literal["connlab.figures/1"] = "connlab.figures/1"
@@ -39,9 +63,9 @@ class FiguresFile(Written):
     why: Annotated[dict[str, str], Field(description="Why, for each figure that is null")]
 
 
-def of_run(run: Run) -> FiguresFile:
+def build_figures_file(run: Run) -> FiguresFile:
     """Compute every figure of a run."""
-    values = {name: figures.value(run, name) for name in names(run)}
+    values = {name: figures.value(run, name) for name in figure_names(run)}
     return FiguresFile(
         contract=SCHEMA,
         scenario=run.raw.manifest.scenario,

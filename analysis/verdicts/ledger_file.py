@@ -145,7 +145,7 @@ class Ledger(Written):
     hops: list[HopEntry]
 
 
-def of_run(run: Run) -> Ledger:
+def build_ledger(run: Run) -> Ledger:
     """Give the account of a run; it never raises for what the run's files hold or lack."""
     manifest, joined = run.raw.manifest, run.joined
     account = Ledger(
@@ -159,11 +159,11 @@ def of_run(run: Run) -> Ledger:
         causes={},
         failed_causes={},
         names=[],
-        hops=[_hop(run, hop) for hop in identities.hops(run)],
+        hops=[_hop(run, hop) for hop in identities.balance_hops(run)],
     )
     if isinstance(joined, Unknown) or not _recorded(run):
         return account
-    causes = attribution.causes(joined)
+    causes = attribution.count_causes(joined)
     return account.model_copy(
         update={
             "requests": _requests(joined),
@@ -192,7 +192,7 @@ def _lacks(run: Run) -> list[str]:
 
 
 def _requests(joined: Joined) -> Requests:
-    counts = joins.outcomes(joined)
+    counts = joins.count_outcomes(joined)
     ok = counts["ok"] + counts["slow"]
     return Requests(total=ok + counts["failed"], ok=ok, failed=counts["failed"], slow=counts["slow"])
 

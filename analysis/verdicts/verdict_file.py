@@ -1,7 +1,11 @@
-"""The verdict on a run, derived/verdict.json: from the same raw files always the same bytes."""
+"""The verdict on a run, derived/verdict.json: from the same raw files always the same bytes.
+
+Beside it the figures of a published experiment: what was published, and what a run or a series measured.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
@@ -10,19 +14,61 @@ from pydantic import Field
 
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.identities import Status
+from analysis.expressions.values import Unknown
 from analysis.output import Written
 from analysis.verdicts import ledger_file
-from analysis.verdicts.measured import MeasuredValue, measured
+from analysis.verdicts.figures_file import MeasuredValue, measured
 from analysis.verdicts.predictions import Outcome, judge, keeps_out, number
-from analysis.verdicts.published import PublishedResult
-from analysis.verdicts.published import measured as measured_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.evidence.manifest import Prediction
+    from analysis.evidence.manifest import Prediction, Published
+    from analysis.expressions.values import Number
     from analysis.figures import Run
     from analysis.verdicts.ledger_file import IdentityEntry, Ledger
+
+
+class Here(Written):
+    """One figure of this lab."""
+
+    name: Annotated[str, Field(description="What it is, in words")]
+    expression: Annotated[str, Field(description="What it is computed by")]
+    value: Annotated[int | float | None, Field(description="null where the evidence does not give it")]
+    why: Annotated[str | None, Field(description="Why it is unknown; null where it is not")]
+    published: Annotated[
+        int | float | None, Field(description="The published number of it; null where the scenario names none")
+    ] = None
+
+
+class PublishedResult(Written):
+    """What was published, and the figures of this lab that stand beside it."""
+
+    says: Annotated[str | None, Field(description="What was published; null for a workshop's own scenario")]
+    here: list[Here]
+
+
+def measure_published(published: Published | None, number: Callable[[str], Number | Unknown]) -> PublishedResult | None:
+    """Compute the figures that stand beside what was published.
+
+    Args:
+        published: as the scenario has it; None if it names none.
+        number: gives what an expression comes to.
+    """
+    if published is None:
+        return None
+    here = [
+        _here(name, expression, number(expression), published.there.get(name))
+        for name, expression in published.here.items()
+    ]
+    return PublishedResult(says=published.says, here=here)
+
+
+def _here(name: str, expression: str, value: Number | Unknown, there: float | None) -> Here:
+    if isinstance(value, Unknown):
+        return Here(name=name, expression=expression, value=None, why=value.why, published=there)
+    return Here(name=name, expression=expression, value=value, why=None, published=there)
+
 
 FILE = Path("derived") / "verdict.json"
 SCHEMA: Literal["connlab.verdict/1"] = "connlab.verdict/1"
@@ -110,7 +156,7 @@ class JudgedRun:
     @cached_property
     def account(self) -> Ledger:
         """The run's ledger."""
-        return ledger_file.of_run(self.run)
+        return ledger_file.build_ledger(self.run)
 
     @cached_property
     def predictions(self) -> list[PredictionResult]:
@@ -140,7 +186,7 @@ class JudgedRun:
             run=manifest.run,
             verdict=_result(self.predictions, explained=not self._open),
             predictions=self.predictions,
-            published=measured_beside(manifest.published, partial(number, self.run)),
+            published=measure_published(manifest.published, partial(number, self.run)),
             ledger=_summary(self.account),
             health=self.health,
             problems=self.problems,

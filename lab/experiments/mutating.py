@@ -69,7 +69,7 @@ def _try(
     prediction: Prediction, arm: str, recorded: Mapping[str, Recorded], where: str, effective: Effective
 ) -> tuple[int, list[Problem]]:
     # It brings numpy and duckdb, which only commands need that read predictions.
-    from analysis.expressions.mutations import unmoved  # noqa: PLC0415
+    from analysis.expressions.refutable import unmoved  # noqa: PLC0415
 
     values = {
         name: tuple(value) if isinstance(value, list) else unknown("not recorded") if value is None else value

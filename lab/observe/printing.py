@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.diagnosis.causes import named
+from analysis.diagnosis.causes import cause_named
 from analysis.evidence import manifest
 from analysis.formatting import counted
 from analysis.verdicts import connections_file, derived
@@ -85,7 +85,7 @@ def _target(target: Mapping[str, Any]) -> Iterator[str]:
         outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in each["outcomes"].items())
         yield f"  {each['server']}: {counted(each['connections'], 'connection')}: {outcomes}"
         for cause, count in each["causes"].items():
-            yield f"    {count:,}: {named(cause).label} ({cause})"
+            yield f"    {count:,}: {cause_named(cause).label} ({cause})"
     cost = target["cost"]
     sampler = "unknown" if cost["sampler_percent"] is None else f"{cost['sampler_percent']:g} %"
     capture = "" if cost["capture_percent"] is None else f", the capture {cost['capture_percent']:g} %"

@@ -110,7 +110,7 @@ def of_run(folder: Path) -> CheckedEstimate:
         BadInput: the folder's manifest cannot be read.
     """
     try:
-        return estimate.of_run(figures.Run(RawRun(folder, manifest.read(folder))))
+        return estimate.estimate_run(figures.Run(RawRun(folder, manifest.read(folder))))
     except manifest.ManifestError as error:
         raise BadInput(Problem(str(error))) from None
 

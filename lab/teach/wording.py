@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from analysis.figures import declaration, scraped
+from analysis.figures import declaration, programs
 from analysis.figures.catalogue import find
 from analysis.figures.declaration import Figure
 from lab.roles.declaration import ROLES
@@ -65,7 +65,7 @@ QUESTIONS: Mapping[str, str] = {
 
 def declared(figure: str) -> tuple[Figure, dict[str, str]] | None:
     """Give the figure that a name is of, with its parameters: also one that a role's page tells."""
-    return find(figure) or declaration.find(scraped.figures(ROLES), figure)
+    return find(figure) or declaration.find_figure(programs.page_figures(ROLES), figure)
 
 
 def question(figure: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analysis.derivation import judge
-from analysis.diagnosis.causes import CAUSES, UNEXPLAINED, Cause, named
+from analysis.diagnosis.causes import CAUSES, UNEXPLAINED, Cause, cause_named
 from analysis.diagnosis.causes.__main__ import markdown
 from analysis.diagnosis.joins import Joined
 from analysis.verdicts.tables import REQUESTS
@@ -74,7 +74,7 @@ def test_no_two_causes_say_the_same() -> None:
 
 
 def test_a_cause_of_another_version_has_its_name_for_all_words() -> None:
-    found = named("lost-in-space")
+    found = cause_named("lost-in-space")
     assert (found.name, found.label, found.because) == ("lost-in-space", "lost in space", "of “lost in space”")
 
 

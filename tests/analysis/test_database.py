@@ -11,13 +11,10 @@ import pytest
 
 from analysis.database import in_memory, over_files
 from analysis.derivation import judge
-from analysis.diagnosis.attribution import BESIDE
+from analysis.diagnosis.attribution import ACTED, BESIDE
 from analysis.diagnosis.joins import Joined
-from analysis.diagnosis.joins.cases import PROXIED
-from analysis.diagnosis.joins.connections import OF_LOST_SYNS
-from analysis.diagnosis.joins.links import AT_THE_PROXY
-from analysis.diagnosis.ports import SHORTAGES
-from analysis.diagnosis.waits import ACTED
+from analysis.diagnosis.joins.connections import OF_LOST_SYNS, SHORTAGES
+from analysis.diagnosis.joins.requests import AT_THE_PROXY, PROXIED
 from tests.analysis.packets import Connection
 from tests.analysis.support import MEASURE_S, USERS, at_us
 

@@ -41,7 +41,7 @@ def bounds(estimate_: Estimate) -> tuple[int, int]:
 
 def check(run: RunFolder) -> CheckedEstimate:
     folder = run.write()
-    return estimate.of_run(figures.Run(RawRun(folder, manifest.read(folder))))
+    return estimate.estimate_run(figures.Run(RawRun(folder, manifest.read(folder))))
 
 
 def test_the_published_range_is_that_of_the_two_ladders_that_linux_has_had() -> None:

@@ -14,8 +14,8 @@ from analysis.evidence.rawrun import RawRun
 from analysis.evidence.roles import earlier
 from analysis.expressions.values import Kind, Unknown, Value
 from analysis.figures import Run, Scope, UnknownFigure, model_outcomes, scope
+from analysis.figures.__main__ import render_markdown
 from analysis.figures.catalogue import FIGURES, kernel_counters
-from analysis.figures.reference import markdown
 from tests.analysis.support import (
     END_S,
     KNOBS,
@@ -519,10 +519,12 @@ def test_every_figure_is_declared_once() -> None:
 def test_the_table_of_figures_is_current(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_module("analysis.figures", run_name="__main__")
 
-    assert capsys.readouterr().out == markdown()
-    assert (ROOT / "docs" / "figures.md").read_text() == markdown(), "python -m analysis.figures > docs/figures.md"
+    assert capsys.readouterr().out == render_markdown()
+    assert (ROOT / "docs" / "figures.md").read_text() == render_markdown(), (
+        "python -m analysis.figures > docs/figures.md"
+    )
 
 
 def test_the_table_of_figures_has_every_figure() -> None:
-    table = markdown()
+    table = render_markdown()
     assert [figure.pattern for figure in FIGURES if f"| `{figure.pattern}` |" not in table] == []

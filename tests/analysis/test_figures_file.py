@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def written(folder: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(figures_file.of_run(Run(RawRun(folder, manifest.read(folder)))).to_json())
+    content: dict[str, Any] = json.loads(
+        figures_file.build_figures_file(Run(RawRun(folder, manifest.read(folder)))).to_json()
+    )
     Draft202012Validator(json.loads(schema("figures"))).validate(content)
     return content
 

@@ -177,7 +177,7 @@ def raw_of(run: RunFolder) -> RawRun:
 def examine(run: RunFolder) -> Report | None:
     raw = raw_of(run)
     assert isinstance(raw.window, Window)
-    return arrivals.examine(raw, raw.window)
+    return arrivals.examine_arrivals(raw, raw.window)
 
 
 def loads_in_doubt(run: RunFolder, packets: Callable[[Capture], None], times: int) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis.diagnosis.health import kept
+from analysis.diagnosis.health import arrivals
 from analysis.diagnosis.health.problems import Evidence
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
@@ -73,7 +73,7 @@ def closed_by_another(capture: Capture) -> None:
 def examine(run: RunFolder) -> Report | None:
     raw = RawRun(run.write(), manifest.read(run.folder))
     assert isinstance(raw.window, Window)
-    return kept.examine(raw, raw.window)
+    return arrivals.examine_kept_connections(raw, raw.window)
 
 
 @pytest.mark.parametrize(

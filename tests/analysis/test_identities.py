@@ -105,7 +105,7 @@ def without_packets(port: int, *, last: int = 0) -> Change:
 
 def failing(run: RunFolder, hop: int) -> set[str]:
     """The identities of a hop that are false; none is unknown."""
-    balances = identities.hops(judge(run.write()).run)[hop].balances
+    balances = identities.balance_hops(judge(run.write()).run)[hop].balances
     assert {each.why for each in balances} == {None}
     return {each.identity.id for each in balances if each.holds == "false"}
 

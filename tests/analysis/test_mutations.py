@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.expressions import parse
-from analysis.expressions.mutations import changes, unmoved
+from analysis.expressions.refutable import changes, unmoved
 from analysis.expressions.values import Value, unknown
 
 VALUES: dict[str, Value] = {

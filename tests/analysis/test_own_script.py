@@ -11,7 +11,7 @@ from analysis import figures
 from analysis.evidence import manifest, own_script
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown, Value
-from analysis.figures import Run, concrete
+from analysis.figures import Run, catalogue
 from analysis.verdicts import ledger_file
 from tests.analysis.support import RunFolder
 
@@ -82,7 +82,7 @@ def test_requests_of_one_name_have_figures_of_their_own(run: RunFolder) -> None:
     assert sum(int(str(each)) for each in failed) == figures.value(read, "client.requests.failed")
     slowest = [figures.value(read, f"client.named.{name}.latency_ms.max") for name in ("get_pay", "home")]
     assert figures.value(read, "client.latency_ms.max") in slowest
-    assert "client.named.get_pay.latency_ms.max" in set(concrete.names(read))
+    assert "client.named.get_pay.latency_ms.max" in set(catalogue.figure_names(read))
 
 
 def test_requests_of_one_group_have_figures_of_their_own_and_the_ledger_says_what_became_of_them(
@@ -98,13 +98,13 @@ def test_requests_of_one_group_have_figures_of_their_own_and_the_ledger_says_wha
     failed = figures.value(read, "client.requests.failed")
     assert figures.value(read, "client.groups.shop_buy.failed") == failed
     assert isinstance(figures.value(read, "client.groups.shop_buy.latency_ms.max"), Unknown)
-    groups = {name for name in concrete.names(read) if name.startswith("client.groups.")}
+    groups = {name for name in catalogue.figure_names(read) if name.startswith("client.groups.")}
     assert "client.groups.shop_buy.total" in groups
     assert all(name.startswith("client.groups.shop_buy.") for name in groups)
     found = figures.value(read, "client.groups.shop.total")
     assert isinstance(found, Unknown)
     assert found.why == "no request was in a group named shop"
-    told = ledger_file.of_run(read)
+    told = ledger_file.build_ledger(read)
     first, *others = told.names
     assert (first.name, first.group, first.failed, first.causes) == ("pay", "::shop::buy", failed, told.causes)
     assert [(each.name, each.failed) for each in others] == [("home", 0)]
@@ -167,7 +167,7 @@ def test_a_run_of_a_script_lists_its_checks_and_thresholds(run: RunFolder) -> No
     def listed() -> set[str]:
         folder = run.write()
         run.raw("k6-1/summary.json").write_text(json.dumps(SUMMARY))
-        names = concrete.names(Run(RawRun(folder, manifest.read(folder))))
+        names = catalogue.figure_names(Run(RawRun(folder, manifest.read(folder))))
         return {name for name in names if name.startswith(("client.checks.", "client.thresholds."))}
 
     assert listed() == set()

@@ -16,7 +16,7 @@ from tests.analysis.results import Results
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.verdicts.published import Here
+    from analysis.verdicts.verdict_file import Here
     from tests.analysis.support import RunFolder
 
 

@@ -9,7 +9,7 @@ import duckdb
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.verdicts import readings
+from analysis.verdicts import tables
 from tests.analysis.support import DRAIN_END_S, MEASURE_S, at_us
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def derive(folder: Path) -> None:
     (folder / "derived").mkdir(exist_ok=True)
-    readings.write(Run(RawRun(folder, manifest.read(folder))), folder)
+    tables.write_readings(Run(RawRun(folder, manifest.read(folder))), folder)
 
 
 def values(run: RunFolder, instance: str, name: str) -> list[float]:
@@ -28,7 +28,7 @@ def values(run: RunFolder, instance: str, name: str) -> list[float]:
     derive(folder)
     rows = duckdb.execute(
         "SELECT value FROM read_parquet($path) WHERE instance = $instance AND name = $name ORDER BY time_us",
-        {"path": str(folder / readings.FILE), "instance": instance, "name": name},
+        {"path": str(folder / tables.READINGS), "instance": instance, "name": name},
     ).fetchall()
     return [value for (value,) in rows]
 
@@ -76,7 +76,7 @@ def test_a_run_that_never_measured_has_none(run: RunFolder) -> None:
     run.manifest["phases"] = []
     folder = run.write()
     (folder / "derived").mkdir()
-    (folder / readings.FILE).write_text("of an earlier analysis")
+    (folder / tables.READINGS).write_text("of an earlier analysis")
     derive(folder)
 
-    assert not (folder / readings.FILE).exists()
+    assert not (folder / tables.READINGS).exists()

@@ -18,7 +18,7 @@ from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.pages import report
 from analysis.pages.report import charts, conditions, labels, ladders, page, path, queues, run_files, summary, timelines
-from analysis.verdicts import readings, tables
+from analysis.verdicts import tables
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.results import Results
 from tests.analysis.support import at_us, damage_pages, knob, make_manifest, make_samples, quiet_tick
@@ -78,7 +78,7 @@ def read_tables(run: RunFolder) -> run_files.Record:
     derived.mkdir()
     found = Run(RawRun(folder, manifest.read(folder)))
     tables.write(found, derived)
-    readings.write(found, folder)
+    tables.write_readings(found, folder)
     return run_files.Record(folder, run.manifest, verdict={}, ledger={}, ladders={}, figures={}, why={})
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from analysis.figures import scraped
+from analysis.figures import programs
 from analysis.figures.catalogue import FIGURES
 from analysis.verdicts import guesses
 from lab.engine.compose.engine import Compose
@@ -79,7 +79,7 @@ def test_every_scenario_has_numbers_to_ask_for(slug: str) -> None:
 
 
 def test_the_wordings_are_of_figures_that_there_are() -> None:
-    assert set(wording.QUESTIONS) - {figure.pattern for figure in (*FIGURES, *scraped.figures(ROLES))} == set()
+    assert set(wording.QUESTIONS) - {figure.pattern for figure in (*FIGURES, *programs.page_figures(ROLES))} == set()
 
 
 def test_what_the_settings_decide_is_asked_first_and_nothing_twice() -> None:

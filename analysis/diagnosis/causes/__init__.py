@@ -1,7 +1,7 @@
 """The closed list of causes, each in one record: proof, words for people, place on the path, remedy, lesson.
 
 In: nothing; a remedy reads a run's manifest and ledger. Out: `CAUSES` in the order in which they are tried,
-`UNEXPLAINED`, and `named()`.
+`UNEXPLAINED`, and `cause_named()`.
 It must not know how evidence is joined, nor how anything is shown.
 """
 
@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from analysis.diagnosis.causes import answering, connecting, waiting
-from analysis.diagnosis.causes.cause import Cause
+from analysis.diagnosis.causes.cause import UNEXPLAINED, Cause
 from analysis.diagnosis.causes.remedies import NO_KNOB
-from analysis.diagnosis.causes.unexplained import UNEXPLAINED
 
 __all__ = ["CAUSES", "UNEXPLAINED", "Cause", "named"]
 
@@ -22,7 +21,7 @@ CAUSES = (*connecting.CAUSES, *answering.CAUSES, *waiting.CAUSES)
 _BY_NAME = {cause.name: cause for cause in (*CAUSES, UNEXPLAINED)}
 
 
-def named(name: str) -> Cause:
+def cause_named(name: str) -> Cause:
     """The cause of this name; of one that only another version knows, its name for all words."""
     plain = name.replace("-", " ")
     return _BY_NAME.get(name) or replace(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from analysis.diagnosis.causes.accept_queue import more_places
-from analysis.diagnosis.causes.cause import FIRST_HOP, LAST_HOP, Cause
-from analysis.diagnosis.causes.proofs import ERROR, FLOW, LINE
-from analysis.diagnosis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Remedy, more
+from analysis.diagnosis.causes.cause import ERROR, FIRST_HOP, FLOW, LAST_HOP, LINE, Cause
+from analysis.diagnosis.causes.remedies import NO_KNOB, TIMEOUT_MARGIN_MS, Remedy, more, more_places
 from formats.durations import format_duration
 
 if TYPE_CHECKING:

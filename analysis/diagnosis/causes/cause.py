@@ -1,4 +1,7 @@
-"""What a cause is, in one record: proof, words for people, place on the path, remedy and lesson."""
+"""What a cause is, in one record: proof, words for people, place on the path, remedy and lesson.
+
+Also the SQL for evidence that several causes tell, and what stands in a cause's place where none is proven.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from analysis.diagnosis.causes.remedies import Recorded, Remedy
+
 
 # Places on the path.
 BEFORE_CONNECTION = "Between {client} and {server}, before there was a connection."
@@ -73,3 +77,59 @@ class Cause:
     def figure(self) -> str:
         """The name as part of a figure's name."""
         return self.name.replace("-", "_")
+
+
+_DIAL = """format('dial {}/{} from {} to {} began at {}', instance, dial, coalesce(dial_local, 'an unknown port'),
+               coalesce(dial_remote, '?'), moment(dial_time_us))"""
+DIAL_FAILED = f"{_DIAL} || format(' and failed after {{}} ({{}})', took(dial_duration_us), dial_error_kind)"
+FLOW = "format('flow {}/{}', flow_observer, flow_id)"
+UP = """format('the proxy turned to {} at {}', try_server, moment(try_start_us))"""
+UP_FLOW = "format('flow {}/{}', up_observer, up_id)"
+LINE = """format('{} line {}: status {} at {}', line_instance, line_line, line_status, moment(1000 * line_time_ms))
+           || coalesce(format(', which it noted for its try {} of {}: {}', try_tries, try_server,
+                              coalesce('status ' || try_status, 'nothing')), '')"""
+ERROR = "coalesce('; error.log line ' || error_line::VARCHAR || ': ' || error_text, '')"
+
+
+def syns(prefix: str) -> str:
+    """SQL for a connection's SYNs and their times."""
+    return f"""format('{{}} {{}} at {{}}', {prefix}_syn_count, if({prefix}_syn_count = 1, 'SYN', 'SYNs'),
+        array_to_string(list_transform({prefix}_syn_times_us[1:12], lambda time: moment(time)), ', ')
+        || if({prefix}_syn_count > 12, ', …', ''))"""
+
+
+UNEXPLAINED = Cause(
+    name="unexplained",
+    meaning="It is not known.",
+    proof="Nothing on record proves a cause.",
+    when="true",
+    # What is missing, as far as that can be told.
+    says="""CASE WHEN doubted IS NOT NULL
+              THEN format('{} is in doubt: its proof compares times of two machines, and {}', doubted,
+                          if(apart_us < 1000000000000, 'their clocks are known within ' || took(apart_us) || ' only',
+                             'nothing says how far their clocks differ'))
+         WHEN remote IS NULL AND dial IS NULL THEN 'no dial is recorded for it'
+         WHEN NOT captured OR torn THEN 'there is no sound capture of its connection'
+         WHEN flow_id IS NULL THEN 'its connection is not in the capture'
+         WHEN remote IS NULL AND flow_syns_unsampled > 0 THEN 'no samples of its server around its SYNs'
+         WHEN remote IS NULL THEN format('of its {} SYNs that got lost, {} met as many overflows as came there',
+                                         flow_syns_lost, coalesce(flow_syns_overflowed, 0))
+         WHEN flow_perhaps_unknown
+              THEN 'its SYN may have been answered with a cookie, and whether the server ever had it cannot be told'
+         WHEN proxied AND line_line IS NULL THEN 'no line of the access log belongs to it'
+         WHEN proxied AND try_server IS NOT NULL AND up_id IS NULL
+              THEN 'which connection to ' || try_server || ' was its own cannot be told'
+         WHEN parts_us > 0 THEN format('what is proven takes {} of its {}', took(parts_us), took(total_us))
+         ELSE 'no evidence says where its time went' END""",
+    seen=True,
+    label="unexplained",
+    symptom="anything",
+    look="the report: what is missing",
+    because="of a reason that nothing on record proves",
+    where="Not known.",
+    hop=FIRST_HOP,
+    explains=("The ledger gives a cause only where records prove one; section 5 says what is missing.",),
+    knobs={},
+    remedy="no evidence proves a cause; derived/ledger.json says what is missing for each request",
+    lesson=None,
+)

@@ -5,10 +5,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from analysis.diagnosis.causes.accept_queue import KNOBS, QUEUE, SILENCE, more_places
-from analysis.diagnosis.causes.cause import BEFORE_CONNECTION, HOP_OF_DIAL, Cause
-from analysis.diagnosis.causes.proofs import DIAL_FAILED, ERROR, FLOW, LINE, UP, UP_FLOW, syns
-from analysis.diagnosis.causes.remedies import NO_KNOB, Remedy, other
+from analysis.diagnosis.causes.cause import (
+    BEFORE_CONNECTION,
+    DIAL_FAILED,
+    ERROR,
+    FLOW,
+    HOP_OF_DIAL,
+    LINE,
+    UP,
+    UP_FLOW,
+    Cause,
+    syns,
+)
+from analysis.diagnosis.causes.remedies import KNOBS, NO_KNOB, QUEUE, SILENCE, Remedy, more_places, other
 
 if TYPE_CHECKING:
     from analysis.diagnosis.causes.remedies import Recorded

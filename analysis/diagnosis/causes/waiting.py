@@ -1,14 +1,12 @@
-"""Causes of requests that waited: each is a part of their time, which analysis.diagnosis.waits measures."""
+"""Causes of requests that waited: each is a part of their time, which analysis.diagnosis.attribution measures."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from analysis.diagnosis.causes.accept_queue import KNOBS, QUEUE, SILENCE, more_places
-from analysis.diagnosis.causes.cause import BEFORE_CONNECTION, FIRST_HOP, LAST_HOP, Cause
-from analysis.diagnosis.causes.proofs import UP, syns
-from analysis.diagnosis.causes.remedies import NO_KNOB, Remedy, more
+from analysis.diagnosis.causes.cause import BEFORE_CONNECTION, FIRST_HOP, LAST_HOP, UP, Cause, syns
+from analysis.diagnosis.causes.remedies import KNOBS, NO_KNOB, QUEUE, SILENCE, Remedy, more, more_places
 
 if TYPE_CHECKING:
     from analysis.diagnosis.causes.remedies import Recorded

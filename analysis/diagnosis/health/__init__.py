@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.diagnosis.health import arrivals, host, k6, kept, recordings, sampler
+from analysis.diagnosis.health import arrivals, host, k6, recordings, sampler
 from analysis.diagnosis.health.problems import Evidence, Health, Problem, Report
 from analysis.evidence import logs, processes
 from analysis.expressions.values import Unknown, is_number
@@ -32,7 +32,7 @@ def examine(raw: RawRun) -> Health:
         host.examine(raw, window),
         *([k6.examine_users(raw)] if raw.clients else []),
         *([_examine_removed(raw)] if raw.manifest.removed else []),
-        *filter(None, [arrivals.examine(raw, ordered), kept.examine(raw, ordered)]),
+        *filter(None, [arrivals.examine_arrivals(raw, ordered), arrivals.examine_kept_connections(raw, ordered)]),
         *(sampler.examine(instance, samples, window) for instance, samples in raw.samples.items()),
         *(
             k6.examine(instance, client, exits.get(instance), _cpu_percent(raw, instance, window), _due(raw))

@@ -12,8 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.database import sql
-from analysis.diagnosis import ports
-from analysis.diagnosis.joins import cases, connections, hops, links, tables
+from analysis.diagnosis.joins import tables
+from analysis.diagnosis.joins.connections import Hop, build_connections, build_port_shortages, find_hops
+from analysis.diagnosis.joins.requests import build_cases, build_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,13 +22,12 @@ if TYPE_CHECKING:
     import duckdb
 
     from analysis.diagnosis.health import Health
-    from analysis.diagnosis.joins.hops import Hop
     from analysis.evidence.rawrun import RawRun
     from analysis.evidence.window import Window
 
 _SOURCES = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)", re.IGNORECASE)
 
-__all__ = ["Hop", "Joined", "Row", "Story", "join", "story"]
+__all__ = ["Hop", "Joined", "Row", "Story", "find_story", "join"]
 
 Row = dict[str, Any]
 
@@ -81,17 +81,17 @@ class Joined:
 
 def join(raw: RawRun, health: Health, window: Window) -> Joined:
     """Join a run; what is missing leaves holes, it never raises."""
-    found = hops.of_run(raw, health)
-    database = tables.load(raw)
-    connections.build(database, raw, found, window)
-    links.build(database, raw.clocks.apart_us or 0)
-    ports.build(database, raw.manifest)
+    found = find_hops(raw, health)
+    database = tables.load_tables(raw)
+    build_connections(database, raw, found, window)
+    build_links(database, raw.clocks.apart_us or 0)
+    build_port_shortages(database, raw.manifest)
     joined = Joined(found, database)
-    joined.make_later(partial(cases.build, database, raw.manifest.slow_ms), "cases")
+    joined.make_later(partial(build_cases, database, raw.manifest.slow_ms), "cases")
     return joined
 
 
-def outcomes(joined: Joined) -> dict[str, int]:
+def count_outcomes(joined: Joined) -> dict[str, int]:
     """How many requests `failed`, were `slow`, and were `ok`, answered in time."""
     return joined.row(sql(__name__, "outcomes"))
 
@@ -116,7 +116,7 @@ class Story:
     errors: list[Row]
 
 
-def story(joined: Joined, instance: str, request: int) -> Story | None:
+def find_story(joined: Joined, instance: str, request: int) -> Story | None:
     """The records of one request of a k6 instance; None if there is no such request."""
     found = joined.rows("SELECT * FROM cases WHERE instance = $instance AND id = $id", instance=instance, id=request)
     if not found:

@@ -46,7 +46,7 @@ class Admission:
     aborted: bool = False
 
 
-def build(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
+def build_admissions(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
     """Make the table `admissions`, a row for each connection that may have been kept waiting so.
 
     Args:

@@ -1,14 +1,22 @@
-"""The connections of each hop, one row each: what became of their SYNs, and how long they waited to be accepted.
+"""The hops of a run's path, and the connections of each: their SYNs, and how long they waited to be accepted.
 
 A hop's connections are counted in the captures of one end alone, so that none counts twice.
+
+The table `port_shortages` has what held the ports of a client, or of a proxy, when a dial or a try found none: a client
+needs a port of its range for each connection to one server's address and port. A connection that the client closed
+first holds its port for 60 s more, in TIME_WAIT.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from analysis.database import create, has_rows, make, sql
-from analysis.diagnosis.joins import admissions
+from analysis.diagnosis.health import Evidence
+from analysis.diagnosis.joins.admissions import build_admissions
+from analysis.evidence.logs.access_log import NO_PORT
 from analysis.evidence.samples import TICK_SLACK_US
 
 if TYPE_CHECKING:
@@ -16,12 +24,52 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from analysis.diagnosis.joins.hops import Hop
+    from analysis.diagnosis.health import Health
+    from analysis.evidence.manifest import Manifest
     from analysis.evidence.rawrun import RawRun
     from analysis.evidence.window import Window
 
 
-def build(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Sequence[Hop], window: Window) -> None:
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One hop.
+
+    Attributes:
+        number: its place on the path, from 1.
+        client: the role that connects.
+        server: the role that it connects to.
+        observers: the instances whose captures count its connections, all of one end; none if nothing captured it.
+    """
+
+    number: int
+    client: str
+    server: str
+    observers: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.client} → {self.server}"
+
+
+def find_hops(raw: RawRun, health: Health) -> tuple[Hop, ...]:
+    """The hops of a run, from the client to the backend."""
+    pairs = pairwise(raw.manifest.path)
+    return tuple(
+        Hop(number, client, server, _observers(raw, health, client, server))
+        for number, (client, server) in enumerate(pairs, start=1)
+    )
+
+
+def _observers(raw: RawRun, health: Health, client: str, server: str) -> tuple[str, ...]:
+    """The server's end, where dropped SYNs arrive, if its captures are as good as those of the client's end."""
+    ends = [tuple(raw.manifest.of_role(role)) for role in (server, client)]
+    captured = [end for end in ends if end and all(instance in raw.captures for instance in end)]
+    sound = [
+        end for end in captured if not any(health.spoilt(Evidence.PACKETS, f"capture/{instance}") for instance in end)
+    ]
+    return next(iter([*sound, *captured]), ())
+
+
+def build_connections(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Sequence[Hop], window: Window) -> None:
     """Make the tables `flows`, `connections` and `lost_syns`.
 
     Args:
@@ -35,18 +83,18 @@ def build(database: duckdb.DuckDBPyConnection, raw: RawRun, hops: Sequence[Hop],
         for observer in hop.observers:
             database.execute("INSERT INTO hops VALUES (?, ?, ?, ?)", [hop.number, hop.client, hop.server, observer])
     database.execute(sql(__name__, "flows"))
-    follow(database, raw, window)
+    follow_connections(database, raw, window)
 
 
-def follow(database: duckdb.DuckDBPyConnection, raw: RawRun, window: Window) -> None:
+def follow_connections(database: duckdb.DuckDBPyConnection, raw: RawRun, window: Window) -> None:
     """Make the tables `connections`, `accepted`, `lost_syns` and `queue_proof`.
 
     Args:
         database: with `instances`, `ticks`, `flows` and `hops`.
         raw: the run.
-        window: as in `build`.
+        window: as in `build_connections`.
     """
-    admissions.build(database, raw)
+    build_admissions(database, raw)
     database.execute(sql(__name__, "connections"), {"start_us": window.start_us, "end_us": window.end_us})
     database.execute(sql(__name__, "connections_raced"))
     database.execute(sql(__name__, "accepted"))
@@ -75,3 +123,44 @@ OF_LOST_SYNS = {
         "depth_min": "BIGINT", "depth_max": "BIGINT", "queue_limit": "BIGINT",
     },
 }  # fmt: skip
+
+
+# TCP_TIMEWAIT_LEN (include/net/tcp.h).
+TIME_WAIT_MS = 60_000
+
+PORT_RANGE = "net.ipv4.ip_local_port_range"
+
+
+def build_port_shortages(database: duckdb.DuckDBPyConnection, manifest: Manifest) -> None:
+    """Make the table."""
+    create(database, "port_ranges", {"instance": "VARCHAR", "ports": "BIGINT"})
+    for instance in manifest.sysctls:
+        ports = port_count(manifest.sysctl(instance, PORT_RANGE))
+        if ports is not None:
+            database.execute("INSERT INTO port_ranges VALUES (?, ?)", [instance, ports])
+    constants = {"time_wait_us": 1000 * TIME_WAIT_MS, "error_kind": _NO_PORT_KIND, "gave_up": NO_PORT}
+    make(
+        database,
+        SHORTAGES,
+        [f"dials WHERE error_kind = '{_NO_PORT_KIND}'", f"access WHERE gave_up = '{NO_PORT}'"],
+        lambda: database.execute(sql(__name__, "port_shortages"), constants),
+    )
+
+
+def port_count(text: str | None) -> int | None:
+    """How many ports a range such as "32768	60999" has."""
+    numbers = (text or "").split()
+    if len(numbers) != 2 or not all(number.isdecimal() for number in numbers):  # noqa: PLR2004  lowest and highest
+        return None
+    return int(numbers[1]) - int(numbers[0]) + 1
+
+
+SHORTAGES = {
+    "port_shortages": {
+        "instance": "VARCHAR", "dial": "BIGINT", "line": "BIGINT", "held": "HUGEINT", "waiting": "HUGEINT",
+        "ports": "BIGINT",
+    },
+}  # fmt: skip
+
+# What is known about a dial that found no port.
+_NO_PORT_KIND = "address-not-available"

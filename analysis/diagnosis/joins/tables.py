@@ -77,7 +77,7 @@ _RECORDS = {
 }
 
 
-def load(raw: RawRun) -> duckdb.DuckDBPyConnection:
+def load_tables(raw: RawRun) -> duckdb.DuckDBPyConnection:
     """Return a database with the tables of a run; it never raises for what the run's files hold or lack."""
     database = in_memory()
     may_use(database, size.of_run(raw).tables_mb)

@@ -54,7 +54,7 @@ def of_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str,
         cause: of the closed list.
         count: the requests that have it.
     """
-    remedy = causes.named(cause).remedy
+    remedy = causes.cause_named(cause).remedy
     if isinstance(remedy, str):
         return Advice(cause, count, remedy)
     try:

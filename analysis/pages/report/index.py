@@ -253,7 +253,7 @@ def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
         differed=", ".join(_differed(manifest)),
         total=requests.total if requests else None,
         failed=requests.failed if requests else None,
-        cause=causes.named(main[0]).label if main else "",
+        cause=causes.cause_named(main[0]).label if main else "",
         links={"report": _link(results, folder / _REPORT)} if (folder / _REPORT).is_file() else {},
     )
 

@@ -90,7 +90,7 @@ def _draw(record: Record, ladder: Row) -> Drawing:
         lines.append(_line(step, y, places, ladder["began_us"]))
         y, before_us = y + _ROW, step["after_us"]
     cause = ladder["cause"]
-    label = f": {causes.named(cause).label}" if cause else ""
+    label = f": {causes.cause_named(cause).label}" if cause else ""
     last = record.request_path[-1] if record.path else ""
     return Drawing(
         title=_TITLES[ladder["kind"]] + label,

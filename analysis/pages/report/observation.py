@@ -46,7 +46,7 @@ def html(folder: Path, recorded: dict[str, Any], linked: str | None = None) -> s
     """The content of report.html; raises DerivedError if the run was not analysed by this version."""
     account = derived.read(folder, connections_file.FILE, Connections)
     found = [
-        Caused(server.server, causes.named(name), count)
+        Caused(server.server, causes.cause_named(name), count)
         for target in account.targets
         for server in target.servers
         for name, count in server.causes.items()

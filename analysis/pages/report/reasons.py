@@ -38,7 +38,7 @@ def of_run(record: Record) -> list[Reason]:
     """The causes of a run, the main one first."""
     failed = record.ledger["failed_causes"]
     return [
-        _reason(record, causes.named(name), count, failed.get(name, 0))
+        _reason(record, causes.cause_named(name), count, failed.get(name, 0))
         for name, count in ranked(record.ledger["causes"], record.ledger["unexplained"], failed)
     ]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from analysis.database import sql
-from analysis.diagnosis.causes import UNEXPLAINED, named
+from analysis.diagnosis.causes import UNEXPLAINED, cause_named
 from analysis.evidence import roles
 from analysis.formatting import spoken
 from analysis.pages.report import queues, time_series
@@ -111,7 +111,7 @@ def _requests(record: Record, lasts_s: float) -> Chart:
             for row in rows
             if (row["outcome"], row["cause"]) == (outcome, cause)
         ]
-        label = "answered well" if outcome == "ok" else f"{outcome}: {named(cause or UNEXPLAINED.name).label}"
+        label = "answered well" if outcome == "ok" else f"{outcome}: {cause_named(cause or UNEXPLAINED.name).label}"
         chart.series.append(ChartSeries(label, {"ok": "ok", "slow": "slow"}.get(outcome, "fail"), points))
     return chart
 

@@ -43,7 +43,7 @@ def of_run(run: Run) -> Ladders:
         return ladders_file.ladders(manifest.scenario, manifest.run, [], ["nothing was captured"])
     chosen: list[tuple[ChosenRequest, joins.Story, list[carried.Carrier]]] = []
     for choice in choose.of_run(joined):
-        story = joins.story(joined, *choice.key)
+        story = joins.find_story(joined, *choice.key)
         if story is not None:
             chosen.append((choice, story, carried.of_story(story, carried.next_us(joined, story.case))))
     found = [each for _, _, carriers in chosen for each in carriers]

@@ -47,7 +47,7 @@ def of_run(joined: Joined) -> list[ChosenRequest]:
 
 def _causes(joined: Joined) -> list[tuple[str, str]]:
     """The outcome and the cause of most requests: of those that failed, then of the slow ones."""
-    counts = attribution.causes(joined)
+    counts = attribution.count_causes(joined)
     found = [
         (outcome, cause)
         for outcome in ("failed", "slow")

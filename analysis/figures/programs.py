@@ -1,35 +1,31 @@
-"""What the processes of a role used, and what the logs of a proxy say."""
+"""What programs used, and what they say of themselves on the pages that their declarations name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
-from analysis.database import sql
 from analysis.diagnosis.health import Evidence
-from analysis.evidence import processes
+from analysis.evidence import processes, timeline
 from analysis.evidence.jsonl import integer
-from analysis.expressions.values import Kind, Unknown, Value, unknown
+from analysis.expressions.values import Kind, Value, unknown
 from analysis.figures.declaration import Compute, Figure
-from analysis.figures.run import Run, greatest, status_bounds, total
+from analysis.figures.run import Run, greatest, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from analysis.evidence.bulk import Log
     from analysis.evidence.captures import Capture
     from analysis.evidence.jsonl import Record
+    from analysis.evidence.rawrun import Scraped
     from analysis.evidence.window import Window
 
+
 _PROCESSES = {Evidence.PROCESSES: "sampler", Evidence.CLOCK: ""}
-_ACCESS = {Evidence.ACCESS: "access", Evidence.TIMES: ""}
-_ERRORS = {Evidence.ERRORS: "errors", Evidence.TIMES: ""}
 
 _SAMPLES_FILE = "collector: samples.jsonl"
-_ACCESS_FILE = "the proxy: access.jsonl"
 
 _KB_PER_MB = 1024
 
@@ -97,54 +93,6 @@ def _tcpdump_mean(capture: Capture, window: Window) -> Value:
     return round(100_000 * used_ms / (window.load_end_us - window.start_us), 2)
 
 
-def _lines(count: Callable[[Log, Window, Mapping[str, str]], int]) -> Compute:
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        access = run.raw.access
-        return run.resting_on(
-            list(access), _ACCESS, lambda window: total(count(log, window, found) for log in access.values())
-        )
-
-    return compute
-
-
-def _in_window(query: str, column: str, evidence: dict[Evidence, str] = _ACCESS) -> Compute:
-    """A count of the window: a column of a query, whose further parameters are those of the figure's name."""
-
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        joined = run.joined
-        if isinstance(joined, Unknown):
-            return joined
-
-        def count(window: Window) -> Value:
-            named = {name: value for name, value in found.items() if name != "proxy"}
-            edges = {"start_us": window.start_us, "end_us": window.end_us}
-            return int(joined.row(sql(__name__, query), **edges, **named)[column])
-
-        return run.resting_on(list(run.raw.access), evidence, count)
-
-    return compute
-
-
-def _count_lines(log: Log, window: Window, found: Mapping[str, str]) -> int:
-    times_ms, statuses = log.columns["time_ms"], log.columns["status"]
-    inside = (times_ms >= window.start_us // 1000) & (times_ms <= -(-window.end_us // 1000))
-    if "status" in found:
-        low, high = status_bounds(found["status"])
-        inside &= (statuses >= low) & (statuses <= high)
-    return int(np.count_nonzero(inside))
-
-
-_TRIES = {
-    "total": "Servers that the proxy tried for its requests.",
-    "connected": "Tries that had a connection, new or kept.",
-    "connect_timeout": "Tries that timed out before they were connected.",
-    "connect_failed": "Tries that failed before they were connected.",
-    "aborted": (
-        "Tries that ended before they were connected: the client left, or the proxy tried again and told no more."
-    ),
-    "retried": "Tries in vain, after which the proxy tried again.",
-}
-
 FIGURES: tuple[Figure, ...] = (
     Figure(
         "process.<role>.cpu_percent.mean",
@@ -204,51 +152,99 @@ FIGURES: tuple[Figure, ...] = (
         "collector: capture.json",
         _captures,
     ),
-    Figure(
-        "access.<proxy>.requests",
-        Kind.NUMBER,
-        "",
-        "Requests that ended at the proxy in the window.",
-        _ACCESS_FILE,
-        _lines(_count_lines),
-    ),
-    Figure(
-        "access.<proxy>.status.<status>",
-        Kind.NUMBER,
-        "",
-        "Requests that the proxy answered with this status, or with one of this class.",
-        _ACCESS_FILE,
-        _lines(_count_lines),
-    ),
-    *(
-        Figure(
-            f"access.<proxy>.tries.{name}",
-            Kind.NUMBER,
-            "",
-            meaning,
-            _ACCESS_FILE,
-            _in_window("at_proxies", f"tries_{name}"),
-        )
-        for name, meaning in _TRIES.items()
-    ),
-    *(
-        Figure(
-            f"access.nginx.connection.{name}",
-            Kind.NUMBER,
-            "",
-            f"Requests that nginx answered with `Connection: {header}`: it {then} the client's connection after them.",
-            _ACCESS_FILE,
-            _in_window("at_proxies", f"connection_{name}"),
-            of_role="nginx",
-        )
-        for name, header, then in (("close", "close", "closes"), ("keep_alive", "keep-alive", "keeps"))
-    ),
-    Figure(
-        "access.<proxy>.errors.<code>",
-        Kind.NUMBER,
-        "",
-        "Lines of the error log with this system error number, such as 111 for a refused connection.",
-        "the proxy: error.log",
-        _in_window("errors_with", "count", _ERRORS),
-    ),
 )
+
+
+class DeclaredValue(Protocol):
+    """What a figure needs of a value's declaration."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether it counts from the program's start on."""
+
+    @property
+    def says(self) -> str | None:
+        """What it counts; None if it is not a figure."""
+
+
+class Page(Protocol):
+    """What a figure needs of a page's declaration."""
+
+    @property
+    def called(self) -> str | None:
+        """The first part of the names of its figures; the page's name."""
+
+    @property
+    def values(self) -> Mapping[str, DeclaredValue]:
+        """Its values, by name."""
+
+
+class Role(Protocol):
+    """What a figure needs of a role's declaration."""
+
+    @property
+    def kind(self) -> str:
+        """Client, proxy or server."""
+
+    @property
+    def scrape(self) -> Mapping[str, Page]:
+        """Its pages."""
+
+
+def page_figures(path: Mapping[str, Role]) -> tuple[Figure, ...]:
+    """The figures of all pages of these roles."""
+    return tuple(figure for role, declared in path.items() for figure in _of_role(role, declared))
+
+
+def _of_role(role: str, declared: Role) -> Iterator[Figure]:
+    # Several servers may stand beside each other.
+    instance = "<backend>." if declared.kind == "server" else ""
+    for page, content in declared.scrape.items():
+        for name, number in content.values.items():
+            if number.says is None:
+                continue
+            compute = partial(_of_page, role=role, page=page, name=name, grows=number.grows)
+            yield Figure(
+                f"{content.called or page}.{instance}{name}" + ("" if number.grows else ".max"),
+                Kind.NUMBER,
+                "",
+                f"The {number.says}, over the window; the sum of the instances."
+                if number.grows
+                else f"The most {number.says} at once, in readings once a second.",
+                f"collector: {page}.jsonl",
+                compute,
+                of_role=role,
+            )
+
+
+def _of_page(run: Run, found: Mapping[str, str], *, role: str, page: str, name: str, grows: bool) -> Value:
+    instances = run.instances(found.get("backend", role))
+    pages = {each.instance: each for each in run.raw.scraped if each.name == page}
+    combine, of_one = (total, _growth) if grows else (greatest, _level)
+    if any(each not in pages for each in instances):
+        return unknown(f"{' and '.join(instances)} has no page {page}")
+    return run.resting_on(
+        instances,
+        {Evidence.SCRAPES: page, Evidence.TIMES: ""},
+        lambda window: combine(of_one(pages[each], name, window) for each in instances),
+    )
+
+
+def _level(scraped: Scraped, name: str, window: Window) -> Value:
+    known = [values[name] for values in _inside(scraped, window) if name in values]
+    return max(known) if known else unknown(f"no scrape has {name}")
+
+
+def _growth(scraped: Scraped, name: str, window: Window) -> Value:
+    inside = list(_inside(scraped, window))
+    if not inside or scraped.scrape.times_us[0] > window.start_us:
+        return unknown("there is no scrape before the measurement")
+    before, after = inside[0].get(name), inside[-1].get(name)
+    if before is None or after is None:
+        return unknown(f"no scrape has {name}")
+    return after - before if after >= before else unknown(f"{name} went back from {before} to {after}")
+
+
+def _inside(scraped: Scraped, window: Window) -> Iterable[Mapping[str, int]]:
+    times_us = scraped.scrape.times_us
+    return (scraped.values[index] for index in timeline.within(times_us, window.start_us, window.end_us))

@@ -1,0 +1,179 @@
+"""What proxies say of their requests and their connections to the servers: logs, and the gateway's record of dials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.database import sql
+from analysis.diagnosis.health import Evidence
+from analysis.expressions.values import Kind, Unknown, Value
+from analysis.figures.declaration import Compute, Figure
+from analysis.figures.run import Run, status_bounds, total
+
+if TYPE_CHECKING:
+    from analysis.diagnosis.joins import Row
+    from analysis.evidence.bulk import Log
+    from analysis.evidence.window import Window
+
+
+_ACCESS = {Evidence.ACCESS: "access", Evidence.TIMES: ""}
+_ERRORS = {Evidence.ERRORS: "errors", Evidence.TIMES: ""}
+
+_ACCESS_FILE = "the proxy: access.jsonl"
+
+
+def _lines(count: Callable[[Log, Window, Mapping[str, str]], int]) -> Compute:
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        access = run.raw.access
+        return run.resting_on(
+            list(access), _ACCESS, lambda window: total(count(log, window, found) for log in access.values())
+        )
+
+    return compute
+
+
+def _in_window(query: str, column: str, evidence: dict[Evidence, str] = _ACCESS) -> Compute:
+    """A count of the window: a column of a query, whose further parameters are those of the figure's name."""
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        joined = run.joined
+        if isinstance(joined, Unknown):
+            return joined
+
+        def count(window: Window) -> Value:
+            named = {name: value for name, value in found.items() if name != "proxy"}
+            edges = {"start_us": window.start_us, "end_us": window.end_us}
+            return int(joined.row(sql(__name__, query), **edges, **named)[column])
+
+        return run.resting_on(list(run.raw.access), evidence, count)
+
+    return compute
+
+
+def _count_lines(log: Log, window: Window, found: Mapping[str, str]) -> int:
+    times_ms, statuses = log.columns["time_ms"], log.columns["status"]
+    inside = (times_ms >= window.start_us // 1000) & (times_ms <= -(-window.end_us // 1000))
+    if "status" in found:
+        low, high = status_bounds(found["status"])
+        inside &= (statuses >= low) & (statuses <= high)
+    return int(np.count_nonzero(inside))
+
+
+_TRIES = {
+    "total": "Servers that the proxy tried for its requests.",
+    "connected": "Tries that had a connection, new or kept.",
+    "connect_timeout": "Tries that timed out before they were connected.",
+    "connect_failed": "Tries that failed before they were connected.",
+    "aborted": (
+        "Tries that ended before they were connected: the client left, or the proxy tried again and told no more."
+    ),
+    "retried": "Tries in vain, after which the proxy tried again.",
+}
+
+
+_GATEWAY = "gateway"
+_DIALS_FILE = "gateway: dials.jsonl"
+_DIALS = {Evidence.DIALS: "dials", Evidence.TIMES: ""}
+
+# Figure, a column of at_gateway.sql → its meaning.
+_GATEWAY_COUNTS = {
+    "connections.opened": "Connections to the backends that were opened.",
+    "connections.closed": "Connections to the backends that were closed, by either side.",
+    "connections.closed_by_peer": (
+        "Those where the gateway read the backend's close before its own; the capture shows which side was first."
+    ),
+    "dials.total": "Attempts to connect to a backend.",
+    "dials.failed": "Attempts that failed.",
+}
+
+
+def _at_gateway(evidence: dict[Evidence, str], value: Callable[[Row, Mapping[str, str]], int]) -> Compute:
+    """A value of what the gateway did in the window, the row of at_gateway.sql."""
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        joined = run.joined
+        if isinstance(joined, Unknown):
+            return joined
+
+        def in_window(window: Window) -> Value:
+            moments = {"start_us": window.start_us, "end_us": window.end_us}
+            return value(joined.row(sql(__name__, "at_gateway"), role=_GATEWAY, **moments), found)
+
+        return run.resting_on(run.instances(_GATEWAY), evidence, in_window)
+
+    return compute
+
+
+def _gateway_count(name: str, evidence: dict[Evidence, str] = _DIALS) -> Compute:
+    return _at_gateway(evidence, lambda row, _: int(row[name.replace(".", "_")]))
+
+
+def _figure(name: str, meaning: str, source: str, compute: Callable[[Run, Mapping[str, str]], Value]) -> Figure:
+    return Figure(f"gateway.{name}", Kind.NUMBER, "", meaning, source, compute, of_role=_GATEWAY)
+
+
+FIGURES: tuple[Figure, ...] = (
+    Figure(
+        "access.<proxy>.requests",
+        Kind.NUMBER,
+        "",
+        "Requests that ended at the proxy in the window.",
+        _ACCESS_FILE,
+        _lines(_count_lines),
+    ),
+    Figure(
+        "access.<proxy>.status.<status>",
+        Kind.NUMBER,
+        "",
+        "Requests that the proxy answered with this status, or with one of this class.",
+        _ACCESS_FILE,
+        _lines(_count_lines),
+    ),
+    *(
+        Figure(
+            f"access.<proxy>.tries.{name}",
+            Kind.NUMBER,
+            "",
+            meaning,
+            _ACCESS_FILE,
+            _in_window("at_proxies", f"tries_{name}"),
+        )
+        for name, meaning in _TRIES.items()
+    ),
+    *(
+        Figure(
+            f"access.nginx.connection.{name}",
+            Kind.NUMBER,
+            "",
+            f"Requests that nginx answered with `Connection: {header}`: it {then} the client's connection after them.",
+            _ACCESS_FILE,
+            _in_window("at_proxies", f"connection_{name}"),
+            of_role="nginx",
+        )
+        for name, header, then in (("close", "close", "closes"), ("keep_alive", "keep-alive", "keeps"))
+    ),
+    Figure(
+        "access.<proxy>.errors.<code>",
+        Kind.NUMBER,
+        "",
+        "Lines of the error log with this system error number, such as 111 for a refused connection.",
+        "the proxy: error.log",
+        _in_window("errors_with", "count", _ERRORS),
+    ),
+    *(_figure(name, meaning, _DIALS_FILE, _gateway_count(name)) for name, meaning in _GATEWAY_COUNTS.items()),
+    _figure(
+        "dials.failed_<kind>",
+        "Attempts that failed for this reason, as `client.dials.failed_<kind>`.",
+        _DIALS_FILE,
+        _at_gateway(_DIALS, lambda row, found: row["kinds"].get(found["kind"].replace("_", "-"), 0)),
+    ),
+    _figure(
+        "connections.reused",
+        "Uses of a connection from the pool; one request may have several.",
+        "gateway: access.jsonl",
+        _gateway_count("connections.reused", _ACCESS),
+    ),
+)
