@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -83,6 +85,17 @@ def shared() -> dict[str, str]:
     return {Path(each).name: _text(each) for each in found}
 
 
+def script_hashes() -> list[str]:
+    """Return the lab's own scripts as a Content-Security-Policy names them."""
+    return [_hash(text) for name, text in shared().items() if name.endswith(".js")]
+
+
+def is_of_this_lab(head: str) -> bool:
+    """Return whether a page names no scripts but those of this version of the lab, by the policy in its head."""
+    found = re.search(r"script-src ([^;]*)", html.unescape(head))
+    return found is not None and {*found[1].split()} <= {*script_hashes()}
+
+
 def _linked(folder: str, file: str) -> str:
     return f"{folder}/{Path(file).name}"
 
@@ -124,6 +137,7 @@ def _policy(styles: str, scripts: list[str]) -> str:
     return f"default-src 'none'; script-src {hashes}; style-src {_hash(styles)}; base-uri 'none'; form-action 'none'"
 
 
+@cache
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 

@@ -1,8 +1,10 @@
 """The pages: who may see them, and what each shows.
 
 Whoever opens a page needs the key that the terminal shows, for other users of the machine reach 127.0.0.1 too. What
-starts something needs a token of the form besides, and comes from these pages. Reports are foreign content: they are
-shown in a sandbox, as of no origin, and may run their scripts but reach nothing.
+starts something needs a token of the form besides, and comes from these pages. Reports are foreign content: they stand
+in a frame without an origin, which can leave this server neither by itself nor by a click; there the lab's own scripts
+run, and no others. A browser gives the frame no cookie when it goes from one report to the next, so it has a key of its
+own in its address, with which nothing but files below results/ can be read.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ import os
 import secrets
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hmac import compare_digest
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 from flask import Flask, Response, abort, jsonify, redirect, request, send_from_directory
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -42,17 +45,24 @@ _PAGES = Path(pages.__file__).parent
 _DOCUMENTS = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "NOTICE"}
 _FOLDERS = {"docs", "scenarios", "examples"}
 _TEXTS = {"", ".csv", ".json", ".jsonl", ".log", ".md", ".txt", ".yaml", ".yml"}
+_PAGE = ".html"
 _IMAGES = {".png": "image/png", ".svg": "image/svg+xml"}
 _OWN = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
-    " base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _FOREIGN = (
-    "sandbox allow-scripts allow-popups; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline';"
-    " img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "sandbox{scripts}; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'self'"
 )
+# Without scripts a sandbox takes from a page what would lead its reader elsewhere after a while, too.
+_ALONE = _FOREIGN.format(scripts="")
+_FRAMED = f"{_FOREIGN.format(scripts=' allow-scripts')}; script-src "
+_FRAMES = "/framed/<key>/<path:path>"
 _RUNS_SHOWN = 30
 _FORM_BYTES_MAX = 64 << 10
+# Has a page's policy, which names its scripts.
+_HEAD_BYTES = 8 << 10
 
 
 @dataclass(frozen=True)
@@ -62,15 +72,17 @@ class Keys:
     Attributes:
         entry: of a browser, once in the address and then as a cookie.
         form: of whatever starts something.
+        frame: of a frame that shows a file below results/, in its address.
     """
 
     entry: str
     form: str
+    frame: str
 
     @classmethod
     def made(cls) -> Keys:
         """Draw them."""
-        return cls(secrets.token_urlsafe(), secrets.token_urlsafe())
+        return cls(*(secrets.token_urlsafe() for _ in fields(cls)))
 
 
 def make(keys: Keys, started: Started) -> Flask:
@@ -92,7 +104,8 @@ def make(keys: Keys, started: Started) -> Flask:
         "/drill": shown.drills,
         "/drill/<level>/<seed>": shown.drill,
         "/pages/<path:path>": shown.document,
-        "/results/<path:path>": result,
+        "/results/<path:path>": shown.result,
+        _FRAMES: framed,
         "/favicon.ico": lambda: Response(status=204),
         "/static/<name>": static,
     }
@@ -109,6 +122,10 @@ def _cookie() -> str:
 def _admit(keys: Keys) -> AnyResponse | None:
     """Let in who has the key; the address loses it, so that no projector shows it."""
     if request.path.startswith("/static/") or request.path == "/favicon.ico":
+        return None
+    if request.endpoint == _FRAMES:
+        if not compare_digest((request.view_args or {})["key"].encode(), keys.frame.encode()):
+            abort(403, "This frame is of an earlier server. Load its page again.")
         return None
     given = request.args.get("key")
     if given is not None and request.method == "GET" and compare_digest(given.encode(), keys.entry.encode()):
@@ -152,18 +169,23 @@ def static(name: str) -> Response:
     )
 
 
-def result(path: str) -> Response:
-    """Give a file below results/, as foreign content."""
-    return _file(paths.RESULTS, path)
+def framed(key: str, path: str) -> AnyResponse:
+    """Give a file below results/ to a frame; as a page of its own it has the frame around it."""
+    del key  # `_admit` has looked at it
+    if request.headers.get("Sec-Fetch-Dest") != "iframe":
+        return redirect(f"/results/{quote(path)}", 303)
+    return _file(paths.RESULTS, path, _FRAMED + " ".join(pages.script_hashes()))
 
 
-def _file(root: Path, path: str) -> Response:
+def _file(root: Path, path: str, policy: str) -> Response:
     suffix = Path(path).suffix
     file = _opened(root, path)
     answer = Response(wrap_file(request.environ, file), direct_passthrough=True)
     answer.call_on_close(file.close)
-    answer.headers["Content-Security-Policy"] = _FOREIGN
-    if suffix == ".html":
+    answer.headers["Content-Security-Policy"] = policy
+    # A host name that is looked up is a message to its name server.
+    answer.headers["X-DNS-Prefetch-Control"] = "off"
+    if suffix == _PAGE:
         answer.mimetype = "text/html"
     elif suffix in _IMAGES:
         answer.mimetype = _IMAGES[suffix]
@@ -253,6 +275,15 @@ class _Shown:
             else [],
         )
 
+    def result(self, path: str) -> Response | str:
+        """Give a file below results/, as foreign content: a page stands in a frame."""
+        if Path(path).suffix != _PAGE:
+            return _file(paths.RESULTS, path, _ALONE)
+        with _opened(paths.RESULTS, path) as file:
+            of_this_lab = pages.is_of_this_lab(file.read(_HEAD_BYTES).decode(errors="replace"))
+        source = f"/framed/{self._keys.frame}/{quote(path)}"
+        return self._page("framed", path=path, source=source, of_this_lab=of_this_lab)
+
     def document(self, path: str) -> Response | str:
         """A document, a picture of it, or the list of a folder."""
         first = path.partition("/")[0]
@@ -262,7 +293,7 @@ class _Shown:
             try:
                 names = names_below(paths.ROOT, path.rstrip("/"))
             except OSError:
-                return _file(paths.ROOT, path)
+                return _file(paths.ROOT, path, _ALONE)
             return self._page("folder", path=path.rstrip("/"), names=names)
         with _opened(paths.ROOT, path) as file:
             text = file.read().decode(errors="replace")

@@ -14,6 +14,7 @@ from types import FrameType
 from waitress.server import BaseWSGIServer, MultiSocketServer, create_server
 
 from lab.errors import LabError
+from lab.serve import peer
 from lab.serve.app import Keys, make
 from lab.serve.started import Started
 
@@ -64,7 +65,8 @@ def listening(port: int) -> Iterator[Served]:
         logging.ERROR
     )  # a browser asks for more at once than there are threads
     keys, started = Keys.made(), Started()
-    server = create_server(make(keys, started), sockets=[listener], threads=_THREADS, ident="")
+    app = peer.of_users(make(keys, started), peer.own_users())
+    server = create_server(app, sockets=[listener], threads=_THREADS, ident="")
     try:
         yield Served(f"http://{_HOST}:{listener.getsockname()[1]}/?key={keys.entry}", server, started)
     finally:

@@ -116,7 +116,8 @@ PARTS = (
         "pages",
         "the reports, the index, comparisons and what `serve` shows, in headless Chromium",
         test=".venv/bin/python -m tests.pages.make .cache/pages"
-        " && CONNLAB_DOCKER_ARGUMENTS='--env CONNLAB_PAGES=/repo/.cache/pages --env CONNLAB_SERVED'"
+        " && CONNLAB_DOCKER_ARGUMENTS='--env CONNLAB_PAGES=/repo/.cache/pages --env CONNLAB_SERVED"
+        " --env CONNLAB_ELSEWHERE'"
         " CONNLAB_READS='analysis/pages/static lab/serve/static .cache/pages'"
         " .venv/bin/python -m tests.pages.serve .cache/pages setup/check.sh pages tests/pages",
         check=f"{_PAGES} node tests/pages ./check static",

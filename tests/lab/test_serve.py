@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import threading
 from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from flask.testing import FlaskClient
 
+from analysis import pages
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput
 from lab.reading import markdown
-from lab.serve import app, forms, server
+from lab.serve import app, forms, peer, server
 from lab.serve import started as starting
 from lab.serve.started import Started
 from lab.teach.drill import incident
 from lab.teach.drill.faults import CAUSES
 from tests.lab import drills
 
-KEYS = app.Keys("entry", "form")
+KEYS = app.Keys("entry", "form", "frame")
+IN_A_FRAME = {"Sec-Fetch-Dest": "iframe"}
 
 
 class Asked(Started):
@@ -148,16 +154,38 @@ def test_a_knob_can_be_no_option() -> None:
     assert forms.command({"command": "run", "scenario": "slow-clients", "sets": "--json"})[2:] == ["--set=--json"]
 
 
-def test_a_report_is_foreign_content(client: FlaskClient, results: Path) -> None:
-    (results / "a" / "r").mkdir(parents=True)
-    (results / "a" / "r" / "report.html").write_text("<script>1</script>")
-    (results / "a" / "r" / "x.js").write_text("1")
-    page = client.get("/results/a/r/report.html", buffered=True)
+def test_a_report_stands_in_a_frame_that_leads_nowhere(client: FlaskClient, results: Path) -> None:
+    (results / "a").mkdir()
+    (results / "a" / "report.html").write_text("<script>1</script>")
+    around = client.get("/results/a/report.html")
+    source = "/framed/frame/a/report.html"
+    assert f'src="{source}" sandbox="allow-scripts"' in around.get_data(as_text=True)
+    assert "frame-src 'self'" in around.headers["Content-Security-Policy"]
+    # A link in a frame without an origin takes no cookie along.
+    other = client.application.test_client()
+    page = other.get(source, headers=IN_A_FRAME, buffered=True)
     assert (page.data, page.mimetype) == (b"<script>1</script>", "text/html")
     policy = page.headers["Content-Security-Policy"]
-    assert policy.startswith("sandbox allow-scripts")
-    assert "allow-same-origin" not in policy
-    assert client.get("/results/a/r/x.js", buffered=True).mimetype == "application/octet-stream"
+    assert policy.startswith("sandbox allow-scripts; default-src 'none'; ")
+    assert "'unsafe-inline'" not in policy.partition("script-src")[2]
+    assert other.get(source.replace("frame/a", "other/a"), headers=IN_A_FRAME).status_code == 403
+    alone = other.get(source, headers={"Sec-Fetch-Dest": "document"})
+    assert (alone.status_code, alone.headers["Location"]) == (303, "/results/a/report.html")
+
+
+@pytest.mark.parametrize("name", ["x.js", "x.svg", "x.json", "x.png"])
+def test_no_other_file_runs_a_script(client: FlaskClient, results: Path, name: str) -> None:
+    (results / name).write_text("<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>")
+    answer = client.get(f"/results/{name}", buffered=True)
+    assert answer.headers["Content-Security-Policy"].startswith("sandbox; default-src 'none'; ")
+    assert (answer.mimetype == "application/octet-stream") == (name == "x.js")
+
+
+def test_a_page_of_another_version_is_said_to_be_one(client: FlaskClient, results: Path) -> None:
+    page = pages.render("slides", None, {"title": "title", "slides": []}, charts=False)
+    for text, said in ((page, False), (page.replace("sha256-", "sha256-0", 1), True), ("no policy", True)):
+        (results / "page.html").write_text(text)
+        assert ("Another version of the lab" in client.get("/results/page.html").get_data(as_text=True)) == said
 
 
 @pytest.mark.parametrize(
@@ -273,3 +301,34 @@ def test_one_command_at_a_time_and_its_words_are_shown(
     said = capsys.readouterr().err
     assert "$ connlab list\n" in said
     assert "\x1b" not in said
+
+
+def test_a_connection_has_a_user_while_its_process_has_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            address = client.getsockname()
+            assert peer.user_of(address, port) == os.getuid()
+            assert peer.user_of(("127.0.0.2", address[1]), port) is None
+        # The kernel still knows the connection, as of user 0: the server has not closed its end.
+        assert peer.user_of(address, port) is None
+
+
+@pytest.mark.parametrize(("sudo", "users"), [("", set()), ("1234", {1234}), ("-1", set()), ("x", set())])
+def test_who_started_it_may_look_also_by_sudo(monkeypatch: pytest.MonkeyPatch, sudo: str, users: set[int]) -> None:
+    monkeypatch.setenv("SUDO_UID", sudo)
+    assert peer.own_users() == {0, os.getuid(), *users}
+
+
+def test_the_key_is_of_no_use_to_another_user(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert results.is_dir()
+    for users, status in (({os.getuid()}, 303), ({os.getuid() + 1}, 403)):
+        monkeypatch.setattr(peer, "own_users", lambda users=users: frozenset(users))
+        with server.listening(0) as served:
+            # It ends with the process: only the main thread could end it in order.
+            threading.Thread(target=served._server.run, daemon=True).start()  # noqa: SLF001 # as above
+            at = urlsplit(served.address)
+            connection = HTTPConnection(at.netloc)
+            connection.request("GET", f"/?{at.query}")
+            assert connection.getresponse().status == status
+            connection.close()

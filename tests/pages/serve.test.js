@@ -1,10 +1,15 @@
 // What `connlab serve` shows, in a real browser: lessons, the run at work, foreign reports, the presenter's view.
 import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { SCREENSHOTS, launch, picture, visit } from "./browser.js";
+import { PAGES, SCREENSHOTS, launch, picture, visit } from "./browser.js";
 
 const ADDRESS = process.env.CONNLAB_SERVED;
-if (!ADDRESS) throw new Error("CONNLAB_SERVED names no address; way on: make test-pages");
+const ELSEWHERE = Number(process.env.CONNLAB_ELSEWHERE);
+if (!ADDRESS || !ELSEWHERE) throw new Error("CONNLAB_SERVED names no address; way on: make test-pages");
 const BASE = new URL(ADDRESS).origin;
 
 let browser;
@@ -60,12 +65,16 @@ test("the presenter's view is large, fits, and stays on the next page", async ()
   assert.ok((await size("body")) <= 20);
 });
 
+/** The frame in which a report stands. */
+const framed = () => shown.page.frames().find((one) => one.url().startsWith(`${BASE}/framed/`));
+
 test("a report is shown as of no origin: it reaches neither the pages nor their forms", async () => {
   await go("/results/accept-queue-overflow/hostile/report.html");
-  await shown.page.waitForSelector("#verdict");
-  assert.equal(await shown.page.evaluate(() => window.hurt), undefined);
-  assert.equal(await shown.page.evaluate(() => window.origin), "null");
-  const reached = await shown.page.evaluate(async (base) => {
+  const report = shown.page.frameLocator("iframe").locator("#verdict");
+  await report.waitFor();
+  assert.equal(await framed().evaluate(() => window.hurt), undefined);
+  assert.equal(await framed().evaluate(() => window.origin), "null");
+  const reached = await framed().evaluate(async (base) => {
     try {
       await fetch(`${base}/live.json`);
       return true;
@@ -74,10 +83,64 @@ test("a report is shown as of no origin: it reaches neither the pages nor their 
     }
   }, BASE);
   assert.equal(reached, false);
+});
+
+test("reports lead from one to the next in their frame, and their scripts run", async () => {
   await go("/results/index.html");
-  await shown.page.getByRole("link", { name: "healthy" }).click();
-  await shown.page.waitForSelector("#verdict");
-  assert.match(await shown.page.locator("#verdict").innerText(), /All 3 requests were answered well/);
+  const report = shown.page.frameLocator("iframe");
+  await report.getByRole("link", { name: "healthy" }).click();
+  await report.locator("#verdict").waitFor();
+  assert.match(await report.locator("#verdict").innerText(), /All 3 requests were answered well/);
+  assert.ok((await report.locator("canvas, svg").count()) > 0, "its charts are drawn");
+  assert.equal(await shown.page.getByText("Another version of the lab").count(), 0);
+  if (SCREENSHOTS) await picture(shown.page, "serve-report");
+});
+
+/** Another server of this machine, of which a foreign report wants to be read. */
+async function elsewhere() {
+  const reached = [];
+  const web = createServer((request, answer) => {
+    reached.push(`${request.url} with the cookie ${request.headers.cookie}`);
+    answer.end();
+  }).listen(ELSEWHERE, "127.0.0.1");
+  const datagrams = createSocket("udp4", () => reached.push("STUN")).bind(ELSEWHERE, "127.0.0.1");
+  await Promise.all([once(web, "listening"), once(datagrams, "listening")]);
+  /** What has reached it so far. The report alone, opened as a file, reaches it each time: so all else has by then. */
+  const soFar = async () => {
+    const before = reached.splice(0);
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(`file://${join(PAGES, "accept-queue-overflow", "leaving.html")}`, { waitUntil: "commit" });
+    while (!reached.includes("STUN") || !reached.some((one) => one.startsWith("/"))) await page.waitForTimeout(50);
+    await context.close();
+    const during = reached.splice(0).filter((one) => / connlab-/.test(one));
+    return [...before, ...during];
+  };
+  const close = () => {
+    web.close();
+    web.closeAllConnections();
+    datagrams.close();
+  };
+  return { soFar, close };
+}
+
+test("a foreign report sends its reader nowhere, and no packet", async () => {
+  const other = await elsewhere();
+  const served = await visit(browser, ADDRESS);
+  try {
+    await served.page.goto(`${BASE}/results/accept-queue-overflow/leaving.html`);
+    assert.deepEqual(await other.soFar(), []);
+    for (const id of ["link", "top", "tab"]) {
+      await served.page.goto(`${BASE}/results/accept-queue-overflow/leading.html`);
+      await served.page.frameLocator("iframe").locator(`#${id}`).click();
+      assert.deepEqual(await other.soFar(), [], id);
+      assert.match(served.page.url(), /leading/);
+    }
+    assert.equal(served.page.context().pages().length, 1);
+  } finally {
+    await served.close();
+    other.close();
+  }
 });
 
 test("a form starts a command, which the page shows with what it said", async () => {
