@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from analysis import compare, suggested
+from analysis import compare
 from analysis.compare import narrative, series
 from analysis.formatting import counted
 from analysis.pages import comparison_page
-from lab import paths
+from lab import paths, suggested
 from lab.errors import BadInput, Problem
 from lab.reading.nearest import did_you_mean
 from lab.results import find

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis import suggested
-from lab import paths
+from lab import paths, suggested
 from lab.errors import BadInput, Problem
 from lab.reading.nearest import did_you_mean
 from lab.run.manifest import FILE

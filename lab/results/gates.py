@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from analysis import suggested
 from analysis.compare import gate
 from analysis.compare.replicates import load_group
 from analysis.formatting import counted
 from formats.sanitize import visible
-from lab import paths
+from lab import paths, suggested
 from lab.errors import BadInput, ExitCode, Problem
 from lab.results import comparisons
 from lab.run.manifest import FILE as MANIFEST_FILE
@@ -166,5 +165,5 @@ def _without_waiting(file: str, flags: int) -> int:
 
 def next_step(judged: JudgedGate) -> str:
     """Return what to do next: the page that says what else moved."""
-    a, b = (" ".join(paths.shown(run) for run in side) for side in (judged.a, judged.b))
+    a, b = (" ".join(suggested.folder(run) for run in side) for side in (judged.a, judged.b))
     return f"next, what else moved: {suggested.make('compare', {'A': a, 'B': b})}"

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis import suggested
-from lab import paths
+from lab import paths, suggested
 from lab.scenario.catalogue import show_value
 from lab.scenario.places import Place
 from lab.series.plan import Plan
@@ -25,7 +24,7 @@ _WORST = "1"
 
 def after_run(folder: Path) -> str:
     """After a run that was judged, or the report of one: the story of its worst request."""
-    return _story(paths.shown(folder))
+    return _story(suggested.folder(folder))
 
 
 def _story(run: str) -> str:
@@ -42,7 +41,7 @@ def after_lesson(place: Place) -> str | None:
 
 def after_explanation(folder: Path) -> str:
     """After a request's story: what would help."""
-    return f"next, which knob would help: {suggested.make('advise', {'RUN': paths.shown(folder)})}"
+    return f"next, which knob would help: {suggested.make('advise', {'RUN': suggested.folder(folder)})}"
 
 
 def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
@@ -57,21 +56,21 @@ def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
         with contextlib.suppress(manifest.ManifestError):
             command = again(manifest.read_whole(run)).command
         if command:
-            return f"next, {alone.name} once more, so that groups can be compared: {command}"
+            return f"next, {alone.name} once more, so that groups can be compared: {suggested.here(command)}"
     if runs:
-        return _story(runs[-1])
+        return _story(suggested.typed(runs[-1]) if Path(runs[-1]).is_dir() else runs[-1])
     return f"next, in the browser: {paths.shown(compared.folder / 'comparison.html')}"
 
 
 def opened(folder: Path) -> str:
     """Give the command that opens a run's report."""
-    return suggested.make("open", {"RUN": paths.shown(folder)})
+    return suggested.make("open", {"RUN": suggested.folder(folder)})
 
 
 def after_advice(folder: Path, command: str | None) -> str:
     """After advice: the run that tests it, or, where no knob helps, the run's report."""
     if command:
-        return f"test it: {command}"
+        return f"test it: {suggested.here(command)}"
     return f"next, all that was seen, on one page: {opened(folder)}"
 
 
@@ -101,7 +100,7 @@ def after_matrices(name: str) -> str:
 
 def after_estimate() -> str:
     """After an estimate from a counter: the server that it was read from, watched."""
-    command = suggested.make("observe", {"CONTAINER": "<name>", "FOR": "60s"}).replace("'", "")
+    command = suggested.here("make observe CONTAINER=<name> FOR=60s")
     return f"next, watch the server that counted them: {command}"
 
 

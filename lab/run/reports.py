@@ -9,9 +9,8 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from analysis import suggested
 from analysis.steps import Steps
-from lab import paths, terminal
+from lab import paths, suggested, terminal
 from lab.errors import BadInput, Interruption, LabError, Problem
 from lab.run import verdicts
 from lab.run.manifest import FILE, Manifest, load
@@ -37,7 +36,7 @@ def derive(folder: Path) -> dict[str, Any]:
                 write(folder)
             _keep(steps, profiled, folder)
     except (Interruption, OSError) as error:
-        again = suggested.make("analyse", {"RUN": paths.shown(folder)})
+        again = suggested.make("analyse", {"RUN": suggested.folder(folder)})
         reason = f"{error.filename or paths.shown(folder)}: {error.strerror}" if isinstance(error, OSError) else error
         what = f"{reason} during the analysis; what was recorded stays in {paths.shown(folder)}"
         kind = LabError if isinstance(error, OSError) else Interruption

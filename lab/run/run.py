@@ -8,10 +8,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from analysis import suggested
 from analysis.evidence import rawfiles
 from analysis.steps import Steps
-from lab import paths, terminal
+from lab import paths, suggested, terminal
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
 from lab.run import (
@@ -182,7 +181,7 @@ def _after_its_end(session: Session, error: BaseException) -> LabError:
     folder = paths.shown(session.folder)
     return kind(
         f"{_reason(error)}, after the end of the run, which is {session.manifest.status}: {folder}",
-        way_on=f"derive its verdict: {suggested.make('analyse', {'RUN': folder})}",
+        way_on=f"derive its verdict: {suggested.make('analyse', {'RUN': suggested.folder(session.folder)})}",
     )
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis import suggested
-from lab import paths
+from analysis.suggested import quoted
+from lab import paths, suggested
 from lab.errors import BadInput, Problem
 from lab.reading.nearest import did_you_mean
 
@@ -86,8 +86,8 @@ def _by_path(name: str, folder: Path) -> Place:
         home = home.parent
     shown = paths.shown(home)
     if not is_home(home):
-        write = suggested.make("new", {"SCENARIO": name})
-        way_on = f"'connlab new {suggested.quoted(name)}' ({write}) writes one"
+        write = suggested.make("new", {"SCENARIO": suggested.typed(name)})
+        way_on = f"'connlab new {quoted(name)}' ({write}) writes one"
         raise BadInput(Problem(f"there is no {FILE} in {shown}", way_on=way_on))
     if home.parent == folder.resolve():
         return Place(home.name, folder / home.name)

@@ -11,13 +11,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from analysis import figures, suggested
+from analysis import figures
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions import ExpressionError
 from analysis.verdicts import predictions
 from analysis.verdicts.predictions import Judgement
-from lab import paths
+from lab import paths, suggested
 from lab.errors import BadInput, ExitCode, Problem
 from lab.results import next_step
 from lab.run.verdicts import STYLES, show
@@ -80,7 +80,7 @@ def prepare(name: str, overrides: Sequence[str] = ()) -> Ready:
     if exercise.is_open:
         _refuse(name, place, int(number), exercise, overrides)
     elif overrides:
-        run = suggested.make("run", {"SCENARIO": scenario})
+        run = suggested.make("run", {"SCENARIO": place.named})
         raise BadInput(Problem(f"exercise {name} says itself what is set", way_on=f"leave SET out, or use {run}"))
     sets = (*exercise.set, *overrides)
     effective = resolve(scenario, sets if exercise.arm is None else ())
@@ -202,8 +202,9 @@ def _verdict(ready: Ready, code: ExitCode) -> Iterator[str]:
 def after(ready: Ready, folder: Path, code: ExitCode) -> str:
     """Give the next step: the next exercise, the same one again, or why an open one was not solved."""
     if code is ExitCode.INCONCLUSIVE:
+        called = f"{ready.place.named}/{ready.number}"
         turned = {"SET": " ".join(ready.sets)} if ready.exercise.is_open else {}
-        return f"next, once more: {suggested.make('exercise', {'EXERCISE': ready.name, **turned})}"
+        return f"next, once more: {suggested.make('exercise', {'EXERCISE': called, **turned})}"
     if code is not ExitCode.REPRODUCED:
         return next_step.after_run(folder)
     count = len(exercise_file.read(ready.place))

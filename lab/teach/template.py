@@ -7,6 +7,7 @@ from pathlib import Path
 
 from analysis import suggested
 from lab import paths
+from lab import suggested as commands
 from lab.errors import BadInput, Problem
 from lab.scenario import places
 
@@ -46,7 +47,7 @@ def write(name: str) -> tuple[list[Path], str]:
         for word, value in words.items():
             text = text.replace(f"@{word}@", value)
         file.write_text(text)
-    return files, suggested.make("run", {"SCENARIO": called})
+    return files, commands.make("run", {"SCENARIO": called})
 
 
 def _scenario_first(file: Path) -> tuple[bool, str]:

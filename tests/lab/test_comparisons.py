@@ -70,7 +70,7 @@ def test_two_single_runs_know_nothing_and_name_the_run_that_helps(connlab: Run, 
 
     assert "One run of A or B does not tell a difference from chance" in out
     assert "not known: too few runs tell whether 1 figure differs by more" in out
-    assert "next, A once more, so that groups can be compared: make run SCENARIO=queue" in out
+    assert f"next, A once more, so that groups can be compared: make -C {paths.ROOT} run SCENARIO=queue" in out
 
 
 def test_what_a_run_says_is_printed_as_it_is(connlab: Run, results: Results) -> None:  # noqa: F811  as above
@@ -105,8 +105,8 @@ def test_the_cells_of_a_series_are_compared_by_name_id_or_folder(connlab: Run, r
         (["--matrix=nowhere"], "no series of 'nowhere' below results/series; valid: queue"),
         (["--a=20261121T080000Z-arms-queue", "--b=queue:on"], "is a series of runs; give one of its runs"),
         (["--matrix=queu"], "did you mean 'queue'?"),
-        (["--matrix=burst-places"], "run it first: make matrix MATRIX=burst-places"),
-        (["--matrix=keep-alive-paths"], "run it first: make run SCENARIO=keep-alive-paths"),
+        (["--matrix=burst-places"], f"run it first: make -C {paths.ROOT} matrix MATRIX=burst-places"),
+        (["--matrix=keep-alive-paths"], f"run it first: make -C {paths.ROOT} run SCENARIO=keep-alive-paths"),
         (["--matrix="], "no series is named"),
         (["--matrix=queue", "--a=queue"], "a comparison takes runs as A and B, or a MATRIX, not both"),
         (["--a=queue:onn", "--b=queue:on"], "has no cell 'onn'; did you mean 'on'?"),

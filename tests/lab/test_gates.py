@@ -40,7 +40,7 @@ def test_the_exit_code_is_the_finding(connlab: Run, results: Results, times: flo
     assert (found, first.startswith(said)) == (code, True)
     assert f"{MEAN} 10" in first
     assert "5 % is allowed (7 runs and 7)" in first
-    assert last.startswith("next, what else moved: make compare A=")
+    assert last.startswith(f"next, what else moved: make -C {paths.ROOT} compare A=")
 
 
 def test_a_folder_of_runs_and_a_cell_are_a_side_each(connlab: Run, results: Results) -> None:  # noqa: F811

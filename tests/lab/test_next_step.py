@@ -46,6 +46,26 @@ def test_it_is_the_last_line(
     assert re.search(f": {says}$", last_line(capsys, *arguments))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["list"], "make -C {root} lesson SCENARIO=accept-queue-turns"),
+        (["show", "{shop}"], "make -C {root} lesson SCENARIO={shop}"),
+        (["explain", "example", "--worst=1"], "make -C {root} advise RUN=docs/example"),
+        (["advise", "example"], 'make -C {root} run SCENARIO=accept-queue-overflow SET="backend.max_connections=103"'),
+        (["estimate", "--overflows=48,211", "--connect-timeout=5s"], "make -C {root} observe CONTAINER=<name> FOR=60s"),
+        (["estimate", "--run=./example"], "make -C {root} explain RUN=docs/example WORST=1"),
+    ],
+)  # fmt: skip
+def test_it_works_where_the_user_stands(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(paths.ROOT / "docs")
+    places = {"root": paths.ROOT, "shop": paths.ROOT / "examples" / "shop" / "lab"}
+    told = last_line(capsys, *(each.format(**places) for each in arguments))
+    assert told.endswith(f": {says.format(**places)}")
+
+
 def test_a_program_is_not_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(paths.ROOT)
     with pytest.raises(SystemExit):

@@ -69,7 +69,7 @@ def test_a_scenario_may_be_named_by_the_path_of_its_folder(
     assert series.search is not None
     assert (series.name, series.search.found) == ("mine", 160)
     assert next_step.after_search(search.plan, series.search) == (
-        f'next, a run with it: make run SCENARIO={elsewhere}/mine SET="{CONNECTIONS}=160"'
+        f'next, a run with it: make -C {paths.ROOT} run SCENARIO={elsewhere}/mine SET="{CONNECTIONS}=160"'
     )
 
 

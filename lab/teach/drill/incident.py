@@ -9,12 +9,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from analysis import suggested
 from analysis.formatting import spoken
 from analysis.verdicts.ledger_file import FILE as LEDGER
 from analysis.verdicts.ledger_file import Ledger
 from formats.safe_open import read_regular
-from lab import paths
+from lab import paths, suggested
 from lab.errors import BadInput, ExitCode, Problem
 from lab.reading.nearest import did_you_mean
 from lab.results import next_step
@@ -208,8 +207,8 @@ def _how(drill: Drill) -> Iterator[str]:
     which = {"SEED": str(drill.seed), "LEVEL": str(drill.level)}
     for name, piece in MORE.items():
         yield f"{piece.says}, {piece.minutes} minutes: {suggested.make('drill', {**which, 'MORE': name})}"
-    example = suggested.make("drill", {**which, "CAUSE": "…", "PLACE": "…"}, {"<knob>": "<value>"})
-    yield f"your answer: {example.replace(chr(39), '')}"
+    answer = f"make drill SEED={drill.seed} LEVEL={drill.level} CAUSE=… PLACE=… SET=<knob>=<value>"
+    yield f"your answer: {suggested.here(answer)}"
     yield "the causes:"
     yield from (f"  {name}: {fault.says} (in the map: {fault.cause})" for name, fault in CAUSES.items())
     yield f"the places: {', '.join(PLACES)}; docs/map.md leads from a symptom to causes and knobs"
