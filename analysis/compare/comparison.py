@@ -41,7 +41,6 @@ from analysis.compare.replicates import (
 )
 from analysis.compare.series import Cell, Plan, Series
 from analysis.compare.verdict import SeriesVerdict
-from analysis.figures.catalogue import find
 
 # Up to this many arms are compared pairwise; with more, each cell is compared with the baseline.
 _ALL_PAIRS_MAX = 4
@@ -188,12 +187,11 @@ def _effects(a: Group, b: Group, repetitions: Sequence[Sequence[RunRecord]], mea
     found = []
     for name, pair in pairs.items():
         samples = [Sample.of(values, means.get((values,))) for values in pair]
-        effect = Effect(
-            figure=name, stage=stage_of(name), unit=_unit(name), status=Status.UNKNOWN, a=samples[0], b=samples[1]
-        )
+        stage, unit = stage_of(name), figure_labels.unit_for(name)
+        effect = Effect(figure=name, stage=stage, unit=unit, status=Status.UNKNOWN, a=samples[0], b=samples[1])
         if all(pair):
             spread = intervals.spread([figure_values(runs, name) for runs in repetitions])
-            changes = _judge(effect.stage, *pair, differences.get(pair), spread)
+            changes = _judge(stage, *pair, differences.get(pair), spread)
         else:
             without = a if not pair[0] else b
             changes = {"why": without.used[0].why.get(name, f"{without.name} has no such figure")}
@@ -212,11 +210,6 @@ def stage_of(figure: str) -> Stage:
     if figure.startswith(_OF_THE_LAB):
         return Stage.LAB
     return _STAGES.get(figure.partition(".")[0], Stage.COUNTERS)
-
-
-def _unit(figure: str) -> str:
-    found = find(figure)
-    return found[0].unit if found else ""
 
 
 def _judge(stage: Stage, a: Values, b: Values, interval: Interval | None, spread: Spread | None) -> dict[str, object]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from analysis import formatting
 from analysis.compare.intervals import REPETITIONS_MAX
+from analysis.figures.catalogue import find
 
 if TYPE_CHECKING:
     from analysis.compare.comparison_file import Effect, Sample
@@ -42,6 +43,12 @@ def in_sentence(figure: str, *, begins: bool = False) -> str:
     """Return a figure's label with its article, or its identifier; `begins`: where the sentence begins with it."""
     label = label_for(figure)
     return figure if label is None else f"{'The' if begins else 'the'} {label}"
+
+
+def unit_for(figure: str) -> str:
+    """Return a figure's unit, empty for a count."""
+    found = find(figure)
+    return found[0].unit if found else ""
 
 
 def with_unit(value: str, unit: str) -> str:

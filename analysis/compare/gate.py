@@ -20,6 +20,7 @@ from scipy import stats
 
 from analysis.compare import intervals
 from analysis.compare.comparison_file import SettingChange
+from analysis.compare.figure_labels import unit_for
 from analysis.compare.intervals import Interval, find_intervals
 from analysis.compare.replicates import CompareError, figure_names, figure_values, find_changes, require_comparable
 from analysis.figures import catalogue
@@ -146,13 +147,12 @@ def judge(a: Group, b: Group, figure: str, limit: Limit, *, greater_is_better: b
     values_a, values_b = (figure_values(group.used, figure) for group in (a, b))
     if not values_a and not values_b:
         _require_known(figure, a, b)
-    declared = catalogue.find(figure)
     sign = -1 if greater_is_better else 1
     decided = decide([sign * value for value in values_a], [sign * value for value in values_b], limit)
     return Gate(
         **dict(decided),
         figure=figure,
-        unit=declared[0].unit if declared else "",
+        unit=unit_for(figure),
         greater_is_better=greater_is_better,
         limit=limit,
         a=_mean(values_a),

@@ -63,7 +63,7 @@ def html(
     reports: Collection[str] | None = None,
     linked: str | None = None,
 ) -> str:
-    """The content of comparison.html.
+    """Return the content of comparison.html.
 
     Args:
         comparison: what the page shows.
@@ -74,8 +74,8 @@ def html(
         linked: as `pages.render` takes it.
     """
     pairs = max(len(comparison.pairs), 1)
-    rows = _within(_ROWS // (len(_STAGES) * pairs), _ROWS_MIN, _ROWS_MAX)
-    drawn = _within(_DRAWN // pairs, _DRAWN_MIN, _DRAWN_MAX)
+    rows = min(max(_ROWS // (len(_STAGES) * pairs), _ROWS_MIN), _ROWS_MAX)
+    drawn = min(max(_DRAWN // pairs, _DRAWN_MIN), _DRAWN_MAX)
     matrix = _cells(comparison.matrix) if comparison.matrix else None
     return pages.render(
         "comparison",
@@ -123,63 +123,49 @@ def html(
 
 
 def _setting(value: object) -> str:
-    """A setting as a scenario spells it; durations in ms."""
+    """Return a setting as a scenario spells it; durations in ms."""
     if value is None:
         return "none"
     return json.dumps(value) if isinstance(value, bool) or value == "" else str(value)
 
 
 def _meaning(figure: str | None) -> str:
-    """What a figure counts, or what the list has that it is a statistic of."""
+    """Return what a figure counts, or what the list has that it is a statistic of."""
     found = find(figure) if figure else None
     if figure and found and "statistic" in found[1]:
         found = find(f"{figure.rpartition('.')[0]}.list")
     return found[0].meaning if found else ""
 
 
-def _within(number: int, least: int, most: int) -> int:
-    return min(max(number, least), most)
-
-
 def _cells(matrix: MatrixEntry) -> dict[str, Any]:
-    """The part of a matrix that its charts show: of many cells fewer figures, and runs only where they are points."""
+    """Return the part of a matrix that its charts show: of many cells fewer figures, and runs where they are points."""
     figures = matrix.figures[: _SAMPLES // len(matrix.cells)]
     fields = {"mean", "low", "high"} | ({"values"} if len(matrix.axes) == 1 else set())
-    content = matrix.model_dump(mode="json", exclude={"cells"}) | {"figures": figures}
-    content["units"] = {name: found[0].unit for name in figures if (found := find(name)) and found[0].unit}
-    content["cells"] = [
-        cell.model_dump(mode="json", exclude={"figures"})
-        | {
-            "figures": {
-                name: cell.figures[name].model_dump(mode="json", include=fields)
-                for name in figures
-                if name in cell.figures
-            }
+    content = matrix.model_dump(mode="json") | {"figures": figures}
+    content["units"] = {name: unit for name in figures if (unit := figure_labels.unit_for(name))}
+    for cell in content["cells"]:
+        samples = {name: cell["figures"][name] for name in figures if name in cell["figures"]}
+        cell["figures"] = {
+            name: {key: value for key, value in sample.items() if key in fields} for name, sample in samples.items()
         }
-        for cell in matrix.cells
-    ]
     return content
 
 
 def _about(comparison: Comparison) -> list[dict[str, Any]]:
-    """The differences of the figure that the comparison is about, of each pair."""
-    found = [
-        (pair, effect) for pair in comparison.pairs for effect in pair.effects if effect.figure == comparison.figure
-    ]
+    """Return the differences of the figure that the comparison is about, of each pair."""
     return [
         {"pair": [pair.a, pair.b]} | effect.model_dump(mode="json", include=_EFFECT | {"unit"}, exclude=_VALUES)
-        for pair, effect in found
-        if effect.difference is not None
+        for pair in comparison.pairs
+        for effect in pair.effects
+        if effect.figure == comparison.figure and effect.difference is not None
     ]
 
 
 def _drawn(pair: PairEntry, count: int) -> dict[str, Any]:
-    """The part of a pair that its chart shows."""
-    known = [effect for effect in pair.effects if effect.difference is not None]
-    shown = [
-        effect
-        for stage in _DRAWN_STAGES
-        for effect in [each for each in known if each.stage == stage][: count // len(_DRAWN_STAGES)]
-    ]
-    effects = [effect.model_dump(mode="json", include=_EFFECT, exclude=_VALUES) for effect in shown]
-    return {"a": pair.a, "b": pair.b, "effects": effects}
+    """Return the part of a pair that its chart shows."""
+    shown: list[dict[str, Any]] = []
+    for stage in _DRAWN_STAGES:
+        of_stage = [each for each in pair.effects if each.stage == stage and each.difference is not None]
+        most = of_stage[: count // len(_DRAWN_STAGES)]
+        shown += (effect.model_dump(mode="json", include=_EFFECT, exclude=_VALUES) for effect in most)
+    return {"a": pair.a, "b": pair.b, "effects": shown}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from analysis.compare.comparison_file import Comparison, GroupEntry
+from analysis.compare.comparison_file import Comparison, Sample
 from analysis.compare.figure_labels import format_number
 from analysis.pages.report import run_files, timelines
 from analysis.pages.report.charts import Chart
@@ -48,7 +48,7 @@ def draw_timelines(comparison: Comparison, results: Path) -> dict[str, Any] | No
         there is none) with its `table`, and `missing`, which then says why.
     """
     chosen = _chosen(comparison)
-    read = {group.name: _read(results / run) for group, run, _ in chosen}
+    read = {group: _load(results / run) for group, run, _ in chosen}
     records = {name: record for name, record in read.items() if isinstance(record, Record)}
     if not records:
         return None
@@ -56,24 +56,25 @@ def draw_timelines(comparison: Comparison, results: Path) -> dict[str, Any] | No
     made = {name: {each.id: each for each in timelines.to_compare(record, last_s)} for name, record in records.items()}
     phases = {name: timelines.phases(record) for name, record in records.items()}
     known = {id_ for charts in made.values() for id_, chart in charts.items() if chart.missing is None}
+    first = _chart_of(comparison.figure or "")
     charts: list[dict[str, Any]] = []
-    for id_, example in _figure_first(comparison.figure, next(iter(made.values()))).items():
-        if id_ not in known:
-            continue
+    for id_, example in sorted(next(iter(made.values())).items(), key=lambda each: each[0] != first):
         runs = [
-            {"group": group.name, "run": run, "why": why, "phases": phases.get(group.name, [])}
-            | _drawn(made[group.name][id_] if group.name in made else str(read[group.name]))
+            {"group": group, "run": run, "why": why, "phases": phases.get(group, [])}
+            | _drawn(made[group][id_] if group in made else str(read[group]))
             for group, run, why in chosen
         ]
-        charts.append({"title": example.title, "says": example.says, "runs": runs})
-    shown = _that_fit(charts)
+        if id_ in known:
+            charts.append({"title": example.title, "says": example.says, "runs": runs})
+    sizes = accumulate(len(json.dumps(chart)) for chart in charts)
+    shown = sum(size <= _BYTES_MAX for size in sizes)
     left_out = []
     if len(comparison.groups) > len(chosen):
         left_out.append(f"{len(chosen)} of {len(comparison.groups)} cells, from the least to the most.")
-    if len(charts) > len(shown):
-        titles = "; ".join(chart["title"] for chart in charts[len(shown) :])
+    if len(charts) > shown:
+        titles = "; ".join(chart["title"] for chart in charts[shown:])
         left_out.append(f"In the runs' reports alone: {titles}.")
-    return {"last": last_s, "left_out": left_out, "charts": shown}
+    return {"last": last_s, "left_out": left_out, "charts": charts[:shown]}
 
 
 def runs_drawn(beside: dict[str, Any] | None) -> list[str]:
@@ -84,49 +85,45 @@ def runs_drawn(beside: dict[str, Any] | None) -> list[str]:
 
 def measured(comparison: Comparison) -> dict[str, float]:
     """Return the value of the comparison's figure in each run, where it is known which value is whose."""
-    cells = {cell.cell: cell.figures for cell in comparison.matrix.cells} if comparison.matrix else {}
+    samples = _samples(comparison)
     found: dict[str, float] = {}
     for group in comparison.groups:
         used = [run.run for run in group.runs if run.used]
-        sample = cells.get(group.name, {}).get(comparison.figure or "")
+        sample = samples.get(group.name)
         if sample and len(sample.values) == len(used):
             found |= zip(used, sample.values, strict=True)
     return found
 
 
-def _chosen(comparison: Comparison) -> list[tuple[GroupEntry, str, str]]:
+def _samples(comparison: Comparison) -> dict[str, Sample]:
+    """Return what each group measured of the comparison's figure."""
+    cells = comparison.matrix.cells if comparison.matrix else []
+    return {cell.cell: sample for cell in cells if (sample := cell.figures.get(comparison.figure or ""))}
+
+
+def _chosen(comparison: Comparison) -> list[tuple[str, str, str]]:
     """Return the groups that have a run that counts, with the one in the middle of each, and what it stands for."""
-    cells = {cell.cell: cell.figures for cell in comparison.matrix.cells} if comparison.matrix else {}
-    known = measured(comparison)
+    values, samples = measured(comparison), _samples(comparison)
     found = []
     for group in comparison.groups:
         used = [run.run for run in group.runs if run.used]
-        if not used:
-            continue
-        sample = cells.get(group.name, {}).get(comparison.figure or "")
-        values = [known[run] for run in used if run in known]
-        place = (
-            sorted(range(len(used)), key=lambda index: (values[index], index))[(len(used) - 1) // 2] if values else 0
-        )
-        why = f"{comparison.figure} = {format_number(values[place])}" if values else ""
-        found.append((sample.mean if sample else None, group, used[place], why))
+        known = sorted((run for run in used if run in values), key=values.__getitem__)
+        if used:
+            run = known[(len(known) - 1) // 2] if known else used[0]
+            why = f"{comparison.figure} = {format_number(values[run])}" if known else ""
+            found.append((group.name, run, why))
     if len(found) > _GROUPS_MAX:
-        found.sort(key=lambda each: (each[0] is None, each[0] or 0))
-        steps = [round(index * (len(found) - 1) / (_GROUPS_MAX - 1)) for index in range(_GROUPS_MAX)]
-        found = [found[step] for step in steps]
-    return [(group, run, why) for _, group, run, why in found]
+        means = {name: sample.mean for name, sample in samples.items() if sample.mean is not None}
+        found.sort(key=lambda each: (each[0] not in means, means.get(each[0], 0)))
+        found = [found[round(index * (len(found) - 1) / (_GROUPS_MAX - 1))] for index in range(_GROUPS_MAX)]
+    return found
 
 
-def _read(folder: Path) -> Record | ReportError:
+def _load(folder: Path) -> Record | ReportError:
     try:
         return run_files.read(folder)
     except ReportError as error:
         return error
-
-
-def _figure_first(figure: str | None, charts: Mapping[str, Chart]) -> dict[str, Chart]:
-    first = _chart_of(figure) if figure else ""
-    return dict(sorted(charts.items(), key=lambda each: each[0] != first))
 
 
 def _chart_of(figure: str) -> str:
@@ -136,21 +133,8 @@ def _chart_of(figure: str) -> str:
 
 
 def _drawn(chart: Chart | str) -> dict[str, Any]:
-    if isinstance(chart, str):
-        return {"chart": None, "missing": chart}
-    if chart.missing is not None:
-        return {"chart": None, "missing": chart.missing}
+    missing = chart if isinstance(chart, str) else chart.missing
+    if isinstance(chart, str) or missing is not None:
+        return {"chart": None, "missing": missing}
     header, rows = chart.table
     return {"chart": chart.drawn(), "table": {"header": header, "rows": rows}, "notes": chart.notes}
-
-
-def _that_fit(charts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return as many of them, from the first on, as the page has room for."""
-    shown: list[dict[str, Any]] = []
-    room = _BYTES_MAX
-    for chart in charts:
-        room -= len(json.dumps(chart))
-        if room < 0:
-            break
-        shown.append(chart)
-    return shown

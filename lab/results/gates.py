@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from analysis.compare import gate
-from analysis.compare.replicates import load_group
+from analysis.compare.figure_labels import with_unit
+from analysis.compare.gate import Gate, Limit
+from analysis.compare.replicates import Group, load_group
 from analysis.formatting import counted
 from formats.sanitize import visible
 from lab import paths, suggested
@@ -20,7 +22,6 @@ from lab.run.manifest import FILE as MANIFEST_FILE
 from lab.run.verdicts import show
 
 if TYPE_CHECKING:
-    from analysis.compare.gate import Gate
     from analysis.compare.intervals import Interval
 
 EXIT_CODES = {"passed": ExitCode.REPRODUCED, "worse": ExitCode.NOT_REPRODUCED, "unknown": ExitCode.INCONCLUSIVE}
@@ -28,25 +29,21 @@ EXIT_CODES = {"passed": ExitCode.REPRODUCED, "worse": ExitCode.NOT_REPRODUCED, "
 
 @dataclass(frozen=True)
 class JudgedGate:
-    """A gate's finding, and what it is about.
-
-    Attributes:
-        gate: what was found.
-        a, b: the folders of the runs.
-        scenario: whose runs were judged.
-        left_out: runs that are not evidence, each with the reason.
-    """
+    """A gate's finding, and the groups of runs that it is about."""
 
     gate: Gate
-    a: tuple[Path, ...]
-    b: tuple[Path, ...]
-    scenario: str
-    left_out: tuple[str, ...]
+    a: Group
+    b: Group
 
     @property
     def exit_code(self) -> ExitCode:
         """Return 0 passed, 1 worse, 3 it cannot be told."""
         return EXIT_CODES[self.gate.outcome.value]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Return the runs that are not evidence, each with the reason."""
+        return [f"{run.name}: {run.unusable}" for group in (self.a, self.b) for run in group.runs if run.unusable]
 
 
 def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, better: str | None) -> JudgedGate:
@@ -68,15 +65,10 @@ def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, bett
     if better not in {None, "more", "less"}:
         raise BadInput(Problem(f"--better is 'more' or 'less', and not '{better}'"))
     with comparisons.refusals():
-        limit = gate.Limit.parse(worse_than)
+        limit = Limit.parse(worse_than)
         group_a, group_b = load_group("A", _find_runs(a)), load_group("B", _find_runs(b))
         greater = None if better is None else better == "more"
-        found = gate.judge(group_a, group_b, figure, limit, greater_is_better=greater)
-    left_out = tuple(
-        f"{run.name}: {run.unusable}" for group in (group_a, group_b) for run in group.runs if run.unusable
-    )
-    folders_a, folders_b = (tuple(run.folder for run in group.runs) for group in (group_a, group_b))
-    return JudgedGate(found, folders_a, folders_b, group_b.example.scenario, left_out)
+        return JudgedGate(gate.judge(group_a, group_b, figure, limit, greater_is_better=greater), group_a, group_b)
 
 
 def _find_runs(names: Sequence[str]) -> list[Path]:
@@ -104,11 +96,10 @@ def _of_only_cell(folder: Path) -> list[Path]:
 def line(judged: JudgedGate) -> str:
     """Return what a gate found, in a line."""
     found = judged.gate
-    unit = f" {found.unit}" if found.unit else ""
     said = f"{found.outcome.value}: {found.figure} "
     if found.a is None or found.b is None:
         return f"{said}is unknown: {found.why}"
-    said += f"{show(found.a)} → {show(found.b)}{unit}"
+    said += f"{show(found.a)} → {with_unit(show(found.b), found.unit)}"
     if found.worse_by is not None:
         said += f"; worse by {_interval(found.worse_by, found.a)}, and {found.limit} is allowed"
     said += f" ({counted(found.runs_a, 'run')} and {found.runs_b})"
@@ -125,14 +116,14 @@ def _interval(interval: Interval, mean: float) -> str:
 
 def remarks(judged: JudgedGate) -> list[str]:
     """Return what a reader must know beside the line: runs left out, settings that differ unasked."""
-    unasked = [f"differs though nobody set it: {each.name}: {each.a} → {each.b}" for each in judged.gate.unasked]
+    unasked = (f"differs though nobody set it: {each.name}: {each.a} → {each.b}" for each in judged.gate.unasked)
     return [*(f"not counted: {each}" for each in judged.left_out), *unasked]
 
 
 def as_json(judged: JudgedGate) -> dict[str, Any]:
     """Return everything as JSON has it."""
-    found = judged.gate.model_dump(mode="json")
-    return {"scenario": judged.scenario, **found, "left_out": judged.left_out, "exit_code": int(judged.exit_code)}
+    found = {"scenario": judged.b.example.scenario, **judged.gate.model_dump(mode="json")}
+    return {**found, "left_out": judged.left_out, "exit_code": int(judged.exit_code)}
 
 
 def write_junit(judged: JudgedGate, file: Path) -> None:
@@ -142,13 +133,13 @@ def write_junit(judged: JudgedGate, file: Path) -> None:
         BadInput: the file cannot be written.
     """
     found, outcome = judged.gate, judged.gate.outcome.value
-    count = {"tests": "1", "failures": str(int(outcome == "worse")), "skipped": str(int(outcome == "unknown"))}
-    suite = ET.Element("testsuite", {"name": "connlab gate", **count})
+    failures, skipped = str(int(outcome == "worse")), str(int(outcome == "unknown"))
+    suite = ET.Element("testsuite", name="connlab gate", tests="1", failures=failures, skipped=skipped)
     name = visible(f"{found.figure} is no more than {found.limit} worse")
-    test = ET.SubElement(suite, "testcase", {"classname": visible(judged.scenario), "name": name})
+    test = ET.SubElement(suite, "testcase", {"classname": visible(judged.b.example.scenario), "name": name})
     if outcome != "passed":
         kind = "failure" if outcome == "worse" else "skipped"
-        ET.SubElement(test, kind, {"message": visible(line(judged))})
+        ET.SubElement(test, kind, message=visible(line(judged)))
     ET.SubElement(test, "system-out").text = "\n".join(visible(each) for each in (line(judged), *remarks(judged)))
     ET.indent(suite)
     try:
@@ -165,5 +156,5 @@ def _without_waiting(file: str, flags: int) -> int:
 
 def next_step(judged: JudgedGate) -> str:
     """Return what to do next: the page that says what else moved."""
-    a, b = (" ".join(suggested.folder(run) for run in side) for side in (judged.a, judged.b))
+    a, b = (" ".join(suggested.folder(run.folder) for run in side.runs) for side in (judged.a, judged.b))
     return f"next, what else moved: {suggested.make('compare', {'A': a, 'B': b})}"
