@@ -17,11 +17,14 @@ pytestmark = pytest.mark.e2e
 SCENARIO = "accept-queue-overflow"
 
 
-def inside(instance: str, script: str) -> subprocess.CompletedProcess[str]:
+# A program for any user of the host to run as root, in whatever folder of a process's own can be reached.
+PLANT = 'for root in /proc/[0-9]*/root; do cp /bin/cat "$root/raw/planted" && chmod 4755 "$root/raw/planted"; done'
+
+
+def inside(instance: str, script: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Run a shell script as a role, in its container."""
-    return subprocess.run(
-        ["docker", "exec", f"connlab-{instance}", "sh", "-c", script], capture_output=True, text=True, check=False
-    )
+    command = ["docker", "exec", *options, f"connlab-{instance}", "sh", "-c", script]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def folders() -> set[Path]:
@@ -42,6 +45,8 @@ def test_a_role_reaches_its_own_raw_files_alone_and_leads_the_lab_nowhere() -> N
         modes = {path: path.lstat().st_mode for path in (folder, *folder.rglob("*")) if path.is_dir()}
         found = inside("backend-1", "ls -A /raw; find / -name samples.jsonl -not -path '/proc/*' 2>/dev/null")
         around = inside("backend-1", "ls /proc/1/root/raw")
+        inside("backend-1", PLANT, "--user", "0")
+        reached = [path for path in folder.rglob("planted") if path.parent.name != "role"]
         planted = [
             inside("backend-1", "ln -s /etc/passwd /raw/access.jsonl && mkfifo /raw/error.log"),
             inside("k6-1", "cd /raw && mv requests.jsonl kept.jsonl && ln -s /etc/shadow requests.jsonl"),
@@ -55,6 +60,8 @@ def test_a_role_reaches_its_own_raw_files_alone_and_leads_the_lab_nowhere() -> N
     assert stat.S_IMODE(folder.stat().st_mode) == 0o755
     assert found.stdout.split() == ["gc.log"]
     assert (around.returncode, around.stdout) != (0, "")
+    assert reached == []
+    assert [path for path in folder.rglob("planted") if path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)] == []
     assert [each.stderr for each in planted if each.returncode] == []
 
     assert run.returncode == 3, output

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -23,6 +23,7 @@ from lab.scenario import foreseen
 from lab.scenario.captured import capture_mode
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
+from lab.scenario.services import Capability
 from lab.scenario.topology import topology_of
 from lab.series import matrices, searches
 from tests.lab.engine import InMemoryDocker, InMemoryWatch
@@ -144,6 +145,14 @@ def test_its_container_is_confined_but_for_what_it_asks(shop: Shop, tmp_path: Pa
     assert plain["healthcheck"]["test"] == ["CMD", "pg_isready"]
     assert made["collector-shop-1"]["networks"]["lab"]["aliases"] == ["shop-1", "shop"]
     assert "collector-db" not in made
+
+
+def test_no_service_may_have_all_capabilities_of_the_collector_beside_it(shop: Shop) -> None:
+    # The kernel would let root in it reach the collector's files by /proc/<pid>/root.
+    made = services(shop())
+    collectors = [one for name, one in made.items() if name.startswith("collector-")]
+    assert len(collectors) == 2
+    assert not [one for one in collectors if set(one["cap_add"]) <= set(get_args(Capability))]
 
 
 def test_a_folder_whose_name_has_colons_is_mounted_by_its_whole_name(
