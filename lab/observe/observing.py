@@ -159,9 +159,10 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
                 if failed is None:
                     time.sleep(_EDGE_S)
                     _look_at_clocks(record, collectors)
-                failed = _leave(targets, record, collectors) or failed
+                left = _leave(targets, record, collectors)
+                failed = left or failed
                 try:
-                    record.removed += rawfolders.seal(folder / FOLDER)
+                    record.removed += rawfolders.seal(folder / FOLDER, ended=left is None)
                 except OSError as error:
                     what = f"the files in {paths.shown(folder / FOLDER)} cannot be taken back: {error.strerror}"
                     failed = failed or LabError(what)

@@ -49,12 +49,16 @@ def make(places: Places, instance: str) -> None:
         os.chown(role, ROLE_UID, ROLE_UID)
 
 
-def seal(raw: Path) -> list[Removed]:
-    """Take the raw files back from the containers, which have ended, and remove what is not a plain file of its own.
+def seal(raw: Path, *, ended: bool = True) -> list[Removed]:
+    """Take the raw files back from the containers, and remove what is not a plain file of its own.
 
     What a role left under the name of a raw file may be a link, a named pipe or a second name of another file. Nothing
     of that is followed or opened; what was removed is given, as the manifest records it. Then other users may look into
     the run's folder, unless something is left in it that a lab that is not root could neither take nor remove.
+
+    Args:
+        raw: the folder of a run's raw files.
+        ended: whether nothing writes there any more; else the run's folder stays closed, too.
 
     Raises:
         OSError: a folder cannot be read or moves meanwhile, or a name cannot be removed.
@@ -85,7 +89,7 @@ def seal(raw: Path) -> list[Removed]:
                 inner = _seal_folder(folder, path, removed, left)
     finally:
         os.close(folder)
-    if not left:
+    if ended and not left:
         with contextlib.suppress(PermissionError):
             raw.parent.chmod(_OWN)
     return sorted(removed, key=lambda each: each.file)

@@ -212,7 +212,7 @@ def _abandon(session: Session) -> str | None:
         session.manifest.exits = session.engine.exit_codes(session.topology)
     left = _remove_or_say(session.engine)
     with contextlib.suppress(Exception):
-        session.manifest.removed.extend(rawfolders.seal(session.raw))
+        session.manifest.removed.extend(rawfolders.seal(session.raw, ended=left is None))
     return left
 
 

@@ -225,7 +225,8 @@ def test_an_observation_is_held_by_its_process_to_its_end(watch: Watched, elsewh
 def test_files_that_cannot_be_sealed_end_the_observation_and_the_manifest_says_so(
     watch: Watched, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def breaks(_: Path) -> list[manifest.Removed]:
+    def breaks(_: Path, *, ended: bool) -> list[manifest.Removed]:
+        assert ended
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr("lab.run.rawfolders.seal", breaks)

@@ -255,6 +255,20 @@ def test_a_run_is_sealed_however_it_ends(
     assert target.read_text() == '{"kind":"tick","time_us":7}\n'
 
 
+def test_a_run_whose_containers_are_left_stays_closed_to_others(
+    ended: Callable[..., Path], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: object) -> None:
+        raise LabError("no more")
+
+    monkeypatch.setattr(measure, "drain", breaks)
+    monkeypatch.setattr("lab.run.run._remove_or_say", lambda _: "its containers could not be removed")
+    with pytest.raises(LabError, match="could not be removed"):
+        ended(0)
+    [folder] = [each for each in (elsewhere / "results" / "one").iterdir() if not each.is_symlink()]
+    assert mode(folder) == 0o700
+
+
 def test_folders_in_each_other_end_neither_their_run_nor_the_next(
     ended: Callable[..., Path], nested: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
