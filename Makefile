@@ -188,7 +188,7 @@ test-faults: ## [ONLY=<fault>]: real runs that are struck at every point, into d
 
 .PHONY: test-advice
 test-advice: setup-test ## [SCENARIO=<slug>]: runs every scenario and follows the advice of its runs; about 45 minutes; not part of test
-	@.venv/bin/python -m tests.advice $${SCENARIO:+"$$SCENARIO"}
+	@CONNLAB_RESULTS=.cache/tests/results .venv/bin/python -m tests.advice $${SCENARIO:+"$$SCENARIO"}
 
 .PHONY: fuzz
 fuzz: setup-test ## [DURATION=30s] [EXAMPLES=1000]: hostile input: each Go fuzz target for so long, then so many examples of each property

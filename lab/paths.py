@@ -20,7 +20,8 @@ def inside(folder: Path, *parts: str) -> Path | None:
 ROOT = Path(__file__).resolve().parent.parent
 SCENARIOS = ROOT / "scenarios"
 # It may be a link to a folder on a larger disk. That is the user's own; below it the lab follows none.
-RESULTS = real(ROOT / "results")
+# The lab's own tests have it elsewhere.
+RESULTS = real(Path(os.environ.get("CONNLAB_RESULTS") or ROOT / "results"))
 SCHEMAS = ROOT / "schemas"
 COMPOSE_FILE = ROOT / "compose.yaml"
 SETUP = ROOT / "setup"

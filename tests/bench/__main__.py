@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.bench.goals import BENCHES, Bench
 from tests.bench.table import keep, write
+from tests.own_results import RESULTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +68,8 @@ def _line(bench: Bench) -> dict[str, Any] | None:
     sys.stdout.write(f"--- {bench.name}: {bench.measures}\n")
     sys.stdout.flush()
     last = ""
-    with subprocess.Popen(shlex.split(bench.command), stdout=subprocess.PIPE, text=True) as process:
+    environment = os.environ | {"CONNLAB_RESULTS": str(RESULTS)}
+    with subprocess.Popen(shlex.split(bench.command), stdout=subprocess.PIPE, text=True, env=environment) as process:
         for printed in process.stdout or ():
             sys.stdout.write(printed)
             sys.stdout.flush()

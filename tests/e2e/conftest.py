@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.own_results import RESULTS, begin
+
 ROOT = Path(__file__).resolve().parents[2]
 CONNLAB = ROOT / ".venv/bin/connlab"
 # So long only a hang lasts, on a busy machine too.
@@ -44,6 +46,10 @@ PROVE_A_BUSY_MACHINE = ("host", "arrivals", "sampler/")
 # accept-queue-overflow for tests that are not about how long users wait: the last one served has its answer after about
 # 20 s, in time for what a test does meanwhile, on a busy machine too.
 SHORTER_OVERFLOW = ("--set=load.connect_timeout=5s", "--set=backend.keep_alive_timeout=8s")
+
+
+def pytest_sessionstart() -> None:
+    begin()
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 def latest(scenario: str) -> Path:
     """The newest result folder of a scenario."""
-    return (ROOT / "results" / scenario / "latest").resolve()
+    return (RESULTS / scenario / "latest").resolve()
 
 
 def connlab(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -16,13 +16,15 @@ from typing import Any
 
 import pytest
 
+from tests.own_results import RESULTS
+
 from .conftest import HANG_S, ROOT, SHORTER_OVERFLOW, latest, start, wait_until
 
 pytestmark = pytest.mark.e2e
 
 SCENARIO = "accept-queue-overflow"
 BOARD = json.loads((ROOT / "docs/boards/connlab.json").read_text())
-TARGETS = ROOT / "results/metrics-targets.json"
+TARGETS = RESULTS / "metrics-targets.json"
 NAME = "connlab-check-prometheus"
 # As Grafana fills them in for a run of a minute that is scraped every second.
 FILLED_IN = {"$__rate_interval": "10s", "$__range": "900s", "$run": ".+", "$role": ".+", "$instance": ".+"}

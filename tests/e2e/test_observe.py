@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.own_results import RESULTS
+
 from .conftest import HANG_S, ROOT, connlab, start, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.e2e
 FOLDER = ROOT / "tests/e2e/observed"
 PROJECT = "connlab-observed"
 SHOP = f"{PROJECT}-shop-1"
-RESULTS = ROOT / f"results/observed-{SHOP}"
+SHOP_RESULTS = RESULTS / f"observed-{SHOP}"
 
 
 def docker(*arguments: str) -> str:
@@ -74,10 +76,10 @@ def left_over() -> list[str]:
 
 
 def folders() -> set[Path]:
-    return set(RESULTS.glob("*-r*"))
+    return set(SHOP_RESULTS.glob("*-r*"))
 
 
-def measures(known: set[Path], results: Path = RESULTS) -> bool:
+def measures(known: set[Path], results: Path = SHOP_RESULTS) -> bool:
     """Whether an observation has begun that was not there before."""
     manifests = (folder / "manifest.json" for folder in set(results.glob("*-r*")) - known)
     return any('"measure"' in manifest.read_text() for manifest in manifests if manifest.is_file())
@@ -217,7 +219,7 @@ def sees_the_host() -> Iterator[str]:
 
 def planted(container: str) -> tuple[set[str], Path]:
     """Let root in a container plant a program in its observation, which ends then; whom it tried, and the folder."""
-    results = ROOT / f"results/observed-{container}"
+    results = RESULTS / f"observed-{container}"
     known = set(results.glob("*-r*"))
     watching = start("observe", "--container", container, "--for", "300s")
     try:
@@ -259,7 +261,7 @@ os.execlp("python3", "python3", "-m", "http.server", "8000")
 
 
 def test_a_process_in_a_namespace_of_its_own_is_observed() -> None:
-    known = set((ROOT / "results").glob("observed-process-*/*-r*"))
+    known = set(RESULTS.glob("observed-process-*/*-r*"))
     server = ["unshare", "--net", "python3", "-c", LOOPBACK_UP]
     with subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
@@ -272,7 +274,7 @@ def test_a_process_in_a_namespace_of_its_own_is_observed() -> None:
             process.kill()
     assert watched.returncode == 0, watched.stderr
     assert left_over() == []
-    (folder,) = set((ROOT / "results").glob("observed-process-*/*-r*")) - known
+    (folder,) = set(RESULTS.glob("observed-process-*/*-r*")) - known
     (target,) = json.loads((folder / "derived/connections.json").read_text())["targets"]
     assert {each["port"]: each["limit"] for each in target["listeners"]} == {8000: 5}
     assert target["program"] == "Python's http.server or socketserver"

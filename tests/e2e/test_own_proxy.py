@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.own_results import RESULTS
+
 from .conftest import ROOT, Run, connlab
 from .test_scenarios import assert_follows_schemas, assert_reproduced
 
@@ -86,7 +88,7 @@ def test_a_file_that_cannot_run_is_refused_with_its_line_before_anything_starts(
     assert refused.returncode == 2
     assert said in refused.stderr
     assert "Traceback" not in refused.stderr
-    assert not (ROOT / "results" / "refused-file").exists()
+    assert not (RESULTS / "refused-file").exists()
 
 
 RESTARTED = """\
@@ -164,4 +166,4 @@ def test_a_file_that_haproxy_cannot_run_is_refused_with_its_line(tmp_path: Path,
     assert refused.returncode == 2
     assert said in refused.stderr
     assert "Traceback" not in refused.stderr
-    assert not (ROOT / "results" / "refused-file").exists()
+    assert not (RESULTS / "refused-file").exists()

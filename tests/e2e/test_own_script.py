@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.own_results import RESULTS
+
 from .conftest import ROOT, Run, connlab
 from .test_scenarios import assert_follows_schemas, assert_reproduced, of_kind
 
@@ -95,4 +97,4 @@ def test_a_script_that_cannot_run_is_refused_before_anything_starts(tmp_path: Pa
     assert refused.returncode == 2
     assert said in refused.stderr
     assert "Traceback" not in refused.stderr
-    assert not (ROOT / "results" / "refused").exists()
+    assert not (RESULTS / "refused").exists()

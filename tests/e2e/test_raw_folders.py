@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import HANG_S, ROOT, SHORTER_OVERFLOW, left_behind, start, wait_until
+from tests.own_results import RESULTS
+
+from .conftest import HANG_S, SHORTER_OVERFLOW, left_behind, start, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -28,7 +30,7 @@ def inside(instance: str, script: str, *options: str) -> subprocess.CompletedPro
 
 
 def folders() -> set[Path]:
-    return set((ROOT / "results" / SCENARIO).glob("*-r*"))
+    return set((RESULTS / SCENARIO).glob("*-r*"))
 
 
 def has_begun(known: set[Path]) -> bool:

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import HANG_S, ROOT, connlab, latest, left_behind, start, wait_until
+from tests.own_results import RESULTS
+
+from .conftest import HANG_S, connlab, latest, left_behind, start, wait_until
 
 pytestmark = pytest.mark.e2e
 
 
 def folders(scenario: str) -> set[Path]:
-    return set((ROOT / "results" / scenario).glob("*-r*"))
+    return set((RESULTS / scenario).glob("*-r*"))
 
 
 def load_has_begun(known: set[Path]) -> bool:

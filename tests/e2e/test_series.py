@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.own_results import RESULTS
+
 from .conftest import (
     HANG_S,
     ROOT,
@@ -60,7 +62,7 @@ def matrix(tmp_path: Path) -> str:
 
 
 def latest() -> Path:
-    return (ROOT / "results" / "series" / "latest").resolve()
+    return (RESULTS / "series" / "latest").resolve()
 
 
 def series() -> dict[str, Any]:
@@ -110,7 +112,7 @@ def test_a_matrix_survives_a_kill_and_draws_the_border_where_the_model_does(matr
     Draft202012Validator(json.loads((ROOT / "schemas/series.schema.json").read_text())).validate(found)
     busy = None
     for place in found["runs"]:
-        run = Run(3, output, ROOT / "results" / place["run"])
+        run = Run(3, output, RESULTS / place["run"])
         manifest = run.manifest
         assert (manifest["series"], manifest["cell"]) == (found["series"], place["cell"])
         if run.verdict["verdict"] == "inconclusive":

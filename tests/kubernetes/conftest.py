@@ -10,8 +10,14 @@ from typing import Any
 
 import pytest
 
+from tests.own_results import begin
+
 ROOT = Path(__file__).resolve().parents[2]
 KUBECONFIG = ROOT / ".cache/kubernetes/kubeconfig"
+
+
+def pytest_sessionstart() -> None:
+    begin()
 
 
 @pytest.fixture(scope="session", autouse=True)

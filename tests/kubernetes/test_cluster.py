@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import ROOT, RUNS_MAX, SHORTER_OVERFLOW, Run, connlab, latest, start, wait_until
+from tests.own_results import RESULTS
 
 from .conftest import names, objects
 
@@ -156,7 +157,7 @@ def loaded() -> subprocess.Popen[str]:
     process = start("run", "long-polling-smoke", "--engine", "kubernetes", *LONG)
 
     def measures() -> bool:
-        files = sorted((ROOT / "results" / "long-polling-smoke").glob("2*/manifest.json"))
+        files = sorted((RESULTS / "long-polling-smoke").glob("2*/manifest.json"))
         told: dict[str, Any] = json.loads(files[-1].read_bytes()) if files else {"status": None}
         return told["status"] == "running" and any(each["name"] == "measure" for each in told["phases"])
 
