@@ -227,18 +227,11 @@ class Manifest(_Part):
     observed: Observed | None = None
     profile: dict[str, Annotated[float, Field(ge=0, le=MS_MAX)]] | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_an_earlier_version(cls, content: Any) -> Any:  # noqa: ANN401  JSON
-        if isinstance(content, dict) and "roles" not in content and isinstance(content.get("path"), list):
-            return content | {"roles": roles.earlier(map(str, content["path"]))}
-        return content
-
     @model_validator(mode="after")
     def _begins_at_a_client(self) -> Manifest:
         """A run that ended before its path was known has none; what was observed where it ran has none either."""
         first = next(iter(self.request_path), None)
-        lacks = self.status == "complete" if first is None else self.roles and self.kind_of(first) != "client"
+        lacks = self.status == "complete" if first is None else self.kind_of(first) != "client"
         if lacks and self.observed is None:
             raise ValueError("path does not begin at a client")
         return self

@@ -1,8 +1,7 @@
 """Where a run's raw files lie.
 
 A run's raw files have several writers, and one of them must not reach what another recorded. So each instance has a
-folder for each writer: raw/<instance>/collector/ and raw/<instance>/role/. Earlier runs have all files of an instance
-in raw/<instance>/.
+folder for each writer: raw/<instance>/collector/ and raw/<instance>/role/.
 """
 
 from __future__ import annotations
@@ -21,15 +20,9 @@ ROLE = "role"
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the raw files of a run lie.
-
-    Attributes:
-        run_dir: the run's folder.
-        is_flat: whether one folder has all files of an instance, as in runs of an earlier layout.
-    """
+    """Where the raw files of the run in a folder lie."""
 
     run_dir: Path
-    is_flat: bool = False
 
     def collector(self, instance: str, file: str = "") -> Path:
         """The folder of what an instance's collector recorded, or a file in it."""
@@ -44,15 +37,7 @@ class Places:
         return path.relative_to(self.run_dir).as_posix()
 
     def _folder(self, instance: str, writer: str) -> Path:
-        folder = self.run_dir / FOLDER / instance
-        return folder if self.is_flat else folder / writer
-
-
-def places(run_dir: Path) -> Places:
-    """Find out where the raw files of a run lie: here alone it is decided which layout its folder has."""
-    instances = list((run_dir / FOLDER).glob("*/"))
-    split = any((instance / writer).is_dir() for instance in instances for writer in (COLLECTOR, ROLE))
-    return Places(run_dir, is_flat=bool(instances) and not split)
+        return self.run_dir / FOLDER / instance / writer
 
 
 def descriptor_path(file: BinaryIO) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from analysis.evidence import captures, client_files, clock, clocks, flows, logs, processes, samples, scrapes, window
 from analysis.evidence.logs import access_log
-from analysis.evidence.rawfiles import Places, places
+from analysis.evidence.rawfiles import Places
 
 if TYPE_CHECKING:
     from analysis.evidence.bulk import Log
@@ -171,4 +171,4 @@ class RawRun:
     @cached_property
     def places(self) -> Places:
         """Where the raw files lie."""
-        return places(self.folder)
+        return Places(self.folder)

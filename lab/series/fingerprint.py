@@ -109,7 +109,6 @@ def differences(before: Fingerprint, after: Fingerprint) -> Iterator[str]:
             yield f"the image {'of ' if is_own(name) else 'connlab/'}{name} ({was}, now {is_now})"
     if before.kernel != after.kernel:
         yield f"the kernel ({before.kernel}, now {after.kernel})"
-    # A series of an earlier version does not say this.
     for name, value in before.machine.items():
         if after.machine.get(name) != value:
             yield f"{name} ({value}, now {after.machine.get(name)})"

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.evidence.rawfiles import Places
+from analysis.evidence.roles import Role, of_manifest
+from lab.roles import declaration
+from lab.roles.declaration import ROLES
 
 if TYPE_CHECKING:
     from tests.analysis.packets import Capture
@@ -203,6 +206,21 @@ def jsonl(records: list[Record]) -> str:
     return "".join(_ENCODER.encode(record) + "\n" for record in records)
 
 
+def declared(*path: str) -> dict[str, Role]:
+    """What the lab's own roles declare, by their names."""
+    return of_manifest({"roles": contents(*path)})
+
+
+def contents(*path: str) -> Record:
+    """The same as a manifest has it."""
+    return {name: json.loads(_content(name)) for name in path}
+
+
+@cache
+def _content(role: str) -> str:
+    return json.dumps(declaration.content(role))
+
+
 def knob(value: object) -> Record:
     return {"value": value, "default": value, "source": "default", "read_back": None}
 
@@ -271,6 +289,7 @@ def make_manifest() -> Record:
         "images": {"backend": "sha256:" + "0" * 64},
         "host": {"kernel": "6.12.0", "distribution": "Debian", "cpus": 2, "memory_kb": 8_000_000},
         "path": ["k6", "backend"],
+        "roles": contents(*ROLES),
         "instances": {"k6": ["k6-1"], "backend": ["backend-1"]},
         "addresses": {"k6-1": ["172.18.0.3"], "backend-1": ["172.18.0.2"]},
         "knobs": {name: knob(value) for name, value in KNOBS.items()},

@@ -7,12 +7,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from analysis.compare import CompareError, arm_predictions, compare_series, judge_series
-from analysis.evidence.roles import earlier
 from analysis.expressions import ExpressionError
 from analysis.figures import Scope
 from analysis.schema import schema
 from tests.analysis.results import Results, fingerprint
-from tests.analysis.support import KNOBS
+from tests.analysis.support import KNOBS, declared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -333,7 +332,7 @@ def test_a_series_without_its_runs_or_its_file_is_refused(results: Results, tmp_
         judge_series(folder)
 
 
-SCOPE = Scope(earlier(["k6", "backend"]), KNOBS, frozenset())
+SCOPE = Scope(declared("k6", "backend"), KNOBS, frozenset())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from analysis import figures
 from analysis.diagnosis.health import Evidence
 from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
-from analysis.evidence.roles import earlier
 from analysis.expressions.values import Kind, Unknown, Value
 from analysis.figures import Run, Scope, UnknownFigure, model_outcomes, scope
 from analysis.figures.__main__ import render_markdown
@@ -23,6 +22,7 @@ from tests.analysis.support import (
     SERVED_MS,
     USERS,
     RunFolder,
+    declared,
     knob,
     make_manifest,
     make_request,
@@ -144,7 +144,7 @@ def why(run: RunFolder, name: str) -> str:
     ],
 )
 def test_a_figure_has_the_value_that_the_run_recorded(healthy: Run, name: str, expected: Value) -> None:
-    scope(earlier(["k6", "backend"]), KNOBS).kind_of(name)
+    scope(declared("k6", "backend"), KNOBS).kind_of(name)
 
     assert figures.value(healthy, name) == expected
 
@@ -409,7 +409,7 @@ def test_linear_timeouts_lengthen_the_ladder(described: RunFolder) -> None:
 
 
 SCOPE = Scope(
-    earlier(["k6", "backend"]),
+    declared("k6", "backend"),
     {**KNOBS, "backend.instances": 2, "nginx.worker_processes": "auto"},
     frozenset({"TcpExt.ListenOverflows", "TcpExt.ListenDrops", "Tcp.CurrEstab"}),
 )
@@ -494,7 +494,7 @@ def test_a_wrong_name_is_refused_with_the_nearest(name: str, why: str, nearest: 
 
 
 def test_without_a_kernel_to_ask_any_counter_passes() -> None:
-    Scope(earlier(["k6", "backend"]), KNOBS, frozenset()).kind_of("kernel.backend.TcpExt.AnythingAtAll")
+    Scope(declared("k6", "backend"), KNOBS, frozenset()).kind_of("kernel.backend.TcpExt.AnythingAtAll")
 
 
 def test_the_kernels_counters_are_read_from_proc(tmp_path: Path) -> None:

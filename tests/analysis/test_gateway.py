@@ -10,7 +10,6 @@ import duckdb
 import pytest
 
 from analysis.derivation import JudgedRun, analyse, judge
-from analysis.evidence.roles import earlier
 from analysis.figures import UnknownFigure, scope
 from analysis.pages.report import run_files, timelines
 from tests.analysis.joined import one_request
@@ -20,6 +19,7 @@ from tests.analysis.support import (
     MEASURE_S,
     RunFolder,
     at_us,
+    declared,
     make_access,
     make_capture,
     make_dial,
@@ -248,7 +248,7 @@ def test_a_record_of_dials_without_its_end_proves_nothing(run: RunFolder) -> Non
 
 def test_figures_are_the_path_s_own() -> None:
     knobs = {**KNOBS, "gateway.max_idle_conns": 100}
-    path = earlier(["k6", "gateway", "backend"])
+    path = declared("k6", "gateway", "backend")
     for name in ("access.gateway.status.5xx", "gateway.dials.failed_address_not_available", "gateway.max_idle_conns"):
         scope(path, knobs).kind_of(name)
     with pytest.raises(
@@ -256,9 +256,9 @@ def test_figures_are_the_path_s_own() -> None:
     ):
         scope(path, knobs).kind_of("access.nginx.requests")
     with pytest.raises(UnknownFigure, match=r"nginx is not a proxy on the path$"):
-        scope(earlier(["k6", "backend"]), KNOBS).kind_of("access.nginx.requests")
+        scope(declared("k6", "backend"), KNOBS).kind_of("access.nginx.requests")
     with pytest.raises(UnknownFigure, match="gateway is not on the path"):
-        scope(earlier(["k6", "nginx", "backend"]), KNOBS).kind_of("gateway.connections.opened")
+        scope(declared("k6", "nginx", "backend"), KNOBS).kind_of("gateway.connections.opened")
 
 
 def test_the_report_draws_its_connections_and_requests(run: RunFolder) -> None:

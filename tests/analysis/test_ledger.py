@@ -13,13 +13,23 @@ from jsonschema import Draft202012Validator
 
 from analysis.derivation import analyse, judge
 from analysis.diagnosis import health, joins
-from analysis.evidence import manifest, roles
+from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
 from analysis.schema import schema
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.packets import ACK, FIN, RST, SYN, Capture, Connection, make_packets
-from tests.analysis.support import MEASURE_S, OTHERS, USERS, RunFolder, at_us, make_access, make_capture, make_samples
+from tests.analysis.support import (
+    MEASURE_S,
+    OTHERS,
+    USERS,
+    RunFolder,
+    at_us,
+    contents,
+    make_access,
+    make_capture,
+    make_samples,
+)
 
 if TYPE_CHECKING:
     from analysis.verdicts.ledger_file import Ledger
@@ -706,11 +716,10 @@ def test_the_packets_of_the_tests_run_lie_in_its_window() -> None:
 def test_a_database_behind_the_server_changes_no_cause(run: RunFolder) -> None:
     alone = analyse(run.write()).model_dump(mode="json")
     before = ledger(run.folder)
-    backend = roles.EARLIER["backend"].model_dump(mode="json")
     database = {"kind": "server", "group": "db", "port": 5432}
     run.manifest |= {
         "path": ["k6", "backend", "db"],
-        "roles": {"k6": roles.EARLIER["k6"].model_dump(mode="json"), "backend": backend, "db": database},
+        "roles": contents("k6", "backend") | {"db": database},
     }
     run.manifest["instances"]["db"] = ["db-1"]
     run.manifest["addresses"]["db-1"] = ["172.18.0.9"]
@@ -732,11 +741,9 @@ def test_the_time_in_a_server_that_tells_nothing_of_itself_has_a_cause(
     run: RunFolder, cause: str, *, pages: bool
 ) -> None:
     """One that has a page of its threads must tell by it what it did; here the page is lost."""
-    backend = roles.EARLIER["backend"].model_dump(mode="json")
-    run.manifest["roles"] = {
-        "k6": roles.EARLIER["k6"].model_dump(mode="json"),
-        "backend": backend | ({} if pages else {"scrape": {}}),
-    }
+    run.manifest["roles"] = contents("k6", "backend")
+    if not pages:
+        run.manifest["roles"]["backend"]["scrape"] = {}
     del run.lines["backend-1/tomcat.jsonl"]
     run.manifest["slow_ms"] = 500
     found, _ = account(run)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import pytest
 
 from analysis.derivation import analyse
 from analysis.evidence import flows, manifest
-from analysis.evidence.rawfiles import Places, places
+from analysis.evidence.rawfiles import Places
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.verdicts import predictions
@@ -129,27 +128,3 @@ def test_what_the_lab_removed_is_reported(run: RunFolder) -> None:
 def test_a_capture_is_read_as_it_was_opened(run: RunFolder, tmp_path: Path) -> None:
     folder = Places(run.write()).collector("backend-1")
     assert flows.reduce(folder, tmp_path / "flows.parquet").losses == ()
-
-
-def test_which_layout_a_run_has_is_seen_from_its_folders(tmp_path: Path) -> None:
-    assert not places(tmp_path).is_flat
-    (tmp_path / "raw" / "k6-1").mkdir(parents=True)
-    assert places(tmp_path).is_flat
-    (tmp_path / "raw" / "nginx" / "collector").mkdir(parents=True)
-    assert not places(tmp_path).is_flat
-
-
-def test_a_run_of_the_earlier_layout_derives_the_same_but_for_the_paths(tmp_path: Path) -> None:
-    folder = tmp_path / "example"
-    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("derived", "report.html"))
-    for path in [each for each in (folder / "raw").rglob("*") if each.is_file()]:
-        path.rename(path.parents[1] / path.name)
-    for writer in (folder / "raw").glob("*/*/"):
-        writer.rmdir()
-
-    analyse(folder)
-
-    assert RawRun(folder, manifest.read(folder)).places.is_flat
-    for kept in (EXAMPLE / "derived").glob("*.json"):
-        as_flat = kept.read_text().replace("/collector/", "/").replace("/role/", "/")
-        assert (folder / "derived" / kept.name).read_text() == as_flat, kept.name

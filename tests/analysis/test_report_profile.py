@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analysis.derivation import analyse
-from analysis.evidence import roles
 from analysis.pages import report
 from analysis.pages.report import profile, run_files
 
@@ -24,22 +23,14 @@ def read(run: RunFolder) -> run_files.Record:
     return run_files.read(folder)
 
 
-def test_the_processors_are_divided_among_all_that_had_them(run: RunFolder) -> None:
+def test_the_processors_are_divided_among_all_that_had_them_by_their_programs_names(run: RunFolder) -> None:
     found = profile.shares(read(run))
 
     assert found.missing is None
     assert dict(found.rows) == pytest.approx(
-        {"k6": 2.5, "backend": 2.5, "the collectors": 0.8, "tcpdump": 0.04, OTHER: 4.16, "idle": 90.0}
+        {"k6": 2.5, "backend (java)": 2.5, "the collectors": 0.8, "tcpdump": 0.04, OTHER: 4.16, "idle": 90.0}
     )
     assert sum(share or 0 for _, share in found.rows) == pytest.approx(100)
-
-
-def test_a_role_whose_processes_have_another_name_says_it(run: RunFolder) -> None:
-    declared = {name: roles.EARLIER[name].model_dump(mode="json") for name in ("k6", "backend")}
-    declared["k6"]["processes"], declared["backend"]["processes"] = ["k6"], ["java"]
-    run.manifest["roles"] = declared
-
-    assert [name for name, _ in profile.shares(read(run)).rows][:2] == ["k6", "backend (java)"]
 
 
 def test_more_than_all_of_them_leaves_nothing_for_others(run: RunFolder) -> None:
@@ -53,7 +44,7 @@ def test_what_one_program_had_is_unknown_without_its_readings_and_then_among_the
     run.samples["k6-1"].lose_readings("processes", 20, 30)
     found = dict(profile.shares(read(run)).rows)
 
-    assert (found["k6"], found["the collectors"], found["backend"]) == (None, None, 2.5)
+    assert (found["k6"], found["the collectors"], found["backend (java)"]) == (None, None, 2.5)
     assert found[OTHER] == pytest.approx(7.46)
     assert '<th scope="row">k6</th><td class="number">unknown</td>' in report.html(run.folder)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.evidence.roles import Page, Role, Value
+from analysis.evidence.roles import Page, Value
 from analysis.evidence.scrapes import values
 
 CSV = "# pxname,svname,qcur,scur\nservers,backend-1,3,10\nservers,BACKEND,4,\n"
@@ -31,10 +31,3 @@ CSV = "# pxname,svname,qcur,scur\nservers,backend-1,3,10\nservers,BACKEND,4,\n"
 def test_a_value_is_found_where_its_page_has_it(form: str, body: object, at: str, found: int | None) -> None:
     page = Page.model_validate({"format": form, "values": {"it": Value(at=at)}})
     assert values(page, [body]) == [{} if found is None else {"it": found}]
-
-
-def test_pages_that_were_declared_by_an_address_alone_are_those_of_their_version() -> None:
-    pages = {"tomcat": "http://127.0.0.1:8081/actuator/tomcat", "other": "http://127.0.0.1:8081/other"}
-    role = Role.model_validate({"kind": "server", "group": "backend", "scrape": pages})
-    assert list(role.scrape) == ["tomcat"]
-    assert role.scrape["tomcat"].values["threads_busy"].at == "threads.busy"

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from analysis.derivation import ManifestError, Verdict, analyse, judge
-from analysis.evidence.roles import earlier
 from analysis.expressions import ExpressionError
 from analysis.schema import MODELS, schema
 from analysis.verdicts import predictions
-from tests.analysis.support import KNOBS, PREDICTIONS, make_request, raw_file
+from tests.analysis.support import KNOBS, PREDICTIONS, declared, make_request, raw_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +102,7 @@ def test_a_run_that_did_not_complete_decides_nothing(run: RunFolder, status: str
 
 
 def test_a_run_that_was_aborted_before_it_began_still_has_a_verdict(run: RunFolder) -> None:
-    kept = ("schema", "scenario", "run", "path", "predictions")
+    kept = ("schema", "scenario", "run", "path", "roles", "predictions")
     run.manifest = {key: run.manifest[key] for key in kept} | {"status": "aborted"}
     folder = run.write()
     shutil.rmtree(folder / "raw")
@@ -126,7 +125,7 @@ def test_a_wrong_expression_in_the_manifest_is_unknown_with_its_fault(run: RunFo
 
 
 def test_a_prediction_is_checked_whole_before_a_run() -> None:
-    path = earlier(["k6", "backend"])
+    path = declared("k6", "backend")
 
     assert predictions.check("client.requests.ok == load.users", path, KNOBS).names == (
         "client.requests.ok",
@@ -151,7 +150,7 @@ def test_a_prediction_is_checked_whole_before_a_run() -> None:
 )
 def test_a_name_with_hyphens_gets_its_spelling(text: str, message: str) -> None:
     with pytest.raises(ExpressionError) as refused:
-        predictions.check(text, earlier(["k6", "backend"]), KNOBS)
+        predictions.check(text, declared("k6", "backend"), KNOBS)
     assert str(refused.value).startswith(message)
 
 

@@ -18,6 +18,7 @@ MANIFEST = {
     "run": "20251121T072640Z-default-r01",
     "status": "complete",
     "path": ["k6", "backend"],
+    "roles": {"k6": {"kind": "client", "group": "load"}, "backend": {"kind": "server", "group": "backend"}},
     "instances": {"k6": ["k6-1"], "backend": ["backend-1"]},
     "phases": [],
 }
