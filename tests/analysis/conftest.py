@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.analysis.packets import make_upstream_packets
+from tests.analysis.results import Results
 from tests.analysis.support import (
     ANSWERED,
     END_S,
@@ -70,6 +71,12 @@ def pickled_proxied_run(pickled_run: bytes) -> bytes:
     run.captures["nginx"] = make_upstream_packets()
     run.lines["nginx/capture.json"] = [make_capture(len(run.captures["nginx"].packets))]
     return pickle.dumps(run)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    """An empty folder of results, which grows by runs and series."""
+    return Results(tmp_path / "results")
 
 
 @pytest.fixture

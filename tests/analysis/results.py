@@ -87,12 +87,13 @@ class Results:
         knobs: dict[str, Record] | None = None,
         holds: dict[str, str] | None = None,
         levels: dict[str, Record] | None = None,
+        model: dict[str, Record] | None = None,
         **content: Any,  # noqa: ANN401  whatever a series has
     ) -> Path:
         """Write a series of arms: to each cell the keyword arguments of its runs.
 
-        `knobs` are those of each cell, and `levels` its place on the axes, where it is not an arm; `holds` says of each
-        cell of a search whether its runs have what is looked for.
+        `knobs` are those of each cell, `model` its figures, and `levels` its place on the axes, where it is not an arm;
+        `holds` says of each cell of a search whether its runs have what is looked for.
         """
         name = "20261121T080000Z-arms-queue"
         places = [
@@ -114,7 +115,7 @@ class Results:
                 "path": ["k6", "backend"],
             }
             | {"knobs": (knobs or {}).get(cell, {})}
-            | {"load_s": 1.0, "model": {}}
+            | {"load_s": 1.0, "model": (model or {}).get(cell, {})}
             for cell in runs_of
         ]
         axes: dict[str, dict[str, None]] = {}

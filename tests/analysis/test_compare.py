@@ -23,11 +23,6 @@ MEAN = "client.latency_ms.mean"
 OVERFLOWS = "kernel.backend.TcpExt.ListenOverflows"
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Results:
-    return Results(tmp_path / "results")
-
-
 def checked(found: Comparison) -> Comparison:
     Draft202012Validator(json.loads(schema("comparison"))).validate(json.loads(found.to_json()))
     return found
@@ -97,14 +92,6 @@ def test_a_difference_as_repetitions_have_it_is_noise(results: Results) -> None:
     assert (found[MEAN].status, found[MEAN].why) == ("noise", None)
     assert 3 < (found[MEAN].noise or 0) < 4
     assert (found[MEAN].repetitions_needed or 0) > 20
-
-
-def test_single_runs_have_no_interval_and_say_how_many_it_takes(results: Results) -> None:
-    found = effects(compare_runs(group(results, 10.0), group(results, 20.0)))
-
-    assert (found[MEAN].status, found[MEAN].low, found[MEAN].noise) == ("unclear", None, None)
-    assert found[MEAN].repetitions_needed == 4
-    assert found[MEAN].why == "no repetition tells how far runs of one cell lie apart"
 
 
 def test_further_runs_of_the_same_settings_tell_the_noise_of_single_ones(results: Results) -> None:
@@ -233,22 +220,9 @@ def matrix(results: Results, failed: dict[str, list[int | None]], predicted: dic
         ]
         for cell, counts in failed.items()
     }
-    users, places = (list(dict.fromkeys(cell.split("-")[side] for cell in failed)) for side in (0, 1))
-    folder = results.series(
-        cells,
-        kind="matrix",
-        axes=[
-            {"name": "load.users", "levels": [{"name": name} for name in users]},
-            {"name": "backend.max_connections", "levels": [{"name": name} for name in places]},
-        ],
-        cells=[
-            {"cell": cell, "scenario": "queue", "knobs": {}, "path": [], "load_s": 1.0}
-            | {"levels": dict(zip(("load.users", "backend.max_connections"), cell.split("-"), strict=True))}
-            | {"model": {"users_failed": predicted[cell]} if cell in predicted else {}}
-            for cell in failed
-        ],
-    )
-    return checked(compare_series(folder)[0])
+    levels = {cell: dict(zip(("users", "places"), cell.split("-"), strict=True)) for cell in failed}
+    model = {cell: {"users_failed": count} for cell, count in predicted.items()}
+    return checked(compare_series(results.series(cells, kind="matrix", levels=levels, model=model))[0])
 
 
 def test_a_matrix_says_of_each_cell_whether_it_fails_and_whether_the_model_said_so(results: Results) -> None:
@@ -268,8 +242,8 @@ def test_a_matrix_says_of_each_cell_whether_it_fails_and_whether_the_model_said_
         "20-1": ("missing", None, None),
     }
     assert [(axis.name, axis.levels) for axis in found.axes] == [
-        ("load.users", ["3", "9", "20"]),
-        ("backend.max_connections", ["1", "7"]),
+        ("users", ["3", "9", "20"]),
+        ("places", ["1", "7"]),
     ]
     assert found.figures[0] == "client.requests.failed"
     assert found.cells[1].figures["client.requests.failed"].mean == 6

@@ -24,17 +24,16 @@ SLOW = (10.0, 12.0, 11.0, 13.0)
 FAST = (1.0, 3.0, 2.0, 4.0)
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Results:
-    return Results(tmp_path / "results")
-
-
 def latencies(*values: float | None) -> list[Record]:
     return [{"figures": {"client.latency_ms.mean": value}} for value in values]
 
 
-def judged(results: Results, expression: str, *, off: list[Record], on: list[Record]) -> ArmPrediction:
-    return verdict(results.series({"keepalive-off": off, "keepalive-on": on}, {"order": expression})).predictions[0]
+def judged(results: Results, expression: str, off: list[Record], on: list[Record]) -> ArmPrediction:
+    return verdict(series(results, off, on, expression)).predictions[0]
+
+
+def series(results: Results, off: list[Record], on: list[Record], expression: str | None = None) -> Path:
+    return results.series({"keepalive-off": off, "keepalive-on": on}, {"order": expression or ON_IS_FASTER})
 
 
 def verdict(folder: Path) -> SeriesVerdict:
@@ -45,163 +44,91 @@ def verdict(folder: Path) -> SeriesVerdict:
     return found
 
 
-ON_IS_FASTER = "arms.keepalive_on.client.latency_ms.mean < arms.keepalive_off.client.latency_ms.mean"
+ON, OFF = (f"arms.keepalive_{state}.client.latency_ms.mean" for state in ("on", "off"))
+ON_IS_FASTER = f"{ON} < {OFF}"
 
 
 def test_arms_whose_interval_lies_apart_are_distinguished(results: Results) -> None:
-    found = judged(results, ON_IS_FASTER, off=latencies(*SLOW), on=latencies(*FAST))
+    found = judged(results, ON_IS_FASTER, latencies(*SLOW), latencies(*FAST))
 
     assert (found.status, found.why, found.repetitions_needed) == ("true", None, None)
-    measured = found.measured["arms.keepalive_on.client.latency_ms.mean"]
+    measured = found.measured[ON]
     assert (measured.mean, measured.values) == (2.5, list(FAST))
     assert measured.low is not None
     assert measured.high is not None
     assert 1.0 <= measured.low < 2.5 < measured.high <= 4.0
 
 
-def test_the_contrary_is_false(results: Results) -> None:
-    assert judged(results, ON_IS_FASTER, off=latencies(*FAST), on=latencies(*SLOW)).status == "false"
+SAME = "arms.keepalive_on.load.users == arms.keepalive_off.load.users"
+DRIFT = (0.0, 40.0, 5.0, 80.0, 20.0, 60.0)
+OFF_BLOCKS = (10, 11, 9, 12, 10, 11)
 
 
-def test_arms_within_their_spread_are_unknown_and_say_how_many_runs_it_would_take(results: Results) -> None:
-    found = judged(results, ON_IS_FASTER, off=latencies(10, 12, 11, 13), on=latencies(9, 12, 10, 12))
+@pytest.mark.parametrize(
+    ("expression", "off", "on", "why"),
+    [
+        (ON_IS_FASTER, (10, 12, 11, 13), (9, 12, 10, 12), "about 57 of each"),
+        # However far apart, few runs are too few.
+        (ON_IS_FASTER, SLOW[:1], FAST[:1], "one run of an arm does not tell how far its repetitions lie apart"),
+        (ON_IS_FASTER, SLOW[:3], FAST[:3], "about 4 of each"),
+        (f"{ON} < 9", SLOW, FAST, "with 4 of keepalive_on runs; it would take about 6 of each"),
+        (f"{ON} == {OFF}", (1, 2, 3, 4), (4, 3, 2, 1), "runs that differ never show equality; near()"),
+        # Counts that came out the same every time are compared as they are.
+        (SAME, (1, 2), (3, 4), None),
+        # What befalls a block of runs befalls all arms alike, if there are six blocks of all arms.
+        (ON_IS_FASTER, OFF_BLOCKS, (8, 10, 8, 9, 8, 9), None),
+        (ON_IS_FASTER, OFF_BLOCKS, (8, 14, 8, 16, 8, 9), "6 of each runs"),
+        (ON_IS_FASTER, OFF_BLOCKS[:5], (8, 10, 8, 9, 8), "5 of keepalive_on and 5 of keepalive_off"),
+        (ON_IS_FASTER, OFF_BLOCKS, (8, 10, 8, 9, 8), "5 of keepalive_on and 6 of keepalive_off"),
+    ],
+)
+def test_a_comparison_is_decided_or_says_how_many_runs_it_would_take(
+    results: Results, expression: str, off: tuple[float, ...], on: tuple[float, ...], why: str | None
+) -> None:
+    drift = DRIFT if off[:5] == OFF_BLOCKS[:5] else (0.0,) * 6
+    runs = (latencies(*(value + more for value, more in zip(values, drift, strict=False))) for values in (off, on))
+    found = judged(results, expression, *runs)
 
-    assert found.status == "unknown"
-    assert found.repetitions_needed is not None
-    assert 10 < found.repetitions_needed < 100
-    assert found.why is not None
-    assert f"about {found.repetitions_needed} of each" in found.why
-
-
-def test_three_runs_of_each_are_too_few_however_far_apart(results: Results) -> None:
-    found = judged(results, ON_IS_FASTER, off=latencies(*SLOW[:3]), on=latencies(*FAST[:3]))
-
-    assert (found.status, found.repetitions_needed) == ("unknown", 4)
-
-
-def test_one_run_of_each_tells_nothing(results: Results) -> None:
-    found = judged(results, ON_IS_FASTER, off=latencies(11), on=latencies(1))
-
-    assert (found.status, found.repetitions_needed) == ("unknown", 4)
-    assert found.why == "one run of an arm does not tell how far its repetitions lie apart"
-
-
-def test_counts_that_came_out_the_same_every_time_are_compared_as_they_are(results: Results) -> None:
-    runs = [{"figures": {"client.requests.failed": 0}}] * 2
-    expression = (
-        "arms.keepalive_on.client.requests.failed == 0"
-        " and arms.keepalive_off.client.requests.failed == arms.keepalive_off.model.users_failed"
-    )
-
-    assert judged(results, expression, off=[{}, {}], on=runs).status == "true"
-
-
-def test_runs_that_differ_never_show_equality(results: Results) -> None:
-    expression = "arms.keepalive_on.client.latency_ms.mean == arms.keepalive_off.client.latency_ms.mean"
-    found = judged(results, expression, off=latencies(1, 2, 3, 4), on=latencies(4, 3, 2, 1))
-
-    assert (found.status, found.repetitions_needed) == ("unknown", None)
-    assert "near()" in str(found.why)
+    assert found.status == ("unknown" if why else "true")
+    assert (why or "None") in str(found.why)
+    assert "about" not in (why or "") or f"about {found.repetitions_needed} of each" in str(found.why)
 
 
 @pytest.mark.parametrize(
     ("expression", "status"),
     [
-        ("near(arms.keepalive_on.client.latency_ms.mean, arms.keepalive_off.client.latency_ms.mean, 20)", "true"),
-        ("near(arms.keepalive_on.client.latency_ms.mean, arms.keepalive_off.client.latency_ms.mean, 1)", "false"),
-        (
-            "between(arms.keepalive_off.client.latency_ms.mean / arms.keepalive_on.client.latency_ms.mean, 1, 20)",
-            "true",
-        ),
-        ("not arms.keepalive_on.client.latency_ms.mean > arms.keepalive_off.client.latency_ms.mean", "true"),
-        ("arms.keepalive_on.client.latency_ms.mean >= arms.keepalive_off.client.latency_ms.mean or true", "true"),
-        ("0 < arms.keepalive_on.client.latency_ms.mean + 3 < arms.keepalive_off.client.latency_ms.mean", "true"),
-        ("(arms.keepalive_on.client.latency_ms.mean < arms.keepalive_off.client.latency_ms.mean) == true", "true"),
-        ("arms.keepalive_on.client.latency_ms.mean != arms.keepalive_off.client.latency_ms.mean", "true"),
-        ("arms.keepalive_on.client.latency_ms.mean / 0 < 1", "unknown"),
+        (f"near({ON}, {OFF}, 20)", "true"),
+        (f"near({ON}, {OFF}, 1)", "false"),
+        (f"between({OFF} / {ON}, 1, 20)", "true"),
+        (f"not {ON} > {OFF}", "true"),
+        (f"{ON} >= {OFF} or true", "true"),
+        (f"0 < {ON} + 3 < {OFF}", "true"),
+        (f"({ON} < {OFF}) == true", "true"),
+        (f"{ON} != {OFF}", "true"),
+        (f"{ON} / 0 < 1", "unknown"),
         ("arms.keepalive_of.client.latency_ms.mean < 1", "unknown"),
         ("client.latency_ms.mean < 1", "unknown"),
         ("arms.keepalive_on.client.latency_ms.p77 < 1", "unknown"),
-        ("arms.keepalive_on.client.latency_ms.mean <", "unknown"),
-        ("arms.keepalive_on.client.latency_ms.mean", "unknown"),
+        (f"{ON} <", "unknown"),
+        (ON, "unknown"),
     ],
 )
 def test_the_language_holds_for_arms(results: Results, expression: str, status: str) -> None:
-    six = {"off": latencies(*SLOW, 11.5, 12.5), "on": latencies(*FAST, 2.5, 3.5)}
-    found = judged(results, expression, **six)
+    found = judged(results, expression, latencies(*SLOW, 11.5, 12.5), latencies(*FAST, 2.5, 3.5))
 
     assert (found.status, found.why is None) == (status, status != "unknown"), found.why
 
 
-def test_against_a_fixed_value_six_runs_are_needed(results: Results) -> None:
-    found = judged(results, "arms.keepalive_on.client.latency_ms.mean < 9", off=latencies(*SLOW), on=latencies(*FAST))
-
-    assert (found.status, found.repetitions_needed) == ("unknown", 6)
-
-
-DRIFT = (0.0, 40.0, 5.0, 80.0, 20.0, 60.0)
-
-
-def drifting(*values: float) -> list[Record]:
-    return latencies(*(value + drift for value, drift in zip(values, DRIFT, strict=False)))
-
-
-def test_what_befalls_a_block_befalls_all_arms_alike(results: Results) -> None:
-    found = judged(results, ON_IS_FASTER, off=drifting(10, 11, 9, 12, 10, 11), on=drifting(8, 10, 8, 9, 8, 9))
-
-    assert (found.status, found.why) == ("true", None)
-
-
-def test_five_blocks_are_too_few_to_be_resampled_together(results: Results) -> None:
-    found = judged(results, ON_IS_FASTER, off=drifting(10, 11, 9, 12, 10), on=drifting(8, 10, 8, 9, 8))
-
-    assert found.status == "unknown"
-    assert "5 of keepalive_on and 5 of keepalive_off" in str(found.why)
-
-
-def test_a_block_that_lacks_an_arm_leaves_the_arms_apart(results: Results) -> None:
-    on = drifting(8, 10, 8, 9, 8, 9)
-    found = judged(results, ON_IS_FASTER, off=drifting(10, 11, 9, 12, 10, 11), on=[*on[:5], *latencies(None)])
-
-    assert found.status == "unknown"
-    assert "5 of keepalive_on and 6 of keepalive_off" in str(found.why)
-
-
-def test_blocks_that_do_not_agree_are_unknown(results: Results) -> None:
-    found = judged(results, ON_IS_FASTER, off=drifting(10, 11, 9, 12, 10, 11), on=drifting(8, 14, 8, 16, 8, 9))
-
-    assert found.status == "unknown"
-    assert "6 of each runs" in str(found.why)
-
-
-def test_a_run_that_lacks_a_figure_is_left_out_of_it(results: Results) -> None:
-    found = judged(results, ON_IS_FASTER, off=latencies(*SLOW), on=latencies(*FAST, None))
-
-    assert found.status == "true"
-    assert found.measured["arms.keepalive_on.client.latency_ms.mean"].values == list(FAST)
-
-
-def test_an_inconclusive_run_is_shown_and_never_averaged_in(results: Results) -> None:
+def test_runs_that_lack_a_figure_or_are_inconclusive_are_never_averaged_in(results: Results) -> None:
     spoilt = latencies(99.0)[0] | {"predictions": {"p": "unknown"}}
-    folder = results.series(
-        {"keepalive-off": latencies(*SLOW), "keepalive-on": [*latencies(*FAST), spoilt]}, {"order": ON_IS_FASTER}
-    )
-    found = verdict(folder)
+    found = verdict(series(results, latencies(*SLOW), [*latencies(*FAST, None), spoilt]))
 
     assert found.predictions[0].status == "true"
+    assert found.predictions[0].measured[ON].values == list(FAST)
     cell = found.cells["keepalive-on"]
-    assert (cell.planned, cell.used) == (5, 4)
+    assert (cell.planned, cell.used) == (6, 5)
     assert list(cell.not_used.values()) == ["inconclusive; p: lost"]
     assert found.verdict == "reproduced"
-
-
-def test_a_cell_without_any_run_that_is_evidence_leaves_the_series_inconclusive(results: Results) -> None:
-    spoilt = [{"predictions": {"p": "unknown"}}] * 4
-    found = verdict(results.series({"keepalive-off": latencies(*SLOW), "keepalive-on": spoilt}, {"o": ON_IS_FASTER}))
-
-    assert found.verdict == "inconclusive"
-    assert found.predictions[0].why == "no run of keepalive_on is evidence"
-    assert found.cells["keepalive-on"].verdict == "inconclusive"
 
 
 @pytest.mark.parametrize(
@@ -227,12 +154,21 @@ def test_a_cell_needs_a_share_of_its_repetitions(
     assert (found.cells["keepalive-on"].used >= found.cells["keepalive-on"].needed) == (result == "reproduced")
 
 
-@pytest.mark.parametrize("runs", [[], [{"beyond": "3 requests are unexplained; the scenario tolerates 0"}] * 4])
-def test_a_cell_that_has_nothing_to_show_leaves_the_series_inconclusive(results: Results, runs: list[Record]) -> None:
-    found = verdict(results.series({"keepalive-off": latencies(*SLOW), "keepalive-on": runs}))
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (None, "there is no arm keepalive_on"),
+        ({"beyond": "3 requests are unexplained"}, "no run of keepalive_on is evidence"),
+        ({"predictions": {"p": "unknown"}}, "no run of keepalive_on is evidence"),
+    ],
+)
+def test_a_cell_that_has_nothing_to_show_leaves_the_series_inconclusive(
+    results: Results, run: Record | None, why: str
+) -> None:
+    found = verdict(series(results, latencies(*SLOW), [run] * 4 if run else []))
 
-    assert found.verdict == "inconclusive"
-    assert found.cells["keepalive-on"].verdict == "inconclusive"
+    assert found.verdict == found.cells["keepalive-on"].verdict == "inconclusive"
+    assert found.predictions[0].why == why
 
 
 @pytest.mark.parametrize(
@@ -245,9 +181,7 @@ def test_a_cell_that_has_nothing_to_show_leaves_the_series_inconclusive(results:
 def test_a_run_whose_analysis_failed_is_shown_and_the_others_are_judged(
     results: Results, file: str, reason: str | None, told: str
 ) -> None:
-    folder = results.series(
-        {"keepalive-off": latencies(*SLOW), "keepalive-on": latencies(*FAST, 99.0)}, {"order": ON_IS_FASTER}
-    )
+    folder = series(results, latencies(*SLOW), latencies(*FAST, 99.0))
     content = json.loads((folder / "series.json").read_text())
     failed = content["runs"][-1]
     failed["reason"] = reason
@@ -260,17 +194,6 @@ def test_a_run_whose_analysis_failed_is_shown_and_the_others_are_judged(
     assert (cell.planned, cell.used, list(cell.not_used)) == (5, 4, [failed["run"]])
     assert told in cell.not_used[failed["run"]]
     assert [run.used for run in compare_series(folder)[0].groups[1].runs] == [True] * 4 + [False]
-
-
-def test_what_rests_on_runs_whose_analysis_failed_alone_is_unknown(results: Results) -> None:
-    folder = results.series({"keepalive-off": latencies(*SLOW), "keepalive-on": latencies(*FAST)}, {"o": ON_IS_FASTER})
-    for figures in results.root.glob("queue/*-keepalive-on-*/derived/figures.json"):
-        figures.unlink()
-    found = verdict(folder)
-
-    assert found.verdict == "inconclusive"
-    assert found.predictions[0].why == "no run of keepalive_on is evidence"
-    assert (found.cells["keepalive-on"].verdict, found.cells["keepalive-on"].used) == ("inconclusive", 0)
 
 
 def test_a_run_that_failed_its_own_prediction_decides_the_series(results: Results) -> None:
@@ -287,7 +210,7 @@ def test_a_run_that_failed_its_own_prediction_decides_the_series(results: Result
 
 
 def test_places_that_did_not_complete_are_named(results: Results) -> None:
-    folder = results.series({"keepalive-off": latencies(*SLOW), "keepalive-on": latencies(*FAST)})
+    folder = series(results, latencies(*SLOW), latencies(*FAST))
     content = json.loads((folder / "series.json").read_text())
     content["runs"][0] |= {"status": "failed", "reason": "k6 did not start"}
     content["runs"].append({"cell": "keepalive-off", "repetition": 5, "status": "planned", "run": None})
@@ -365,20 +288,17 @@ def test_a_wrong_prediction_is_refused_before_the_series(expression: str, messag
     assert message in str(refused.value)
 
 
+LIST = "arms.keepalive_on.client.latency_ms.list"
 LISTS = [{"figures": {"client.latency_ms.list": values}} for values in ([3.0, 1.0], [2.0, 5.0], [4.0, 9.0], [8.0, 6.0])]
-SECOND = "nth(arms.keepalive_on.client.latency_ms.list, 2)"
+SECOND = f"nth({LIST}, 2)"
 
 
 def test_a_function_of_lists_is_taken_in_each_run(results: Results) -> None:
-    found = judged(results, f"{SECOND} > arms.keepalive_off.client.latency_ms.mean", off=latencies(*FAST), on=LISTS)
+    found = judged(results, f"{SECOND} > {OFF}", latencies(*FAST), LISTS)
 
-    assert found.measured[SECOND].values == [3, 5, 9, 8]
-    assert found.measured[SECOND].mean == 6.25
+    assert (found.measured[SECOND].values, found.measured[SECOND].mean) == ([3, 5, 9, 8], 6.25)
     assert (found.status, found.repetitions_needed) == ("unknown", 6)
-    assert found.why is not None
-    assert found.why.startswith("the difference is -3.75, from ")
-    assert found.why.endswith("; it would take about 6 of each")
-    assert judged(results, f"2 * {SECOND} > 5", off=[], on=[*LISTS, *LISTS]).status == "true"
+    assert str(found.why).startswith("the difference is -3.75, from ")
 
 
 @pytest.mark.parametrize(
@@ -391,35 +311,27 @@ def test_a_function_of_lists_is_taken_in_each_run(results: Results) -> None:
     ],
 )
 def test_a_list_that_a_run_lacks_leaves_the_prediction_unknown(results: Results, value: object, why: str) -> None:
-    runs = [{"figures": {"client.latency_ms.list": value}}] * 4
-    found = judged(results, f"{SECOND} > 1", off=[], on=runs)
+    found = judged(results, f"{SECOND} > 1", [], [{"figures": {"client.latency_ms.list": value}}] * 4)
 
     assert found.status == "unknown"
-    assert found.why is not None
-    assert why in found.why
+    assert why in str(found.why)
 
 
 @pytest.mark.parametrize(
     ("expression", "measured"),
     [
-        ("max(arms.keepalive_on.client.latency_ms.list) < 99", "max(arms.keepalive_on.client.latency_ms.list)"),
-        ("count(arms.keepalive_on.client.latency_ms.list) == 2", "count(arms.keepalive_on.client.latency_ms.list)"),
+        (f"max({LIST}) < 99", f"max({LIST})"),
+        (f"count({LIST}) == 2", f"count({LIST})"),
         (f"round({SECOND} * -1) < 0 and not ({SECOND} < 0)", SECOND),
         (
-            "nth(arms.keepalive_on.client.latency_ms.list, (arms.keepalive_on.load.users - 101) // 1) > 0",
-            "nth(arms.keepalive_on.client.latency_ms.list, ((arms.keepalive_on.load.users - 101) // 1))",
+            f"nth({LIST}, (arms.keepalive_on.load.users - 101) // 1) > 0",
+            f"nth({LIST}, ((arms.keepalive_on.load.users - 101) // 1))",
         ),
     ],
 )
 def test_such_functions_stand_anywhere_in_an_expression(results: Results, expression: str, measured: str) -> None:
-    arm_predictions.check(expression, {"keepalive-on": SCOPE, "keepalive-off": SCOPE})
-    found = judged(results, expression, off=[], on=[*LISTS, *LISTS])
+    assert arm_predictions.check(expression, {"keepalive-on": SCOPE, "keepalive-off": SCOPE}).text == expression
+    found = judged(results, expression, [], [*LISTS, *LISTS])
 
     assert list(found.measured) == [measured]
     assert (found.status, found.why) == ("true", None)
-
-
-def test_a_right_prediction_passes() -> None:
-    expression = arm_predictions.check(ON_IS_FASTER, {"keepalive-on": SCOPE, "keepalive-off": SCOPE})
-
-    assert len(expression.names) == 2

@@ -51,11 +51,6 @@ class Page(HTMLParser):
         return content
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Results:
-    return Results(tmp_path / "results")
-
-
 def page_of(results: Results, comparison: Any) -> str:  # noqa: ANN401  a Comparison
     comparison_page.write(comparison, results.root, results.root)
     return (results.root / "comparison.html").read_text()
@@ -69,26 +64,29 @@ def test_a_series_of_which_no_run_is_complete_has_a_page_without_comparisons(res
     assert "missing" in page_of(results, comparison)
 
 
-def hostile_page(results: Results) -> str:
+@pytest.fixture
+def hostile(results: Results) -> Page:
     figures = {f"kernel.backend.TcpExt.{HOSTILE}": 3}
     a = results.run({f"kernel.backend.TcpExt.{HOSTILE}": 900}, {"load.path": HOSTILE})
     spoilt = results.run(figures, {"load.path": "/x"}, status="aborted", reason=HOSTILE)
-    return page_of(results, compare_runs([a], [results.run(figures, {"load.path": "/x"}), spoilt]))
+    return Page(page_of(results, compare_runs([a], [results.run(figures, {"load.path": "/x"}), spoilt])))
 
 
-def test_nothing_of_a_run_becomes_markup(results: Results) -> None:
-    page = Page(hostile_page(results))
+def test_nothing_of_a_run_becomes_markup_and_the_page_loads_no_other_file(hostile: Page) -> None:
+    assert not [tag for tag, _ in hostile.elements if tag == "img"]
+    assert [tag for tag, _ in hostile.elements].count("script") == 6
+    assert any(HOSTILE in effect["figure"] for effect in hostile.data["pairs"][0]["effects"])
+    for tag, attributes in hostile.elements:
+        assert not {"src", "style"} & attributes.keys(), tag
+        # It leads to all runs and to the reports of its own, and nowhere else.
+        assert re.fullmatch(r"\./([\w-]+/[\w-]+/report|index)\.html", attributes.get("href") or "./index.html"), tag
+        assert not [name for name in attributes if name.startswith("on")], tag
 
-    assert not [tag for tag, _ in page.elements if tag == "img"]
-    assert [tag for tag, _ in page.elements].count("script") == 6
-    assert any(HOSTILE in effect["figure"] for effect in page.data["pairs"][0]["effects"])
 
-
-def test_the_policy_lets_in_the_page_s_own_scripts_and_styles_by_hash_and_nothing_else(results: Results) -> None:
-    page = Page(hostile_page(results))
-    directives = dict(directive.strip().split(" ", 1) for directive in page.policy.split(";"))
+def test_the_policy_lets_in_the_page_s_own_scripts_and_styles_by_hash_and_nothing_else(hostile: Page) -> None:
+    directives = dict(directive.strip().split(" ", 1) for directive in hostile.policy.split(";"))
     hashes: dict[str, list[str]] = {"script": [], "style": []}
-    for kind, text in page.texts:
+    for kind, text in hostile.texts:
         if kind in hashes:
             digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
             hashes[kind].append(f"'sha256-{digest}'")
@@ -97,14 +95,6 @@ def test_the_policy_lets_in_the_page_s_own_scripts_and_styles_by_hash_and_nothin
     assert directives["script-src"].split() == hashes["script"]
     assert directives["style-src"].split() == hashes["style"]
     assert len(hashes["script"]) == 5
-
-
-def test_the_page_loads_no_other_file_and_has_no_inline_style_or_handler(results: Results) -> None:
-    for tag, attributes in Page(hostile_page(results)).elements:
-        assert not {"src", "style"} & attributes.keys(), tag
-        # It leads to all runs and to the reports of its own, and nowhere else.
-        assert re.fullmatch(r"\./([\w-]+/[\w-]+/report|index)\.html", attributes.get("href") or "./index.html"), tag
-        assert not [name for name in attributes if name.startswith("on")], tag
 
 
 def test_echarts_is_the_release_as_published(pytestconfig: pytest.Config) -> None:
@@ -131,41 +121,21 @@ def test_a_large_matrix_stays_below_two_megabytes(results: Results) -> None:
         ]
         for cell, number in cells.items()
     }
-    folder = results.series(
-        runs,
-        kind="matrix",
-        axes=[
-            {"name": "load.users", "levels": [{"name": name} for name in users]},
-            {"name": "backend.max_connections", "levels": [{"name": name} for name in places]},
-        ],
-        cells=[
-            {"cell": cell, "scenario": "queue"}
-            | {"levels": dict(zip(("load.users", "backend.max_connections"), cell.split("-"), strict=True))}
-            for cell in cells
-        ],
-    )
+    levels = {cell: dict(zip(("users", "places"), cell.split("-"), strict=True)) for cell in cells}
+    folder = results.series(runs, kind="matrix", levels=levels)
     text = comparison_page.html(compare_series(folder)[0])
 
     assert len(text.encode()) < 2_000_000
     assert len(Page(text).data["matrix"]["cells"]) == 72
 
 
-def matrix(results: Results, failed: dict[str, list[int]]) -> str:
-    """The page of a matrix over the users; to each cell how many failed in each of its runs."""
+def test_beside_the_charts_of_a_matrix_stands_a_table_of_their_numbers_with_intervals(results: Results) -> None:
+    failed = {"9": [1000, 1000], "20": [2000, 2400]}
     runs: dict[str, list[Record]] = {
         cell: [{"figures": {"client.users.failed": count}} for count in counts] for cell, counts in failed.items()
     }
-    folder = results.series(
-        runs,
-        kind="matrix",
-        axes=[{"name": "load.users", "levels": [{"name": cell} for cell in failed]}],
-        cells=[{"cell": cell, "scenario": "queue", "levels": {"load.users": cell}} for cell in failed],
-    )
-    return page_of(results, compare_series(folder)[0])
-
-
-def test_beside_the_charts_of_a_matrix_stands_a_table_of_their_numbers_with_intervals(results: Results) -> None:
-    text = matrix(results, {"9": [1000, 1000], "20": [2000, 2400]})
+    levels = {cell: {"load.users": cell} for cell in failed}
+    text = page_of(results, compare_series(results.series(runs, kind="matrix", levels=levels))[0])
     shown = Page(text).data["matrix"]["figures"]
     _, _, table = text.partition("<summary>The numbers of each cell, with their intervals</summary>")
     rows = re.findall(r"<tr>(.*)</tr>", table.partition("</table>")[0])
@@ -196,25 +166,12 @@ def test_every_chart_says_what_it_shows_for_readers_who_cannot_see_it(results: R
     assert (chart["role"], chart["aria-label"]) == ("img", "Chart: B beside A. The tables below have its numbers.")
 
 
-def test_without_repetitions_nothing_tells_the_noise(results: Results) -> None:
-    text = page_of(results, compare_runs([results.run()], [results.run({"client.users.failed": 90})]))
-
-    assert "Nothing tells the noise." in text
-    assert "If nothing differed" not in text
-
-
-def test_with_repetitions_the_page_says_what_chance_makes(results: Results) -> None:
+def test_with_repetitions_alone_the_page_says_what_chance_makes(results: Results) -> None:
     a, b = ([results.run({"client.users.failed": count + each}) for each in range(4)] for count in (10, 90))
-    text = page_of(results, compare_runs(a, b))
+    single, several = (page_of(results, compare_runs(a[:runs], b[:runs])) for runs in (1, 4))
 
-    assert "By chance alone, about 0 figures would exceed the noise." in text
-    assert "Nothing tells the noise." not in text
-
-
-def test_one_figure_is_no_plural(results: Results) -> None:
-    text = matrix(results, {"9": [10, 11, 10, 12], "20": [90, 91, 90, 92], "30": [500, 501, 500, 499]})
-
-    assert len(re.findall(r"<summary>All figures: 1 measured figure changed\. </summary>", text)) == 2
+    assert "Nothing tells the noise." in single
+    assert "By chance alone, about 0 figures would exceed the noise." in several
 
 
 def test_what_differs_unasked_stands_above_what_was_set(results: Results) -> None:
@@ -222,3 +179,38 @@ def test_what_differs_unasked_stands_above_what_was_set(results: Results) -> Non
     text = page_of(results, compare_runs([results.run()], [b]))
 
     assert text.index("These differ though nobody asked for it") < text.index("load.users")
+
+
+def test_the_page_of_a_series_begins_with_the_answer_and_leads_to_the_reports(results: Results) -> None:
+    mean = "client.latency_ms.mean"
+    arms: dict[str, list[Record]] = {
+        arm: [{"figures": {mean: value}}] * 4 for arm, value in {"off": 1.2, "on": 0.6}.items()
+    }
+    here = {f"{arm}, ms": f"arms.{arm}.{mean}" for arm in arms}
+    folder = results.series(
+        arms,
+        {"faster": f"arms.on.{mean} < arms.off.{mean}"},
+        published={"says": "Half", "here": here, "there": {"off, ms": 2.215}},
+        leaves_open="the order alone",
+    )
+    comparison, judged = compare_series(folder)
+    (folder / "derived").mkdir()
+    comparison_page.write(comparison, folder / "derived", results.root, judged)
+    page = (folder / "derived" / "comparison.html").read_text()
+    order = [
+        "How long?",
+        "0.6 ms lower with on than with off",
+        "Published: Half.",
+        "Verdict: reproduced",
+        "What stands of the published claim: the order alone.",
+        '<th scope="col" class="number">published</th>',
+        '<td class="number" data-label="published">2.21</td>',
+        '<td class="number" data-label="published">-</td>',
+        "The figure that it is about",
+        "What moved",
+        "<h2>Runs",
+    ]
+    found = [page.index(part) for part in order]
+    assert found == sorted(found)
+    link = page.split('<a href="')[1].split('"')[0]
+    assert (folder / "derived" / link).resolve().parent.is_dir()

@@ -14,15 +14,8 @@ from analysis.schema import schema
 from tests.analysis.results import Results
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from analysis.verdicts.verdict_file import Here
     from tests.analysis.support import RunFolder
-
-
-@pytest.fixture
-def results(tmp_path: Path) -> Results:
-    return Results(tmp_path / "results")
 
 
 def beside(run: RunFolder, here: dict[str, str], says: str | None = "3 are served") -> list[Here]:

@@ -19,11 +19,6 @@ FAILED = "client.requests.failed"
 Drawn = dict[str, Any]
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Results:
-    return Results(tmp_path / "results")
-
-
 def beside(results: Results, runs: dict[str, list[Drawn]], *, underived: str = "", **content: Any) -> Drawn | None:  # noqa: ANN401  as a series has
     """What a page draws of a series whose runs have figures of their own, and the example's time lines."""
     folder = results.series(runs, **content)
