@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from analysis.evidence import flows, manifest, size
+from analysis.evidence import flows, size
 from analysis.evidence.flows import FlowsError
-from analysis.evidence.manifest import ManifestError
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.size import TooLargeError
 from analysis.figures import Run
@@ -23,6 +22,8 @@ from analysis.verdicts import (
     verdict_file,
 )
 from analysis.verdicts.verdict_file import JudgedRun, Verdict
+from formats import manifest
+from formats.manifest import ManifestError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +45,7 @@ def judge(run_dir: Path) -> JudgedRun:
         FlowsError: there are captures and nothing that reads them.
         TooLargeError: the machine has not the memory or the disk for it.
     """
-    raw = RawRun(run_dir, manifest.read(run_dir))
+    raw = RawRun(run_dir, manifest.load_manifest(run_dir))
     size.require(raw)
     if any(capture.packets for capture in raw.captures.values()):
         flows.require()

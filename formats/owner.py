@@ -6,15 +6,43 @@ ends. The file also keeps room on the disk for the last manifest.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
-from typing import TYPE_CHECKING
+import os
+from pathlib import Path
 
 from formats.safe_open import open_regular
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 FILE = ".manifest.reserve"
+_RESERVE_BYTES = 128 << 10
+# The reserves that this process holds, by their folders.
+_HELD: dict[Path, int] = {}
+
+
+def reserve(folder: Path) -> None:
+    """Hold a run's folder, and put by the room for a manifest, so that one can still be written on a full disk.
+
+    Raises:
+        OSError: there is no room, or it was put by already.
+    """
+    descriptor = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as stream:
+            stream.write(bytes(_RESERVE_BYTES))
+    except OSError:
+        os.close(descriptor)
+        raise
+    # Without a lock, as on some network file systems, a run whose process was killed seems to go on.
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    _HELD[folder] = descriptor
+
+
+def release(folder: Path) -> None:
+    """Give the room back, just before the last manifest is written."""
+    (folder / FILE).unlink(missing_ok=True)
+    if (descriptor := _HELD.pop(folder, None)) is not None:
+        os.close(descriptor)
 
 
 def is_gone(folder: Path) -> bool:

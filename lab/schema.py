@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from formats.durations import DURATION_PATTERN, format_duration
+from formats.manifest import Manifest
+from formats.role import Role
+from formats.series import Series
 from lab import paths, terminal
 from lab.experiments.lines import RecordedRun
-from lab.roles.declaration import Role
-from lab.run.manifest import Manifest
 from lab.scenario.fields import Scenario
 from lab.series.matrix_file import Matrix
-from lab.series.record import Series
 from lab.teach.exercise_file import Exercises
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -14,9 +14,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from formats import manifest
 from lab import paths
 from lab.errors import BadInput, ExitCode
-from lab.run import manifest
 from lab.scenario import places
 from lab.scenario.resolve import resolve
 from tests.e2e.conftest import CONNLAB, HANG_S

@@ -35,8 +35,8 @@ from analysis.output import Written
 
 if TYPE_CHECKING:
     from analysis.compare.replicates import Group
-    from analysis.evidence.manifest import Prediction
     from analysis.figures import Scope
+    from formats.predictions import Claim
 
 # Resamples of one arm alone, by which its share in the variance is known: to 3 %.
 _SHARE_RESAMPLES = 1_999
@@ -115,7 +115,7 @@ def _kind(name: str, column: int, scopes: Mapping[str, Scope]) -> Kind:
     return kind
 
 
-def judge(groups: Mapping[str, Group], prediction: Prediction) -> ArmPrediction:
+def judge(groups: Mapping[str, Group], prediction: Claim) -> ArmPrediction:
     """Return whether a prediction held in a series, of each arm's runs; one whose expression is wrong is unknown."""
     measured: dict[str, Sample] = {}
     needed = None

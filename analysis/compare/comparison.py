@@ -39,8 +39,10 @@ from analysis.compare.replicates import (
     load_run,
     require_comparable,
 )
-from analysis.compare.series import Cell, Plan, Series
+from analysis.compare.series import Series
 from analysis.compare.verdict import SeriesVerdict
+from formats.series import Cell
+from formats.series import Series as Plan
 
 # Up to this many arms are compared pairwise; with more, each cell is compared with the baseline.
 _ALL_PAIRS_MAX = 4

@@ -17,8 +17,9 @@ from analysis.formatting import counted
 
 if TYPE_CHECKING:
     from analysis.compare.comparison_file import Effect, MatrixEntry, PairEntry
-    from analysis.compare.series import Plan, Search
     from analysis.compare.verdict import SeriesVerdict
+    from formats.series import Search
+    from formats.series import Series as Plan
 
 _OF_ARM = re.compile(r"\barms\.[a-z0-9_]+\.([a-z][a-z0-9_.]*)")
 # Differences that an answer tells of; the page has them all.

@@ -14,12 +14,12 @@ from typing import Any
 
 from analysis.compare.comparison_file import Setting, SettingChange
 from analysis.compare.intervals import Values
-from analysis.evidence import manifest
 from analysis.expressions.values import Number, is_number
 from analysis.verdicts import derived, figures_file, verdict_file
 from analysis.verdicts.derived import DerivedError
 from analysis.verdicts.figures_file import FiguresFile, MeasuredValue
 from analysis.verdicts.verdict_file import Verdict
+from formats import manifest
 
 Record = dict[str, Any]
 
@@ -112,7 +112,7 @@ def load_run(folder: Path) -> RunRecord:
 def load_ended_run(folder: Path) -> RunRecord:
     """Read a run, whether or not anything is derived of it; raise CompareError if it is none, or has not ended."""
     try:
-        recorded = manifest.read_whole(folder)
+        recorded = manifest.load_manifest_json(folder)
     except manifest.ManifestError as error:
         raise CompareError(str(error)) from None
     if recorded.get("status") == "running":

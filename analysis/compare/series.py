@@ -4,98 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from analysis.compare.replicates import CompareError, Group, RunRecord, group_runs, load_ended_run
-from analysis.evidence.manifest import Prediction, Published
-from formats.field_types import Named, PlaceOfRun, Scalar
 from formats.safe_open import read_regular
 from formats.sanitize import format_validation_error
-
-FILE = "series.json"
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Level(_Part):
-    """One point of an axis."""
-
-    name: str
-
-
-class Axis(_Part):
-    """What varies."""
-
-    name: str
-    levels: list[Level]
-
-
-class Cell(_Part):
-    """One combination of levels; `model` has the figures that the model gave before the runs."""
-
-    cell: Named
-    scenario: Named
-    levels: dict[str, str] = {}
-    knobs: dict[str, Scalar] = {}
-    model: dict[str, Scalar] = {}
-
-
-class PlannedRun(_Part):
-    """One repetition of a cell; `run` is a folder below results/, None before it begins."""
-
-    cell: Named
-    repetition: int
-    status: str
-    run: PlaceOfRun | None = None
-    holds: Literal["true", "false", "unknown"] | None = None
-    reason: str | None = None
-
-
-class Fingerprint(_Part):
-    """What all runs of a series have in common."""
-
-    images: dict[str, str]
-    kernel: str
-
-
-class Search(_Part):
-    """What a search looked for, and what it found."""
-
-    knob: str
-    until: str
-    predicted: int | None = None
-    goal: Literal["smallest", "largest"] | None = None
-    found: int | None = None
-    why: str | None = None
-
-
-class Plan(_Part):
-    """The part of series.json that the analysis reads; docs/data-format.md describes all of it."""
-
-    contract: Literal["connlab.series/1"] = Field(alias="schema")
-    series: Named
-    kind: Literal["arms", "matrix", "search"]
-    name: Named
-    title: str = ""
-    question: str = ""
-    started: str = ""
-    status: str
-    command: list[str] = []
-    repetitions: int
-    axes: list[Axis] = []
-    baseline: str | None = None
-    cells: Annotated[list[Cell], Field(min_length=1)]
-    runs: list[PlannedRun]
-    predictions: list[Prediction] = []
-    published: Published | None = None
-    leaves_open: str = ""
-    figures: list[str] = []
-    search: Search | None = None
-    fingerprint: Fingerprint
+from formats.series import FILE, PlannedRun
+from formats.series import Series as Plan
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from analysis.compare import arm_predictions
 from analysis.compare.arm_predictions import ArmPrediction
-from analysis.evidence.manifest import Tolerance
 from analysis.output import Written
 from analysis.verdicts.verdict_file import FILE, PublishedResult, measure_published
+from formats.predictions import Tolerance
 
 if TYPE_CHECKING:
     from analysis.compare.replicates import Group

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from analysis.diagnosis.causes import Cause
     from analysis.diagnosis.joins import Joined
-    from analysis.evidence.manifest import Manifest
+    from formats.manifest import Manifest
 
 
 TABLES = ("waits", "attributed")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from analysis.diagnosis.joins import Hop
-    from analysis.evidence.manifest import Manifest
     from analysis.expressions.values import Value
+    from formats.manifest import Manifest
 
 Status = Literal["true", "false", "unknown"]
 

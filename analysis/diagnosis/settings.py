@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from analysis.evidence.manifest import Manifest
+    from formats.manifest import Manifest
 
 
 _SOMAXCONN = "net.core.somaxconn"

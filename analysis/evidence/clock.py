@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from analysis.evidence.bulk import Integers
     from analysis.evidence.jsonl import Record
-    from analysis.evidence.manifest import Manifest, Phase
     from analysis.evidence.samples import Samples, Tick
+    from formats.manifest import Manifest, Phase
 
 # A step of the wall clock against the monotonic one, between two ticks. Slewing is at most 0.5 ms in a second;
 # preemption between the two readings of a tick stays well below this.

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from analysis.evidence.bulk import Integers
     from analysis.evidence.clock import Clock
     from analysis.evidence.flows import Reduction
-    from analysis.evidence.manifest import Manifest
     from analysis.evidence.rawfiles import Places
     from analysis.evidence.samples import Samples
+    from formats.manifest import Manifest
 
 # The machine on which the lab ran, where the instances ran elsewhere.
 LAB = ""

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from analysis.evidence.clocks import Clocks
     from analysis.evidence.flows import Reduction
     from analysis.evidence.jsonl import Record
-    from analysis.evidence.manifest import Manifest
-    from analysis.evidence.roles import Page
     from analysis.evidence.samples import Samples
     from analysis.evidence.scrapes import Scrape
     from analysis.evidence.window import Window
     from analysis.expressions.values import Unknown
+    from formats.manifest import Manifest
+    from formats.role import Page
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.evidence.jsonl import JsonLines, Record, integer, kind_of, moment, records
-from analysis.evidence.roles import TRAFFIC_PORT
+from formats.role import TRAFFIC_PORT
 
 if TYPE_CHECKING:
     from pathlib import Path

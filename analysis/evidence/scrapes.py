@@ -15,7 +15,7 @@ from analysis.evidence.jsonl import Damage, JsonLines, integer, moment
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.evidence.roles import Page
+    from formats.role import Page
 
 Find: TypeAlias = Callable[[str], int | None]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from analysis.expressions.values import Unknown, unknown
 
 if TYPE_CHECKING:
-    from analysis.evidence.manifest import Manifest, Phase
+    from formats.manifest import Manifest, Phase
 
 
 @dataclass(frozen=True, slots=True)

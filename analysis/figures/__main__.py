@@ -11,13 +11,13 @@ from ruamel.yaml import YAML
 from analysis.diagnosis.causes import CAUSES
 from analysis.diagnosis.health import Evidence
 from analysis.evidence.client_files import ERROR_KINDS
-from analysis.evidence.roles import Role
 from analysis.expressions.functions import FUNCTIONS
 from analysis.expressions.values import Kind
 from analysis.figures import programs
 from analysis.figures.catalogue import FIGURES
 from analysis.figures.kernel import STATES
 from analysis.figures.run import STATISTICS
+from formats.role import Role
 
 if TYPE_CHECKING:
     from analysis.figures.declaration import Figure

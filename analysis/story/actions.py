@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.evidence import manifest
 from analysis.story.parts import Event
+from formats import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -16,7 +16,7 @@ _BEGINS = {"pause": "begins to pause {}", "restart": "begins to restart {}", "st
 _OVER = {"pause": "has let {} go on", "restart": "has {} ready again", "stop": "has stopped {}"}
 
 
-def tell(case: Row, actions: Iterable[manifest.Action], servers: Collection[str]) -> Iterator[Event]:
+def tell(case: Row, actions: Iterable[manifest.ActionRecord], servers: Collection[str]) -> Iterator[Event]:
     """Tell of the actions that overlap a request: their beginning, and their end if it came within the request.
 
     Args:

@@ -17,8 +17,8 @@ from analysis.verdicts.overflow_advice import Advice, FailedBehindOverflows
 
 if TYPE_CHECKING:
     from analysis.diagnosis.observed import Observation
-    from analysis.evidence.manifest import Target as Observed
     from analysis.figures import Run
+    from formats.manifest import Target as Observed
 
 FILE = Path("derived") / "connections.json"
 TABLE = Path("derived") / "connections.parquet"

@@ -13,8 +13,8 @@ from analysis.output import Written
 
 if TYPE_CHECKING:
     from analysis.diagnosis.observed import Observation
-    from analysis.evidence.manifest import Target
     from analysis.figures import Run
+    from formats.manifest import Target
 
 _SOMAXCONN = "net.core.somaxconn"
 # What a queue of half a thousand costs is little; a bigger one than the burst needs costs memory and waiting.

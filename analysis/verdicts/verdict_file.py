@@ -23,10 +23,10 @@ from analysis.verdicts.predictions import Outcome, judge, keeps_out, number
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.evidence.manifest import Prediction, Published
     from analysis.expressions.values import Number
     from analysis.figures import Run
     from analysis.verdicts.ledger_file import IdentityEntry, Ledger
+    from formats.predictions import Claim, Published
 
 
 class Here(Written):
@@ -205,7 +205,7 @@ def _summary(account: Ledger) -> LedgerSummary:
     return LedgerSummary(unexplained=account.unexplained, causes=account.causes, identities=counts)
 
 
-def _judge(run: Run, prediction: Prediction) -> PredictionResult:
+def _judge(run: Run, prediction: Claim) -> PredictionResult:
     kept_out = None if prediction.when is None else keeps_out(run, prediction.when)
     if kept_out is not None:
         status, judgement = kept_out
@@ -236,9 +236,9 @@ def _beyond_tolerance(run: Run, account: Ledger) -> str | None:
     tolerated, unexplained = manifest.tolerance.unexplained, account.unexplained
     if any(run.health.spoilt(Evidence.REQUESTS, f"k6/{each}") for each in run.k6):
         unexplained = None
-    if tolerated is not None and unexplained is None and manifest.status == "complete":
+    if unexplained is None and manifest.status == "complete":
         return f"how many requests are unexplained is not known; the scenario tolerates {tolerated}"
-    if tolerated is None or unexplained is None or unexplained <= tolerated:
+    if unexplained is None or unexplained <= tolerated:
         return None
     are = "request is" if unexplained == 1 else "requests are"
     return f"{unexplained} {are} unexplained; the scenario tolerates {tolerated}"

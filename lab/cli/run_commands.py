@@ -141,9 +141,10 @@ def search(
 
     Where runs are missing, so that none was found, it is 4.
     """
+    from formats import series as series_file
     from lab.engine.choice import chosen
     from lab.results import next_step, searched
-    from lab.series import command, printing, record, searches
+    from lab.series import command, printing, searches
 
     planned = searches.plan(searches.Asked(scenario, knob, until, low, high, step, confirm), sets or [])
     if check:
@@ -155,7 +156,7 @@ def search(
         folder = command.run_plan(
             planned.plan, chosen(), command_line(), terminal.stderr(), new=new, places=planned.places
         )
-        series = record.load(folder)
+        series = series_file.load_series(folder)
         found = series.search
     if found is None:
         raise LabError(f"{folder} is not the folder of a search")

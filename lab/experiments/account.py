@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from formats.series import Series
 from lab.experiments.outcome import Outcome
 from lab.run import verdicts
 from lab.scenario.effective import Effective
-from lab.series.record import Series
 
 Status = Literal["true", "false", "unknown"]
 STATUSES: tuple[Status, ...] = ("true", "false", "unknown")

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from analysis.formatting import counted
+from formats.series import Verdict
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.experiments import lines, outcome
@@ -16,7 +17,6 @@ from lab.results import listing
 from lab.scenario import sources, twins
 from lab.scenario.effective import Effective
 from lab.series import arms
-from lab.series.record import Verdict
 
 DOCUMENT = paths.ROOT / "docs" / "experiments.md"
 README = paths.ROOT / "README.md"

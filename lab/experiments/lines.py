@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from formats import sanitize
+from formats.series import Verdict
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.experiments.account import Status
 from lab.scenario.effective import Effective
-from lab.series.record import Verdict
 
 # What a scenario says in words does not change what is measured; nor do other sizes of it, where it comes from, and
 # which predictions speak of what was published, or of the twin; nor under which other settings a prediction applies.

@@ -12,21 +12,21 @@ from rich.console import Console
 
 from analysis.steps import Steps
 from formats import sanitize
+from formats import series as series_file
+from formats.manifest import Guess
+from formats.series import Series
 from lab import paths
 from lab.engine.choice import chosen
 from lab.errors import BadInput, ExitCode, Problem
 from lab.results import verdict_printing
 from lab.run import reports, verdicts
 from lab.run.lock import Lock
-from lab.run.manifest import Guess
 from lab.run.run import run
 from lab.scenario import places, twins
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
-from lab.series import arms, command, printing, record
-from lab.series.answers import Answers
-from lab.series.plan import Plan
-from lab.series.record import Series
+from lab.series import arms, command, printing
+from lab.series.plan import Answers, Plan
 from lab.teach import reveal
 
 LIES_WHOLE = "name a run or a series that lies whole in a folder of results"
@@ -116,7 +116,7 @@ def of_plan(
         BadInput, LabError: as lab.series.command.run_plan.
     """
     folder = command.run_plan(plan, chosen(), arguments, console, new=new, answers=answers, lock=lock, profile=profile)
-    return Outcome(folder, verdicts.derive_series(folder), record.load(folder), answers)
+    return Outcome(folder, verdicts.derive_series(folder), series_file.load_series(folder), answers)
 
 
 def of_folder(folder: Path) -> Outcome:
@@ -125,7 +125,7 @@ def of_folder(folder: Path) -> Outcome:
     Raises:
         BadInput, LabError: it is none, or cannot be judged.
     """
-    if (folder / record.FILE).is_file():
+    if (folder / series_file.FILE).is_file():
         series = _series(folder)
         return Outcome(folder, verdicts.derive_series(folder), series)
     return Outcome(folder, reports.derive(folder))
@@ -133,9 +133,9 @@ def of_folder(folder: Path) -> Outcome:
 
 def _series(folder: Path) -> Series:
     try:
-        return record.load(folder)
+        return series_file.load_series(folder)
     except (OSError, ValueError) as error:
-        raise BadInput(Problem(told(error), paths.shown(folder / record.FILE), LIES_WHOLE)) from None
+        raise BadInput(Problem(told(error), paths.shown(folder / series_file.FILE), LIES_WHOLE)) from None
 
 
 def told(error: OSError | ValueError) -> str:

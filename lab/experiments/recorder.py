@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.text import Text
 
+from formats import manifest
 from lab import paths
 from lab.errors import BadInput, ExitCode, Interruption, LabError, Problem
 from lab.experiments import account, documents, everything, lines, specimens
 from lab.experiments.lines import RecordedRun
 from lab.experiments.outcome import Outcome, of_scenario
-from lab.run import manifest
 from lab.run.lock import Lock, machine_lock
 from lab.run.signals import Interrupted
 from lab.scenario.effective import Effective
@@ -181,7 +181,7 @@ def line_of(effective: Effective, outcome: Outcome, commit: str, took_s: int) ->
         commit: what it was run with.
         took_s: how long that took; seconds.
     """
-    first = manifest.load(outcome.runs[0])
+    first = manifest.load_manifest(outcome.runs[0])
     short = account.of(outcome, effective)
     beside = outcome.verdict["published"]
     return RecordedRun(
@@ -192,7 +192,7 @@ def line_of(effective: Effective, outcome: Outcome, commit: str, took_s: int) ->
         when=outcome.series.started if outcome.series else first.started,
         commit=commit,
         kernel=first.host.kernel,
-        cpus=first.host.cpus,
+        cpus=first.host.cpus or 0,
         verdict=outcome.verdict["verdict"],
         false=short.false,
         unknown=short.unknown,

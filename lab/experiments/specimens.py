@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from analysis.evidence import manifest
+from formats import manifest
+from formats.predictions import Claim
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.experiments import lines
 from lab.experiments.outcome import LIES_WHOLE, Outcome, told
 from lab.scenario import foreseen
 from lab.scenario.effective import Effective
-from lab.scenario.fields import Claim
 
 if TYPE_CHECKING:
     from analysis.expressions.values import Value
@@ -118,7 +118,7 @@ def _runs(outcome: Outcome) -> Iterator[tuple[str, Run]]:
             else WHOLE
         )
         try:
-            yield cell, Run(RawRun(folder, manifest.read(folder)))
+            yield cell, Run(RawRun(folder, manifest.load_manifest(folder)))
         except manifest.ManifestError as error:
             raise BadInput(Problem(str(error), way_on=LIES_WHOLE)) from None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.pages.report import index
-from lab.series import record
+from formats import series as series_file
 
 # Of these states, from the best on; others say nothing of a scenario.
 _STATES = ("reproduced", "not-reproduced", "inconclusive")
@@ -44,7 +44,7 @@ def series(results: Iterable[Path]) -> dict[tuple[str, str], Shown]:
     for folder in results:
         for one in index.series_below(folder):
             try:
-                described = record.load(folder / one.folder)
+                described = series_file.load_series(folder / one.folder)
             except (OSError, ValueError):
                 continue
             if described.status == "complete" and not described.overrides and one.state in _STATES:

@@ -9,11 +9,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from formats.manifest import Program
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document
-from lab.roles import declaration
-from lab.run.manifest import Program
+from lab.roles import declared_roles
 
 _FILE = Path(__file__).with_name("programs.yaml")
 
@@ -55,7 +55,7 @@ def of_role(file: Path) -> Program:
         BadInput: the file cannot be read, is not valid, or has no limit `backlog`.
     """
     try:
-        role = declaration.read(file)
+        role = declared_roles.read(file)
     except OSError as error:
         raise BadInput(Problem(str(error.strerror), str(file), "give a role.yaml")) from None
     knob = role.limits.backlog

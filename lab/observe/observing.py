@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import Literal
 
 from analysis.evidence.rawfiles import FOLDER, Places
+from formats import owner
 from formats.durations import format_duration
+from formats.manifest import SCHEMA, Listener, Manifest, Observed, utc_now
+from formats.predictions import Tolerance
 from lab import paths, terminal
 from lab.engine.protocol import Engine
 from lab.engine.sidecars import Sidecar, Sidecars
 from lab.errors import EngineFailed, FilesLost, LabError
 from lab.observe.targets import FoundTarget
-from lab.run import clocks, facts, manifest, rawfolders, reports
-from lab.run.manifest import Listener, Manifest, Observed, utc_now
+from lab.run import clocks, facts, rawfolders, reports
 from lab.run.session import make_run_folder, point_latest
 from lab.run.signals import Interrupted, interruptible, shielded
-from lab.scenario.fields import Tolerance
 
 Capture = Literal["headers", "handshakes", "off"]
 
@@ -111,6 +112,8 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
     first = next(each for each in targets if not each.record.peer).record.instance
     folder = _folder(f"observed-{first}")
     record = Manifest(
+        contract=SCHEMA,
+        status="running",
         scenario=folder.parent.name,
         title=f"Observed: {', '.join(each.record.name for each in targets)}",
         run=folder.name,
@@ -169,7 +172,7 @@ def observe(targets: Sequence[FoundTarget], wish: Wish, engine: Engine, command:
                 measured = any(phase.name == "measure" for phase in record.phases)
                 why = None if failed is None else failed.what
                 record.finish("complete" if failed is None and measured else "failed", why)
-                manifest.release(folder)
+                owner.release(folder)
                 record.save(folder)
     if failed is not None or record.status != "complete":
         raise failed or LabError("nothing was recorded: it was interrupted before the collectors were ready")
@@ -183,7 +186,7 @@ def _folder(name: str) -> Path:
     try:
         parent.mkdir(parents=True, exist_ok=True)
         folder = make_run_folder(parent, "default-r01")
-        manifest.reserve(folder)
+        owner.reserve(folder)
     except OSError as error:
         way_on = "see that results/ is writable, with space left"
         raise LabError(f"{error.filename}: {error.strerror}", way_on=way_on) from None

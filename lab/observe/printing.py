@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from analysis.diagnosis.causes import cause_named
-from analysis.evidence import manifest
 from analysis.formatting import counted
 from analysis.verdicts import connections_file, derived
+from formats import manifest
 from lab import paths
 from lab.errors import LabError
 
@@ -30,14 +30,14 @@ def read(folder: Path) -> dict[str, Any]:
 def was_observed(folder: Path) -> bool:
     """Whether a run is of a system that the lab only watched."""
     try:
-        return manifest.read(folder).observed is not None
+        return manifest.load_manifest(folder).observed is not None
     except manifest.ManifestError:
         return False
 
 
 def ended_early(folder: Path) -> bool:
     """Whether a target of an observation ended while it was observed."""
-    observed = manifest.read(folder).observed
+    observed = manifest.load_manifest(folder).observed
     return observed is not None and any(each.ended for each in observed.targets)
 
 

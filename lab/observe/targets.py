@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from formats.manifest import Program, Target
 from lab.engine.owners import ROOT
 from lab.engine.sidecars import Container, Sidecars
 from lab.errors import BadInput, Problem
 from lab.observe import known_servers
-from lab.run.manifest import Program, Target
 
 Kind = Literal["container", "service", "process", "pod"]
 

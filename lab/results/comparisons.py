@@ -15,20 +15,21 @@ from analysis import compare
 from analysis.compare import narrative, series
 from analysis.formatting import counted
 from analysis.pages import comparison_page
+from formats import series as series_file
+from formats.manifest import FILE as MANIFEST_FILE
 from lab import paths, suggested
 from lab.errors import BadInput, Problem
 from lab.reading.nearest import did_you_mean
 from lab.results import find
-from lab.run.manifest import FILE as MANIFEST_FILE
 from lab.run.verdicts import STYLES, show
 from lab.scenario import places
 from lab.scenario.catalogue import CATALOGUE, show_value
-from lab.series import matrix_file, record
+from lab.series import matrix_file
 
 if TYPE_CHECKING:
     from analysis.compare import Comparison, SeriesVerdict
     from analysis.compare.comparison_file import PairEntry, Setting, SettingChange
-    from analysis.compare.series import Plan
+    from formats.series import Series as Plan
 
 # Runs of the same scenario are read to learn of the noise; those of last year say no more than the last few.
 _OTHERS_MAX = 200
@@ -120,7 +121,7 @@ def find_runs(names: Iterable[str]) -> list[Path]:
 
 def is_series(folder: Path) -> bool:
     """Return whether a folder is a series'."""
-    return (folder / record.FILE).is_file()
+    return (folder / series_file.FILE).is_file()
 
 
 def cells(folder: Path) -> list[str]:
@@ -151,11 +152,11 @@ def find_series(name: str) -> Path:
     Raises:
         BadInput: there is none.
     """
-    root = record.root()
+    root = paths.RESULTS / "series"
     for folder in (Path(name), root / name):
         if name and is_series(folder):
             return folder.resolve()
-    ids = sorted((file.parent.name for file in root.glob(f"*Z-*/{record.FILE}")), reverse=True)
+    ids = sorted((file.parent.name for file in root.glob(f"*Z-*/{series_file.FILE}")), reverse=True)
     named = {series_id.split("-", 2)[2]: series_id for series_id in reversed(ids)}
     if name in named:
         return root / named[name]

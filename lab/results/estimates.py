@@ -10,12 +10,12 @@ from typing import Any
 
 from analysis import figures
 from analysis.diagnosis.syn_ladder import INITIAL_TIMEOUT_MS, TIMEOUT_MAX_MS
-from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown
 from analysis.figures import estimate
 from analysis.figures.estimate import CheckedEstimate, Estimate, FailedBounds, SynTimers
 from analysis.formatting import counted
+from formats import manifest
 from formats.durations import format_duration, parse_duration
 from lab.errors import BadInput, ExitCode, Problem
 from lab.reading.nearest import did_you_mean
@@ -110,7 +110,7 @@ def of_run(folder: Path) -> CheckedEstimate:
         BadInput: the folder's manifest cannot be read.
     """
     try:
-        return estimate.estimate_run(figures.Run(RawRun(folder, manifest.read(folder))))
+        return estimate.estimate_run(figures.Run(RawRun(folder, manifest.load_manifest(folder))))
     except manifest.ManifestError as error:
         raise BadInput(Problem(str(error))) from None
 

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from analysis import story
-from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.story import Explanation
+from formats import manifest
 from lab.errors import BadInput, Problem
 
 # More stories than this nobody reads; --request finds any other.
@@ -35,7 +35,7 @@ def of_run(folder: Path, request: str | None, worst: str | None) -> Explanation:
         )
     number = 0 if worst is None else _number(worst)
     try:
-        raw = RawRun(folder, manifest.read(folder))
+        raw = RawRun(folder, manifest.load_manifest(folder))
         return story.worst(raw, number) if request is None else story.named(raw, request)
     except (manifest.ManifestError, story.UnknownRequest) as error:
         raise BadInput(Problem(str(error))) from None

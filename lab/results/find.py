@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from formats.manifest import FILE
+from formats.series import FILE as SERIES_FILE
 from lab import paths, suggested
 from lab.errors import BadInput, Problem
 from lab.reading.nearest import did_you_mean
-from lab.run.manifest import FILE
 from lab.scenario import places
-from lab.series.record import FILE as SERIES_FILE
 
 _NO_MANIFEST = "a run's folder does, and without it nothing of a run can be read"
 

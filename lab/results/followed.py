@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.evidence import manifest
 from analysis.formatting import counted
 from analysis.pages.report import labels
 from analysis.verdicts import derived
 from analysis.verdicts.ledger_file import FILE, Ledger
+from formats import manifest
 from lab import paths
 from lab.errors import BadInput
 from lab.results import advice
@@ -28,7 +28,7 @@ def line(folder: Path) -> str | None:
         One line; None if the run follows no advice on an earlier run beside it.
     """
     try:
-        whole = manifest.read_whole(folder)
+        whole = manifest.load_manifest_json(folder)
         return next((found for each in _earlier(folder, whole) if (found := _became(each, folder, whole))), None)
     except (manifest.ManifestError, OSError):
         return None
@@ -41,7 +41,7 @@ def _earlier(folder: Path, whole: Mapping[str, Any]) -> Iterator[Path]:
         if each.name >= folder.name or each.is_symlink() or not (each / manifest.FILE).is_file():
             continue
         try:
-            other = manifest.read_whole(each)
+            other = manifest.load_manifest_json(each)
         except manifest.ManifestError:
             continue
         if other["status"] == "complete" and all(other.get(name) == whole.get(name) for name in same):
@@ -49,7 +49,7 @@ def _earlier(folder: Path, whole: Mapping[str, Any]) -> Iterator[Path]:
 
 
 def _became(before: Path, after: Path, whole: Mapping[str, Any]) -> str | None:
-    changed = _changed(manifest.read_whole(before)["knobs"], whole["knobs"])
+    changed = _changed(manifest.load_manifest_json(before)["knobs"], whole["knobs"])
     if not changed:
         return None
     try:

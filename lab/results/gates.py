@@ -14,11 +14,11 @@ from analysis.compare.figure_labels import with_unit
 from analysis.compare.gate import Gate, Limit
 from analysis.compare.replicates import Group, load_group
 from analysis.formatting import counted
+from formats.manifest import FILE as MANIFEST_FILE
 from formats.sanitize import visible
 from lab import paths, suggested
 from lab.errors import BadInput, ExitCode, Problem
 from lab.results import comparisons
-from lab.run.manifest import FILE as MANIFEST_FILE
 from lab.run.verdicts import show
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from analysis.verdicts import guesses
 from analysis.verdicts.figures_file import FILE as FIGURES
 from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.guesses import GuessOutcome
+from formats.manifest import FILE
 from formats.safe_open import read_regular
 from lab.run import verdicts
-from lab.run.manifest import FILE
 
 MARKS = {
     "right": ("✓ right", "green"),

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from formats.series import Search
 from lab import paths, suggested
 from lab.scenario.catalogue import show_value
 from lab.scenario.places import Place
 from lab.series.plan import Plan
-from lab.series.record import Search
 
 if TYPE_CHECKING:
     from lab.results.comparisons import Compared
@@ -49,12 +49,12 @@ def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
     alone = next((group for group in compared.comparison.groups if sum(run.used for run in group.runs) == 1), None)
     if runs and alone is not None:
         # They bring what reads a run, and what draws a report.
-        from analysis.evidence import manifest  # noqa: PLC0415
         from analysis.pages.report.again import again  # noqa: PLC0415
+        from formats import manifest  # noqa: PLC0415
 
         run, command = next(paths.RESULTS / run.run for run in alone.runs if run.used), None
         with contextlib.suppress(manifest.ManifestError):
-            command = again(manifest.read_whole(run)).command
+            command = again(manifest.load_manifest_json(run)).command
         if command:
             return f"next, {alone.name} once more, so that groups can be compared: {suggested.here(command)}"
     if runs:

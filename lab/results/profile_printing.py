@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.formatting import counted, spoken
-from lab.run import manifest
+from formats import manifest
 
 # What a run is for; all else happens around it.
 _LOAD = ("measure", "drain")
@@ -43,7 +43,7 @@ def print_profile(console: Console, folders: Sequence[Path]) -> None:
 
 def _profile(folder: Path) -> dict[str, float] | None:
     with contextlib.suppress(OSError, ValueError):
-        return manifest.load(folder).profile
+        return manifest.load_manifest(folder).profile
     return None
 
 

@@ -8,9 +8,9 @@ from analysis.formatting import counted, spoken
 from analysis.verdicts import derived, figures_file, ledger_file
 from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.ledger_file import Ledger
+from formats.series import Search, Series
 from lab import paths
 from lab.scenario.catalogue import show_value
-from lab.series.record import Search, Series
 
 _LONGEST = "client.latency_ms.max"
 

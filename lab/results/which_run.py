@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from formats import series as series_file
+from formats.manifest import FILE
 from formats.safe_open import read_regular
-from lab.run.manifest import FILE
-from lab.series import record
 
 
 def name(folder: Path) -> str:
@@ -41,7 +41,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 def _others(folder: Path, series: str, arm: str) -> list[str]:
     """Give the newest run of each other arm that completed; none of a run that was copied without its series."""
     try:
-        places = record.load(folder.parent.parent / "series" / series).runs
+        places = series_file.load_series(folder.parent.parent / "series" / series).runs
     except (OSError, ValueError):
         return []
     newest = {place.cell: place.run for place in places if place.status == "complete" and place.run}

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from formats.durations import parse_duration
-from lab.roles.declaration import Boolean, Default, DurationKnob, Knob, Role, Told
+from formats.role import Boolean, Default, DurationKnob, Knob, Role, Told
 
 Settings = dict[str, Default]
 

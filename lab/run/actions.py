@@ -6,10 +6,10 @@ import threading
 import time
 from typing import Self
 
+from formats.manifest import ActionRecord
 from lab.engine import collector
 from lab.engine.protocol import Watch
 from lab.errors import LabError
-from lab.run.manifest import ActionRecord
 from lab.run.session import Session
 
 _READY_S = 90

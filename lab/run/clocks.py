@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from formats.manifest import Look
 from lab import parallel
 from lab.errors import LabError
-from lab.run.manifest import Look
 from lab.run.session import Session
 
 # What a look takes is what it leaves open: of several, one may be quick.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from formats.role import Role
 from lab.engine.protocol import Engine
 from lab.errors import ConfigurationRefused, Problem
 from lab.roles.configurations import Found
-from lab.roles.declaration import Role
 from lab.scenario import own_configuration
 from lab.scenario.catalogue import show_value
 from lab.scenario.effective import Effective

@@ -6,10 +6,10 @@ import platform
 import subprocess
 from importlib import metadata
 
+from formats.manifest import Git, Host, LabVersion
 from lab import parallel, paths
 from lab.engine.protocol import Engine
 from lab.run import machine
-from lab.run.manifest import Git, Host, LabVersion
 
 _GIT_TIMEOUT_S = 10
 

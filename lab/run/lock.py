@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from formats.atomic_write import atomic_write
 from formats.sanitize import visible
 from lab import paths
 from lab.errors import LabError
-from lab.whole import write_whole
 
 _SHARED = Path("/run/lock")
 _FALLBACK = Path("/tmp")  # noqa: S108 # not TMPDIR, which may differ from user to user
@@ -72,7 +72,7 @@ class Lock:
         below = str(folder.relative_to(paths.RESULTS)) if folder else None
         with contextlib.suppress(OSError):  # a checkout that cannot be written has no run to clear up after
             note_file().parent.mkdir(exist_ok=True)
-            write_whole(note_file(), json.dumps(asdict(Holder(os.getpid(), what, self._since, below))))
+            atomic_write(note_file(), json.dumps(asdict(Holder(os.getpid(), what, self._since, below))))
 
     def clear(self) -> None:
         """Say that the holder has come to its end and left nothing behind."""

@@ -14,10 +14,10 @@ import stat
 from pathlib import Path
 
 from analysis.evidence.rawfiles import Places
+from formats.manifest import Removed
 from formats.safe_open import kind
 from formats.sanitize import visible
 from lab.engine.owners import ROLE_UID, ROOT
-from lab.run.manifest import Removed
 
 # Not 0o777 less the umask: a lax one would let others plant files, a strict one keep the containers out.
 _OWN = 0o755

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
 
 from analysis.evidence.rawfiles import Places
+from formats.manifest import Knob, Listener, Manifest
+from formats.role import Role
 from formats.safe_open import open_regular
 from lab import parallel
 from lab.engine import collector
@@ -17,8 +17,6 @@ from lab.engine.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
 from lab.roles import told_settings
 from lab.roles.configurations import Found
-from lab.roles.declaration import Role
-from lab.run.manifest import KnobRecord, Listener, Manifest
 from lab.scenario import foreseen, own_configuration, sysctls
 from lab.scenario.catalogue import show_value
 from lab.scenario.effective import Effective
@@ -127,20 +125,21 @@ def _record(effective: Effective, manifest: Manifest, name: RoleName, found: Fou
             knob = role.knob(field)
             default = effective.world.catalogue[knob].default
             where = [str(one) for one in setting.where]
-            manifest.knobs[knob] = KnobRecord(
+            manifest.knobs[knob] = Knob(
                 value=setting.value, default=default, source="file", read_back=setting.value, where=where
             )
 
 
-def _called(declared: dict[str, Any], called: Mapping[str, str]) -> dict[str, Any]:
-    """Give a declaration whose pages have the rows of a configuration's own sections."""
-    # Others read the same declaration.
-    copied = copy.deepcopy(declared)
-    for page in copied.get("scrape", {}).values():
-        for value in page.get("values", {}).values():
-            section, slash, rest = value["at"].partition("/")
-            value["at"] = f"{called.get(section, section)}{slash}{rest}"
-    return copied
+def _called(role: Role, called: Mapping[str, str]) -> Role:
+    """Return a declaration whose pages have the rows of a configuration's own sections."""
+    pages = {}
+    for name, page in role.scrape.items():
+        values = {}
+        for one, value in page.values.items():
+            section, slash, rest = value.at.partition("/")
+            values[one] = value.model_copy(update={"at": f"{called.get(section, section)}{slash}{rest}"})
+        pages[name] = page.model_copy(update={"values": values})
+    return role.model_copy(update={"scrape": pages}) if pages else role
 
 
 def _left(instance: str, file: Path) -> str:
@@ -192,7 +191,7 @@ def _backlog_mismatches(effective: Effective, topology: Topology, manifest: Mani
         # A configuration may leave it to the program.
         if knob not in manifest.knobs:
             continue
-        asked = int(manifest.knobs[knob].value)
+        asked = int(manifest.knobs[knob].value or 0)
         for instance in instances:
             somaxconn = manifest.sysctls[instance].get("net.core.somaxconn")
             listeners = [one for one in manifest.listeners[instance] if one.port == topology.roles[role].port]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from analysis.steps import Steps
+from formats.manifest import FILE, Manifest, load_manifest
 from lab import paths, suggested, terminal
 from lab.errors import BadInput, Interruption, LabError, Problem
 from lab.run import verdicts
-from lab.run.manifest import FILE, Manifest, load
 from lab.run.session import tries_out
 from lab.run.signals import interruptible
 
@@ -48,7 +48,7 @@ def derive(folder: Path) -> dict[str, Any]:
 def _profiled(folder: Path) -> Manifest | None:
     """Give the manifest of a run that is to say how long its analysis took, and does not say it yet."""
     with contextlib.suppress(OSError, ValueError):
-        found = load(folder)
+        found = load_manifest(folder)
         if found.profile is not None and "analysis" not in found.profile:
             return found
     return None
@@ -120,7 +120,7 @@ def newest() -> Path:
 
 def _tries_out(folder: Path) -> bool:
     with contextlib.suppress(OSError, ValueError):
-        return tries_out(load(folder).series)
+        return tries_out(load_manifest(folder).series)
     return False
 
 

@@ -10,6 +10,8 @@ from rich.console import Console
 
 from analysis.evidence import rawfiles
 from analysis.steps import Steps
+from formats import manifest, owner
+from formats.manifest import Guess
 from lab import paths, suggested, terminal
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, Interruption, LabError
@@ -18,7 +20,6 @@ from lab.run import (
     configurations,
     k6,
     machine_limits,
-    manifest,
     measure,
     prepare,
     rawfolders,
@@ -29,7 +30,6 @@ from lab.run import (
 from lab.run.gauges import Gauges
 from lab.run.live import Display
 from lab.run.lock import Lock, is_ours, machine_lock
-from lab.run.manifest import Guess
 from lab.run.session import Occasion, Session, open_session, point_latest
 from lab.run.signals import Interrupted, interruptible, shielded
 from lab.scenario import foreseen
@@ -110,7 +110,7 @@ def _bring_to_an_end(name: str, pid: int) -> None:
     """Seal a run whose process ended without a word, and let its manifest say so."""
     try:
         folder = _own_folder(name)
-        left = manifest.load(folder)
+        left = manifest.read_manifest(folder)
     except (OSError, ValueError):
         return
     if left.status != "running" or (left.scenario, left.run) != (folder.parent.name, folder.name):
@@ -119,7 +119,7 @@ def _bring_to_an_end(name: str, pid: int) -> None:
     try:
         left.removed.extend(rawfolders.seal(folder / rawfiles.FOLDER))
     finally:
-        manifest.release(folder)
+        owner.release(folder)
         left.save(folder)
 
 
@@ -171,7 +171,7 @@ def _brought_to_an_end(session: Session, lock: Lock) -> Iterator[None]:
 def _has_ended(session: Session) -> bool:
     """Whether the manifest on the disk says how the run ended."""
     with contextlib.suppress(OSError, ValueError):
-        return manifest.load(session.folder).status != "running"
+        return manifest.load_manifest(session.folder).status != "running"
     return False
 
 

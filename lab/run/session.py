@@ -6,21 +6,24 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.evidence import rawfiles
 from analysis.evidence.rawfiles import Places
 from analysis.steps import Steps
+from formats import manifest, owner
+from formats.field_types import Scalar
+from formats.manifest import ActionRecord, Guess, Knob, Manifest, Status, utc_now
 from lab import paths, terminal
 from lab.engine.protocol import Engine
 from lab.errors import BadInput, LabError, Problem
-from lab.run import facts, manifest, rawfolders, script
+from lab.run import facts, rawfolders, script
 from lab.run.lock import Lock
-from lab.run.manifest import Guess, Manifest, Status, actions_of, instances_of, knob_records, utc_now
 from lab.scenario import places
 from lab.scenario.effective import Effective
+from lab.scenario.fields import Action
 from lab.scenario.places import Place
 from lab.scenario.topology import Topology, topology_of
 
@@ -86,7 +89,7 @@ class Session:
     def finish(self, status: Status, reason: str | None = None) -> None:
         """Write the last manifest; a full disk has room for this one."""
         self.manifest.finish(status, reason)
-        manifest.release(self.folder)
+        owner.release(self.folder)
         self.save()
 
 
@@ -120,6 +123,8 @@ def open_session(
         lock.note(f"{occasion.cell} r{occasion.repetition:02}" if named else None, folder)
     scenario = effective.scenario
     first = Manifest(
+        contract=manifest.SCHEMA,
+        status="running",
         scenario=effective.slug,
         folder=None if effective.place.own else str(effective.place.home),
         title=scenario.title,
@@ -136,11 +141,11 @@ def open_session(
         lab=version,
         host=host,
         path=list(scenario.path),
-        roles={name: effective.world.content(name) for name in scenario.path},
-        instances=instances_of(topology),
+        roles=dict(effective.roles),
+        instances={str(role): list(instances) for role, instances in topology.instances.items()},
         metrics_port=engine.metrics,
         knobs=knob_records(effective, {knob.name: knob.default for knob in effective.world.catalogue.values()}),
-        actions=actions_of(scenario.actions),
+        actions=action_records(scenario.actions),
         slow_ms=scenario.slow,
         tolerance=scenario.tolerance,
         predictions=[*(stated.prediction for stated in effective.predictions), *(options.claims() if options else ())],
@@ -151,7 +156,7 @@ def open_session(
     apart = occasion.tries_out or tries_out(occasion.series)
     session = Session(engine, effective, topology, folder, first, apart, occasion.profile or Steps())
     try:
-        manifest.reserve(folder)
+        owner.reserve(folder)
         session.save()
     except OSError as error:
         # A folder without a manifest is not a run.
@@ -171,7 +176,7 @@ def refuse_taken(place: Place) -> None:
     if place.own or newest is None:
         return
     with contextlib.suppress(OSError, ValueError):
-        other = manifest.load(newest.parent).folder
+        other = manifest.load_manifest(newest.parent).folder
         if other is None or (other != str(place.home) and places.is_home(Path(other))):
             what = f"{paths.shown(results)} has runs of {other or 'a scenario of the lab itself'}"
             way_on = f"rename the folder, or move {paths.shown(results)} away"
@@ -235,3 +240,16 @@ def point_latest(folder: Path) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         terminal.problem(f"connlab: {link} was not set: {error.strerror}")  # a run is not lost for it
+
+
+def knob_records(effective: Effective, defaults: Mapping[str, Scalar]) -> dict[str, Knob]:
+    """Return every knob of the roles on the path with its default and who set it; sysctls have no default here."""
+    return {
+        name: Knob(value=value, default=defaults.get(name), source=effective.source(name))
+        for name, value in effective.on_path().items()
+    }
+
+
+def action_records(actions: Sequence[Action]) -> list[ActionRecord]:
+    """Return what the manifest says of actions before they are done."""
+    return [ActionRecord(do=one.do, instance=one.instance, at_ms=one.at, for_ms=one.lasts) for one in actions]

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from formats.durations import format_duration
+from formats.field_types import Scalar
 from formats.knob_types import DURATION_SCHEMA
-from lab.roles.declaration import ROLES, Role, Workload
+from formats.predictions import Part
+from formats.role import Role, Workload
+from lab.roles.declared_roles import ROLES
 from lab.scenario.knobs import Knobs, KnobValue
-from lab.scenario.part import Part
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def flat(knobs: Knobs) -> dict[str, KnobValue]:
     }
 
 
-def show_value(name: str, value: KnobValue) -> str:
+def show_value(name: str, value: Scalar) -> str:
     """Write the value of the knob `name` as a scenario would: `20s`, `true`, `auto`."""
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from analysis.evidence import roles
+from formats import role as role_file
+from formats.role import KINDS
 from lab.errors import Problem
-from lab.roles.declaration import KINDS
 from lab.scenario import own_configuration, own_script, presets, sysctls, templates
 from lab.scenario.action_checks import action_problems
 from lab.scenario.catalogue import CATALOGUE, show_value
@@ -92,7 +92,7 @@ def _workload(effective: Effective) -> Iterator[Problem]:
 
 def _target(effective: Effective) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
-    last = roles.request_path(effective.scenario.path, lambda role: effective.roles[role].kind)[-1]
+    last = role_file.request_path(effective.scenario.path, lambda role: effective.roles[role].kind)[-1]
     if effective.roles[last].kind == "proxy":
         page = effective.roles[last].page
         if last in effective.scenario.configurations:
@@ -158,7 +158,7 @@ def _services(effective: Effective) -> Iterator[Problem]:
 
 def _bounds(effective: Effective) -> Iterator[Problem]:
     for role in effective.world.roles.values():
-        for name, limit in role.bounds():
+        for name, limit in role.ordered_knobs():
             value, most = effective.number(name), effective.number(limit)
             if value > most:
                 what = f"{name} ({value}) exceeds {limit} ({most})"

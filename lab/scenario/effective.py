@@ -10,15 +10,16 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from formats.predictions import Claim, Published
+from formats.role import Role
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document
 from lab.reading.document import Document, Location
 from lab.reading.findings import siblings
-from lab.roles.declaration import Role
 from lab.scenario import messages, own_services, places, presets
 from lab.scenario.catalogue import flat
-from lab.scenario.fields import Claim, Published, Scenario
+from lab.scenario.fields import Scenario
 from lab.scenario.knobs import KnobValue
 from lab.scenario.overrides import Override, knob_location, parse_overrides
 from lab.scenario.places import Place

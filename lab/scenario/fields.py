@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import ConfigDict, Field, WithJsonSchema, create_model
 
 from formats.knob_types import Duration
-from lab.roles.declaration import ROLES
+from formats.predictions import Claim, Name, Part, Published, Text, Tolerance
+from lab.roles.declared_roles import ROLES
 from lab.scenario.knobs import Knobs, RoleName
-from lab.scenario.part import Part
 from lab.scenario.services import Services
-
-Text = Annotated[str, Field(min_length=1)]
-
-NAME_PATTERN = r"^[a-z0-9]+(-[a-z0-9]+)*$"
-Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 _OF_ARMS = re.compile(r"\barms\.")
 
@@ -71,30 +66,6 @@ class Warmup(Part):
     requests: Annotated[int, Field(ge=0, le=100_000, description="How many; 0 = no warm-up")] = 0
 
 
-class Tolerance(Part):
-    """What a run, or a series of runs, may leave open and still be judged."""
-
-    unexplained: Annotated[int, Field(ge=0, description="Failed or slow requests without a known cause")] = 0
-    evidence_share: Annotated[
-        float,
-        Field(
-            gt=0, le=1, description="In a series, the share of a cell's repetitions that must be evidence, rounded up"
-        ),
-    ] = 0.8
-
-
-class Claim(Part):
-    """What is said will be measured, fixed before the run."""
-
-    id: Annotated[Name, Field(description="Small letters, digits, hyphens; unique")]
-    says: Annotated[Text, Field(description="The prediction in words")]
-    expression: Annotated[Text, Field(description="The prediction over figures, model and knobs; see docs/figures.md")]
-    when: Annotated[
-        Text | None,
-        Field(description="Under which settings it applies: an expression over knobs and model; by default under all"),
-    ] = None
-
-
 class Prediction(Claim):
     """A scenario's prediction: about each run, about the runs of some arms, or about the arms beside each other."""
 
@@ -115,23 +86,6 @@ class Prediction(Claim):
     def claim(self) -> Claim:
         """Give what the records of a run and of a series keep of it."""
         return Claim(id=self.id, says=self.says, expression=self.expression, when=self.when)
-
-
-class Published(Part):
-    """What was published of this experiment, and the figures of this lab that stand beside it."""
-
-    says: Annotated[Text | None, Field(description="What was published; leave it out if nothing was")] = None
-    here: Annotated[
-        dict[Text, Text],
-        Field(
-            min_length=1,
-            description="Numbers by their names in words: expressions as in predictions, over arms.<arm>.<figure> where"
-            " there are arms",
-        ),
-    ]
-    there: Annotated[
-        dict[Text, float], Field(description="The published numbers of some of these, by the same names")
-    ] = Field(default_factory=dict)
 
 
 class ClaimTest(Part):

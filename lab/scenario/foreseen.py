@@ -9,15 +9,15 @@ from typing import Any
 
 from analysis import figures
 from analysis.diagnosis.health import Evidence
-from analysis.evidence.manifest import Manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
 from analysis.expressions import parse
 from analysis.expressions.values import Unknown, Value, unknown
 from analysis.figures import Run
+from formats.manifest import Manifest
+from formats.predictions import Claim
 from lab.scenario import sysctls
 from lab.scenario.effective import Effective
-from lab.scenario.fields import Claim
 from lab.scenario.load import own_ms, takes_ms
 from lab.scenario.topology import topology_of
 
@@ -110,20 +110,20 @@ def _defaults_of_the_kernel() -> dict[str, str]:
 
 
 def _manifest(effective: Effective) -> Manifest:
-    topology = topology_of(effective)
+    topology, scenario = topology_of(effective), effective.scenario
     defaults = _defaults_of_the_kernel()
-    kernel = effective.scenario.knobs.kernel
+    kernel = scenario.knobs.kernel
     return Manifest.model_validate(
         {
             "schema": "connlab.manifest/1",
             "scenario": effective.slug,
             "run": "to-come",
             "status": "complete",
-            "path": list(effective.scenario.path),
-            "roles": {name: effective.world.content(name) for name in effective.scenario.path},
+            "path": list(scenario.path),
+            "roles": effective.roles,
             "instances": {role: list(instances) for role, instances in topology.instances.items()},
             "knobs": {name: {"value": value} for name, value in effective.on_path().items()},
-            "actions": [{"do": one.do, "instance": one.instance} for one in effective.scenario.actions],
+            "actions": [{"do": each.do, "instance": each.instance, "at_ms": each.at} for each in scenario.actions],
             "sysctls": {one: defaults | kernel.get(topology.role_of(one), {}) for one in topology.all},
             "phases": [{"name": "measure", "start_us": 0, "end_us": 1}, {"name": "drain", "start_us": 1, "end_us": 2}],
         }

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
-from lab.roles.declaration import ROLES, Role
-from lab.scenario.part import Part
+from formats.predictions import Part
+from formats.role import Role
+from lab.roles.declared_roles import ROLES
 
 if TYPE_CHECKING:
     RoleName = str

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from formats.role import OwnConfiguration as Declared
 from lab import paths
 from lab.errors import Problem
 from lab.reading.nearest import did_you_mean
 from lab.roles.configurations import Fault, Found, Stands, read
-from lab.roles.declaration import OwnConfiguration as Declared
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
 from lab.scenario.topology import Topology

@@ -11,11 +11,11 @@ from typing import Any
 
 from analysis.evidence.own_script import threshold_name
 from formats.durations import format_duration, parse_duration
+from formats.predictions import Claim
 from lab import paths
 from lab.errors import Problem
 from lab.reading.nearest import did_you_mean
 from lab.scenario.effective import Effective
-from lab.scenario.fields import Claim
 from lab.scenario.topology import Topology
 
 WORKLOAD = "script"

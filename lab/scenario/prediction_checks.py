@@ -12,12 +12,11 @@ from pydantic import ValidationError
 from analysis.expressions import ExpressionError, parse
 from analysis.expressions.tree import Chain, Literal, Name
 from analysis.expressions.values import Kind
+from formats.predictions import Part, Published
 from lab.errors import Problem
 from lab.reading.nearest import did_you_mean
 from lab.scenario import messages, twins
 from lab.scenario.effective import Effective
-from lab.scenario.fields import Published
-from lab.scenario.part import Part
 
 if TYPE_CHECKING:
     from analysis.expressions import Expression

@@ -11,8 +11,9 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainSe
 from formats import knob_types
 from formats.durations import format_duration
 from formats.knob_types import Duration
-from lab.roles.declaration import ROLES, TRAFFIC_PORT, KnobName, Role
-from lab.scenario.part import Part
+from formats.predictions import Part
+from formats.role import TRAFFIC_PORT, KnobName, Role
+from lab.roles.declared_roles import ROLES
 
 Text = Annotated[str, Field(min_length=1)]
 Limit = Literal["connections", "backlog", "threads", "pool"]

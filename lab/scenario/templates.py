@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 from analysis.expressions import ExpressionError
 from analysis.expressions.values import Kind
 from analysis.formatting import number, spoken
+from formats.predictions import Claim
 from lab.errors import Problem
 from lab.scenario.catalogue import show_value
 from lab.scenario.effective import Effective, Stated
-from lab.scenario.fields import Claim
 
 if TYPE_CHECKING:
     from analysis.expressions import Expression

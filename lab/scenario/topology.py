@@ -8,8 +8,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
 
-from analysis.evidence import roles
-from lab.roles.declaration import Role
+from formats import role as role_file
+from formats.role import Role
 from lab.scenario import services
 from lab.scenario.effective import Effective
 from lab.scenario.knobs import RoleName
@@ -48,7 +48,7 @@ class Topology:
     @property
     def answering(self) -> RoleName:
         """The role that answers the requests; behind it may stand a server of its own, such as a database."""
-        return roles.request_path(list(self.instances), lambda role: self.roles[role].kind)[-1]
+        return role_file.request_path(list(self.instances), lambda role: self.roles[role].kind)[-1]
 
     @property
     def targets(self) -> list[str]:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from pydantic import Field, TypeAdapter, create_model
 
-from lab.roles import declaration
-from lab.roles.declaration import ROLES, Role
+from formats.role import Role
+from lab.roles.declared_roles import ROLES
 from lab.scenario import catalogue, services
 from lab.scenario.catalogue import CATALOGUE, Knob
 from lab.scenario.fields import Scenario
@@ -36,10 +36,6 @@ class World:
     scenario: type[Scenario]
     catalogue: Mapping[str, Knob]
     services: Mapping[str, Service]
-
-    def content(self, role: str) -> dict[str, Any]:
-        """Give a role's declaration as a manifest has it."""
-        return self.services[role].role(role) if role in self.services else declaration.content(role)
 
 
 OWN = World(ROLES, Scenario, CATALOGUE, {})

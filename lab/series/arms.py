@@ -3,24 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from analysis.expressions import ExpressionError
 from analysis.expressions.values import Kind
+from formats.series import Axis, Level
 from lab.errors import BadInput, Problem
+from lab.reading.document import Document, Location
 from lab.reading.nearest import did_you_mean
 from lab.scenario import presets
 from lab.scenario.effective import Effective, Variant
 from lab.scenario.fields import Arms
-from lab.scenario.overrides import parse_overrides
+from lab.scenario.overrides import Override, parse_overrides
+from lab.scenario.overrides import settings as read_knobs
 from lab.scenario.prediction_checks import compared_problems, published_problems
 from lab.scenario.resolve import resolve
-from lab.series import arm_settings
-from lab.series.arm_settings import Change
-from lab.series.gather import Gathered, refuse_user_settings, same_cells
-from lab.series.plan import Plan, Planned, cell_of, within_duration
-from lab.series.record import Axis, Level
+from lab.series.plan import Gathered, Plan, Planned, cell_of, refuse_user_settings, same_cells, within_duration
+
+PATH = "path"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a level of an axis changes: knobs, the path, or the scenario."""
+
+    overrides: tuple[Override, ...] = ()
+    path: tuple[list[str], str] | None = None
+    scenario: str | None = None
+
+    @property
+    def touched(self) -> dict[str, str]:
+        """What it changes, and where that stands."""
+        places = {one.knob: one.where for one in self.overrides}
+        return places | ({PATH: self.path[1]} if self.path else {})
+
+    def under(self, overrides: Iterable[Override]) -> Change:
+        """Give the change with these over it: what both set, they set."""
+        over = tuple(overrides)
+        knobs = {one.knob for one in over}
+        return replace(self, overrides=(*(one for one in self.overrides if one.knob not in knobs), *over))
+
+
+def places(values: Mapping[str, Any], document: Document, location: Location) -> dict[str, str]:
+    """Give the place to cite for each of the settings in the mapping at `location`."""
+    return {name: document.where((*location, name)) for name in values}
+
+
+def read(values: Mapping[str, Any], where: Mapping[str, str]) -> Change:
+    """Read settings.
+
+    Args:
+        values: knobs and their values, and maybe `path`.
+        where: the place to cite for each.
+
+    Raises:
+        BadInput: an unknown knob, or a list where a value is wanted.
+    """
+    knobs = {name: value for name, value in values.items() if name != PATH}
+    for name, value in knobs.items():
+        if not isinstance(value, bool | int | float | str):
+            raise BadInput(Problem(f"{name} takes one value here", where[name]))
+    path = values.get(PATH)
+    if path is not None and not isinstance(path, list):
+        raise BadInput(Problem("path takes a list of roles, such as [k6, backend]", where[PATH]))
+    return Change(tuple(read_knobs(knobs, where)), (path, where[PATH]) if path is not None else None)
+
 
 AXIS = "arm"
 
@@ -122,7 +172,7 @@ def alone(base: Effective, overrides: Iterable[str], name: str, folder: Path | N
 def _change(base: Effective, arms: Arms, name: str) -> Change:
     """Read what an arm sets, with what the preset in force makes of it."""
     values = arms.variants[name]
-    change = arm_settings.read(values, arm_settings.places(values, base.document, ("arms", "variants", name)))
+    change = read(values, places(values, base.document, ("arms", "variants", name)))
     if base.preset is None:
         return change
     return change.under(presets.chosen_for_arm(base.scenario, base.document, base.preset, name))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lab.series.record import Outcome
+from formats.series import Outcome
 
 Status = Literal["true", "false", "unknown"]
 Goal = Literal["smallest", "largest"]

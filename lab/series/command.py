@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from analysis.expressions import ExpressionError
+from formats.series import Fingerprint, PlannedRun
 from lab import paths
 from lab.engine.protocol import Engine
 from lab.errors import Problem
@@ -18,14 +19,10 @@ from lab.run.lock import Lock, machine_lock
 from lab.run.run import clear_up_after
 from lab.run.signals import interruptible
 from lab.scenario.effective import Effective
-from lab.series import fingerprint, store
-from lab.series.answers import Answers
-from lab.series.executor import Executor
-from lab.series.gather import Gathered
-from lab.series.plan import Plan
-from lab.series.progress import Progress
-from lab.series.record import Fingerprint, PlannedRun
-from lab.series.runner import RealRunner
+from lab.series import store
+from lab.series.executor import Executor, RealRunner
+from lab.series.plan import Answers, Gathered, Plan
+from lab.series.printing import Progress
 
 
 def run_plan(
@@ -68,8 +65,8 @@ def run_plan(
     with machine_lock(f"the series of {plan.name}", held=lock) as held, interruptible():
         clear_up_after(held, engine)
         texts = configurations.texts(found.values())
-        own = fingerprint.with_own(plan.digest(), texts, [planned.effective for planned in plan.cells.values()])
-        taken = fingerprint.now(own, plan.roles, engine, plan.with_services)
+        own = store.with_own(plan.digest(), texts, [planned.effective for planned in plan.cells.values()])
+        taken = store.now(own, plan.roles, engine, plan.with_services)
         series, folder, resumed = store.open_series(plan, taken, command, new=new)
         answers = answers or Answers()
         series.guesses = answers.chosen or series.guesses

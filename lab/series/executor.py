@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol
 
+from rich.console import Console
+
+from analysis.steps import Steps
+from formats import manifest
+from formats.manifest import Guess, utc_now
+from formats.series import PlannedRun, Series, Status, Verdict
 from lab import paths
+from lab.engine.protocol import Engine
 from lab.errors import ConnlabError, Interruption, LabError
-from lab.run import manifest
-from lab.run.manifest import utc_now
-from lab.run.session import Occasion
+from lab.run import reports
+from lab.run.lock import Lock
+from lab.run.run import record
+from lab.run.session import Occasion, open_session
 from lab.run.signals import Interrupted
 from lab.run.verdicts import VERDICT_FILE
 from lab.scenario.effective import Effective
-from lab.series.progress import Progress
-from lab.series.record import PlannedRun, Series, Status, Verdict
+from lab.series.printing import Progress
+from lab.series.store import is_own
 
 _LOST = "the lab's process ended without a word (killed, or the machine went down)"
 
@@ -171,7 +180,7 @@ class Executor:
 def _take_failure(place: PlannedRun, error: ConnlabError) -> None:
     """Let a place say why it failed; a run that had come to its end before keeps what its manifest says."""
     with contextlib.suppress(OSError, ValueError):
-        if place.run is not None and manifest.load(paths.RESULTS / place.run).status in ("complete", "failed"):
+        if place.run is not None and manifest.load_manifest(paths.RESULTS / place.run).status in ("complete", "failed"):
             _take_status(place)
             return
     place.status, place.reason = "aborted", _first_line(error)
@@ -180,7 +189,7 @@ def _take_failure(place: PlannedRun, error: ConnlabError) -> None:
 def _take_status(place: PlannedRun) -> None:
     """Let a place say what its run's manifest says."""
     try:
-        found = manifest.load(paths.RESULTS / str(place.run))
+        found = manifest.load_manifest(paths.RESULTS / str(place.run))
     except (OSError, ValueError):
         place.status, place.reason = "aborted", "its folder has no manifest that can be read"
         return
@@ -193,3 +202,58 @@ def _take_status(place: PlannedRun) -> None:
 def _first_line(error: ConnlabError) -> str:
     what = error.what if isinstance(error, LabError) else str(error)
     return what.splitlines()[0].removeprefix("the run was aborted: ")
+
+
+class RealRunner:
+    """The lab's own way to run and judge one place; see lab.series.executor.Runner."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        command: Sequence[str],
+        console: Console,
+        *,
+        lock: Lock,
+        images: Mapping[str, str],
+        guesses: Mapping[str | None, Sequence[Guess]],
+        profile: bool,
+    ) -> None:
+        self._engine = engine
+        self._command = command
+        self._console = console
+        self._lock = lock
+        self._images = {name: image for name, image in images.items() if not is_own(name)}
+        self._guesses = guesses
+        self._profile = profile
+
+    def run(self, effective: Effective, occasion: Occasion, title: str, opened: Callable[[Path], None]) -> None:
+        """Run it once, with the images that the series began with."""
+        now = self._engine.images(self._images)
+        rebuilt = [name for name, image in now.items() if image != self._images[name]]
+        if rebuilt:
+            way_on = "NEW=1 (--new) starts another series"
+            raise LabError(f"connlab/{rebuilt[0]} was rebuilt since the series began", way_on=way_on)
+        steps = Steps()
+        guesses = self._guesses.get(occasion.cell, ())
+        expected = replace(occasion, guesses=guesses, profile=steps if self._profile else None)
+        with steps.step("open"):
+            session = open_session(effective, self._engine, self._command, expected, self._lock)
+        opened(session.folder)
+        record(session, self._console, self._lock, title)
+
+    def derive(self, folder: Path) -> Verdict | None:
+        """Derive everything and give the verdict; None if nothing was predicted of this run alone."""
+        verdict = reports.derive(folder)
+        if not verdict["predictions"]:
+            return None
+        found: Verdict = verdict["verdict"]
+        return found
+
+    def holds(self, folder: Path, expression: str) -> Literal["true", "false", "unknown"]:
+        """Judge an expression in a run."""
+        # As in verdicts: what only the end of a run needs.
+        from analysis.evidence.rawrun import RawRun  # noqa: PLC0415
+        from analysis.figures import Run  # noqa: PLC0415
+        from analysis.verdicts import predictions  # noqa: PLC0415
+
+        return predictions.judge(Run(RawRun(folder, manifest.load_manifest(folder))), expression).status

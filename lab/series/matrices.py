@@ -4,27 +4,137 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from formats.predictions import NAME_PATTERN
+from formats.series import Axis, Level
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading.document import Document, Location
 from lab.reading.nearest import did_you_mean
 from lab.scenario import places
 from lab.scenario.effective import Effective, Stated, Variant
+from lab.scenario.overrides import may_be_knob, nearest_knob
 from lab.scenario.places import Place
 from lab.scenario.prediction_checks import compared_problems
 from lab.scenario.resolve import resolve
-from lab.series import arm_settings
-from lab.series.arm_settings import Change
-from lab.series.gather import Gathered, refuse_user_settings, same_cells
+from lab.series import arms
+from lab.series.arms import Change
 from lab.series.matrix_file import Matrix, name_of, read
-from lab.series.plan import Plan, Planned, cell_of, short_names, slug, within_duration, without_arms
-from lab.series.record import Axis, Level
-from lab.series.sides import AxisChanges, contradictions, read_sides, spelled
+from lab.series.plan import (
+    Gathered,
+    Plan,
+    Planned,
+    cell_of,
+    refuse_user_settings,
+    same_cells,
+    short_names,
+    slug,
+    within_duration,
+    without_arms,
+)
+
+_SCENARIO = "scenario"
+# An arm and a scenario are axes that the lab itself makes.
+_OWN_AXES = ("arm", _SCENARIO)
+
+
+@dataclass(frozen=True)
+class AxisChanges:
+    """An axis: its levels by name, each with what it changes."""
+
+    name: str
+    levels: Mapping[str, Change]
+    is_knob: bool
+
+
+def read_sides(matrix: Matrix, document: Document, gathered: Gathered) -> list[AxisChanges]:
+    """Read the axes, that of several scenarios first; what is wrong with one is gathered."""
+    sides = []
+    if len(matrix.scenarios) > 1:
+        for index, one in enumerate(matrix.scenarios):
+            if one in matrix.scenarios[:index]:
+                gathered.extend([Problem(f"the scenario '{one}' stands twice", document.where(("scenarios", index)))])
+        sides.append(AxisChanges(_SCENARIO, {one: Change(scenario=one) for one in matrix.scenarios}, is_knob=False))
+    for axis, content in matrix.axes.items():
+        with gathered:
+            sides.append(_side(axis, content, document))
+    return sides
+
+
+def _side(axis: str, content: object, document: Document) -> AxisChanges:
+    where = document.where(("axes", axis))
+    if not isinstance(content, list | dict):
+        raise BadInput(Problem(f"the axis '{axis}' takes a list of values, or named variants", where))
+    if not content:
+        what = f"the axis '{axis}' is empty: it has no value to take, and the matrix no cell"
+        raise BadInput(Problem(what, where, "give it values, or leave it out"))
+    return _knob_side(axis, content, document) if isinstance(content, list) else _named_side(axis, content, document)
+
+
+def _knob_side(axis: str, values: list[Any], document: Document) -> AxisChanges:
+    location = ("axes", axis)
+    if not may_be_knob(axis) and not axis.startswith("kernel."):
+        way_on = nearest_knob(axis)
+        raise BadInput(
+            Problem(f"the axis '{axis}' has a list of values, and is not a knob", document.where(location), way_on)
+        )
+    levels: dict[str, Change] = {}
+    for index, value in enumerate(values):
+        where = document.where((*location, index))
+        if not isinstance(value, bool | int | float | str):
+            raise BadInput(Problem(f"{axis} takes one value in each cell", where))
+        level = spelled(value)
+        if level in levels:
+            raise BadInput(Problem(f"{axis} has the value {level} twice", where))
+        levels[level] = arms.read({axis: value}, {axis: where})
+    return AxisChanges(axis, levels, is_knob=True)
+
+
+def spelled(value: float | bool | str) -> str:  # noqa: FBT001 # a scalar of YAML's
+    """Write a value as the name of a level, as a scenario would write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if value != "" else '""'
+
+
+def _named_side(axis: str, content: Mapping[str, Any], document: Document) -> AxisChanges:
+    location = ("axes", axis)
+    where = document.where(location)
+    if axis in _OWN_AXES:
+        raise BadInput(Problem(f"an axis of named variants cannot be called '{axis}': the lab makes that one", where))
+    if not re.fullmatch(NAME_PATTERN, axis):
+        what = f"the axis '{axis}' has named variants, so its own name holds small letters, digits and hyphens"
+        way_on = "a knob's axis takes a list of values" if may_be_knob(axis) else None
+        raise BadInput(Problem(what, where, way_on))
+    levels: dict[str, Change] = {}
+    for level, values in content.items():
+        place = document.where((*location, level))
+        if not isinstance(values, Mapping):
+            raise BadInput(Problem(f"the variant '{level}' takes knobs and their values", place))
+        levels[level] = arms.read(values, arms.places(values, document, (*location, level)))
+    return AxisChanges(axis, levels, is_knob=False)
+
+
+def contradictions(sides: Sequence[AxisChanges], fixed: Change) -> Iterator[Problem]:
+    """Give a problem for each setting that two axes move, or that an axis moves and the matrix fixes."""
+    owners: dict[str, str] = {}
+    for side in sides:
+        touched = {what: where for change in side.levels.values() for what, where in change.touched.items()}
+        for what, where in touched.items():
+            if what in owners:
+                fault = f"{what} is moved by two axes, '{owners[what]}' and '{side.name}': their cells contradict"
+                yield Problem(fault, where, "move it by one of them")
+            elif what in fixed.touched:
+                fault = f"{what} is moved by the axis '{side.name}', and fixed at {fixed.touched[what]}"
+                yield Problem(fault, where, "leave one of the two out")
+            owners.setdefault(what, side.name)
+
 
 # The longest name of a folder, less the time and the repetition in a run's id, with room to spare.
 _CELL_NAME_MAX = 200
@@ -48,7 +158,7 @@ def plan(name: str, overrides: Iterable[str] = (), folder: Path | None = None) -
     sides = read_sides(matrix, document, gathered)
     fixed = Change()
     with gathered:
-        fixed = arm_settings.read(matrix.knobs, arm_settings.places(matrix.knobs, document, ("knobs",)))
+        fixed = arms.read(matrix.knobs, arms.places(matrix.knobs, document, ("knobs",)))
     gathered.extend(contradictions(sides, fixed))
     for one in (fixed, *(change for side in sides for change in side.levels.values())):
         with gathered:

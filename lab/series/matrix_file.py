@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, WithJsonSchema
 
+from formats.predictions import NAME_PATTERN, Claim, Text
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import document as documents
@@ -16,8 +17,8 @@ from lab.reading.document import Document
 from lab.reading.findings import siblings
 from lab.reading.nearest import did_you_mean
 from lab.scenario import messages
-from lab.scenario.fields import NAME_PATTERN, Claim, Settings, Text
 from lab.scenario.fields import Series as Rules
+from lab.scenario.fields import Settings
 
 _SUFFIX = ".yaml"
 _VALUE = {"type": ["integer", "boolean", "string", "number"]}

@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from formats.durations import format_duration
+from formats.manifest import Guess
+from formats.predictions import Claim, Published
+from formats.series import Axis, Cell, Kind, Search
+from formats.series import ExpectedArm as Chosen
 from lab.errors import BadInput, Problem
 from lab.scenario import foreseen
 from lab.scenario.effective import Effective
-from lab.scenario.fields import Claim, Published
 from lab.scenario.fields import Series as Rules
-from lab.series.order import order
-from lab.series.record import Axis, Cell, Kind, Search
+from lab.scenario.overrides import parse_overrides
 
 # What a run takes besides its load and drain, until the series has measured it: start, stop and analysis.
 BESIDES_S = 12.0
@@ -184,3 +186,92 @@ def short_names(axes: Sequence[str]) -> dict[str, str]:
     """Give each axis the shortest name that tells it from the others: a knob's last part, or the whole."""
     last = {axis: slug(axis.rpartition(".")[2]) for axis in axes}
     return {axis: last[axis] if list(last.values()).count(last[axis]) == 1 else slug(axis) for axis in axes}
+
+
+def order(cells: Iterable[str], repetitions: int, seed: int) -> list[tuple[str, int]]:
+    """Give each cell and repetition (from 1) in the order in which they are run.
+
+    Each repetition is a block with every cell once, so that a drift of the machine meets all cells alike. Within it
+    the cells stand in the order of SHA-256 of `seed:repetition:cell`: the same on every machine, for every version of
+    every library.
+    """
+    named = list(cells)
+    places: list[tuple[str, int]] = []
+    for repetition in range(1, repetitions + 1):
+        ranks = {cell: hashlib.sha256(f"{seed}:{repetition}:{cell}".encode()).digest() for cell in named}
+        places += [(cell, repetition) for cell in sorted(named, key=ranks.__getitem__)]
+    return places
+
+
+class Gathered:
+    """As a context it takes in a refusal and lets the work go on; `refuse` raises them all."""
+
+    def __init__(self) -> None:
+        self._problems: dict[Problem, None] = {}
+
+    def __enter__(self) -> None:
+        """Begin a part that may be refused."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if isinstance(error, BadInput):
+            self.extend(error.problems)
+            return True
+        return False
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        """Take in problems; the same one in many cells counts once."""
+        self._problems |= dict.fromkeys(problems)
+
+    def refuse(self) -> None:
+        """Raise BadInput if there was any problem."""
+        if self._problems:
+            raise BadInput(self._problems)
+
+
+def refuse_user_settings(overrides: Iterable[str], touched: Mapping[str, str], by: str) -> None:
+    """Refuse a knob that the user sets for all cells although it is what tells them apart.
+
+    Raises:
+        BadInput: there is such a knob.
+    """
+    problems = [
+        Problem(f"{one.knob} is set by {by} ({touched[one.knob]})", one.where, "leave one of the two out")
+        for one in parse_overrides(overrides)
+        if one.knob in touched
+    ]
+    if problems:
+        raise BadInput(problems)
+
+
+def same_cells(cells: Mapping[str, Effective], where: Callable[[str], str]) -> Iterator[Problem]:
+    """Give a problem for each cell that is the same as an earlier one: both would measure one thing."""
+    seen: dict[object, str] = {}
+    for name, one in cells.items():
+        key = (one.slug, tuple(one.scenario.path), tuple(sorted(one.values.items())))
+        if key in seen:
+            yield Problem(f"'{name}' and '{seen[key]}' are the same: every knob has the same value", where(name))
+        seen.setdefault(key, name)
+
+
+@dataclass
+class Answers:
+    """What somebody expects.
+
+    Attributes:
+        of_arm: the guesses about its runs, by the arm's name; None for a scenario without arms.
+        chosen: in a series, those about arms beside each other.
+    """
+
+    of_arm: dict[str | None, list[Guess]] = field(default_factory=dict)
+    chosen: list[Chosen] = field(default_factory=list)
+
+    @property
+    def of_run(self) -> list[Guess]:
+        """The guesses about a run that is made alone."""
+        return [guess for found in self.of_arm.values() for guess in found]
+
+    @property
+    def given(self) -> int:
+        """How many questions were answered."""
+        values = [*(guess.value for guess in self.of_run), *(one.value for one in self.chosen)]
+        return sum(value is not None for value in values)

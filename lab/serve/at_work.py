@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.evidence.manifest import Manifest, ManifestError, read
 from analysis.evidence.rawfiles import Places
+from formats.manifest import Manifest, ManifestError, load_manifest
 from lab import paths
 from lab.run import live
 from lab.run.gauges import Gauges, ServerGauge
@@ -45,7 +45,7 @@ class AtWork:
             return None
         folder = paths.RESULTS / held.folder
         try:
-            manifest = read(folder)
+            manifest = load_manifest(folder)
         except ManifestError:
             return None
         with self._looking:

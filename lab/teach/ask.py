@@ -12,14 +12,13 @@ from rich.console import Console
 from rich.text import Text
 
 from analysis.formatting import counted
+from formats.manifest import Guess
+from formats.series import ExpectedArm as Chosen
 from lab import paths
 from lab.results import listing
-from lab.run.manifest import Guess
 from lab.scenario.catalogue import show_value
 from lab.scenario.effective import Effective
-from lab.series.answers import Answers
-from lab.series.plan import Plan
-from lab.series.record import ExpectedArm as Chosen
+from lab.series.plan import Answers, Plan
 from lab.teach import questions, wording
 from lab.teach.questions import Question, WhichArm
 

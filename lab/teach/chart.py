@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from analysis.diagnosis.causes import CAUSES
 from analysis.diagnosis.causes.cause import Cause
+from formats.role import Limits, Role
 from lab import terminal
-from lab.roles.declaration import ROLES, Limits, Role
+from lab.roles.declared_roles import ROLES
 from lab.scenario.catalogue import CATALOGUE, show_value
 
 _COUNTER = re.compile(r"(?:TcpExt|Tcp)\.([A-Z]\w+)")

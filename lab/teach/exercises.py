@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.text import Text
 
 from analysis import figures
-from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions import ExpressionError
 from analysis.verdicts import predictions
 from analysis.verdicts.predictions import Judgement
+from formats import manifest
 from lab import paths, suggested
 from lab.errors import BadInput, ExitCode, Problem
 from lab.results import next_step
@@ -137,7 +137,7 @@ def judge(ready: Ready, folder: Path) -> list[tuple[str, Judgement]]:
         BadInput: the folder is not that of a run.
     """
     try:
-        run = figures.Run(RawRun(folder, manifest.read(folder)))
+        run = figures.Run(RawRun(folder, manifest.load_manifest(folder)))
     except manifest.ManifestError as error:
         raise BadInput(Problem(str(error))) from None
     return [(text, predictions.judge(run, text)) for text in ready.exercise.answer]

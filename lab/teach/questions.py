@@ -9,8 +9,8 @@ from analysis.compare.arm_figures import arm_word
 from analysis.expressions import parse
 from analysis.expressions.tree import Call, Chain, Name, Node
 from analysis.expressions.values import Kind
+from formats.predictions import Claim
 from lab.scenario.effective import Effective
-from lab.scenario.fields import Claim
 from lab.series.plan import Plan
 from lab.teach import wording
 

@@ -15,11 +15,11 @@ from analysis.verdicts import figures_file, guesses, verdict_file
 from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.guesses import GuessOutcome
 from analysis.verdicts.verdict_file import Verdict
+from formats.series import ExpectedArm, PlannedRun
 from lab import paths
 from lab.results.guesses_printing import MARKS, print_one
 from lab.run import verdicts
-from lab.series.answers import Answers
-from lab.series.record import ExpectedArm, PlannedRun
+from lab.series.plan import Answers
 
 
 def print_series(console: Console, places: Iterable[PlannedRun], verdict: Mapping[str, Any], answers: Answers) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from analysis.figures import declaration, programs
 from analysis.figures.catalogue import find
 from analysis.figures.declaration import Figure
-from lab.roles.declaration import ROLES
+from lab.roles.declared_roles import ROLES
 
 _STATISTICS = {
     "min": "the shortest",

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.evidence.rawfiles import Places
-from analysis.evidence.roles import Role, of_manifest
-from lab.roles import declaration
-from lab.roles.declaration import ROLES
+from formats.role import Role
+from lab.roles.declared_roles import ROLES
 
 if TYPE_CHECKING:
     from tests.analysis.packets import Capture
@@ -208,17 +207,12 @@ def jsonl(records: list[Record]) -> str:
 
 def declared(*path: str) -> dict[str, Role]:
     """What the lab's own roles declare, by their names."""
-    return of_manifest({"roles": contents(*path)})
+    return {name: ROLES[name] for name in path}
 
 
 def contents(*path: str) -> Record:
     """The same as a manifest has it."""
-    return {name: json.loads(_content(name)) for name in path}
-
-
-@cache
-def _content(role: str) -> str:
-    return json.dumps(declaration.content(role))
+    return {name: ROLES[name].as_written() for name in path}
 
 
 def knob(value: object) -> Record:

@@ -16,9 +16,9 @@ from analysis.database import in_memory
 from analysis.derivation import JudgedRun, judge
 from analysis.evidence import clock
 from analysis.evidence.jsonl import JsonLines
-from analysis.evidence.manifest import Phase
 from analysis.evidence.samples import Samples, Tick
 from analysis.story import ladders
+from formats.manifest import Phase
 from tests.analysis.clocks import Clock, mono_us, set_clock
 from tests.analysis.support import END_S, LOAD_END_S, MEASURE_S
 from tests.analysis.whole import make_run

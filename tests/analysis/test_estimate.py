@@ -7,12 +7,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from analysis import figures
-from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown
 from analysis.figures import estimate
 from analysis.figures.estimate import CheckedEstimate, Estimate, SynTimers, plausible_clients
 from analysis.figures.queue_simulation import Capacity, Load, simulate
+from formats import manifest
 from tests.analysis.support import OTHERS, USERS, RunFolder, backend_tick, make_dial, make_samples, quiet_tick
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def bounds(estimate_: Estimate) -> tuple[int, int]:
 
 def check(run: RunFolder) -> CheckedEstimate:
     folder = run.write()
-    return estimate.estimate_run(figures.Run(RawRun(folder, manifest.read(folder))))
+    return estimate.estimate_run(figures.Run(RawRun(folder, manifest.load_manifest(folder))))
 
 
 def test_the_published_range_is_that_of_the_two_ladders_that_linux_has_had() -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from analysis.diagnosis import health, joins
 from analysis.diagnosis.joins import Joined
-from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
 from analysis.story import Account, Explanation, UnknownRequest, named, select, text, worst
+from formats import manifest
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import MEASURE_S, SERVED_MS, SYNS_S, USERS, RunFolder, at_us, make_access, make_capture
 from tests.analysis.whole import make_run
@@ -59,7 +59,7 @@ class Story:
         if self.capture.packets:
             path = self.run.raw(f"{self.observer}/capture.pcap")
             path.write_bytes(content[: len(content) - self.cut_bytes])
-        return tell(RawRun(folder, manifest.read(folder)))
+        return tell(RawRun(folder, manifest.load_manifest(folder)))
 
     def account(self, request: str = "1") -> Account:
         return self.explain(lambda raw: named(raw, request)).accounts[0]
@@ -129,7 +129,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 def joined(tmp_path_factory: pytest.TempPathFactory) -> Joined:
     """The healthy run, as requests are looked up in it."""
     folder = make_run(tmp_path_factory.mktemp("joined")).write()
-    raw = RawRun(folder, manifest.read(folder))
+    raw = RawRun(folder, manifest.load_manifest(folder))
     return joins.join(raw, health.examine(raw), Window(0, 1 << 62, 1 << 62))
 
 
@@ -576,5 +576,5 @@ def test_the_sources_are_listed_by_file(story: Story) -> None:
 def test_the_run_folder_may_be_anywhere(story: Story, tmp_path: Path) -> None:
     story.served(1).explain(lambda raw: named(raw, "1"))
     moved = story.run.folder.rename(tmp_path / "it's moved")
-    found = named(RawRun(moved, manifest.read(moved)), "1")
+    found = named(RawRun(moved, manifest.load_manifest(moved)), "1")
     assert "it's moved" not in "".join(text.lines(found))

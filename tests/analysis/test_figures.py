@@ -9,12 +9,12 @@ import pytest
 
 from analysis import figures
 from analysis.diagnosis.health import Evidence
-from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Kind, Unknown, Value
 from analysis.figures import Run, Scope, UnknownFigure, model_outcomes, scope
 from analysis.figures.__main__ import render_markdown
 from analysis.figures.catalogue import FIGURES, kernel_counters
+from formats import manifest
 from tests.analysis.support import (
     END_S,
     KNOBS,
@@ -38,7 +38,7 @@ def value(run: RunFolder, name: str) -> Value:
 
 
 def read(folder: Path) -> Run:
-    return Run(RawRun(folder, manifest.read(folder)))
+    return Run(RawRun(folder, manifest.load_manifest(folder)))
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.figures.catalogue import FIGURES
 from analysis.schema import schema
 from analysis.verdicts import figures_file
+from formats import manifest
 from tests.analysis.support import OTHERS, make_access, make_samples, quiet_tick
 from tests.analysis.whole import make_run
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def written(folder: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(
-        figures_file.build_figures_file(Run(RawRun(folder, manifest.read(folder)))).to_json()
+        figures_file.build_figures_file(Run(RawRun(folder, manifest.load_manifest(folder)))).to_json()
     )
     Draft202012Validator(json.loads(schema("figures"))).validate(content)
     return content

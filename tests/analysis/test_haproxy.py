@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from analysis.evidence import scrapes
 from analysis.evidence.logs import access_log, haproxy
-from analysis.evidence.roles import Role
+from formats.role import Role
 from tests.analysis.joined import one_request
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import RunFolder, at_us, make_capture, make_dial, make_request

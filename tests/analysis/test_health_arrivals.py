@@ -8,11 +8,11 @@ import pytest
 
 from analysis.diagnosis.health import arrivals
 from analysis.diagnosis.health.problems import Evidence
-from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
 from analysis.figures import Run
 from analysis.verdicts.predictions import judge
+from formats import manifest
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import MEASURE_S, SYNS_S, RunFolder, at_us
 
@@ -171,7 +171,7 @@ def one_more_whose_ack_was_refused(capture: Capture) -> None:
 
 
 def raw_of(run: RunFolder) -> RawRun:
-    return RawRun(run.write(), manifest.read(run.folder))
+    return RawRun(run.write(), manifest.load_manifest(run.folder))
 
 
 def examine(run: RunFolder) -> Report | None:

@@ -8,9 +8,9 @@ import pytest
 
 from analysis.diagnosis.health import arrivals
 from analysis.diagnosis.health.problems import Evidence
-from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
+from formats import manifest
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import MEASURE_S, SYNS_S, RunFolder
 
@@ -71,7 +71,7 @@ def closed_by_another(capture: Capture) -> None:
 
 
 def examine(run: RunFolder) -> Report | None:
-    raw = RawRun(run.write(), manifest.read(run.folder))
+    raw = RawRun(run.write(), manifest.load_manifest(run.folder))
     assert isinstance(raw.window, Window)
     return arrivals.examine_kept_connections(raw, raw.window)
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from analysis.database import over_files
-from analysis.evidence import client_files, manifest, scrapes
+from analysis.evidence import client_files, scrapes
 from analysis.evidence.logs import access_log, haproxy, nginx
-from analysis.evidence.manifest import ManifestError
-from analysis.evidence.roles import Page
+from formats import manifest
+from formats.manifest import ManifestError
+from formats.role import Page
 from tests.analysis.support import MEASURE_S, at_us, make_access, stub_status
 from tests.mutations import as_json, changed, files, spoiled
 
@@ -54,7 +55,7 @@ def _read_manifest(content: bytes) -> None:
         file = Path(name) / manifest.FILE
         file.write_bytes(content)
         try:
-            manifest.read(Path(name))
+            manifest.load_manifest(Path(name))
         except ManifestError as refused:
             assert str(refused).startswith(str(file))  # noqa: PT017  it may be read as well
             assert "\n" not in str(refused)  # noqa: PT017

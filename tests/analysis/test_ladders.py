@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from analysis.evidence import manifest
 from analysis.evidence.packets import Flags, Packet
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.schema import schema
 from analysis.story import ladders, segments
+from formats import manifest
 from tests.analysis.packets import Capture, make_packets
 from tests.analysis.whole import make_run
 
@@ -38,7 +38,7 @@ def of_run(run: RunFolder) -> Ladders:
 
 def of_folder(folder: Path) -> Ladders:
     """The ladders of a run, which follow their schema whatever they lack."""
-    found = ladders.of_run(Run(RawRun(folder, manifest.read(folder))))
+    found = ladders.of_run(Run(RawRun(folder, manifest.load_manifest(folder))))
     Draft202012Validator(json.loads(schema("ladders"))).validate(json.loads(found.to_json()))
     return found
 

@@ -13,10 +13,10 @@ from jsonschema import Draft202012Validator
 
 from analysis.derivation import analyse, judge
 from analysis.diagnosis import health, joins
-from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
 from analysis.schema import schema
+from formats import manifest
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.packets import ACK, FIN, RST, SYN, Capture, Connection, make_packets
 from tests.analysis.support import (
@@ -267,7 +267,7 @@ def test_a_capture_that_cannot_be_read_again_shows_no_connection_that_never_ente
     capture.tcp(second + 1, BACKEND, connection.client, SYN | ACK, seq=connection.isn + 5_000, ack=connection.isn + 1)
     connection.ask(second + 1.001).answer(second + 22.0796)
     run.lines["backend-1/capture.json"] = [make_capture(len(capture.packets))]
-    raw = RawRun(run.write(), manifest.read(run.folder))
+    raw = RawRun(run.write(), manifest.load_manifest(run.folder))
     assert isinstance(raw.window, Window)
     found = health.examine(raw)
     (run.folder / "raw/backend-1/collector/capture.pcap").unlink()

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from analysis import figures
-from analysis.evidence import manifest, own_script
+from analysis.evidence import own_script
 from analysis.evidence.rawrun import RawRun
 from analysis.expressions.values import Unknown, Value
 from analysis.figures import Run, catalogue
 from analysis.verdicts import ledger_file
+from formats import manifest
 from tests.analysis.support import RunFolder
 
 
@@ -38,7 +39,7 @@ SUMMARY = {
 def value(run: RunFolder, name: str, summary: object = SUMMARY) -> Value:
     folder = run.write()
     run.raw("k6-1/summary.json").write_text(json.dumps(summary))
-    return figures.value(Run(RawRun(folder, manifest.read(folder))), name)
+    return figures.value(Run(RawRun(folder, manifest.load_manifest(folder))), name)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_requests_of_one_name_have_figures_of_their_own(run: RunFolder) -> None:
     for number, request in enumerate(run.clients["k6-1"].requests):
         request["name"] = "GET /pay" if number < 3 else "home"
     run.set_knobs(load__workload="script")
-    read = Run(RawRun(run.write(), manifest.read(run.folder)))
+    read = Run(RawRun(run.write(), manifest.load_manifest(run.folder)))
     total, pay = (figures.value(read, name) for name in ("client.requests.total", "client.named.get_pay.total"))
     assert pay == 3
     assert figures.value(read, "client.named.home.total") == int(str(total)) - 3
@@ -94,7 +95,7 @@ def test_requests_of_one_group_have_figures_of_their_own_and_the_ledger_says_wha
         request.update({"name": "pay", "group": "::shop::buy"} if lost else {"name": "home", "group": ""})
     run.set_knobs(load__workload="script")
     folder = run.write()
-    read = Run(RawRun(folder, manifest.read(folder)))
+    read = Run(RawRun(folder, manifest.load_manifest(folder)))
     failed = figures.value(read, "client.requests.failed")
     assert figures.value(read, "client.groups.shop_buy.failed") == failed
     assert isinstance(figures.value(read, "client.groups.shop_buy.latency_ms.max"), Unknown)
@@ -113,7 +114,7 @@ def test_requests_of_one_group_have_figures_of_their_own_and_the_ledger_says_wha
 def test_a_name_that_no_request_has_or_two_have_is_unknown(run: RunFolder) -> None:
     for number, request in enumerate(run.clients["k6-1"].requests):
         request["name"] = "a b" if number < 3 else "a-b"
-    read = Run(RawRun(run.write(), manifest.read(run.folder)))
+    read = Run(RawRun(run.write(), manifest.load_manifest(run.folder)))
     for name, why in (("pay", "no request was named pay"), ("a_b", "a b and a-b have this name")):
         found = figures.value(read, f"client.named.{name}.total")
         assert isinstance(found, Unknown)
@@ -132,7 +133,7 @@ def test_a_threshold_that_each_instance_judged_for_itself_is_unknown(run: RunFol
     folder = run.write()
     for instance in ("k6-1", "k6-2"):
         run.raw(f"{instance}/summary.json").write_text(json.dumps(SUMMARY))
-    read = Run(RawRun(folder, manifest.read(folder)))
+    read = Run(RawRun(folder, manifest.load_manifest(folder)))
     kept = figures.value(read, "client.thresholds.http_req_duration_name_pay_p_95_below_800")
     assert isinstance(kept, Unknown)
     assert "each instance of k6 judged its own share" in kept.why
@@ -167,7 +168,7 @@ def test_a_run_of_a_script_lists_its_checks_and_thresholds(run: RunFolder) -> No
     def listed() -> set[str]:
         folder = run.write()
         run.raw("k6-1/summary.json").write_text(json.dumps(SUMMARY))
-        names = catalogue.figure_names(Run(RawRun(folder, manifest.read(folder))))
+        names = catalogue.figure_names(Run(RawRun(folder, manifest.load_manifest(folder))))
         return {name for name in names if name.startswith(("client.checks.", "client.thresholds."))}
 
     assert listed() == set()
@@ -182,7 +183,7 @@ def test_on_a_connection_by_tls_the_time_of_data_says_nothing_of_a_request(run: 
     served[0]["tls_us"] = 900
     shared = {**served[0], "id": max(each["id"] for each in run.clients["k6-1"].requests) + 1, "tls_us": 0}
     run.clients["k6-1"].requests.append(shared)
-    joined = Run(RawRun(run.write(), manifest.read(run.folder))).joined
+    joined = Run(RawRun(run.write(), manifest.load_manifest(run.folder))).joined
     assert not isinstance(joined, Unknown)
     rows = joined.rows("SELECT id, flow_id, flow_established, flow_server_first_data_time_us AS data_us FROM cases")
     told = {row["id"]: row for row in rows}

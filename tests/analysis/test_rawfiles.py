@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analysis.derivation import analyse
-from analysis.evidence import flows, manifest
+from analysis.evidence import flows
 from analysis.evidence.rawfiles import Places
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.verdicts import predictions
+from formats import manifest
 from formats.safe_open import open_regular
 from tests.analysis.support import raw_file
 from tests.analysis.test_example import EXAMPLE
@@ -92,7 +93,7 @@ def test_what_rests_on_a_link_is_unknown_and_says_why(request: pytest.FixtureReq
 
 def judged(folder: Path, expression: str) -> tuple[str, list[str]]:
     """A prediction's result, and the instruments' problems."""
-    run = Run(RawRun(folder, manifest.read(folder)))
+    run = Run(RawRun(folder, manifest.load_manifest(folder)))
     return predictions.judge(run, expression).status, [problem.message for problem in run.health.problems]
 
 

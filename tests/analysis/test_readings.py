@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.verdicts import tables
+from formats import manifest
 from tests.analysis.support import DRAIN_END_S, MEASURE_S, at_us
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def derive(folder: Path) -> None:
     (folder / "derived").mkdir(exist_ok=True)
-    tables.write_readings(Run(RawRun(folder, manifest.read(folder))), folder)
+    tables.write_readings(Run(RawRun(folder, manifest.load_manifest(folder))), folder)
 
 
 def values(run: RunFolder, instance: str, name: str) -> list[float]:

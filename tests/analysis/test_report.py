@@ -13,12 +13,12 @@ import pytest
 
 from analysis.compare import judge_series
 from analysis.derivation import analyse
-from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from analysis.pages import report
 from analysis.pages.report import charts, conditions, labels, ladders, page, path, queues, run_files, summary, timelines
 from analysis.verdicts import tables
+from formats import manifest
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.results import Results
 from tests.analysis.support import at_us, damage_pages, knob, make_manifest, make_samples, quiet_tick
@@ -76,7 +76,7 @@ def read_tables(run: RunFolder) -> run_files.Record:
     folder = run.write()
     derived = folder / "derived"
     derived.mkdir()
-    found = Run(RawRun(folder, manifest.read(folder)))
+    found = Run(RawRun(folder, manifest.load_manifest(folder)))
     tables.write(found, derived)
     tables.write_readings(found, folder)
     return run_files.Record(folder, run.manifest, verdict={}, ledger={}, ladders={}, figures={}, why={})

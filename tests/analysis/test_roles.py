@@ -6,9 +6,9 @@ import pytest
 
 from analysis import figures
 from analysis.derivation import analyse
-from analysis.evidence import manifest
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
+from formats import manifest
 from tests.analysis.support import RunFolder, contents
 
 
@@ -40,7 +40,7 @@ def relayed_run(proxied_run: RunFolder) -> RunFolder:
 
 def test_a_proxy_that_no_version_knows_is_read_by_its_declaration(relayed_run: RunFolder) -> None:
     folder = relayed_run.write()
-    run = Run(RawRun(folder, manifest.read(folder)))
+    run = Run(RawRun(folder, manifest.load_manifest(folder)))
     found = {name: figures.value(run, name) for name in ("access.relay.requests", "access.relay.tries.total")}
     assert found == {"access.relay.requests": 4, "access.relay.tries.total": 4}
     assert figures.value(run, "model.syns_per_failed_try") == 2

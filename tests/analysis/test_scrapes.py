@@ -2,8 +2,8 @@
 
 import pytest
 
-from analysis.evidence.roles import Page, Value
 from analysis.evidence.scrapes import values
+from formats.role import Page, Value
 
 CSV = "# pxname,svname,qcur,scur\nservers,backend-1,3,10\nservers,BACKEND,4,\n"
 

@@ -10,8 +10,9 @@ import pytest
 
 from analysis.database import MEMORY_MB
 from analysis.derivation import TooLargeError, judge
-from analysis.evidence import manifest, size
+from analysis.evidence import size
 from analysis.evidence.rawrun import RawRun
+from formats import manifest
 from tests.bench import synthetic
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def raw_of(run: RunFolder, records_bytes: int | None = None) -> RawRun:
     folder = run.write()
     if records_bytes is not None:
         os.truncate(folder / "raw/k6-1/role/requests.jsonl", records_bytes)
-    return RawRun(folder, manifest.read(folder))
+    return RawRun(folder, manifest.load_manifest(folder))
 
 
 @pytest.fixture

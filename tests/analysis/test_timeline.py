@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.diagnosis.health import limits
-from analysis.evidence import manifest, samples, timeline, window
+from analysis.evidence import samples, timeline, window
 from analysis.evidence.samples import Tick
 from analysis.evidence.timeline import Span
 from analysis.evidence.window import Window
 from analysis.expressions.values import Unknown
+from formats import manifest
 from tests.analysis.support import RunFolder, at_us, make_manifest
 
 if TYPE_CHECKING:

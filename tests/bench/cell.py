@@ -15,8 +15,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from formats import manifest
 from lab.engine.choice import chosen
-from lab.run import manifest
 from lab.run.run import run
 from lab.scenario.resolve import resolve
 
@@ -27,7 +27,7 @@ SETTINGS = ("load.users=10", "load.handler_delay=100ms")
 
 def spans(folder: Path, whole_s: float) -> dict[str, float]:
     """Give the seconds of each phase of a run, and what it took besides load and drain."""
-    phases = manifest.load(folder).phases
+    phases = manifest.load_manifest(folder).phases
     seconds = {str(phase.name): ((phase.end_us or 0) - phase.start_us) / 1e6 for phase in phases}
     given = seconds["measure"] + seconds["drain"]
     rest = whole_s - sum(seconds.values())

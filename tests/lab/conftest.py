@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from formats.manifest import Git
 from lab import paths
 from lab.observe import observing
 from lab.run import k6, measure, verdicts
-from lab.run.manifest import Git
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
 from tests.analysis.whole import make_run

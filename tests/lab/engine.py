@@ -14,11 +14,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any, Self
 
+from formats.role import TRAFFIC_PORT
 from lab.engine.programs import Ended, Following
 from lab.engine.protocol import STOP_GRACE_S, Cleaned, Finding, Parts, Watch
 from lab.engine.sidecars import Container
 from lab.errors import ConfigurationRefused, EngineFailed, Problem, ScriptRefused
-from lab.roles.declaration import ROLES, TRAFFIC_PORT
+from lab.roles.declared_roles import ROLES
 from lab.scenario import sysctls
 from lab.scenario.effective import Effective
 from lab.scenario.own_configuration import OwnConfiguration

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from formats import manifest
+from formats.manifest import Git
 from lab import paths
 from lab.experiments.outcome import Outcome
-from lab.run import manifest
-from lab.run.manifest import Git
 from lab.run.verdicts import VERDICT_FILE
 from lab.scenario.effective import Effective
 from lab.series import arms

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from rich.console import Console
 
+from formats.series import Fingerprint, Verdict
 from lab import paths
 from lab.errors import LabError
 from lab.run.session import Occasion, make_folder
@@ -21,8 +22,7 @@ from lab.series import matrices, store
 from lab.series.command import open_places
 from lab.series.executor import Executor
 from lab.series.plan import Plan
-from lab.series.progress import Progress
-from lab.series.record import Fingerprint, Verdict
+from lab.series.printing import Progress
 from tests.lab.support import MINIMAL, manifest_of
 
 MATRIX = """\

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lab.run.manifest import Host, LabVersion, Manifest, utc_now
+from formats.manifest import SCHEMA, Host, LabVersion, Manifest, utc_now
 from lab.scenario import places
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
@@ -57,12 +57,14 @@ def resolving(home: Path, text: str) -> Make:
 def manifest_of(effective: Effective, run: str, **more: Any) -> Manifest:  # noqa: ANN401 # any of its fields
     """The manifest of a run of a scenario, without what a test does not read."""
     fields: dict[str, Any] = {
+        "contract": SCHEMA,
+        "status": "running",
         "command": ["connlab"],
         "started": utc_now(),
         "lab": LabVersion(version="0", python="3"),
         "host": Host(kernel="6.18", distribution="d", cpus=2, memory_kb=1),
         "path": list(effective.scenario.path),
-        "roles": {role: effective.world.content(role) for role in effective.scenario.path},
+        "roles": {role: effective.world.roles[role] for role in effective.scenario.path},
         "instances": {},
         "knobs": {},
         "tolerance": effective.scenario.tolerance,

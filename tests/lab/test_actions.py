@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from formats import manifest
 from lab.engine.compose.engine import Compose
 from lab.engine.compose.watch import Watch
 from lab.errors import BadInput, LabError
-from lab.run import manifest
 from lab.run.actions import Actions
 from lab.run.session import Session, open_session
 from tests.lab.engine import InMemoryDocker
@@ -56,7 +56,7 @@ def test_a_pause_lasts_as_long_as_it_should_and_is_written_down(
         assert actions.settle() is None
     assert of_containers(fake_docker) == ["pause connlab-nginx", "unpause connlab-nginx"]
     session.finish("complete")
-    (record,) = manifest.load(session.folder).actions
+    (record,) = manifest.load_manifest(session.folder).actions
     assert (record.do, record.instance, record.at_ms, record.for_ms) == ("pause", "nginx", 100, 200)
     begun_us = session.manifest.phases[0].start_us
     assert record.start_us is not None

@@ -9,11 +9,11 @@ from typing import Any
 import duckdb
 import pytest
 
+from formats import manifest
 from lab.cli import main
 from lab.errors import BadInput
 from lab.results import advice
-from lab.run import manifest
-from lab.run.manifest import instances_of, knob_records
+from lab.run.session import knob_records
 from lab.scenario.catalogue import CATALOGUE
 from lab.scenario.effective import Effective, Variant
 from lab.scenario.overrides import settings
@@ -41,8 +41,8 @@ def recorded(
         series=series,
         cell=cell,
         by_set=effective.scenario.arms is None and effective.variant.path is None,
-        roles={name: effective.world.content(name) for name in effective.scenario.path},
-        instances=instances_of(topology_of(effective)),
+        roles=dict(effective.roles),
+        instances={role: list(names) for role, names in topology_of(effective).instances.items()},
         knobs=knob_records(effective, {knob.name: knob.default for knob in CATALOGUE.values()}),
         sysctls={"backend-1": {"net.core.somaxconn": "4096"}},
     ).save(folder)
@@ -289,4 +289,4 @@ def test_a_run_without_a_ledger_is_refused_with_the_way_on(tmp_path: Path) -> No
     empty = recorded(tmp_path, resolve("accept-queue-overflow"), {}, requests=None, lacks=["k6's end"])
     with pytest.raises(BadInput, match="is empty: k6's end"):
         advice.of_run(empty)
-    assert manifest.load(empty).run == "r"
+    assert manifest.load_manifest(empty).run == "r"

@@ -7,9 +7,10 @@ import re
 import pytest
 
 from analysis.diagnosis.causes import CAUSES, Cause
-from analysis.evidence.roles import Limits as LimitsRead
+from formats.role import Limits
+from formats.role import Limits as LimitsRead
 from lab.paths import ROOT
-from lab.roles.declaration import ROLES, Limits
+from lab.roles.declared_roles import ROLES
 from lab.scenario.catalogue import CATALOGUE
 from lab.teach import chart
 

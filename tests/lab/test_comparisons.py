@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from formats import series as series_file
 from lab import paths
-from lab.series import record
 from tests.analysis.results import Results
 from tests.lab.test_cli import Run, connlab  # noqa: F401  a fixture
 
@@ -84,7 +84,7 @@ def test_what_a_run_says_is_printed_as_it_is(connlab: Run, results: Results) -> 
 def test_the_cells_of_a_series_are_compared_by_name_id_or_folder(connlab: Run, results: Results) -> None:  # noqa: F811
     cells = {arm: [{"figures": {MEAN: mean + number}} for number in range(4)] for arm, mean in (("on", 1), ("off", 9))}
     folder = results.series(cells)
-    record.load(folder)
+    series_file.load_series(folder)
 
     for name in ("queue", folder.name, str(folder)):
         code, out, _ = connlab("compare", f"--matrix={name}")
@@ -135,7 +135,7 @@ def test_what_cannot_be_compared_is_refused(
 
 def test_a_run_whose_manifest_is_damaged_is_not_to_be_derived_again(connlab: Run, results: Results) -> None:  # noqa: F811
     folder = results.series({"on": [{}, {}], "off": [{}, {}]})
-    run = results.root / str(record.load(folder).runs[0].run)
+    run = results.root / str(series_file.load_series(folder).runs[0].run)
     (run / "manifest.json").write_text("{")
     for arguments in (["--matrix=queue"], [f"--a={run}", "--b=queue:off"], ["--a=queue:off", "--b=queue:on"]):
         code, _, err = connlab("compare", *arguments)

@@ -21,7 +21,7 @@ from lab.cli import app
 from lab.cli.options import ALL
 from lab.errors import BadInput, ExitCode
 from lab.results import estimates
-from lab.roles.declaration import ROLES
+from lab.roles.declared_roles import ROLES
 from lab.scenario import places
 from lab.scenario.catalogue import CATALOGUE
 from lab.scenario.resolve import resolve

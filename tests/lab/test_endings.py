@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from formats import manifest
+from formats.manifest import Manifest
 from lab import cli
 from lab.engine.protocol import STOP_GRACE_S
 from lab.errors import EngineFailed, Interruption, LabError
-from lab.run import manifest, reports
-from lab.run.manifest import Manifest
+from lab.run import reports
 from lab.run.run import run
 from lab.scenario.topology import Topology
 from tests.lab.engine import InMemoryEngine
@@ -91,7 +92,7 @@ def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
 def left(elsewhere: Path) -> Callable[[], Manifest]:
     def find() -> Manifest:
         (file,) = elsewhere.glob("results/one/2*/manifest.json")
-        return manifest.load(file.parent)
+        return manifest.load_manifest(file.parent)
 
     return find
 

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from formats import manifest
+from formats import series as series_file
+from formats.manifest import Manifest
 from lab.doctor import examine
 from lab.engine.protocol import Engine
 from lab.errors import LabError
-from lab.run import manifest
-from lab.run.manifest import Manifest
 from lab.run.run import run
-from lab.series import arms, command, record
+from lab.series import arms, command
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL, Make, yaml_with
 from tests.lab.test_series_arms import ARMS, COMPARED
@@ -32,14 +33,14 @@ def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
     assert elsewhere.is_dir()
 
     def take(engine: Engine, *overrides: str, text: str = WITH_GATEWAY) -> Manifest:
-        return manifest.load(run(effective(*overrides, text=text), engine, ["connlab"], QUIET))
+        return manifest.load_manifest(run(effective(*overrides, text=text), engine, ["connlab"], QUIET))
 
     return take
 
 
 def left(elsewhere: Path) -> Manifest:
     (file,) = elsewhere.glob("results/one/2*/manifest.json")
-    return manifest.load(file.parent)
+    return manifest.load_manifest(file.parent)
 
 
 def test_a_run_goes_from_what_is_left_over_to_nothing_left_over(go: Go, elsewhere: Path) -> None:
@@ -111,7 +112,7 @@ def test_a_series_runs_each_of_its_places(
     base = effective(text=text)
     engine = InMemoryEngine()
     folder = command.run_plan(arms.plan(base, (), write_scenario(text)), engine, ["connlab"], QUIET, new=False)
-    series = record.load(folder)
+    series = series_file.load_series(folder)
     assert folder.is_relative_to(elsewhere)
     assert series.status == "complete"
     assert {place.verdict for place in series.runs} == {"reproduced"}

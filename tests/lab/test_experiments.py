@@ -13,6 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
+from formats.series import Verdict
 from lab import paths
 from lab.cli import main
 from lab.errors import BadInput, Interruption, LabError, Problem
@@ -25,7 +26,6 @@ from lab.scenario.effective import Effective
 from lab.scenario.places import slugs
 from lab.scenario.resolve import resolve
 from lab.schema import schemas
-from lab.series.record import Verdict
 from tests.lab.outcome_support import run_outcome, series_outcome, verdict_of
 from tests.lab.series_support import write
 from tests.lab.support import MINIMAL, Make

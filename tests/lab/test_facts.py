@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from formats.manifest import Git
 from lab import paths
 from lab.run import facts
-from lab.run.manifest import Git
 
 
 def git(folder: Path, *arguments: str) -> str:

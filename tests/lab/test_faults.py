@@ -18,10 +18,12 @@ from typing import Any
 
 import pytest
 
-from lab import paths, whole
+from formats import atomic_write as atomic
+from formats import manifest
+from lab import paths
 from lab.cli import main
 from lab.errors import EngineFailed
-from lab.run import machine, manifest, measure, verdicts
+from lab.run import machine, measure, verdicts
 from lab.scenario.topology import collector_of
 from tests.faults.table import CANNOT, CELLS, FAULTS, INCONCLUSIVE, PHASES
 from tests.lab.engine import InMemoryEngine
@@ -124,7 +126,7 @@ def unwritable(number: int) -> Fault:
         def refuse(file: Path, *_: object, **__: object) -> None:
             raise OSError(number, os.strerror(number), str(file))
 
-        write = whole.write_whole
+        write = atomic.atomic_write
 
         def write_into_the_reserve(file: Path, text: str) -> None:
             # A full disk has room for the last manifest, which was put by.
@@ -135,7 +137,7 @@ def unwritable(number: int) -> Fault:
         if world.phase == "load" and number == errno.ENOSPC:
             world.patch.setattr(machine, "disk_free_bytes", lambda _: 0)
             return
-        world.patch.setattr("lab.run.manifest.write_whole", write_into_the_reserve)
+        world.patch.setattr("formats.manifest.atomic_write", write_into_the_reserve)
         world.patch.setattr("pathlib.Path.mkdir", refuse)
         if world.phase == "analysis":
             refuse(world.results)
@@ -277,7 +279,7 @@ def test_a_fault_leaves_evidence_a_word_and_nothing_else(  # noqa: PLR0917 # fix
     assert "Traceback" not in said
     assert "internal error" not in said
     results = world.results if fault != "results moved" else world.results.with_name("moved")
-    left = [manifest.load(file.parent) for file in results.glob("one/2*/manifest.json")]
+    left = [manifest.load_manifest(file.parent) for file in results.glob("one/2*/manifest.json")]
     assert [one.status for one in left] == ([due.status] if due.status else [])
     seen = [file.read_bytes() for file in results.glob("one/2*/raw/backend-1/role/evidence")]
     assert seen == ([EVIDENCE] if phase not in ("before", "start") else [])
@@ -288,6 +290,6 @@ def test_a_fault_leaves_evidence_a_word_and_nothing_else(  # noqa: PLR0917 # fix
     struck_again.running = world.engine.running
     assert run(world, struck_again, monkeypatch, analysis if phase != "analysis" else None) == INCONCLUSIVE
     assert not struck_again.running
-    after = [manifest.load(file.parent).status for file in sorted(world.results.glob("one/2*/manifest.json"))]
+    after = [manifest.load_manifest(file.parent).status for file in sorted(world.results.glob("one/2*/manifest.json"))]
     assert after[-1] == "complete"
     assert "running" not in after

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.evidence.rawfiles import Places
+from formats import series as series_file
 from lab import paths
 from lab.engine.compose.run_file import run_file, write_run_file
 from lab.errors import BadInput
@@ -25,7 +26,7 @@ from lab.roles import declaration
 from lab.scenario.catalogue import CATALOGUE, Knob, environment
 from lab.scenario.resolve import resolve
 from lab.scenario.topology import topology_of
-from lab.series import matrices, record
+from lab.series import matrices
 from tests.analysis.results import Results
 from tests.lab.support import MINIMAL
 from tests.mutations import files
@@ -243,7 +244,7 @@ def _results() -> tuple[TemporaryDirectory[str], Path, bytes]:
         {"slower": "arms.many.client.latency_ms.mean < arms.few.client.latency_ms.mean"},
         figures=["client.latency_ms.mean"],
     )
-    return results, folder, (folder / record.FILE).read_bytes()
+    return results, folder, (folder / series_file.FILE).read_bytes()
 
 
 _SERIES = st.deferred(lambda: files([json.loads(_results()[2])], [_results()[2]]))
@@ -252,10 +253,10 @@ _SERIES = st.deferred(lambda: files([json.loads(_results()[2])], [_results()[2]]
 @given(_SERIES)
 def test_any_series_is_compared_or_refused(content: bytes) -> None:
     _, folder, _ = _results()
-    file = folder / record.FILE
+    file = folder / series_file.FILE
     file.write_bytes(content)
     with suppress(ValueError):
-        record.load(folder)
+        series_file.load_series(folder)
     try:
         comparisons.compare_series(str(folder))
     except BadInput as refused:
@@ -264,6 +265,6 @@ def test_any_series_is_compared_or_refused(content: bytes) -> None:
 
 def test_a_series_without_cells_is_refused() -> None:
     _, folder, content = _results()
-    (folder / record.FILE).write_text(json.dumps(json.loads(content) | {"cells": []}))
+    (folder / series_file.FILE).write_text(json.dumps(json.loads(content) | {"cells": []}))
     with pytest.raises(BadInput, match=r"series\.json: cells: .* run the series again"):
         comparisons.compare_series(str(folder))

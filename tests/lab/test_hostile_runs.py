@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.evidence import manifest
+from formats import manifest
 from lab import paths
 from lab.cli import main
 
@@ -165,7 +165,7 @@ def test_no_number_in_a_manifest_is_too_large(run: Path, capsys: pytest.CaptureF
     for place in places.values():
         file.write_text(with_number(changed(content, place, "@"), number))
         try:
-            manifest.read(run)
+            manifest.load_manifest(run)
         except manifest.ManifestError:
             code, said = ends(capsys, ["advise", "{run}"], run)
             assert code == 2, f"{place}: {said}"

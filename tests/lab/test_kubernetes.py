@@ -22,7 +22,7 @@ from lab.engine.kubernetes.objects import Images
 from lab.engine.kubernetes.watch import Watch
 from lab.engine.protocol import Parts
 from lab.errors import BadInput, LabError
-from lab.roles.declaration import ROLES
+from lab.roles.declared_roles import ROLES
 from lab.scenario.topology import topology_of
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make, yaml_with

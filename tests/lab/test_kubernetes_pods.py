@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from formats import manifest
 from lab.cli import main
 from lab.engine.kubernetes import held, rights
 from lab.engine.kubernetes.engine import Kubernetes
@@ -21,7 +22,6 @@ from lab.engine.programs import Ended
 from lab.errors import BadInput, FilesLost, LabError
 from lab.observe import asked, observing
 from lab.observe.targets import Named, find
-from lab.run import manifest
 from tests.lab.engine import InMemoryDocker
 from tests.lab.waiting import HANG_S, wait_until
 
@@ -276,7 +276,7 @@ def watch(cluster: Cluster, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) ->
             observing.observe(targets, wish, engine, ["connlab"])
         finally:
             (file,) = elsewhere.glob("results/observed-lab-shop-web/2*/manifest.json")
-        return manifest.load(file.parent)
+        return manifest.load_manifest(file.parent)
 
     return take
 
@@ -305,7 +305,7 @@ def test_a_container_that_ends_takes_the_recording_with_it(
     with pytest.raises(FilesLost, match="leave --container out"):
         watch()
     (file,) = elsewhere.glob("results/observed-lab-shop-web/2*/manifest.json")
-    assert manifest.load(file.parent).status == "failed"
+    assert manifest.load_manifest(file.parent).status == "failed"
     said = capsys.readouterr().err
     assert "lab/shop/web ended while it was observed\n" in said
 

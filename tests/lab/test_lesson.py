@@ -14,17 +14,17 @@ from rich.console import Console
 from analysis.figures import programs
 from analysis.figures.catalogue import FIGURES
 from analysis.verdicts import guesses
+from formats.manifest import Guess
+from formats.series import ExpectedArm, PlannedRun
 from lab.engine.compose.engine import Compose
 from lab.results import verdict_printing
-from lab.roles.declaration import ROLES
+from lab.roles.declared_roles import ROLES
 from lab.run import verdicts
-from lab.run.manifest import Guess
 from lab.run.session import Occasion, open_session
 from lab.scenario import places
 from lab.scenario.resolve import resolve
 from lab.series import arms
-from lab.series.answers import Answers
-from lab.series.record import ExpectedArm, PlannedRun
+from lab.series.plan import Answers
 from lab.teach import ask, questions, reveal, wording
 from tests.analysis.whole import make_run
 from tests.lab.support import MINIMAL, Make, Write

@@ -7,9 +7,10 @@ import jsonschema
 import pytest
 
 from analysis.evidence import manifest as evidence
+from formats import manifest
+from formats.manifest import Manifest
 from lab import paths
-from lab.run import manifest
-from lab.run.manifest import Manifest, instances_of, knob_records
+from lab.run.session import knob_records
 from lab.scenario.catalogue import CATALOGUE
 from lab.scenario.topology import topology_of
 from lab.schema import schemas
@@ -22,7 +23,7 @@ def running(effective: Make) -> Manifest:
     return manifest_of(
         scenario,
         "20260101T000000Z-default-r01",
-        instances=instances_of(topology_of(scenario)),
+        instances={role: list(names) for role, names in topology_of(scenario).instances.items()},
         knobs=knob_records(scenario, {knob.name: knob.default for knob in CATALOGUE.values()}),
         predictions=[stated.prediction for stated in scenario.predictions],
     )
@@ -37,7 +38,7 @@ def test_it_keeps_to_its_schema(running: Manifest, tmp_path: Path) -> None:
 def test_it_reads_as_it_was_written(running: Manifest, tmp_path: Path) -> None:
     running.begin("prepare")
     running.save(tmp_path)
-    assert manifest.load(tmp_path) == running
+    assert manifest.load_manifest(tmp_path) == running
 
 
 def test_every_knob_of_the_path_is_recorded_with_its_default_and_source(running: Manifest) -> None:
@@ -69,7 +70,7 @@ def test_a_run_that_has_ended_stays_as_it_ended(running: Manifest) -> None:
 HOLDS = """
 import sys
 from pathlib import Path
-from lab.run.manifest import reserve
+from formats.manifest import reserve
 reserve(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
@@ -91,7 +92,7 @@ def test_a_run_whose_process_was_killed_is_read_as_aborted(running: Manifest, tm
     whole = evidence.read_whole(tmp_path)
     assert (whole["status"], whole["reason"]) == (left.status, left.reason)
     # The file stays as it is until the next run brings this one to its end.
-    assert manifest.load(tmp_path).status == "running"
+    assert manifest.load_manifest(tmp_path).status == "running"
 
 
 def test_a_failed_write_leaves_the_old_file_whole(

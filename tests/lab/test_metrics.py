@@ -15,6 +15,7 @@ from rich.console import Console
 from ruamel.yaml import YAML
 
 from analysis.evidence.rawfiles import Places
+from formats import manifest
 from lab import paths
 from lab.cli import main
 from lab.engine import choice
@@ -26,7 +27,7 @@ from lab.engine.kubernetes.objects import Images
 from lab.engine.metrics import DEFAULT_PORT
 from lab.engine.protocol import Parts, Watch
 from lab.errors import LabError
-from lab.run import machine_limits, manifest, measure, scrape_targets
+from lab.run import machine_limits, measure, scrape_targets
 from lab.run.live import Display
 from lab.run.lock import machine_lock
 from lab.run.run import clear_up_after, run
@@ -206,7 +207,7 @@ def go(effective: Make, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
 
     def take(engine: InMemoryEngine) -> tuple[manifest.Manifest, str]:
         said, asked = StringIO(), effective(text=MINIMAL + "drain: 0s\n")
-        return manifest.load(run(asked, engine, ["connlab"], Console(file=said))), said.getvalue()
+        return manifest.load_manifest(run(asked, engine, ["connlab"], Console(file=said))), said.getvalue()
 
     return take
 

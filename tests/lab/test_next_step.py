@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from formats.series import SCHEMA, Budget, PlannedRun, Series, Stop
 from lab import paths
 from lab.cli import main
 from lab.results import next_step, searched
@@ -14,7 +15,6 @@ from lab.run.session import tries_out
 from lab.scenario.places import Place
 from lab.scenario.resolve import resolve
 from lab.series import searches
-from lab.series.record import Budget, PlannedRun, Series, Stop
 from tests.lab.series_support import fingerprint
 
 EXAMPLE = paths.ROOT / "docs" / "example"
@@ -116,6 +116,7 @@ def test_a_search_says_who_waits_at_the_value_that_it_found(tmp_path: Path, monk
 
 def _series(plan, search, cells, runs) -> Series:  # type: ignore[no-untyped-def]  # noqa: ANN001
     return Series(
+        contract=SCHEMA, status="complete",
         series="20261121T141444Z-search-x", kind="search", name=plan.name, title=plan.title, question=plan.question,
         scenarios=plan.scenarios, overrides=[], request={}, command=[], started="2026-11-21T14:14:44Z", seed=1,
         repetitions=1, cooldown_ms=0, stop=Stop(failed_in_a_row=3), budget=Budget(cells=1, duration_ms=1),

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from formats import owner
+from formats import manifest, owner
 from lab.engine.compose import beside
 from lab.errors import BadInput, LabError
 from lab.observe import asked, known_servers, observing
 from lab.observe.targets import Named, find
-from lab.run import manifest
 from lab.run.signals import Interrupted
 from tests.lab.engine import InMemoryEngine, InMemorySidecar, InMemorySidecars
 from tests.lab.support import FakeDocker
@@ -184,7 +183,7 @@ def watch(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
         finally:
             assert [one.partition(" connlab-observe-")[0] for one in sidecars.did] == ["start", "stop", "remove"]
         (file,) = elsewhere.glob("results/observed-shop/2*/manifest.json")
-        return manifest.load(file.parent)
+        return manifest.load_manifest(file.parent)
 
     return take
 
@@ -233,7 +232,7 @@ def test_files_that_cannot_be_sealed_end_the_observation_and_the_manifest_says_s
     with pytest.raises(LabError, match=r"the files in .*/raw cannot be taken back: Input/output"):
         watch(InMemorySidecars())
     (file,) = elsewhere.glob("results/observed-shop/2*/manifest.json")
-    assert manifest.load(file.parent).status == "failed"
+    assert manifest.load_manifest(file.parent).status == "failed"
 
 
 def test_a_target_that_ends_keeps_what_was_seen_of_it(watch: Watched, capsys: pytest.CaptureFixture[str]) -> None:
@@ -256,7 +255,7 @@ def test_a_collector_that_ends_fails_the_observation(watch: Watched, elsewhere: 
     with pytest.raises(LabError, match="the collector beside shop ended: no such device"):
         watch(InMemorySidecars(last_words="no such device"))
     (file,) = elsewhere.glob("results/observed-shop/2*/manifest.json")
-    assert manifest.load(file.parent).status == "failed"
+    assert manifest.load_manifest(file.parent).status == "failed"
 
 
 @pytest.mark.parametrize(

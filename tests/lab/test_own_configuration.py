@@ -13,22 +13,22 @@ import pytest
 from rich.console import Console
 
 from analysis.evidence.rawfiles import Places
-from analysis.evidence.roles import Role
 from analysis.figures.catalogue import Scope, UnknownFigure
 from analysis.pages.report.again import again
+from formats.role import Role
 from lab import paths
 from lab.engine.compose.run_file import run_file
 from lab.errors import BadInput, LabError
 from lab.results import listing
 from lab.roles.configurations import Found, Setting, read
 from lab.roles.configurations.found import Position, Stands
-from lab.roles.declaration import ROLES
+from lab.roles.declared_roles import ROLES
 from lab.run import configurations, machine_limits
 from lab.run.run import run
 from lab.scenario import places
 from lab.scenario.resolve import resolve
 from lab.scenario.topology import topology_of
-from lab.series import fingerprint
+from lab.series import store
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL, Make, resolving
 
@@ -270,13 +270,13 @@ def test_connections_that_a_process_may_not_open_are_refused_by_the_value_found(
 def test_a_series_knows_a_configuration_by_its_text(make: Make) -> None:
     effective = make()
     one, other = (
-        fingerprint.with_own(
+        store.with_own(
             "plan", configurations.texts([machine_limits.check(effective, InMemoryEngine(configuration=text))]), []
         )
         for text in (dump(), dump(app=APP.replace("1500ms", "1501ms")))
     )
     assert len({"plan", one, other}) == 3
-    assert fingerprint.with_own("plan", [], [effective]) == "plan"
+    assert store.with_own("plan", [], [effective]) == "plan"
 
 
 def test_the_manifest_has_what_was_found_in_place_of_knobs(make: Make, elsewhere: Path) -> None:

@@ -19,7 +19,7 @@ from lab.run import machine_limits
 from lab.run.run import run
 from lab.scenario import own_script
 from lab.scenario.topology import topology_of
-from lab.series import fingerprint
+from lab.series import store
 from tests.lab.engine import InMemoryEngine
 from tests.lab.support import MINIMAL, Make, resolving
 
@@ -229,8 +229,8 @@ def test_a_scenario_is_shown_with_its_script_in_place_of_a_time(make: Make) -> N
 
 @pytest.mark.parametrize(("file", "counts"), [("checkout.js", True), ("lib/pages.js", True), ("README.md", False)])
 def test_a_series_knows_a_script_by_all_that_it_may_read(make: Make, home: Path, file: str, *, counts: bool) -> None:
-    before = fingerprint.with_own("plan", [], [make()])
+    before = store.with_own("plan", [], [make()])
     (home / file).write_text("// changed\n")
-    after = fingerprint.with_own("plan", [], [make()])
+    after = store.with_own("plan", [], [make()])
     assert before != "plan"
     assert (after != before) == counts

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from formats import manifest
 from lab.cli import main
 from lab.engine.compose.engine import Compose
 from lab.errors import BadInput
 from lab.results import listing
-from lab.run import manifest, session
+from lab.run import session
 from lab.scenario.catalogue import CATALOGUE
 from lab.scenario.effective import Effective
 from lab.scenario.resolve import resolve
@@ -119,7 +120,7 @@ def test_the_manifest_tells_which_was_in_force(
 ) -> None:
     fake_docker.says("*", "1\n")
     opened = session.open_session(preset_of(write_scenario, "published"), Compose(), [])
-    kept = manifest.load(opened.folder)
+    kept = manifest.load_manifest(opened.folder)
     assert (kept.preset, kept.knobs["load.users"].source) == ("published", "preset")
     assert kept.knobs["load.users"].default == CATALOGUE["load.users"].default
     assert opened.folder.is_relative_to(elsewhere)

@@ -10,11 +10,12 @@ import pytest
 from rich.console import Console
 
 from analysis.steps import Steps
+from formats import manifest
+from formats.manifest import Manifest
 from lab import paths
 from lab.cli import main
 from lab.errors import LabError
-from lab.run import manifest, measure, reports, verdicts
-from lab.run.manifest import Manifest
+from lab.run import measure, reports, verdicts
 from lab.run.run import run
 from lab.series import arms, command
 from tests.lab.engine import InMemoryEngine
@@ -51,7 +52,7 @@ def within(profile: Mapping[str, float], of: str) -> list[str]:
 
 def test_a_run_says_how_long_each_of_its_steps_took(go: Go) -> None:
     began = time.monotonic()
-    told = manifest.load(go(Steps()))
+    told = manifest.load_manifest(go(Steps()))
     took_ms = (time.monotonic() - began) * 1000
 
     profile = told.profile or {}
@@ -69,21 +70,21 @@ def test_what_came_before_the_run_stands_before_it(go: Go) -> None:
     steps = Steps()
     with steps.step("resolve"):
         pass
-    assert outermost(manifest.load(go(steps)).profile)[:2] == ["resolve", "check"]
+    assert outermost(manifest.load_manifest(go(steps)).profile)[:2] == ["resolve", "check"]
 
 
 def test_a_run_that_nobody_profiles_says_nothing_of_its_steps(go: Go) -> None:
     folder = go(None)
     reports.derive(folder)
-    assert manifest.load(folder).profile is None
+    assert manifest.load_manifest(folder).profile is None
     assert "Where the time of the run went" not in (folder / verdicts.REPORT_FILE).read_text()
 
 
 def test_the_first_analysis_adds_its_steps_and_a_later_one_changes_nothing(go: Go) -> None:
     folder = go(Steps())
-    before = manifest.load(folder)
+    before = manifest.load_manifest(folder)
     reports.derive(folder)
-    after = manifest.load(folder)
+    after = manifest.load_manifest(folder)
 
     profile = after.profile or {}
     assert outermost(profile) == [*outermost(before.profile), "analysis", "report"]
@@ -94,14 +95,14 @@ def test_the_first_analysis_adds_its_steps_and_a_later_one_changes_nothing(go: G
     assert f'<td class="number">{profile["analysis"]:,.0f}</td>' in page
 
     reports.derive(folder)
-    assert manifest.load(folder) == after
+    assert manifest.load_manifest(folder) == after
 
 
 def test_a_run_that_breaks_off_says_what_its_steps_took_until_then(go: Go, elsewhere: Path) -> None:
     with pytest.raises(LabError):
         go(Steps(), InMemoryEngine(fails="start"))
     (file,) = elsewhere.glob("results/one/2*/manifest.json")
-    told = manifest.load(file.parent)
+    told = manifest.load_manifest(file.parent)
     assert told.status == "aborted"
     assert outermost(told.profile) == [*AROUND, "prepare", "analysis", "report"]
     assert within(told.profile or {}, "prepare") == ["images", "start"]
@@ -120,7 +121,7 @@ def test_each_run_of_a_series_has_steps_of_its_own(
     plan = arms.plan(effective(text=text), (), write_scenario(text))
     command.run_plan(plan, InMemoryEngine(), ["connlab"], QUIET, new=False, profile=profile)
 
-    told = [manifest.load(file.parent) for file in elsewhere.glob("results/one/2*/manifest.json")]
+    told = [manifest.load_manifest(file.parent) for file in elsewhere.glob("results/one/2*/manifest.json")]
     assert len(told) > 1
     for one in told:
         assert outermost(one.profile)[:2] == (["open", "prepare"] if profile else [])
@@ -146,7 +147,7 @@ def connlab(
         with pytest.raises(SystemExit):
             main(["run", "one", *options])
         (file,) = elsewhere.glob("results/one/2*/manifest.json")
-        return manifest.load(file.parent), capsys.readouterr().out.splitlines()
+        return manifest.load_manifest(file.parent), capsys.readouterr().out.splitlines()
 
     return take
 

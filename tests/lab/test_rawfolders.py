@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from analysis.evidence.rawfiles import Places
+from formats import manifest
+from formats.manifest import Removed
 from lab import paths
 from lab.engine import owners
 from lab.engine.compose import containers
 from lab.engine.compose.engine import Compose
 from lab.errors import LabError
-from lab.run import manifest, measure, rawfolders
-from lab.run.manifest import Removed
+from lab.run import measure, rawfolders
 from lab.run.session import Session, open_session
 from lab.run.tail import Tail, last_tick_us
 from lab.scenario.topology import topology_of
@@ -249,7 +250,7 @@ def test_a_run_is_sealed_however_it_ends(
         ended(0)
 
     [folder] = [each for each in (elsewhere / "results" / "one").iterdir() if not each.is_symlink()]
-    left = manifest.load(folder)
+    left = manifest.load_manifest(folder)
     assert left.status == how
     assert left.removed == [Removed(file="raw/k6-1/role/requests.jsonl", was="a symbolic link")]
     assert target.read_text() == '{"kind":"tick","time_us":7}\n'
@@ -277,7 +278,7 @@ def test_folders_in_each_other_end_neither_their_run_nor_the_next(
 
     monkeypatch.setattr(measure, "drain", plant)
     for _ in range(2):
-        assert manifest.load(ended(0)).status == "complete"
+        assert manifest.load_manifest(ended(0)).status == "complete"
 
 
 def test_what_the_last_run_left_never_ends_the_next(
@@ -295,14 +296,14 @@ def test_what_the_last_run_left_never_ends_the_next(
         with pytest.raises(SystemExit):
             ended(0)
     [left] = [each for each in (elsewhere / "results" / "one").iterdir() if not each.is_symlink()]
-    assert manifest.load(left).status == "running"
+    assert manifest.load_manifest(left).status == "running"
 
     with monkeypatch.context() as patched:
         patched.setattr(rawfolders, "seal", breaks)
         patched.setattr("lab.run.run._phases", lambda *_: None)
         ended(0)
     assert f"{left.name}: what the run before this one left stays as it is: too deep" in capsys.readouterr().err
-    assert manifest.load(left).status == "aborted"
+    assert manifest.load_manifest(left).status == "aborted"
 
 
 @pytest.mark.parametrize("name", ["container.log", "collector.log"])

@@ -10,7 +10,7 @@ from analysis.evidence import logs
 from lab import paths
 from lab.errors import BadInput
 from lab.reading import document
-from lab.roles.declaration import ROLES, read, read_all
+from lab.roles.declared_roles import ROLES, read, read_all
 from lab.schema import schemas
 from tests.lab.support import yaml_with
 

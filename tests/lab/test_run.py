@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from formats import manifest
 from lab.engine.compose.engine import Compose
 from lab.errors import BadInput, Interruption, LabError
-from lab.run import machine_limits, manifest
+from lab.run import machine_limits
 from lab.run.lock import machine_lock
 from lab.run.run import run
 from lab.scenario.effective import Effective
@@ -182,7 +183,7 @@ def test_a_run_that_was_killed_is_reported_by_the_next(
     # As if the process had been killed before it could clear up.
     with monkeypatch.context() as killed:
         killed.setattr("lab.run.run._abandon", lambda _: "left")
-        killed.setattr("lab.run.manifest.Manifest.finish", lambda *_: None)
+        killed.setattr("formats.manifest.Manifest.finish", lambda *_: None)
         with pytest.raises(LabError):
             start()
     (first,) = elsewhere.glob("results/one/*/manifest.json")
@@ -300,7 +301,7 @@ def test_a_run_that_had_come_to_its_end_keeps_its_manifest(start: Callable[..., 
     assert left.read_bytes() == before
 
 
-@pytest.mark.parametrize("moment", ["lab.run.run.clear_up_after", "lab.run.facts.host", "lab.run.manifest.reserve"])
+@pytest.mark.parametrize("moment", ["lab.run.run.clear_up_after", "lab.run.facts.host", "formats.owner.reserve"])
 def test_an_interruption_before_the_run_is_at_work_needs_no_traceback(
     start: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -314,7 +315,7 @@ def test_an_interruption_before_the_first_place_of_a_series_needs_no_traceback(
 ) -> None:
     assert fake_docker.calls == []
     plan = matrices.plan("grid", folder=series_support.write(elsewhere))
-    monkeypatch.setattr("lab.series.fingerprint.now", interrupt)
+    monkeypatch.setattr("lab.series.store.now", interrupt)
     with pytest.raises(Interruption, match=r"^interrupted \(Ctrl-C\)$"):
         run_plan(plan, Compose(), ["connlab"], Console(stderr=True), new=False)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from formats import manifest
 from lab.engine.compose.engine import Compose
 from lab.errors import LabError
-from lab.run import manifest
 from lab.run.run import run
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import IMAGES, MINIMAL, Make
@@ -50,7 +50,7 @@ def ended(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Call
 def test_how_its_load_ended_says_how_it_ended(
     ended: Callable[..., Path], fake_docker: InMemoryDocker, client: int, state: str, reason: str | None
 ) -> None:
-    left = manifest.load(ended(client))
+    left = manifest.load_manifest(ended(client))
     assert (left.status, left.reason) == (state, reason)
     assert [phase.name for phase in left.phases] == ["prepare", "measure", "drain"]
     assert all(phase.end_us for phase in left.phases)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from formats.series import PlannedRun
 from lab.cli import main
 from lab.series.executor import Executor
 from lab.series.plan import Plan
-from lab.series.record import PlannedRun
 from tests.lab.series_support import FakeRunner, executor
 from tests.lab.test_series_searches import Server
 

@@ -12,16 +12,16 @@ from typing import Any
 import jsonschema
 import pytest
 
+from formats import series as series_file
+from formats.series import Series
 from lab import paths
 from lab.engine.compose.engine import Compose
 from lab.errors import BadInput, Interruption
 from lab.schema import schemas
-from lab.series import fingerprint, matrices, record
+from lab.series import matrices, store
 from lab.series.command import open_places
 from lab.series.executor import Executor
-from lab.series.order import order
-from lab.series.plan import Plan, repeated
-from lab.series.record import Series
+from lab.series.plan import Plan, order, repeated
 from tests.lab import series_support
 from tests.lab.engine import InMemoryDocker
 from tests.lab.series_support import MACHINE, MATRIX, MOMENTS, FakeRunner, executor
@@ -38,7 +38,7 @@ def plan(elsewhere: Path) -> Plan:
 
 def run(made: Executor) -> Series:
     made.go(open_places(made))
-    return record.load(made.folder)
+    return series_file.load_series(made.folder)
 
 
 def test_a_series_runs_every_place_in_the_seed_s_order(plan: Plan) -> None:
@@ -48,7 +48,7 @@ def test_a_series_runs_every_place_in_the_seed_s_order(plan: Plan) -> None:
     assert (series.status, series.ended is not None) == ("complete", True)
     assert {place.verdict for place in series.runs} == {"reproduced"}
     assert all((paths.RESULTS / str(place.run)).is_dir() for place in series.runs)
-    assert (record.root() / "latest").resolve().name == series.series
+    assert (paths.RESULTS / "series" / "latest").resolve().name == series.series
 
 
 def test_the_file_keeps_to_its_schema(plan: Plan) -> None:
@@ -136,7 +136,7 @@ def test_ctrl_c_keeps_what_is_complete_and_the_same_command_goes_on(plan: Plan) 
     made = executor(plan, runner)
     with pytest.raises(Interruption, match="2 of 8 runs are complete; the same command goes on"):
         run(made)
-    assert record.load(made.folder).status == "interrupted"
+    assert series_file.load_series(made.folder).status == "interrupted"
     after = FakeRunner()
     assert run(executor(plan, after)).status == "complete"
     assert after.ran == order(CELLS, 2, 1)[2:]
@@ -161,7 +161,7 @@ def test_a_killed_process_loses_at_most_the_run_at_work(plan: Plan, elsewhere: P
     process.kill()
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    assert record.load((record.root() / "latest").resolve()).status == "running"
+    assert series_file.load_series((paths.RESULTS / "series" / "latest").resolve()).status == "running"
 
     runner = FakeRunner()
     made = executor(plan, runner)
@@ -173,7 +173,7 @@ def test_a_killed_process_loses_at_most_the_run_at_work(plan: Plan, elsewhere: P
     assert len({place.run for place in series.runs}) == 8
     # Killed before the folder was made there is nothing to lose; afterwards it is named.
     assert sum(len(place.lost) for place in series.runs) == (1 if moment in ("opened", "measuring") else 0)
-    assert len(list(record.root().glob("2*"))) == 1
+    assert len(list((paths.RESULTS / "series").glob("2*"))) == 1
 
 
 def test_a_complete_series_is_not_gone_on_with(plan: Plan) -> None:
@@ -219,7 +219,7 @@ def test_other_overrides_are_another_series(plan: Plan, elsewhere: Path) -> None
 def test_an_image_that_changed_is_named(plan: Plan) -> None:
     before = series_support.fingerprint(plan)
     after = before.model_copy(update={"images": {"backend": "sha256:2", "k6": "sha256:3"}})
-    assert list(fingerprint.differences(before, after)) == [
+    assert list(store.differences(before, after)) == [
         "the image connlab/backend (1, now 2)",
         "the image connlab/k6 (none, now 3)",
     ]
@@ -229,7 +229,7 @@ def test_of_the_machine_the_fingerprint_has_what_a_comparison_wants_alike(fake_d
     fake_docker.says("version *", "26.1.5")
     fake_docker.says("compose version *", "2.26.1")
     fake_docker.says("image ls *", IMAGES)
-    taken = fingerprint.now("p", ["k6"], Compose())
+    taken = store.now("p", ["k6"], Compose())
     assert taken.kernel == platform.release()
     assert set(taken.machine) == {"host.distribution", "host.cpus", "host.docker", "host.compose", "lab.version"}
     assert taken.machine["host.docker"] == "26.1.5"
@@ -237,7 +237,7 @@ def test_of_the_machine_the_fingerprint_has_what_a_comparison_wants_alike(fake_d
 
 def test_a_series_that_does_not_say_on_which_machine_it_began_goes_on(plan: Plan) -> None:
     before, after = (series_support.fingerprint(plan, machine=machine) for machine in ({}, MACHINE))
-    assert list(fingerprint.differences(before, after)) == []
+    assert list(store.differences(before, after)) == []
 
 
 def test_a_new_analysis_derives_the_recorded_runs_again(plan: Plan) -> None:

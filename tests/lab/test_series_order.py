@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.series.order import order
+from lab.series.plan import order
 
 CELLS = st.lists(st.text("abc-", min_size=1, max_size=6), unique=True, min_size=1, max_size=12)
 

@@ -8,12 +8,13 @@ from typing import Literal
 
 import pytest
 
+from formats import series as series_file
 from lab import paths
 from lab.errors import BadInput, Interruption
 from lab.results import next_step
 from lab.run.session import Occasion
 from lab.scenario.effective import Effective
-from lab.series import record, searches
+from lab.series import searches
 from lab.series.searches import Asked, SearchPlan
 from tests.lab import series_support
 from tests.lab.series_support import FakeRunner, executor
@@ -37,10 +38,10 @@ def asked(**changed: str) -> Asked:
     return Asked(**{"scenario": "long-polling-direct", "knob": CONNECTIONS, "until": FAILURES, **changed})  # type: ignore[arg-type] # texts alone
 
 
-def go(search: SearchPlan, runner: FakeRunner, analysis: str = "a") -> record.Series:
+def go(search: SearchPlan, runner: FakeRunner, analysis: str = "a") -> series_file.Series:
     made = executor(search.plan, runner, analysis=analysis)
     made.go(search.places(made))
-    return record.load(made.folder)
+    return series_file.load_series(made.folder)
 
 
 def test_the_model_says_where_to_look() -> None:

@@ -323,7 +323,7 @@ def test_what_the_model_predicts_is_about_the_server_that_answers(shop: Shop) ->
 
 
 def test_the_manifest_has_it_as_a_role_and_records_each_loosening(shop: Shop) -> None:
-    declared = shop().world.content("shop")
+    declared = shop().world.roles["shop"].as_written()
     assert declared["loosened"] == {
         "user": "70",
         "writable": ["/var/cache/shop"],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.roles.declaration import ROLES
+from lab.roles.declared_roles import ROLES
 from lab.roles.told_settings import NotTold, in_file, on_page
 
 # As `nginx -T` prints it, cut to what the knobs set.

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from formats.role import TRAFFIC_PORT
 from lab import paths
-from lab.roles.declaration import TRAFFIC_PORT
 from lab.scenario.topology import segments, topology_of
 from tests.lab.support import MINIMAL, Make, yaml_with
 
@@ -44,7 +44,6 @@ HERE = r"127\.0\.0\.1:(\d+)"
 @pytest.mark.parametrize(
     ("file", "place", "port"),
     [
-        ("analysis/evidence/roles.py", r"TRAFFIC_PORT = (\d+)", TRAFFIC),
         ("backend/src/main/resources/application.yaml", r"(?m)^  port: (\d+)", TRAFFIC),
         ("gateway/main.go", r"0\.0\.0\.0:(\d+)", TRAFFIC),
         ("nginx/templates/http.d/70-traffic.conf", r"0\.0\.0\.0:(\d+)", TRAFFIC),

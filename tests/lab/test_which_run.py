@@ -9,11 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from formats import series as series_file
+from formats.series import PlannedRun
 from lab.cli import main
 from lab.errors import ExitCode
 from lab.results import which_run
-from lab.series import record
-from lab.series.record import PlannedRun
 
 SERIES = "20251121T072600Z-arms-queue"
 RUN = "20251121T072640Z-few-r01"
@@ -37,7 +37,7 @@ def test_an_arm_is_reported_with_the_newest_runs_of_the_others(folder: Path, mon
         for cell, number, status in places
     ]
     series = {folder.parent.parent / "series" / SERIES: SimpleNamespace(runs=runs)}
-    monkeypatch.setattr(record, "load", lambda asked: series[asked])
+    monkeypatch.setattr(series_file, "load_series", lambda asked: series[asked])
 
     assert list(which_run.lines(folder)) == [
         f"queue/{RUN}",

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import duckdb
 
     from analysis.diagnosis.health import Health
-    from analysis.evidence.manifest import Manifest
     from analysis.evidence.rawrun import RawRun
     from analysis.evidence.window import Window
+    from formats.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from typing import Any
 
 from analysis.diagnosis import causes
 from analysis.diagnosis.causes.remedies import NO_KNOB, Recorded
-from analysis.evidence import roles
 from analysis.pages.report import reasons
 from analysis.pages.report.again import again
 from analysis.pages.report.run_files import Record
+from formats import role as role_file
+from formats.manifest import declared_roles
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,10 @@ def of_cause(manifest: Mapping[str, Any], ledger: Mapping[str, Any], cause: str,
     if isinstance(remedy, str):
         return Advice(cause, count, remedy)
     try:
-        declared = roles.of_manifest(manifest)
+        declared = declared_roles(manifest)
         kinds = {name: role.kind for name, role in declared.items()}
-        limits = {name: role.bounds() for name, role in declared.items()}
-        found = remedy(Recorded(manifest, ledger, kinds, limits, roles.request_path(manifest["path"], kinds.get)))
+        limits = {name: role.limiting_knobs() for name, role in declared.items()}
+        found = remedy(Recorded(manifest, ledger, kinds, limits, role_file.request_path(manifest["path"], kinds.get)))
     except KeyError as missing:
         return Advice(cause, count, _without(manifest, str(missing.args[0])))
     if found is None:

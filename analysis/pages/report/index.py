@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from analysis import pages
 from analysis.diagnosis import causes
-from analysis.evidence.manifest import ManifestError, read_whole
 from analysis.formatting import counted
 from analysis.output import write as write_file
 from analysis.pages.report import labels, reasons
@@ -20,9 +19,10 @@ from analysis.verdicts import connections_file, derived, ledger_file, verdict_fi
 from analysis.verdicts.derived import DerivedError
 from analysis.verdicts.ledger_file import Ledger
 from analysis.verdicts.verdict_file import Verdict
+from formats.manifest import ManifestError, load_manifest_json
 
 if TYPE_CHECKING:
-    from analysis.compare.series import Plan
+    from formats.series import Series as Plan
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -224,7 +224,7 @@ def _link(results: Path, path: Path) -> str:
 def _manifest(folder: Path) -> Row | None:
     """The content of a run's manifest.json; None if it is broken, or of another version."""
     try:
-        return read_whole(folder)
+        return load_manifest_json(folder)
     except ManifestError:
         return None
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.evidence import roles
 from analysis.formatting import counted
 from analysis.pages.report import labels
 from analysis.pages.report.run_files import Record, Row
+from formats.manifest import declared_roles
 
 # With more than three roles the drawing is wider than the page, and is scrolled.
 _WIDTH = 1150
@@ -85,7 +85,7 @@ def _name(record: Record, role: str) -> str:
 def _limits(record: Record, role: str) -> list[str]:
     knobs = record.manifest.get("knobs", {})
     workload = record.knob("load.workload")
-    declared = roles.of_manifest(record.manifest).get(role)
+    declared = declared_roles(record.manifest).get(role)
     shown = [(declared.knob(name), knob.shown) for name, knob in declared.knobs.items()] if declared else []
     return [
         f"{text}: {labels.knob_value(name, knobs[name]['value'])}"

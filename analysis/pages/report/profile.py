@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.evidence import roles
 from analysis.expressions.values import is_number
 from analysis.pages.report.run_files import Record
+from formats.manifest import declared_roles
 
 _OTHER = "other: the kernel, the engine, the lab itself, services beside the path, other programs"
 
@@ -54,7 +54,7 @@ def shares(record: Record) -> Shares:
 
 def _program(record: Record, role: str) -> str:
     """A role, with the names of its processes where these are others."""
-    declared = roles.of_manifest(record.manifest).get(role)
+    declared = declared_roles(record.manifest).get(role)
     names = [name for name in declared.processes if name != role] if declared else []
     return f"{role} ({', '.join(names)})" if names else role
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from itertools import accumulate
 
-from analysis.evidence import roles
 from analysis.pages.report import time_series
 from analysis.pages.report.charts import Point
 from analysis.pages.report.run_files import Record, Row
+from formats.manifest import declared_roles
 
 _OVERFLOWS = "TcpExt.ListenOverflows"
 
@@ -46,7 +46,7 @@ def count(record: Record, role: str) -> int:
 def of_instance(record: Record, role: str) -> int:
     """How many accept queues each instance of a role has."""
     listeners = record.manifest.get("listeners", {})
-    port = roles.of_manifest(record.manifest)[role].port
+    port = declared_roles(record.manifest)[role].port
     of_instances = [listeners.get(each, []) for each in record.manifest["instances"].get(role, [])]
     return max((sum(one["port"] == port for one in each) for each in of_instances), default=0) or 1
 

@@ -9,8 +9,8 @@ from analysis.database import composed
 from analysis.diagnosis import causes
 from analysis.diagnosis.causes import UNEXPLAINED, Cause
 from analysis.diagnosis.causes.cause import FIRST_HOP, LAST_HOP
-from analysis.evidence import roles
 from analysis.pages.report.run_files import Record
+from formats.manifest import declared_roles
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _reason(record: Record, cause: Cause, count: int, failed: int) -> Reason:
 
 def named(record: Record, role: str) -> str:
     """A role within a sentence."""
-    declared = roles.of_manifest(record.manifest).get(role)
+    declared = declared_roles(record.manifest).get(role)
     return (declared.called if declared else None) or f"the {role}"
 
 

@@ -13,7 +13,6 @@ import duckdb
 from pydantic import BaseModel
 
 from analysis.database import in_memory
-from analysis.evidence import manifest, roles
 from analysis.story.ladders import ladders_file
 from analysis.story.ladders.ladders_file import Ladders
 from analysis.verdicts import derived, figures_file, ledger_file, verdict_file
@@ -21,6 +20,9 @@ from analysis.verdicts.derived import DerivedError
 from analysis.verdicts.figures_file import FiguresFile
 from analysis.verdicts.ledger_file import Ledger
 from analysis.verdicts.verdict_file import Verdict
+from formats import manifest
+from formats import role as role_file
+from formats.manifest import declared_roles
 from formats.safe_open import open_within
 
 Row = dict[str, Any]
@@ -60,8 +62,8 @@ class Record:
     @cached_property
     def request_path(self) -> list[str]:
         """The roles that carry requests, from the client to the server that answers."""
-        declared = roles.of_manifest(self.manifest)
-        return roles.request_path(self.path, lambda role: declared[role].kind if role in declared else None)
+        declared = declared_roles(self.manifest)
+        return role_file.request_path(self.path, lambda role: declared[role].kind if role in declared else None)
 
     @cached_property
     def role_of(self) -> dict[str, str]:
@@ -134,7 +136,7 @@ def _file_of(table: str) -> Path:
 def recorded(folder: Path) -> Row:
     """The whole of a run's manifest; raise ReportError if it is missing, broken, or of another version."""
     try:
-        return manifest.read_whole(folder)
+        return manifest.load_manifest_json(folder)
     except manifest.ManifestError as error:
         raise ReportError(str(error)) from None
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.diagnosis.causes import UNEXPLAINED
-from analysis.evidence import roles
 from analysis.formatting import counted, spoken
 from analysis.pages.report import advice, labels, reasons, too_late
 from analysis.pages.report.advice import Advice
 from analysis.pages.report.reasons import Reason
 from analysis.pages.report.run_files import Record, Row
+from formats import role as role_file
+from formats.manifest import declared_roles
 
 _VERDICTS = {
     "reproduced": "Reproduced",
@@ -205,7 +206,7 @@ def _places(record: Record, main: Reason) -> str | None:
     """How the number of those who fail comes about."""
     capacity, backlog = record.figures.get("model.accept_capacity"), record.figures.get("model.listen_backlog")
     server = record.request_path[-1]
-    role = roles.of_manifest(record.manifest).get(server)
+    role = declared_roles(record.manifest).get(server)
     if len(record.request_path) > 2 or role is None or not isinstance(capacity, int) or not isinstance(backlog, int):  # noqa: PLR2004  client and server
         return None
     limits = {what: role.knob(name) for what, name in role.limits.model_dump(exclude_none=True).items()}
@@ -240,7 +241,7 @@ def _turns(record: Record, main: Reason | None) -> list[Turn]:
     if main is None:
         return []
     knobs: dict[str, Row] = record.manifest.get("knobs", {})
-    declared = roles.of_manifest(record.manifest)
+    declared = declared_roles(record.manifest)
     ends = {"client": main.hop[0], "server": main.hop[1]}
     named = {_knob(name.format(**ends), declared): does.format(**ends) for name, does in main.cause.knobs.items()}
     return [
@@ -255,10 +256,10 @@ def _turns(record: Record, main: Reason | None) -> list[Turn]:
     ]
 
 
-def _knob(name: str, declared: Mapping[str, roles.Role]) -> str | None:
+def _knob(name: str, declared: Mapping[str, role_file.Role]) -> str | None:
     """A cause's knob by its full name; None where the role has nothing that bounds this."""
     role, _, limit = name.partition(".")
-    return declared[role].bounds().get(limit) if role in declared else name
+    return declared[role].limiting_knobs().get(limit) if role in declared else name
 
 
 def _role_of(knob: str) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 from analysis.database import sql
 from analysis.diagnosis.causes import UNEXPLAINED, cause_named
-from analysis.evidence import roles
 from analysis.formatting import spoken
 from analysis.pages.report import queues, time_series
 from analysis.pages.report.charts import WIDTHS_S, Chart, ChartSeries, Point, keep_limits_in_view, table
 from analysis.pages.report.run_files import Record, Row
+from formats.manifest import declared_roles
 
 # A page holds no more dots and no more bars of a kind; what is above is summed up.
 _DOTS_MAX = 3000
@@ -383,7 +383,7 @@ def _servers(record: Record, lasts_s: float) -> Chart:
         "lines",
         [],
     )
-    declared = roles.of_manifest(record.manifest)
+    declared = declared_roles(record.manifest)
     pages = [(role, name, page) for role, each in declared.items() for name, page in each.scrape.items()]
     words = {
         f"{page.called or name}.{each}": value.shown or value.says or each

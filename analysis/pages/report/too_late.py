@@ -5,11 +5,11 @@ from __future__ import annotations
 from analysis.database import sql
 from analysis.diagnosis import syn_ladder
 from analysis.diagnosis.settings import Settings, UndefinedError
-from analysis.evidence import manifest
 from analysis.formatting import counted, spoken
 from analysis.pages.report import queues, time_series
 from analysis.pages.report.reasons import Reason
 from analysis.pages.report.run_files import Record
+from formats import manifest
 
 _WHOLE_SECONDS_FROM = 10
 
@@ -63,7 +63,7 @@ def _next_syn_ms(record: Record) -> int | None:
     if not isinstance(timeout_ms, int):
         return None
     try:
-        ladder = syn_ladder.ladder_of_users(Settings(manifest.read(record.folder)))
+        ladder = syn_ladder.ladder_of_users(Settings(manifest.load_manifest(record.folder)))
     except (UndefinedError, manifest.ManifestError):
         return None
     return next((syn.earliest_ms for syn in ladder if syn.earliest_ms >= timeout_ms), None)

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from analysis.diagnosis.joins import Joined, Row, Story
     from analysis.evidence.bulk import Integers
-    from analysis.evidence.manifest import Manifest
     from analysis.evidence.rawfiles import Places
     from analysis.story.carried import Carrier
     from analysis.story.ladders.choose import ChosenRequest
     from analysis.story.segments import Segment
+    from formats.manifest import Manifest
 
 # What of one request a reader may want to see.
 _STEPS_MAX = 40

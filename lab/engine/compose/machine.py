@@ -11,7 +11,7 @@ from lab import parallel
 from lab.engine.compose.docker import EngineForbidden, docker
 from lab.engine.protocol import Finding
 from lab.errors import LabError
-from lab.roles.declaration import ROLES
+from lab.roles.declared_roles import ROLES
 
 _ENGINE_MIN = (25, 0)
 _COMPOSE_MIN = (2, 20)

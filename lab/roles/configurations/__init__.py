@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from pydantic import TypeAdapter, ValidationError
 
+from formats.role import Boolean, Default, DurationKnob, Integer, Knob, Role, Words
 from lab.roles.configurations import blocks, sections
 from lab.roles.configurations.found import Fault, Found, Said, Setting, Stands
-from lab.roles.declaration import Boolean, Default, DurationKnob, Integer, Knob, Role, Words
 
 __all__ = ["Fault", "Found", "Setting", "Stands", "read"]
 

@@ -10,8 +10,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from formats.role import Configured
 from lab.roles.configurations.found import Fault, Position, Said, Stands
-from lab.roles.declaration import Configured
 
 _HEADING = re.compile(r"^# configuration file (.+):$", re.MULTILINE)
 # What the lab adds lies there.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from lab.roles.declaration import Default
+from formats.role import Default
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from formats.role import Configured
 from lab.roles.configurations.found import Fault, Position, Said, Stands
-from lab.roles.declaration import Configured
 
 # What a section begins with.
 _BEGINS = re.compile(

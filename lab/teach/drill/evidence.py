@@ -12,11 +12,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from analysis.evidence.manifest import FILE as MANIFEST
 from analysis.evidence.rawfiles import FOLDER
 from analysis.formatting import counted
+from formats.manifest import FILE as MANIFEST
 from formats.safe_open import read_regular
-from lab.roles.declaration import ROLES
+from lab.roles.declared_roles import ROLES
 from lab.scenario.catalogue import show_value
 
 _ERRORS = {1050: "no answer in time", 1211: "connect time-out", 1212: "connection refused", 1220: "connection reset"}

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 
-def write_whole(file: Path, text: str) -> None:
+def atomic_write(file: Path, text: str) -> None:
     """Replace a file's content; a link in its place is replaced, not followed.
 
     Raises:

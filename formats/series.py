@@ -1,4 +1,4 @@
-"""series.json: what a series of runs consists of, in which order it goes, and how far it has come."""
+"""The model of series.json: what a series of runs consists of, in which order it goes, and how far it has come."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from formats.field_types import PlaceOfRun
+from formats.atomic_write import atomic_write
+from formats.field_types import Named, PlaceOfRun, Scalar
+from formats.manifest import Status as RunStatus
+from formats.manifest import tolerant
+from formats.predictions import Claim, Published
 from formats.safe_open import read_regular
-from lab import paths
-from lab.run.manifest import Scalar
-from lab.run.manifest import Status as RunStatus
-from lab.scenario.fields import Claim, Published
-from lab.whole import write_whole
 
 FILE = "series.json"
+SCHEMA: Literal["connlab.series/1"] = "connlab.series/1"
 Kind = Literal["arms", "matrix", "search"]
 Status = Literal["running", "complete", "partial", "stopped", "interrupted"]
 Verdict = Literal["reproduced", "not-reproduced", "inconclusive"]
@@ -23,7 +23,7 @@ Outcome = Literal["found", "holds-everywhere", "holds-nowhere", "inconclusive"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", validate_by_name=True)
+    model_config = ConfigDict(extra="ignore", validate_by_name=True)
 
 
 class Level(_Part):
@@ -45,21 +45,23 @@ class Axis(_Part):
 class Cell(_Part):
     """One combination of levels."""
 
-    cell: Annotated[str, Field(description="Its name, as in run ids")]
-    scenario: str
-    levels: Annotated[dict[str, str], Field(description="The level on each axis")]
-    path: list[str]
-    knobs: Annotated[dict[str, Scalar], Field(description="What it sets beyond the scenario; durations in ms")]
-    load_s: Annotated[float, Field(description="How long the load is expected to take; at least, where nobody knows")]
+    cell: Annotated[Named, Field(description="Its name, as in run ids")]
+    scenario: Named
+    levels: Annotated[dict[str, str], Field(description="The level on each axis")] = {}
+    path: list[str] = []
+    knobs: Annotated[dict[str, Scalar], Field(description="What it sets beyond the scenario; durations in ms")] = {}
+    load_s: Annotated[
+        float, Field(description="How long the load is expected to take; at least, where nobody knows")
+    ] = 0
     model: Annotated[
         dict[str, Scalar], Field(description="The model's figures that are known before a run, such as users_failed")
-    ]
+    ] = {}
 
 
 class PlannedRun(_Part):
     """One place in the order: a repetition of a cell, and what became of it."""
 
-    cell: str
+    cell: Named
     repetition: Annotated[int, Field(ge=1)]
     status: Annotated[Literal["planned"] | RunStatus, Field(description="planned, or as the run's manifest has it")] = (
         "planned"
@@ -78,7 +80,7 @@ class PlannedRun(_Part):
 class Stop(_Part):
     """When the series ends before its last run."""
 
-    failed_in_a_row: Annotated[int, Field(description="After so many runs in succession that did not complete")]
+    failed_in_a_row: Annotated[int, Field(description="After so many runs in succession that did not complete")] = 3
     when: Annotated[str | None, Field(description="After a run in which this expression holds")] = None
 
 
@@ -111,9 +113,9 @@ class Fingerprint(_Part):
         machine: what else of machine and lab is alike in all manifests, by its place there, as `host.cpus`.
     """
 
-    plan: str
-    code: str
-    analysis: str
+    plan: str = ""
+    code: str = ""
+    analysis: str = ""
     images: dict[str, str]
     kernel: str
     machine: dict[str, Scalar | None] = {}
@@ -126,8 +128,10 @@ class Search(_Part):
     until: Annotated[str, Field(description="The expression that is to hold")]
     low: int
     high: int
-    step: Annotated[int, Field(description="How near to each other the value that holds and the one that fails come")]
-    confirm: Annotated[int, Field(description="Runs at each of the two values")]
+    step: Annotated[
+        int, Field(description="How near to each other the value that holds and the one that fails come")
+    ] = 1
+    confirm: Annotated[int, Field(description="Runs at each of the two values")] = 1
     predicted: Annotated[int | None, Field(description="The value by the model; null where it does not say")] = None
     goal: Annotated[
         Literal["smallest", "largest"] | None, Field(description="Which end of the values that hold; null: not known")
@@ -142,19 +146,19 @@ class Series(_Part):
 
     model_config = ConfigDict(title="connlab series")
 
-    contract: Annotated[Literal["connlab.series/1"], Field(alias="schema")] = "connlab.series/1"
-    series: Annotated[str, Field(description="<UTC start>-<kind>-<name>, the folder's name")]
+    contract: Annotated[Literal["connlab.series/1"], Field(alias="schema")]
+    series: Annotated[Named, Field(description="<UTC start>-<kind>-<name>, the folder's name")]
     kind: Kind
-    name: Annotated[str, Field(description="The matrix, or the scenario")]
-    title: str
-    question: str
-    scenarios: list[str]
-    overrides: Annotated[list[str], Field(description="What the user set for every cell, as knob=value")]
+    name: Annotated[Named, Field(description="The matrix, or the scenario")]
+    title: str = ""
+    question: str = ""
+    scenarios: list[Named] = []
+    overrides: Annotated[list[str], Field(description="What the user set for every cell, as knob=value")] = []
     request: Annotated[
         dict[str, Scalar], Field(description="What else the command asked for; another request is another series")
     ] = {}
-    command: list[str]
-    started: str
+    command: list[str] = []
+    started: str = ""
     ended: Annotated[str | None, Field(description="null while it runs, and after it was killed")] = None
     status: Annotated[
         Status,
@@ -163,22 +167,25 @@ class Series(_Part):
             " not; stopped: stop.when held; interrupted. Unless it is complete"
             " or stopped, the same command goes on"
         ),
-    ] = "running"
+    ]
     reason: str | None = None
-    seed: int
+    seed: int = 1
     repetitions: int
-    cooldown_ms: Annotated[int, Field(description="Pause before each run but the first")]
-    stop: Stop
-    budget: Budget
-    axes: list[Axis]
-    baseline: Annotated[str | None, Field(description="The cell that others are compared with")]
-    cells: list[Cell]
+    cooldown_ms: Annotated[int, Field(description="Pause before each run but the first")] = 0
+    stop: Stop = Stop()
+    budget: Budget | None = None
+    axes: list[Axis] = []
+    baseline: Annotated[str | None, Field(description="The cell that others are compared with")] = None
+    cells: Annotated[list[Cell], Field(min_length=1)]
     runs: Annotated[list[PlannedRun], Field(description="In the order in which they are run")]
     predictions: Annotated[
-        list[Claim], Field(description="Those about the series as a whole, over arms.<arm>.<figure>")
+        list[Annotated[Claim, tolerant(Claim)]],
+        Field(description="Those about the series as a whole, over arms.<arm>.<figure>"),
     ] = []
     published: Annotated[
-        Published | None, Field(description="For arms: what was published, and figures over arms.<arm>.<figure>")
+        Published | None,
+        tolerant(Published),
+        Field(description="For arms: what was published, and figures over arms.<arm>.<figure>"),
     ] = None
     leaves_open: Annotated[
         str, Field(description="What the claims leave open of what was published; empty if the scenario does not say")
@@ -194,18 +201,13 @@ class Series(_Part):
 
     def save(self, folder: Path) -> None:
         """Write the file so that a reader sees the old one or the new one, whole, even after a power cut."""
-        write_whole(folder / FILE, self.model_dump_json(by_alias=True, indent=2) + "\n")
+        atomic_write(folder / FILE, self.model_dump_json(by_alias=True, indent=2) + "\n")
 
 
-def load(folder: Path) -> Series:
-    """Read a series.
+def load_series(folder: Path) -> Series:
+    """Return the series of a folder.
 
     Raises:
         OSError, ValueError: there is none, or it is not one of ours.
     """
     return Series.model_validate_json(read_regular(folder / FILE))
-
-
-def root() -> Path:
-    """Give the folder of all series."""
-    return paths.RESULTS / "series"

@@ -1,22 +1,27 @@
-"""A role's declaration: the model of `<role>/role.yaml`, all that the lab knows of a program on the path."""
+"""The model of `<role>/role.yaml`: all that connlab knows of a program on the path; a manifest carries its roles'."""
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_serializer,
+    model_validator,
+)
 
 from formats import knob_types
+from formats.durations import format_duration
+from formats.field_types import Named, Port
 from formats.knob_types import DAY_MS, Duration
-from lab import paths
-from lab.errors import BadInput, Problem
-from lab.reading import document
-from lab.reading.document import Document, Location
-from lab.reading.findings import sentence, siblings
 
 FILE = "role.yaml"
 # Where the lab's own servers take their traffic; management ports are apart.
@@ -110,11 +115,11 @@ class Knob(_Part, ABC):
 
     @abstractmethod
     def annotation(self) -> Any:  # noqa: ANN401 # what pydantic takes for a type
-        """Give the type of its values, with their range."""
+        """Return the type of its values, with their range."""
 
     @property
     def initial(self) -> Default:
-        """Give the default, in milliseconds for a duration."""
+        """Return the default, in milliseconds for a duration."""
         value: Default = TypeAdapter(self.annotation(), config=ConfigDict(strict=True)).validate_python(self.default)
         return value
 
@@ -140,7 +145,7 @@ class Integer(Knob):
     default: int | str
 
     def annotation(self) -> Any:  # noqa: ANN401 # as above
-        """Give the type of its values, with their range."""
+        """Return the type of its values, with their range."""
         if self.also is None:
             return knob_types.integer(self.minimum, self.maximum)
         return knob_types.integer_or(self.also, self.minimum, self.maximum)
@@ -157,8 +162,12 @@ class DurationKnob(Knob):
     step: Duration = 1
     default: Annotated[Text, Field(description="With its unit, such as 20s")]
 
+    @field_serializer("minimum", "maximum", "step", when_used="json")
+    def _with_its_unit(self, ms: int) -> str:
+        return format_duration(ms)
+
     def annotation(self) -> Any:  # noqa: ANN401 # as above
-        """Give the type of its values, with their range."""
+        """Return the type of its values, with their range."""
         return knob_types.duration(self.minimum, self.maximum, self.step)
 
 
@@ -169,7 +178,7 @@ class Boolean(Knob):
     default: bool
 
     def annotation(self) -> Any:  # noqa: ANN401 # as above
-        """Give the type of its values."""
+        """Return the type of its values."""
         return bool
 
 
@@ -181,7 +190,7 @@ class Choice(Knob):
     default: str
 
     def annotation(self) -> Any:  # noqa: ANN401 # as above
-        """Give the type of its values."""
+        """Return the type of its values."""
         return knob_types.choice(self.values)
 
 
@@ -194,7 +203,7 @@ class Words(Knob):
     default: str
 
     def annotation(self) -> Any:  # noqa: ANN401 # as above
-        """Give the type of its values."""
+        """Return the type of its values."""
         return knob_types.words(self.values, self.alone)
 
 
@@ -205,11 +214,11 @@ class UrlPath(Knob):
     default: str
 
     def annotation(self) -> Any:  # noqa: ANN401 # as above
-        """Give the type of its values."""
+        """Return the type of its values."""
         return knob_types.URL_PATH
 
 
-_TYPES: Mapping[str, type[BaseModel]] = {
+KNOB_TYPES: Mapping[str, type[BaseModel]] = {
     "integer": Integer,
     "duration": DurationKnob,
     "boolean": Boolean,
@@ -362,7 +371,7 @@ class Role(_Part):
     ready: Annotated[
         Text | None, Field(description="A page that answers 200 once it serves; tcp://… is a port that is listened on")
     ] = None
-    port: Annotated[int, Field(ge=1, le=65_535, description="The port that takes the traffic")] = TRAFFIC_PORT
+    port: Annotated[Port, Field(ge=1, description="The port that takes the traffic")] = TRAFFIC_PORT
     tls: Annotated[bool, Field(description="Whether the traffic is TLS")] = False
     loosened: Annotated[
         Loosened | None, Field(description="What a scenario's own service has beyond the lab's confinement")
@@ -379,7 +388,7 @@ class Role(_Part):
         ),
     ] = ()
     logs: Annotated[
-        dict[Text, Text],
+        dict[Named, Text],
         Field(description="Its log files, each with the format that analysis/evidence/logs reads"),
     ] = Field(default_factory=dict)
     read_back: Annotated[ReadBack | None, Field(description="How it tells its settings")] = None
@@ -409,62 +418,37 @@ class Role(_Part):
         return self
 
     def knob(self, name: str) -> str:
-        """Give a knob's full name."""
+        """Return the full name of one of its knobs."""
         return f"{self.group}.{name}"
 
-    def bounds(self) -> Iterator[tuple[str, str]]:
-        """Give each knob that must not exceed another, and that other, by their full names."""
+    def limiting_knobs(self) -> dict[str, str]:
+        """Return the full names of the knobs that bound it, by what they bound, without those that are built in."""
+        limits: dict[str, str] = self.limits.model_dump(exclude_none=True)
+        return {what: self.knob(name) for what, name in limits.items() if not self.knobs[name].fixed}
+
+    def ordered_knobs(self) -> Iterator[tuple[str, str]]:
+        """Yield each knob that must not exceed another, and that other, by their full names."""
         for name, knob in self.knobs.items():
             if isinstance(knob, Integer) and knob.at_most is not None:
                 yield self.knob(name), self.knob(knob.at_most)
 
     def counting(self, what: Literal["instances", "addresses"]) -> str | None:
-        """Give the knob that counts its instances, or its addresses; None where it has one of them."""
+        """Return the knob that counts its instances, or its addresses; None where it has one of them."""
         return next((name for name, knob in self.knobs.items() if knob.counts == what), None)
 
+    def as_written(self) -> dict[str, Any]:
+        """Return what its file says, with the group of its knobs, as JSON."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
-def read(file: Path) -> Role:
-    """Read one declaration.
 
-    Raises:
-        BadInput: something in it is not valid; all that was found is listed, with file and line.
+def request_path(path: Sequence[str], kind_of: Callable[[str], str | None]) -> list[str]:
+    """Return the roles of a path that carry requests: from the client to its first server, which answers them.
+
+    What stands behind that is a server of its own, such as a database: its connections carry no request of a client.
+
+    Args:
+        path: the roles.
+        kind_of: gives the kind of each.
     """
-    parsed = document.read(file)
-    try:
-        role = Role.model_validate(parsed.content)
-    except ValidationError as error:
-        raise BadInput([_problem(finding, parsed) for finding in error.errors()]) from None
-    return role.model_copy(update={"group": role.group or file.parent.name})
-
-
-def content(name: str) -> dict[str, Any]:
-    """Give the declaration of one of the lab's roles as a manifest has it: as it is written, with its group."""
-    file = paths.ROOT / name / FILE
-    written: Any = document.read(file).content
-    return {**written, "group": ROLES[name].group}
-
-
-def _problem(finding: Any, parsed: Document) -> Problem:  # noqa: ANN401 # a TypedDict of pydantic's
-    location: Location = tuple(part for part in finding["loc"] if part != "[key]")
-    model: type[BaseModel] = Role
-    below = location
-    # Below a knob, pydantic names its type, which is not a key of the file.
-    if location[:1] == ("knobs",) and location[2:3] and location[2] in _TYPES:
-        model, below = _TYPES[str(location[2])], location[3:]
-        location = (*location[:2], *below)
-    name = ".".join(map(str, location)) or "the declaration"
-    what, way_on = sentence(finding, siblings(model, below), name)
-    return Problem(what, parsed.where(location), way_on)
-
-
-def read_all(folder: Path = paths.ROOT) -> Mapping[str, Role]:
-    """Read the declaration of every role, in the order of a path: each by its folder's name.
-
-    Raises:
-        BadInput: one of them is not valid.
-    """
-    roles = {file.parent.name: read(file) for file in sorted(folder.glob(f"*/{FILE}"))}
-    return dict(sorted(roles.items(), key=lambda item: KINDS.index(item[1].kind)))
-
-
-ROLES: Mapping[str, Role] = read_all()
+    ends = (place for place, role in enumerate(path, start=1) if kind_of(role) == "server")
+    return list(path[: next(ends, None)])

@@ -1,0 +1,468 @@
+"""The model of manifest.json: what was run, on what, with which settings, when, and how it ended.
+
+The lab writes it; both packages read it. A run that ended early has a manifest with holes, and what stands in it still
+counts. A run may come from anybody: `formats.field_types` bounds what its fields may hold, and fields that a later
+minor version adds are passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+
+from formats import owner
+from formats import role as role_file
+from formats.atomic_write import atomic_write
+from formats.field_types import (
+    MS_MAX,
+    Count,
+    ExitCode,
+    Instance,
+    KnobName,
+    Ms,
+    Named,
+    Number,
+    Port,
+    Scalar,
+    SeriesId,
+    Us,
+)
+from formats.knob_types import refusal
+from formats.predictions import Claim, Published, Tolerance
+from formats.role import TRAFFIC_PORT, Role
+from formats.safe_open import read_regular
+from formats.sanitize import format_validation_error
+
+FILE = "manifest.json"
+SCHEMA: Literal["connlab.manifest/1"] = "connlab.manifest/1"
+_KILLED = "the lab's process ended without a word (killed, or the machine went down)"
+Status = Literal["running", "complete", "aborted", "failed"]
+PhaseName = Literal["prepare", "warmup", "measure", "drain"]
+# Who set a knob.
+Source = Literal["scenario", "set", "preset", "cell", "file", "default"]
+
+
+class ManifestError(ValueError):
+    """There is no usable manifest: the folder is not a run's, or the file is broken or of another version."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True, validate_by_name=True)
+
+
+class Git(_Part):
+    """The state of the repository; null where it is not a git repository."""
+
+    commit: str | None = None
+    dirty: bool | None = None
+
+
+class LabVersion(_Part):
+    """The program that made the run."""
+
+    version: str = ""
+    python: str = ""
+
+
+class Host(_Part, extra="allow"):
+    """The machine, and the versions of the engine's programs by their names, as `docker`."""
+
+    __pydantic_extra__: dict[str, Scalar | None]
+
+    kernel: str = ""
+    distribution: str = ""
+    cpus: Annotated[Count, Field(gt=0)] | None = None
+    memory_kb: Count | None = None
+
+
+class Knob(_Part):
+    """One knob; durations in milliseconds.
+
+    Attributes:
+        read_back: what the running server, kernel or proxy says the value is; null where none of them can tell.
+        where: the lines of the scenario's own configuration that say it; none for its program's default.
+    """
+
+    value: Scalar | None
+    default: Scalar | None = None
+    source: Source | None = None
+    read_back: Scalar | None = None
+    where: list[str] | None = None
+
+
+class Listener(_Part):
+    """A listening socket as the kernel describes it; depth and limit in connections."""
+
+    address: str = ""
+    port: Port
+    depth: Count = 0
+    limit: Count
+    drops: Count | None = None
+
+
+class Phase(_Part):
+    """A span of the run; Unix epoch in microseconds, the end null while it lasts.
+
+    `…_mono_us` is the same moment by the monotonic clock, which nobody sets.
+    """
+
+    name: PhaseName
+    start_us: Us
+    end_us: Us | None = None
+    start_mono_us: Us | None = None
+    end_mono_us: Us | None = None
+
+
+class Guess(_Part):
+    """What the person at the terminal expected of one figure, told before the run; null where they passed it over.
+
+    Attributes:
+        prediction: the id of the prediction that the question was taken from.
+        unit: the figure's; empty or `count` for a count.
+    """
+
+    prediction: str
+    figure: str
+    asks: str
+    unit: str
+    value: Number | None
+
+
+class ActionRecord(_Part):
+    """What the lab did to a server in the measurement; Unix epoch in microseconds, null for what did not come about.
+
+    Attributes:
+        at_ms: when it was to be, from the start of the measurement.
+        for_ms: how long it was to last; null if nothing was said.
+        start_us: just before the engine was asked.
+        down_us: of a restart and a stop: when the server had ended.
+        end_us: when it was done: the server ran on, was ready again, or had ended.
+        exit_code: of a restart and a stop: the server's at that end.
+    """
+
+    do: Literal["pause", "restart", "stop"]
+    instance: Instance
+    at_ms: Ms
+    for_ms: Ms | None = None
+    start_us: Us | None = None
+    down_us: Us | None = None
+    end_us: Us | None = None
+    exit_code: ExitCode | None = None
+
+    @property
+    def ends_it(self) -> bool:
+        """Whether the server's process ended, and all that it counted with it."""
+        return self.do in ("restart", "stop")
+
+
+class Removed(_Part):
+    """What a container left under a name below raw/ that is not a plain file, and the lab therefore removed.
+
+    Attributes:
+        file: its path below the run's folder.
+        was: what it was, such as `a symbolic link`.
+    """
+
+    file: str
+    was: str
+
+
+class Program(_Part):
+    """A server that the lab knows: its default backlog, the setting that raises it, and who says so.
+
+    Attributes:
+        backlog: null where it depends on another setting.
+        setting: null where the program has none.
+    """
+
+    name: str
+    backlog: Count | None = None
+    setting: str | None = None
+    how: str | None = None
+    source: str | None = None
+
+
+class Target(_Part):
+    """What one collector watched.
+
+    Attributes:
+        kind: by what it was named.
+        name: the container's or the pod's, or the number of the process.
+        peer: whether it stands beside a client of the other targets.
+        ended: whether it ended while it was observed.
+    """
+
+    instance: Instance
+    kind: Literal["container", "service", "process", "pod"]
+    name: str
+    image: str | None = None
+    program: Program | None = None
+    peer: bool = False
+    ended: bool = False
+
+
+class Observed(_Part):
+    """A system that the lab did not start.
+
+    Attributes:
+        for_ms: how long it was to be observed.
+        interface: the interface that was captured.
+        connect_timeout_ms: how long its clients wait for a connection, if the user said so.
+    """
+
+    targets: list[Target]
+    for_ms: Ms | None = None
+    capture: Literal["headers", "handshakes", "off"]
+    capture_max_mb: Count | None = None
+    interface: str | None = None
+    connect_timeout_ms: Annotated[Ms, Field(gt=0)] | None = None
+
+
+class Look(_Part):
+    """A look at the clock of an instance's machine, where that is not the lab's; Unix epoch in microseconds.
+
+    Attributes:
+        asked_us: just before, by the lab's clock.
+        shown_us: what the instance's clock showed.
+        told_us: just after, by the lab's clock.
+    """
+
+    instance: Instance
+    asked_us: Us
+    shown_us: Us
+    told_us: Us
+
+
+def tolerant(model: type[BaseModel]) -> BeforeValidator:
+    """Read a part whose unknown keys are mistakes where a person writes it, and a later version's here."""
+
+    def read(value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        try:
+            return model.model_validate(value, extra="ignore")
+        except ValidationError as error:
+            raise refusal(format_validation_error(error)) from None
+
+    return BeforeValidator(read)
+
+
+_Role = Annotated[Role, tolerant(Role), PlainSerializer(Role.as_written, dict[str, Any])]
+
+
+class Manifest(_Part):
+    """The whole file."""
+
+    model_config = ConfigDict(title="connlab manifest")
+
+    contract: Annotated[Literal["connlab.manifest/1"], Field(alias="schema")]
+    scenario: Named
+    folder: Annotated[
+        str | None, Field(description="The folder of a scenario that is not one of the lab's own; null for those")
+    ] = None
+    title: str | None = None
+    question: str | None = None
+    run: Named
+    series: SeriesId | None = None
+    cell: Named = "default"
+    repetition: Count = 1
+    preset: Named | None = None
+    by_set: Annotated[
+        bool,
+        Field(description="Whether the scenario with these knobs set is this run: no path or arm besides"),
+    ] = True
+    status: Status
+    reason: str | None = None
+    command: list[str] = []
+    started: str = ""
+    ended: str | None = None
+    git: Git = Git()
+    lab: LabVersion = LabVersion()
+    images: dict[str, str] = {}
+    host: Host = Host()
+    path: list[Named] = []
+    roles: Annotated[
+        dict[Named, _Role], Field(description="The declaration of each role on the path; see role.schema.json")
+    ] = {}
+    instances: dict[Named, list[Instance]] = {}
+    addresses: dict[Instance, list[str]] = {}
+    nodes: Annotated[
+        dict[Instance, Named], Field(description="The machine of each instance; empty where the lab's own has all")
+    ] = {}
+    clocks: list[Look] = []
+    knobs: dict[KnobName, Knob] = {}
+    sysctls: dict[str, dict[str, str | None]] = {}
+    listeners: dict[str, list[Listener]] = {}
+    metrics_port: Annotated[
+        Count | None,
+        Field(description="Where each collector served its figures while the run lasted; null if none did"),
+    ] = None
+    phases: list[Phase] = []
+    actions: list[ActionRecord] = []
+    exits: dict[str, ExitCode | None] = {}
+    removed: list[Removed] = []
+    slow_ms: Annotated[Ms, Field(gt=0)] | None = None
+    tolerance: Annotated[Tolerance, tolerant(Tolerance)] = Tolerance()
+    predictions: list[Annotated[Claim, tolerant(Claim)]] = []
+    published: Annotated[Published | None, tolerant(Published)] = None
+    guesses: list[Guess] = []
+    observed: Annotated[
+        Observed | None, Field(description="What was watched, if the lab started none of it; else null")
+    ] = None
+    profile: Annotated[
+        dict[str, Annotated[float, Field(ge=0, le=MS_MAX)]] | None,
+        Field(
+            description="Milliseconds of each step, in the order in which they began, if that was asked for; else null."
+            " `prepare/start` is a part of `prepare`"
+        ),
+    ] = None
+
+    @model_validator(mode="after")
+    def _begins_at_a_client(self) -> Manifest:
+        """A run that ended before its path was known has none; what was observed where it ran has none either."""
+        first = next(iter(self.request_path), None)
+        lacks = self.status == "complete" if first is None else self.kind_of(first) != "client"
+        if lacks and self.observed is None:
+            raise ValueError("path does not begin at a client")
+        return self
+
+    @model_validator(mode="after")
+    def _has_each_prediction_once(self) -> Manifest:
+        ids = [one.id for one in self.predictions]
+        if twice := next((one for one in ids if ids.count(one) > 1), None):
+            raise ValueError(f"predictions has the id {twice!r} twice")
+        return self
+
+    def of_role(self, role: str) -> list[str]:
+        """Return the instances of a role, none if it takes no part."""
+        return self.instances.get(role, [])
+
+    def kind_of(self, role: str) -> str | None:
+        """Return client, proxy or server; None for a role that nothing declares."""
+        return self.roles[role].kind if role in self.roles else None
+
+    @property
+    def origin(self) -> str | None:
+        """The role that answers the requests; None for what was observed where it ran, which has no path."""
+        return next(reversed(self.request_path), None)
+
+    @property
+    def request_path(self) -> list[str]:
+        """The roles that carry requests, from the client to the one that answers."""
+        return role_file.request_path(self.path, self.kind_of)
+
+    def port_of(self, instance: str) -> int:
+        """Return the port on which an instance takes its traffic."""
+        ports = (role.port for name, role in self.roles.items() if instance in self.of_role(name))
+        return next(ports, TRAFFIC_PORT)
+
+    @property
+    def proxies(self) -> list[str]:
+        """The instances of the proxy, none on a direct path."""
+        return [
+            instance for name, role in self.roles.items() if role.kind == "proxy" for instance in self.of_role(name)
+        ]
+
+    def logged(self, formats: Collection[str]) -> list[tuple[str, str, str]]:
+        """Return the instances that write a log in one of these formats, each with the log's file and format."""
+        return [
+            (instance, file, of)
+            for name, role in self.roles.items()
+            for file, of in role.logs.items()
+            if of in formats
+            for instance in self.of_role(name)
+        ]
+
+    def ends_of(self, instance: str) -> list[ActionRecord]:
+        """Return the restarts and stops of a server that were begun."""
+        return [each for each in self.actions if each.instance == instance and each.ends_it and each.start_us]
+
+    def sysctl(self, instance: str, name: str) -> str | None:
+        """Return a sysctl as read back in an instance's namespace; None if it was not read or the kernel has none."""
+        return self.sysctls.get(instance, {}).get(name)
+
+    def begin(self, name: PhaseName) -> Phase:
+        """Open a phase now, and close the one before it."""
+        now_us, mono_us = _now_us()
+        self._end_phase(now_us, mono_us)
+        self.phases.append(Phase(name=name, start_us=now_us, start_mono_us=mono_us))
+        return self.phases[-1]
+
+    def end_phase(self) -> None:
+        """Close the open phase, if there is one."""
+        self._end_phase(*_now_us())
+
+    def _end_phase(self, now_us: int, mono_us: int) -> None:
+        if self.phases and self.phases[-1].end_us is None:
+            self.phases[-1].end_us, self.phases[-1].end_mono_us = now_us, mono_us
+
+    def finish(self, status: Status, reason: str | None = None) -> None:
+        """Record how the run ended; a run that has ended stays so."""
+        if self.status != "running":
+            return
+        self.end_phase()
+        self.status, self.reason, self.ended = status, reason, utc_now()
+
+    def save(self, folder: Path) -> None:
+        """Write the file; a reader sees the old one or the new one, whole."""
+        atomic_write(folder / FILE, self.model_dump_json(by_alias=True, indent=2) + "\n")
+
+
+def declared_roles(content: Mapping[str, Any]) -> dict[str, Role]:
+    """Return the roles of a manifest that `load_manifest_json` gave, by their names."""
+    return {name: Role.model_validate(each, extra="ignore") for name, each in content["roles"].items()}
+
+
+def load_manifest(run_dir: Path) -> Manifest:
+    """Return the manifest of a run's folder; raise ManifestError with one line for the user.
+
+    A manifest that says `running` of a run whose process was killed is read as one that was aborted.
+    """
+    found = read_manifest(run_dir)
+    if found.status == "running" and owner.is_gone(run_dir):
+        return found.model_copy(update={"status": "aborted", "reason": _KILLED})
+    return found
+
+
+def read_manifest(run_dir: Path) -> Manifest:
+    """Return the manifest as it stands in a run's folder; raise ManifestError with one line for the user."""
+    path = run_dir / FILE
+    for place in ("raw", "raw/*", "raw/*/*"):
+        if link := next((found for found in run_dir.glob(place) if found.is_symlink() and found.is_dir()), None):
+            raise ManifestError(f"{link}: {link.relative_to(run_dir)} is a link; a run has all of its files itself")
+    try:
+        text = read_regular(path)
+    except FileNotFoundError:
+        raise ManifestError(f"{run_dir}: no {FILE} here; this is not a run's folder") from None
+    except OSError as error:
+        raise ManifestError(f"{path}: {error.strerror}") from None
+    try:
+        return Manifest.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        if first["loc"] == ("schema",) and first["type"] == "literal_error":
+            version = f"its schema is {first['input']}, and this version reads {SCHEMA}"
+            raise ManifestError(f"{path}: {version}; use the version of connlab that made the run") from None
+        raise ManifestError(f"{path}: {format_validation_error(error)}") from None
+
+
+def load_manifest_json(run_dir: Path) -> dict[str, Any]:
+    """Return the same as JSON with every field, also with what the model does not know; raise ManifestError."""
+    found = load_manifest(run_dir)
+    unset = found.model_dump(mode="json", by_alias=True, include=Manifest.model_fields.keys() - found.model_fields_set)
+    return {**unset, **json.loads(read_regular(run_dir / FILE)), "status": found.status, "reason": found.reason}
+
+
+def _now_us() -> tuple[int, int]:
+    """Return this moment by the wall clock and by the monotonic one."""
+    return time.time_ns() // 1000, time.monotonic_ns() // 1000
+
+
+def utc_now() -> str:
+    """Return the time as the manifest has it: `2026-01-31T12:00:00Z`."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
