@@ -11,8 +11,8 @@ from analysis.evidence.rawrun import RawRun
 from analysis.evidence.size import TooLargeError
 from analysis.figures import Run
 from analysis.output import make_folder, write
+from analysis.reports.stories import ladders
 from analysis.steps import Steps
-from analysis.story import ladders
 from analysis.verdicts import (
     clocks_file,
     connections_file,

@@ -114,7 +114,7 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Explain a request: what every observer saw of it, in the order of time, and how to see its packets."""
-    from analysis.story import text
+    from analysis.reports.stories import text
     from lab.results import explanations, find, next_step
 
     folder = find.find_run(run)

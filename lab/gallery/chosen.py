@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.pages.report import index
+from analysis.reports import index
 from formats import series as series_file
 
 # Of these states, from the best on; others say nothing of a scenario.

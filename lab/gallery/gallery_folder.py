@@ -12,9 +12,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from analysis import pages, suggested
+from analysis import suggested
 from analysis.formatting import counted
-from analysis.pages import report
+from analysis.reports import rendering, run_report
 from lab import paths
 from lab.errors import BadInput, LabError, Problem
 from lab.experiments import documents as experiments
@@ -105,7 +105,7 @@ class _Builder:
         return listing.in_order(list(outcome.all_planned()))
 
     def build(self) -> Gallery:
-        for name, text in pages.shared().items():
+        for name, text in rendering.shared().items():
             self._write(f"{_ASSETS}/{name}", text)
         shown = self._shown()
         links = {slug: link for slug, one in shown.items() if (link := self._report(one))}
@@ -151,10 +151,10 @@ class _Builder:
         return self._run(shown.results, shown.folder)
 
     def _run(self, results: Path, name: str) -> str | None:
-        place = f"{name}/{report.FILE}"
+        place = f"{name}/{run_report.FILE}"
         try:
-            self._write(place, report.html(results / name, _up(place, _ASSETS)))
-        except report.ReportError as error:
+            self._write(place, run_report.html(results / name, _up(place, _ASSETS)))
+        except run_report.ReportError as error:
             self._built.left_out.append(str(error))
             return None
         return place
@@ -162,7 +162,7 @@ class _Builder:
     def _series(self, shown: Shown) -> str | None:
         from analysis import compare  # noqa: PLC0415 # it brings scipy, which is only needed where there is a series
         from analysis.compare import comparison_file  # noqa: PLC0415 # as above
-        from analysis.pages import comparison_page, side_by_side  # noqa: PLC0415 # as above
+        from analysis.reports import comparison_page, side_by_side  # noqa: PLC0415 # as above
 
         folder = shown.results / shown.folder
         place = f"{shown.folder}/derived/{comparison_file.PAGE}"
@@ -206,7 +206,9 @@ class _Builder:
         filters = {"counted": counted}
         linked = _up(place, _ASSETS)
         styles = ("theme", "gallery")
-        html = pages.render(template, None, context, filters, styles=styles, scripts=(), charts=False, linked=linked)
+        html = rendering.render(
+            template, None, context, filters, styles=styles, scripts=(), charts=False, linked=linked
+        )
         self._write(place, html)
 
     def _write(self, place: str, content: str | bytes) -> None:

@@ -1,11 +1,12 @@
-"""The advice on a run: read from its folder; analysis.pages.report.advice computes it."""
+"""The advice on a run: read from its folder; analysis.reports.advice computes it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.pages.report import ReportError, advice, run_files
-from analysis.pages.report.advice import Advice
+from analysis.reports import advice, run_record
+from analysis.reports.advice import Advice
+from analysis.reports.run_report import ReportError
 from lab import paths
 from lab.errors import BadInput, Problem
 
@@ -17,7 +18,7 @@ def of_run(folder: Path) -> Advice:
         BadInput: the run was not analysed, or its records cannot be read.
     """
     try:
-        run = run_files.read(folder)
+        run = run_record.read(folder)
         if run.ledger["requests"] is None:
             what = f"the ledger of {paths.shown(folder)} is empty: {'; '.join(run.ledger['lacks'])}"
             raise BadInput(Problem(what, way_on="advise on a run that came to its end"))

@@ -14,7 +14,7 @@ from rich.text import Text
 from analysis import compare
 from analysis.compare import narrative, series
 from analysis.formatting import counted
-from analysis.pages import comparison_page
+from analysis.reports import comparison_page
 from formats import series as series_file
 from formats.manifest import FILE as MANIFEST_FILE
 from lab import paths, suggested

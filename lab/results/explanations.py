@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from analysis import story
 from analysis.evidence.rawrun import RawRun
-from analysis.story import Explanation
+from analysis.reports import stories
+from analysis.reports.stories import Explanation
 from formats import manifest
 from lab.errors import BadInput, Problem
 
@@ -36,8 +36,8 @@ def of_run(folder: Path, request: str | None, worst: str | None) -> Explanation:
     number = 0 if worst is None else _number(worst)
     try:
         raw = RawRun(folder, manifest.load_manifest(folder))
-        return story.worst(raw, number) if request is None else story.named(raw, request)
-    except (manifest.ManifestError, story.UnknownRequest) as error:
+        return stories.worst(raw, number) if request is None else stories.named(raw, request)
+    except (manifest.ManifestError, stories.UnknownRequest) as error:
         raise BadInput(Problem(str(error))) from None
 
 

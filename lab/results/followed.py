@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.formatting import counted
-from analysis.pages.report import labels
+from analysis.reports import labels
 from analysis.verdicts import derived
 from analysis.verdicts.ledger_file import FILE, Ledger
 from formats import manifest

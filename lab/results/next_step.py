@@ -49,7 +49,7 @@ def after_comparison(compared: Compared, runs: Sequence[str]) -> str:
     alone = next((group for group in compared.comparison.groups if sum(run.used for run in group.runs) == 1), None)
     if runs and alone is not None:
         # They bring what reads a run, and what draws a report.
-        from analysis.pages.report.again import again  # noqa: PLC0415
+        from analysis.reports.again import again  # noqa: PLC0415
         from formats import manifest  # noqa: PLC0415
 
         run, command = next(paths.RESULTS / run.run for run in alone.runs if run.used), None

@@ -1,4 +1,4 @@
-"""A run's report and the index of all runs: written by analysis.pages.report, found and opened here."""
+"""A run's report and the index of all runs: written by analysis.reports.run_report, found and opened here."""
 
 from __future__ import annotations
 
@@ -68,21 +68,21 @@ def write(folder: Path) -> Path:
         LabError: what the analysis derived cannot be read.
     """
     # It brings duckdb, which a run needs only at its end.
-    from analysis.pages import report  # noqa: PLC0415
+    from analysis.reports import run_report  # noqa: PLC0415
 
     try:
-        page = report.write(folder)
-    except report.ReportError as error:
+        page = run_report.write(folder)
+    except run_report.ReportError as error:
         raise LabError(str(error)) from None
     _write_index(folder)
     return page
 
 
 def _write_index(folder: Path) -> None:
-    from analysis.pages import report  # noqa: PLC0415 # as above
+    from analysis.reports import run_report  # noqa: PLC0415 # as above
 
     if paths.RESULTS in folder.parents:
-        report.write_index(paths.RESULTS)
+        run_report.write_index(paths.RESULTS)
 
 
 def of_run(folder: Path) -> Path:
@@ -92,11 +92,11 @@ def of_run(folder: Path) -> Path:
         BadInput: the folder is not that of a run.
         LabError: as `derive`.
     """
-    from analysis.pages import report  # noqa: PLC0415 # as above
+    from analysis.reports import run_report  # noqa: PLC0415 # as above
 
     try:
-        page = report.write(folder)
-    except report.ReportError as error:
+        page = run_report.write(folder)
+    except run_report.ReportError as error:
         terminal.problem(f"{error.what}; it is derived again")
         verdicts.derive(folder)
         return write(folder)

@@ -26,8 +26,7 @@ from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.wrappers import Response as AnyResponse
 from werkzeug.wsgi import wrap_file
 
-from analysis import pages
-from analysis.pages.report import index, labels
+from analysis.reports import index, labels, rendering
 from lab import paths, terminal
 from lab.errors import BadInput, LabError
 from lab.reading import markdown
@@ -41,7 +40,7 @@ from lab.teach.drill import evidence, incident
 from lab.teach.drill.faults import CAUSES, LEVELS, PLACES, Drill
 
 _HERE = Path(__file__).parent
-_PAGES = Path(pages.__file__).parent
+_PAGES = Path(rendering.__file__).parent
 _DOCUMENTS = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "NOTICE"}
 _FOLDERS = {"docs", "scenarios", "examples"}
 _TEXTS = {"", ".csv", ".json", ".jsonl", ".log", ".md", ".txt", ".yaml", ".yml"}
@@ -174,7 +173,7 @@ def framed(key: str, path: str) -> AnyResponse:
     del key  # `_admit` has looked at it
     if request.headers.get("Sec-Fetch-Dest") != "iframe":
         return redirect(f"/results/{quote(path)}", 303)
-    return _file(paths.RESULTS, path, _FRAMED + " ".join(pages.script_hashes()))
+    return _file(paths.RESULTS, path, _FRAMED + " ".join(rendering.script_hashes()))
 
 
 def _file(root: Path, path: str, policy: str) -> Response:
@@ -217,7 +216,7 @@ class _Shown:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
-            finalize=lambda value: pages.visible(value) if isinstance(value, str) else value,
+            finalize=lambda value: rendering.visible(value) if isinstance(value, str) else value,
         )
         self._templates.filters["number"] = labels.number
 
@@ -280,7 +279,7 @@ class _Shown:
         if Path(path).suffix != _PAGE:
             return _file(paths.RESULTS, path, _ALONE)
         with _opened(paths.RESULTS, path) as file:
-            of_this_lab = pages.is_of_this_lab(file.read(_HEAD_BYTES).decode(errors="replace"))
+            of_this_lab = rendering.is_of_this_lab(file.read(_HEAD_BYTES).decode(errors="replace"))
         source = f"/framed/{self._keys.frame}/{quote(path)}"
         return self._page("framed", path=path, source=source, of_this_lab=of_this_lab)
 

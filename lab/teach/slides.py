@@ -9,8 +9,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from analysis import pages
 from analysis.output import write as write_file
+from analysis.reports import rendering
 from lab import paths
 from lab.errors import BadInput, Problem
 from lab.reading import markdown
@@ -56,7 +56,7 @@ def write(name: str) -> Path:
         )
     text = (_WORKSHOPS / f"{name}.md").read_text()
     shown = [{"of": one.of, "title": one.title, "html": _html(one.text)} for one in slides(text)]
-    page = pages.render(
+    page = rendering.render(
         "slides",
         None,
         {"title": markdown.title(text), "slides": shown},

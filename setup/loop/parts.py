@@ -41,7 +41,7 @@ _NGINX = "nginx/check-variants"
 _HAPROXY = "haproxy/check-variants"
 _BACKEND = "setup/check.sh java backend"
 _WORKLOADS = "setup/check.sh node k6 ./check js"
-_PAGES = "CONNLAB_READS='analysis/pages/static lab/serve/static' setup/check.sh"
+_PAGES = "CONNLAB_READS='analysis/reports/static lab/serve/static' setup/check.sh"
 # One of its tests compares the document of the columns with the code.
 _COLLECTOR = "CONNLAB_READS=docs/flows.md setup/check.sh go-check collector"
 _PRETTIER = "bash -ec '/repo/setup/node-modules.sh; npm run --silent format'"
@@ -118,10 +118,10 @@ PARTS = (
         test=".venv/bin/python -m tests.pages.make .cache/pages"
         " && CONNLAB_DOCKER_ARGUMENTS='--env CONNLAB_PAGES=/repo/.cache/pages --env CONNLAB_SERVED"
         " --env CONNLAB_ELSEWHERE'"
-        " CONNLAB_READS='analysis/pages/static lab/serve/static .cache/pages'"
+        " CONNLAB_READS='analysis/reports/static lab/serve/static .cache/pages'"
         " .venv/bin/python -m tests.pages.serve .cache/pages setup/check.sh pages tests/pages",
         check=f"{_PAGES} node tests/pages ./check static",
-        reads=("tests/pages", "analysis/pages/static", "lab/serve/static"),
+        reads=("tests/pages", "analysis/reports/static", "lab/serve/static"),
         image="node",
         fmt=f"{_PAGES} --mend node tests/pages {_PRETTIER}",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.pages.report import advice
+from analysis.reports import advice
 from tests.analysis.support import Record, knob, make_manifest
 
 DIRECT, NGINX, PROXIED = ["k6", "backend"], ["k6", "nginx"], ["k6", "nginx", "backend"]

@@ -17,7 +17,7 @@ from analysis.derivation import JudgedRun, judge
 from analysis.evidence import clock
 from analysis.evidence.jsonl import JsonLines
 from analysis.evidence.samples import Samples, Tick
-from analysis.story import ladders
+from analysis.reports.stories import ladders
 from formats.manifest import Phase
 from tests.analysis.clocks import Clock, mono_us, set_clock
 from tests.analysis.support import END_S, LOAD_END_S, MEASURE_S

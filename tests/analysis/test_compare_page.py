@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import analysis.pages
+import analysis.reports
 from analysis.compare import compare_runs, compare_series
-from analysis.pages import comparison_page
+from analysis.reports import comparison_page
 from tests.analysis.results import Results
 
 if TYPE_CHECKING:
     from tests.analysis.support import Record
 
-VENDOR = Path(analysis.pages.__file__).parent / "vendor"
+VENDOR = Path(analysis.reports.__file__).parent / "vendor"
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028"
 
 

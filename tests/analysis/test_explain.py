@@ -14,7 +14,7 @@ from analysis.diagnosis import health, joins
 from analysis.diagnosis.joins import Joined
 from analysis.evidence.rawrun import RawRun
 from analysis.evidence.window import Window
-from analysis.story import Account, Explanation, UnknownRequest, named, select, text, worst
+from analysis.reports.stories import Account, Explanation, UnknownRequest, named, select, text, worst
 from formats import manifest
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import MEASURE_S, SERVED_MS, SYNS_S, USERS, RunFolder, at_us, make_access, make_capture

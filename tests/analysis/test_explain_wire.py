@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from analysis.evidence import packets
 from analysis.evidence.packets import Connection as Wanted
 from analysis.evidence.packets import Extract
-from analysis.story import wire
-from analysis.story.phrases import shown
+from analysis.reports.stories import wire
+from analysis.reports.stories.phrases import shown
 from formats.sanitize import visible
 from tests.analysis.packets import ACK, LINK_RAW_IP, RST, SYN, Capture, Connection
 from tests.analysis.support import at_us

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.derivation import JudgedRun, analyse, judge
 from analysis.figures import UnknownFigure, scope
-from analysis.pages.report import run_files, timelines
+from analysis.reports import run_record, timelines
 from tests.analysis.joined import one_request
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.support import (
@@ -264,7 +264,7 @@ def test_figures_are_the_path_s_own() -> None:
 def test_the_report_draws_its_connections_and_requests(run: RunFolder) -> None:
     folder = run.write()
     analyse(folder)
-    (chart,) = [one for one in timelines.of_run(run_files.read(folder)) if one.id == "servers"]
+    (chart,) = [one for one in timelines.of_run(run_record.read(folder)) if one.id == "servers"]
 
     assert {each.name: each.most for each in chart.series if each.name.startswith("gateway")} == {
         "gateway: connections to the backends": 3,

@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator
 from analysis.evidence.packets import Flags, Packet
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
+from analysis.reports.stories import ladders, segments
 from analysis.schema import schema
-from analysis.story import ladders, segments
 from formats import manifest
 from tests.analysis.packets import Capture, make_packets
 from tests.analysis.whole import make_run
@@ -20,7 +20,7 @@ from tests.analysis.whole import make_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.story.ladders.ladders_file import Ladder, Ladders
+    from analysis.reports.stories.ladders_file import Ladder, Ladders
     from tests.analysis.support import RunFolder
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from analysis.compare import figure_labels
 from analysis.expressions.values import Number
 from analysis.formatting import counted, number, spoken
-from analysis.pages.report import labels as of_runs
+from analysis.reports import labels as of_runs
 
 
 @pytest.mark.parametrize(

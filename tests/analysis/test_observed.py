@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from analysis.derivation import analyse
-from analysis.pages import report
+from analysis.reports import run_report
 from analysis.verdicts.connections_file import FILE
 from tests.analysis.clocks import Clock, set_clock
 from tests.analysis.packets import Capture, Connection
@@ -352,7 +352,7 @@ def test_the_same_raw_files_give_the_same_bytes_and_a_page(watched: RunFolder) -
     before = {path.name: path.read_bytes() for path in derived.iterdir()}
     analyse(watched.folder)
     assert {path.name: path.read_bytes() for path in derived.iterdir()} == before
-    page = report.write(watched.folder).read_text()
+    page = run_report.write(watched.folder).read_text()
     assert "Observed: shop" in page
     assert "accept queue full" in page
     assert "acceptCount" in page
@@ -360,5 +360,5 @@ def test_the_same_raw_files_give_the_same_bytes_and_a_page(watched: RunFolder) -
 
 def test_a_page_of_a_folder_that_was_not_analysed_says_so(watched: RunFolder) -> None:
     folder: Path = watched.write()
-    with pytest.raises(report.ReportError, match=r"connections\.json"):
-        report.write(folder)
+    with pytest.raises(run_report.ReportError, match=r"connections\.json"):
+        run_report.write(folder)

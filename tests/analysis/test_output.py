@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from analysis.derivation import analyse
-from analysis.pages import report
+from analysis.reports import run_report
 from tests.analysis.whole import make_run
 
 DERIVED = ("verdict.json", "ledger.json", "figures.json", "ladders.json")
@@ -31,6 +31,6 @@ def test_a_link_in_place_of_a_file_is_replaced(tmp_path: Path) -> None:
         file.symlink_to(outside)
         file.with_name(f"{file.name}.partial").symlink_to(outside)
     analyse(run)
-    report.write(run)
+    run_report.write(run)
     assert outside.read_text() == "another's"
     assert [file for file in files if file.is_symlink() or not file.is_file()] == []

@@ -15,8 +15,19 @@ from analysis.compare import judge_series
 from analysis.derivation import analyse
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
-from analysis.pages import report
-from analysis.pages.report import charts, conditions, labels, ladders, page, path, queues, run_files, summary, timelines
+from analysis.reports import (
+    charts,
+    conditions,
+    labels,
+    ladder_drawing,
+    page,
+    path_drawing,
+    queues,
+    run_record,
+    run_report,
+    summary,
+    timelines,
+)
 from analysis.verdicts import tables
 from formats import manifest
 from tests.analysis.clocks import Clock, set_clock
@@ -28,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from analysis.pages.report.charts import Chart
+    from analysis.reports.charts import Chart
     from tests.analysis.support import RunFolder, Samples
 
     Tick = Callable[[float], tuple[dict[str, int], int]]
@@ -54,10 +65,10 @@ def describe(folder: Path, **changes: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-def read(run: RunFolder) -> run_files.Record:
+def read(run: RunFolder) -> run_record.Record:
     folder = run.write()
     analyse(folder)
-    return run_files.read(folder)
+    return run_record.read(folder)
 
 
 @pytest.mark.parametrize("step_s", [-3600, 3600])
@@ -68,10 +79,10 @@ def test_the_time_lines_of_a_run_whose_clock_was_set_are_as_long_as_it_was(run: 
         ("measure", 0, 50),
         ("drain", 50, 52),
     ]
-    assert report.write(found.folder).is_file()
+    assert run_report.write(found.folder).is_file()
 
 
-def read_tables(run: RunFolder) -> run_files.Record:
+def read_tables(run: RunFolder) -> run_record.Record:
     """A run with its tables, from which charts and queues are drawn, and nothing else that is derived."""
     folder = run.write()
     derived = folder / "derived"
@@ -79,10 +90,10 @@ def read_tables(run: RunFolder) -> run_files.Record:
     found = Run(RawRun(folder, manifest.load_manifest(folder)))
     tables.write(found, derived)
     tables.write_readings(found, folder)
-    return run_files.Record(folder, run.manifest, verdict={}, ledger={}, ladders={}, figures={}, why={})
+    return run_record.Record(folder, run.manifest, verdict={}, ledger={}, ladders={}, figures={}, why={})
 
 
-def chart_of(found: run_files.Record, name: str) -> Chart:
+def chart_of(found: run_record.Record, name: str) -> Chart:
     return next(chart for chart in timelines.of_run(found) if chart.id == name)
 
 
@@ -95,18 +106,18 @@ def text_of(path: Path) -> str:
 def test_a_report_needs_nothing_of_a_run_but_its_manifest_and_what_was_derived(analysed: Path) -> None:
     shutil.rmtree(analysed / "raw")
 
-    assert "100 of 103 requests failed" in text_of(report.write(analysed))
+    assert "100 of 103 requests failed" in text_of(run_report.write(analysed))
 
 
 def test_a_report_is_the_same_each_time(analysed: Path) -> None:
-    first = report.write(analysed).read_bytes()
+    first = run_report.write(analysed).read_bytes()
 
-    assert report.write(analysed).read_bytes() == first
+    assert run_report.write(analysed).read_bytes() == first
 
 
 def test_a_run_that_was_not_analysed_is_refused_with_the_way_on(run: RunFolder) -> None:
-    with pytest.raises(report.ReportError, match=r"the run has no figures\.json; derive it again: make analyse"):
-        report.write(run.write())
+    with pytest.raises(run_report.ReportError, match=r"the run has no figures\.json; derive it again: make analyse"):
+        run_report.write(run.write())
 
 
 def test_a_run_that_broke_off_before_its_load_has_a_report_too(run: RunFolder) -> None:
@@ -115,22 +126,22 @@ def test_a_run_that_broke_off_before_its_load_has_a_report_too(run: RunFolder) -
     folder = run.write()
     analyse(folder)
 
-    assert "The run was aborted: no backend." in text_of(report.write(folder))
+    assert "The run was aborted: no backend." in text_of(run_report.write(folder))
 
 
 def test_a_derived_table_that_was_cut_is_refused_with_the_way_on(analysed: Path) -> None:
     path = analysed / "derived" / "requests.parquet"
     path.write_bytes(path.read_bytes()[:-100])
 
-    with pytest.raises(report.ReportError, match=r"requests\.parquet: damaged; derive it again: make analyse RUN="):
-        report.write(analysed)
+    with pytest.raises(run_report.ReportError, match=r"requests\.parquet: damaged; derive it again: make analyse RUN="):
+        run_report.write(analysed)
 
 
 def test_a_derived_table_that_is_damaged_within_is_refused_with_the_way_on(analysed: Path) -> None:
     damage_pages(analysed / "derived" / "requests.parquet")
 
-    with pytest.raises(report.ReportError, match=r"derived is damaged; derive it again: make analyse RUN="):
-        report.write(analysed)
+    with pytest.raises(run_report.ReportError, match=r"derived is damaged; derive it again: make analyse RUN="):
+        run_report.write(analysed)
 
 
 @pytest.mark.parametrize("name", ["verdict", "ledger", "figures", "ladders"])
@@ -138,12 +149,12 @@ def test_a_derived_file_of_another_version_is_refused(analysed: Path, name: str)
     path = analysed / "derived" / f"{name}.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema": f"connlab.{name}/99"}))
 
-    with pytest.raises(report.ReportError, match=f"this version reads connlab.{name}/1; derive it again"):
-        report.write(analysed)
+    with pytest.raises(run_report.ReportError, match=f"this version reads connlab.{name}/1; derive it again"):
+        run_report.write(analysed)
 
 
 def test_the_story_says_what_failed_where_why_and_which_knob_to_turn(analysed: Path) -> None:
-    found = summary.of_run(run_files.read(analysed))
+    found = summary.of_run(run_record.read(analysed))
 
     assert found.sentence == (
         "100 of 103 requests failed, because the backend had no place for another connection: its accept queue was"
@@ -174,14 +185,14 @@ def test_without_k6_s_record_nothing_is_said_of_requests(run: RunFolder) -> None
     client.requests, client.ended = [], False
     folder = run.write()
     analyse(folder)
-    text = text_of(report.write(folder))
+    text = text_of(run_report.write(folder))
 
     assert "Unexplained Not known: no request is on record. Causes Not known: no request is on record." in text
     assert "No request failed or was slow" not in text
 
 
 def test_one_request_and_one_step_are_no_plurals(analysed: Path) -> None:
-    found = run_files.read(analysed)
+    found = run_record.read(analysed)
     found.ledger["unexplained"] = 1
     ladder = found.ladders["ladders"][0]
     ladder["left_out"] = 1
@@ -198,7 +209,7 @@ def test_one_request_and_one_step_are_no_plurals(analysed: Path) -> None:
 
 def test_the_heading_is_the_scenarios_title_and_question(analysed: Path) -> None:
     describe(analysed, title="Three <places>", question="Who waits?")
-    content = report.write(analysed).read_text()
+    content = run_report.write(analysed).read_text()
 
     assert "<h1>Three &lt;places&gt;</h1>" in content
     assert "Who waits?" in content
@@ -211,21 +222,21 @@ def test_a_learner_s_own_predictions_stand_beside_what_was_measured(analysed: Pa
         asked | {"figure": "client.requests.ok", "value": None},
     ]
     describe(analysed, guesses=guesses)
-    text = text_of(report.write(analysed))
+    text = text_of(run_report.write(analysed))
 
     assert "Your own predictions" in text
     assert re.search(r"How many fail\? 99 100 ≈ near: 1 too few How many fail\? passed over 3", text)
 
 
 def test_the_player_knows_each_queue_and_when_each_step_was(analysed: Path) -> None:
-    found = run_files.read(analysed)
+    found = run_record.read(analysed)
     (queue,) = queues.of_run(found, timelines.lasts_s(found))
 
     assert (queue["role"], queue["queues"], queue["places"][0][1]) == ("backend", 1, 2)
     assert max(depth for _, depth in queue["depth"]) == 2
     assert [total for _, total in queue["overflows"]] == sorted(total for _, total in queue["overflows"])
     assert queue["overflows"][-1][1] == 500
-    for drawing in ladders.of_run(found):
+    for drawing in ladder_drawing.of_run(found):
         steps = [line.at_s for line in drawing.lines]
         assert steps == sorted(steps)
         assert steps[0] == pytest.approx(drawing.ladder["began_us"] / 1e6)
@@ -246,7 +257,7 @@ def test_the_report_says_what_a_request_in_the_queue_waited_for(run: RunFolder) 
 
 
 def test_a_knob_that_the_workload_does_not_read_is_no_condition_of_the_run(analysed: Path) -> None:
-    found = run_files.read(analysed)
+    found = run_record.read(analysed)
     named = [name for name, _ in conditions.load(found)]
     assert "load.keep_alive" in named
 
@@ -269,14 +280,14 @@ def test_a_cause_at_a_proxy_points_to_the_proxy_s_hop_and_knobs(analysed: Path) 
         database.execute(f"CREATE TABLE old AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  our own
         replaced = "'ephemeral-ports-exhausted' AS cause, NULL::VARCHAR AS dial_error_kind, 1 AS access_line"
         database.execute(f"COPY (SELECT * REPLACE ({replaced}) FROM old) TO '{path}' (FORMAT parquet)")  # noqa: S608
-    found = summary.of_run(run_files.read(analysed))
+    found = summary.of_run(run_record.read(analysed))
 
     assert "because the gateway had no port left for another connection to the backend" in found.sentence
     assert [turn.knob for turn in found.turns] == ["gateway.max_idle_conns"]
 
 
 def test_requests_of_several_names_are_told_apart(analysed: Path) -> None:
-    assert "By name" not in text_of(report.write(analysed))
+    assert "By name" not in text_of(run_report.write(analysed))
     file = analysed / "derived" / "ledger.json"
     ledger = json.loads(file.read_text())
     times = {"median_ms": 3.5, "p95_ms": 4.25}
@@ -285,19 +296,19 @@ def test_requests_of_several_names_are_told_apart(analysed: Path) -> None:
         {"name": "home", "group": "", "total": 9, "failed": 0, "slow": 0, **times, "causes": {}},
     ]
     file.write_text(json.dumps(ledger))
-    text = text_of(report.write(analysed))
+    text = text_of(run_report.write(analysed))
 
     assert "By name request group requests failed slow median, ms 95 % within, ms causes" in text
     assert "<pay> ::buy 7 2 0 3.5 4.25 refused 2 home 9 0 0" in text
 
 
 def test_a_path_of_four_roles_is_drawn_wider_than_the_page(analysed: Path) -> None:
-    found = path.of_run(run_files.read(analysed))
+    found = path_drawing.of_run(run_record.read(analysed))
     describe(analysed, path=["k6", "nginx", "shop", "db"])
     hop = json.loads((analysed / "derived" / "ledger.json").read_text())["hops"][0]
-    record = run_files.read(analysed)
+    record = run_record.read(analysed)
     record.ledger["hops"] = [hop | {"to": each} for each in ("nginx", "shop", "db")]
-    wide = path.of_run(record)
+    wide = path_drawing.of_run(record)
 
     assert wide.width > found.width
     assert all(one.x + one.width <= other.x for one, other in zip(wide.bands, wide.boxes[1:], strict=True))
@@ -305,7 +316,7 @@ def test_a_path_of_four_roles_is_drawn_wider_than_the_page(analysed: Path) -> No
 
 
 def test_the_queue_is_drawn_against_its_limit(analysed: Path) -> None:
-    chart = chart_of(run_files.read(analysed), "queue")
+    chart = chart_of(run_record.read(analysed), "queue")
 
     assert [(each.name, each.tone, each.most) for each in chart.series] == [
         ("backend: waiting", "role", 2),
@@ -416,7 +427,7 @@ def test_requests_are_drawn_by_what_became_of_them(run: RunFolder) -> None:
 
 
 def test_the_table_behind_a_chart_counts_the_same(analysed: Path) -> None:
-    header, rows = chart_of(run_files.read(analysed), "requests").table
+    header, rows = chart_of(run_record.read(analysed), "requests").table
 
     failed = header.index("failed: accept queue full")
     assert sum(int(row[failed]) for row in rows) == 100
@@ -479,7 +490,7 @@ def test_a_minute_of_a_thousand_users_stays_far_below_two_megabytes(analysed: Pa
             database.execute(f"CREATE TABLE old AS SELECT * FROM read_parquet('{path}')")  # noqa: S608  our own
             database.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
 
-    assert report.write(analysed).stat().st_size < 1_500_000
+    assert run_report.write(analysed).stat().st_size < 1_500_000
 
 
 def test_the_command_that_runs_it_again_has_what_was_set(analysed: Path) -> None:
@@ -489,7 +500,7 @@ def test_the_command_that_runs_it_again_has_what_was_set(analysed: Path) -> None
     describe(analysed, knobs=knobs)
 
     assert 'make run SCENARIO=accept-queue-overflow SET="load.users=7 load.connect_timeout=1500ms"' in text_of(
-        report.write(analysed)
+        run_report.write(analysed)
     )
 
 
@@ -512,7 +523,7 @@ def test_knobs_are_written_as_a_scenario_writes_them(knob_name: str, value: obje
 
 
 def test_the_index_lists_runs_that_cannot_be_read_any_further(analysed: Path, tmp_path: Path) -> None:
-    report.write(analysed)
+    run_report.write(analysed)
     results = tmp_path / "results"
     shutil.copytree(analysed, results / "queue" / "20251121T072640Z-default-r01")
     broken = results / "queue" / "20251121T072641Z-default-r01"
@@ -529,7 +540,7 @@ def test_the_index_lists_runs_that_cannot_be_read_any_further(analysed: Path, tm
         (results / "queue" / name / "manifest.json").write_text(content)
     (results / "queue" / "latest").symlink_to("20251121T072640Z-default-r01")
 
-    content = report.write_index(results).read_text()
+    content = run_report.write_index(results).read_text()
 
     assert "<p>2 runs of 1 scenario." in content
     names = ", ".join(f"queue/{escape(name)}" for name in unread)
@@ -547,7 +558,7 @@ def test_the_index_says_which_runs_another_version_analysed_and_which_none(analy
     verdict.write_text(verdict.read_text().replace("connlab.verdict/1", "connlab.verdict/0"))
     (runs[1] / "derived" / "verdict.json").unlink()
 
-    content = report.write_index(tmp_path / "results").read_text()
+    content = run_report.write_index(tmp_path / "results").read_text()
 
     assert re.findall(r'data-state="([^"]+)"', content) == ["analyse again", "not analysed"]
 
@@ -561,7 +572,7 @@ def test_the_index_has_a_series_as_one_entry_with_its_runs_below_and_what_went_w
     (results.root / "series" / "broken").mkdir()
     (results.root / "series" / "broken" / "series.json").write_text("{")
 
-    content = report.write_index(results.root).read_text()
+    content = run_report.write_index(results.root).read_text()
 
     assert "4 runs of 2 arms" in content
     assert 'class="series" data-scenario="queue" data-state="inconclusive"' in content

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analysis.derivation import analyse
-from analysis.pages import report
-from analysis.pages.report import profile, run_files
+from analysis.reports import profile, run_record, run_report
 
 if TYPE_CHECKING:
     from tests.analysis.support import RunFolder
@@ -17,10 +16,10 @@ if TYPE_CHECKING:
 OTHER = "other: the kernel, the engine, the lab itself, services beside the path, other programs"
 
 
-def read(run: RunFolder) -> run_files.Record:
+def read(run: RunFolder) -> run_record.Record:
     folder = run.write()
     analyse(folder)
-    return run_files.read(folder)
+    return run_record.read(folder)
 
 
 def test_the_processors_are_divided_among_all_that_had_them_by_their_programs_names(run: RunFolder) -> None:
@@ -46,7 +45,7 @@ def test_what_one_program_had_is_unknown_without_its_readings_and_then_among_the
 
     assert (found["k6"], found["the collectors"], found["backend (java)"]) == (None, None, 2.5)
     assert found[OTHER] == pytest.approx(7.46)
-    assert '<th scope="row">k6</th><td class="number">unknown</td>' in report.html(run.folder)
+    assert '<th scope="row">k6</th><td class="number">unknown</td>' in run_report.html(run.folder)
 
 
 @pytest.mark.parametrize(
@@ -63,16 +62,16 @@ def test_where_nothing_says_it_there_is_the_reason(run: RunFolder, changes: dict
 
     assert found.rows == []
     assert (found.missing or "").startswith(why)
-    assert f"<p>Not known: {why}" in report.html(run.folder)
+    assert f"<p>Not known: {why}" in run_report.html(run.folder)
 
 
 def test_the_steps_of_a_run_stand_in_its_report_if_its_manifest_has_them(run: RunFolder) -> None:
     folder = read(run).folder
-    assert "Where the time of the run went" not in report.html(folder)
+    assert "Where the time of the run went" not in run_report.html(folder)
 
     steps = {"prepare": 2250.4, "prepare/start <now>": 1750.0}
     (folder / "manifest.json").write_text(json.dumps(run.manifest | {"profile": steps}))
-    content = report.html(folder)
+    content = run_report.html(folder)
 
     assert "Where the time of the run went" in content
     assert '<th scope="row">prepare</th><td class="number">2,250</td>' in content
@@ -84,5 +83,5 @@ def test_steps_that_no_run_takes_are_no_manifest_s(run: RunFolder, steps: object
     folder = read(run).folder
     (folder / "manifest.json").write_text(json.dumps(run.manifest | {"profile": steps}))
 
-    with pytest.raises(report.ReportError, match="profile"):
-        report.html(folder)
+    with pytest.raises(run_report.ReportError, match="profile"):
+        run_report.html(folder)

@@ -9,8 +9,7 @@ import duckdb
 import pytest
 
 from analysis.derivation import analyse
-from analysis.pages import report
-from analysis.pages.report import advice, run_files, summary
+from analysis.reports import advice, run_record, run_report, summary
 from tests.analysis.support import knob, make_manifest
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def tell(tmp_path: Path) -> Tell:
         }
         verdict = {"verdict": "reproduced", "predictions": []}
         manifest = make_manifest() | {"slow_ms": 5000} | changes
-        return summary.of_run(run_files.Record(tmp_path, manifest, verdict, ledger, {}, figures or {}, {}))
+        return summary.of_run(run_record.Record(tmp_path, manifest, verdict, ledger, {}, figures or {}, {}))
 
     return summed
 
@@ -181,7 +180,7 @@ def few_failures(run: RunFolder) -> Path:
 
 def index_of(folder: Path) -> str:
     """The index's entry of a run, without its marks."""
-    return report.write_index(folder.parents[1]).read_text().partition("<tbody>")[2]
+    return run_report.write_index(folder.parents[1]).read_text().partition("<tbody>")[2]
 
 
 @pytest.fixture
@@ -197,7 +196,7 @@ def test_a_cause_of_failures_is_the_main_one_however_many_were_slow(listed: RunF
     ledger = json.loads((folder / "derived" / "ledger.json").read_text())
     assert (ledger["causes"], ledger["failed_causes"]) == ({DROP: 1, WAITED: 2}, {DROP: 1})
 
-    found = run_files.read(folder)
+    found = run_record.read(folder)
     assert [(each.cause.name, each.failed) for each in summary.of_run(found).reasons] == [(DROP, 1), (WAITED, 0)]
     assert advice.of_run(found).cause == DROP
     assert "accept queue full" in index_of(folder)
@@ -211,9 +210,9 @@ def test_a_ledger_of_an_earlier_version_is_refused_and_the_index_asks_to_analyse
     path.write_text(json.dumps(ledger))
 
     with pytest.raises(
-        run_files.ReportError, match=r"failed_causes: Field required; derive it again: make analyse RUN="
+        run_record.ReportError, match=r"failed_causes: Field required; derive it again: make analyse RUN="
     ):
-        run_files.read(folder)
+        run_record.read(folder)
     assert 'data-state="analyse again"' in index_of(folder)
 
 
@@ -223,5 +222,5 @@ def test_what_nothing_explains_may_be_the_main_cause_in_the_index_too(listed: Ru
     folder = listed.write()
     analyse(folder)
 
-    assert summary.of_run(run_files.read(folder)).reasons[0].cause.name == "unexplained"
+    assert summary.of_run(run_record.read(folder)).reasons[0].cause.name == "unexplained"
     assert ">unexplained</td>" in index_of(folder)

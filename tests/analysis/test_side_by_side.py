@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from analysis.compare import compare_series
-from analysis.pages import side_by_side
+from analysis.reports import side_by_side
 from tests.analysis.results import Results
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"

@@ -23,7 +23,9 @@ _PORTS = 50_000
 _ANALYSE = (
     "import sys, pathlib; from analysis.derivation import analyse; print(analyse(pathlib.Path(sys.argv[1])).verdict)"
 )
-_REPORT = "import sys, pathlib; from analysis.pages import report; print(report.write(pathlib.Path(sys.argv[1])))"
+_REPORT = (
+    "import sys, pathlib; from analysis.reports import run_report; print(run_report.write(pathlib.Path(sys.argv[1])))"
+)
 
 
 def main() -> int:

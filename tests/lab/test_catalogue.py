@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.pages.report import labels
+from analysis.reports import labels
 from lab import paths
 from lab.scenario.catalogue import CATALOGUE, environment, flat, show_value
 from lab.scenario.knobs import GROUPS, Knobs, KnobValue

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from analysis.evidence.rawfiles import Places
 from analysis.figures.catalogue import Scope, UnknownFigure
-from analysis.pages.report.again import again
+from analysis.reports.again import again
 from formats.role import Role
 from lab import paths
 from lab.engine.compose.run_file import run_file

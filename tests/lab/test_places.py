@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.pages.report.again import again
+from analysis.reports.again import again
 from lab import paths
 from lab.engine.compose.engine import Compose
 from lab.errors import BadInput

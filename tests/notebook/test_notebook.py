@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 from analysis.derivation import analyse
-from analysis.pages import report
+from analysis.reports import run_report
 from lab import paths
 from lab.errors import LabError
 from lab.results import notebook
@@ -37,7 +37,7 @@ def over(folder: Path, change: Callable[[RunFolder], None]) -> Path:
     change(run)
     run.write()
     analyse(folder)
-    report.write(folder)
+    run_report.write(folder)
     return notebook.copy_for(folder)
 
 

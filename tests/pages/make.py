@@ -15,7 +15,7 @@ from pathlib import Path
 
 from analysis.compare import compare_series, judge_series
 from analysis.derivation import analyse
-from analysis.pages import comparison_page, report
+from analysis.reports import comparison_page, run_report
 from lab.gallery import gallery_folder
 from tests.analysis.packets import Capture, Connection
 from tests.analysis.results import Results, write
@@ -334,7 +334,7 @@ def many(results: Path) -> None:
         write(results / "queue" / own["run"] / "manifest.json", manifest | own | (wrong if number == FAILED else {}))
     folder = Results(results).series({"kept": [{}, {}], "closed": [{}, {"status": "aborted"}]})
     comparison_page.write(compare_series(folder)[0], folder / "derived", results, judge_series(folder))
-    report.write_index(results)
+    run_report.write_index(results)
 
 
 def make(results: Path) -> None:
@@ -348,8 +348,8 @@ def make(results: Path) -> None:
         change(run)
         run.write()
         analyse(folder)
-        report.write(folder)
-    report.write_index(results)
+        run_report.write(folder)
+    run_report.write_index(results)
     at_work(results)
     for name, watched in OBSERVED.items():
         folder = results / "observed" / "observed-shop" / name
@@ -359,7 +359,7 @@ def make(results: Path) -> None:
         watched(run)
         run.write()
         analyse(folder)
-        report.write(folder)
+        run_report.write(folder)
     many(results / "many")
     for name, series in COMPARISONS.items():
         compared = Results(results / "comparisons" / name)

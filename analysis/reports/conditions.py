@@ -1,0 +1,129 @@
+"""The last section: under which conditions the run was made, and how to make it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis import suggested
+from analysis.formatting import spoken
+from analysis.reports import labels
+from analysis.reports.again import again
+from analysis.reports.run_record import Record
+
+STATISTICS = ("min", "mean", "p50", "p90", "p95", "p99", "max")
+
+
+def load(record: Record) -> list[tuple[str, str]]:
+    """What was asked of the servers, and what came of it, as names and values."""
+    knobs = record.manifest.get("knobs", {})
+    rows = [
+        ("workload", str(record.knob("load.workload"))),
+        *((name, labels.knob_value(name, knobs[name]["value"])) for name in _load_knobs(record)),
+    ]
+    for name, figure in (
+        ("users at all", "client.users.total"),
+        ("iterations dropped", "client.iterations.dropped"),
+    ):
+        rows.append((name, labels.number(record.figures.get(figure))))
+    rows += [(f"{phase['name']} lasted", spoken(lasted)) for phase, lasted in _lasted(record)]
+    return rows
+
+
+_PACING = {
+    "users": ("users", "arrival_gap", "calls", "think_time"),
+    "spike": ("rate_per_second", "duration", "max_users"),
+    "long_polling": ("users", "ramp_half", "ramp_full", "ramp_hold", "ramp_down", "rejoin"),
+    "sequential": ("requests",),
+    "tcp": ("users", "arrival_gap", "calls", "think_time", "closes_first"),
+    "slow_clients": ("users", "arrival_gap", "calls", "think_time", "slow_users", "header_interval", "header_duration"),
+    "half_open": ("users", "arrival_gap", "calls", "think_time", "half_open", "half_open_duration"),
+}
+_OF_THE_MACHINE = ("kernel", "distribution", "cpus", "memory_kb")
+_ALWAYS = ("instances", "handler_delay", "keep_alive", "connect_timeout", "request_timeout")
+
+
+def _load_knobs(record: Record) -> list[str]:
+    names = [f"load.{each}" for each in (*_PACING.get(str(record.knob("load.workload")), ()), *_ALWAYS)]
+    return [name for name in names if name in record.manifest.get("knobs", {}) and not record.idle(name)]
+
+
+def _lasted(record: Record) -> list[tuple[dict[str, Any], float]]:
+    return [
+        (phase, (phase["end_us"] - phase["start_us"]) / 1000)
+        for phase in record.phases
+        if phase.get("end_us") is not None
+    ]
+
+
+def times(record: Record) -> list[dict[str, Any]]:
+    """The distributions of what users felt, in ms; a value is `unknown` with its reason."""
+    found = []
+    for title, figure in (
+        ("answer, connecting included (requests that were answered well)", "client.latency_ms"),
+        ("connecting, where that came about", "client.dial_ms"),
+        ("connecting, where it did not", "client.dial_ms.failed"),
+    ):
+        values = [record.figures.get(f"{figure}.{name}") for name in STATISTICS]
+        if any(value is not None for value in values):
+            found.append({"title": title, "values": [_ms(value) for value in values]})
+    return found
+
+
+def _ms(value: object) -> str:
+    return f"{value:,.1f}" if isinstance(value, int | float) else "unknown"
+
+
+def knobs(record: Record) -> list[dict[str, Any]]:
+    """Every knob: what was asked, what the running program says, and whether it differs from the default."""
+    return [
+        {
+            "name": name,
+            "value": labels.knob_value(name, knob["value"]),
+            "default": "kernel's own" if knob.get("default") is None else labels.knob_value(name, knob["default"]),
+            "source": knob.get("source", "unknown"),
+            "read_back": "—" if knob.get("read_back") is None else labels.knob_value(name, knob["read_back"]),
+            "differs": knob["value"] != knob.get("default"),
+        }
+        for name, knob in record.manifest.get("knobs", {}).items()
+    ]
+
+
+def sysctls(record: Record) -> dict[str, Any]:
+    """The kernel's settings as read in each instance's namespace: instances, and a row for each name."""
+    found = record.manifest.get("sysctls", {})
+    names = sorted({name for of_instance in found.values() for name in of_instance})
+    return {
+        "instances": list(found),
+        "rows": [(name, [found[instance].get(name) for instance in found]) for name in names],
+    }
+
+
+def versions(record: Record) -> list[tuple[str, str]]:
+    """The program, the images and the machine."""
+    manifest = record.manifest
+    git, lab, host = manifest.get("git", {}), manifest.get("lab", {}), manifest.get("host", {})
+    commit = git.get("commit")
+    dirty = " with uncommitted changes" if git.get("dirty") else ""
+    memory_kb = host.get("memory_kb")
+    return [
+        ("lab", f"{lab.get('version', 'unknown')}, Python {lab.get('python', 'unknown')}"),
+        ("commit", f"{commit}{dirty}" if commit else "unknown"),
+        ("kernel", str(host.get("kernel", "unknown"))),
+        ("distribution", str(host.get("distribution", "unknown"))),
+        ("processors", labels.number(host.get("cpus"))),
+        ("memory", f"{memory_kb / (1 << 20):.1f} GB" if isinstance(memory_kb, int) else "unknown"),
+        *((name, str(version)) for name, version in host.items() if name not in _OF_THE_MACHINE),
+        *((f"image {role}", str(image)) for role, image in manifest.get("images", {}).items()),
+    ]
+
+
+def commands(record: Record) -> dict[str, str]:
+    """The commands that make the run again, and those that ask it for more, by what they do."""
+    run = {"RUN": f"{record.manifest['scenario']}/{record.manifest['run']}"}
+    command = again(record.manifest).command
+    return {
+        **({"run it again": command} if command else {}),
+        "the worst requests, as each observer saw them": suggested.make("explain", run | {"WORST": "5"}),
+        "its tables with SQL and charts, in the browser": suggested.make("notebook", run),
+        "derive and draw everything again": suggested.make("report", run),
+    }

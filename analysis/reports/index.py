@@ -1,0 +1,274 @@
+"""All runs and series on one page, results/index.html: it filters and sorts without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import BaseModel
+
+from analysis.diagnosis import causes
+from analysis.formatting import counted
+from analysis.output import write as write_file
+from analysis.reports import labels, reasons, rendering
+from analysis.reports.run_record import Row
+from analysis.verdicts import connections_file, derived, ledger_file, verdict_file
+from analysis.verdicts.derived import DerivedError
+from analysis.verdicts.ledger_file import Ledger
+from analysis.verdicts.verdict_file import Verdict
+from formats.manifest import ManifestError, load_manifest_json
+
+if TYPE_CHECKING:
+    from formats.series import Series as Plan
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+FILE = Path("index.html")
+_REPORT = "report.html"
+_SET = frozenset({"set", "cell"})
+# Nothing went wrong in what is of these states, as far as is known.
+_FINE = frozenset({"reproduced", "observed", "not analysed", "running"})
+# A reason is one line of the list; the report has all of it, with the log of the program that ended.
+_REASON_MAX = 160
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run.
+
+    Attributes:
+        folder: below the results, `<scenario>/<run-id>`.
+        series: the one that it belongs to, if any.
+        state: its verdict; how it ended, if it did not complete; `not analysed`; `analyse again`, if what was
+            derived from it is damaged or of another version.
+        reason: why it did not complete, in one line.
+        differed: the knobs that were set for it, and the cell of a series.
+        total, failed: its requests, None if that is not known.
+        cause: the main one, as in its report, in words.
+        links: to its pages, by what they are.
+    """
+
+    scenario: str
+    run: str
+    series: str | None
+    folder: str
+    started: str
+    state: str
+    reason: str
+    differed: str
+    total: int | None
+    failed: int | None
+    cause: str
+    links: dict[str, str]
+
+
+@dataclass(frozen=True)
+class SeriesEntry:
+    """One series, with those of its runs that are there.
+
+    Attributes:
+        scenario: the scenarios of its cells.
+        run: its id.
+        state: its verdict; else how it ended, if it is not complete; `not analysed`.
+        link: to its page, None if there is none.
+    """
+
+    scenario: str
+    run: str
+    folder: str
+    started: str
+    state: str
+    kind: str
+    cells: int
+    link: str | None
+    runs: list[Entry]
+
+
+@dataclass(frozen=True)
+class ComparisonEntry:
+    """A page that compares runs."""
+
+    name: str
+    link: str
+
+
+def write(results: Path) -> Path:
+    """Write the page of all runs and series below a folder of results.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = results / FILE
+    manifests = {folder: _manifest(folder) for folder in _folders(results)}
+    runs = _entries(results, manifests)
+    series, broken = _series(results, runs)
+    listed = {each.run for each in series}
+    linked = {each.link for each in series}
+    unread = [folder for folder, manifest in manifests.items() if manifest is None]
+    lines: list[Entry | SeriesEntry] = [*series, *(entry for entry in runs if entry.series not in listed)]
+    context = {
+        "lines": _wrong_first(lines),
+        "runs": len(runs),
+        "unread": sorted(_link(results, folder) for folder in [*unread, *broken]),
+        "comparisons": [each for each in comparisons(results) if each.link not in linked],
+        "scenarios": sorted({entry.scenario for entry in runs}),
+        "states": sorted({line.state for line in [*lines, *runs]}),
+    }
+    filters: dict[str, Callable[..., str]] = {"number": labels.number, "counted": counted}
+    write_file(path, rendering.render("index", None, context, filters, styles=("theme", "index"), charts=False))
+    return path
+
+
+def newest(results: Path, count: int) -> list[Entry]:
+    """Give the runs that began last, the newest first; one whose manifest cannot be read is passed over."""
+    folders = sorted(_folders(results), key=lambda folder: folder.name, reverse=True)[:count]
+    return _entries(results, {folder: _manifest(folder) for folder in folders})
+
+
+def of_scenario(results: Path, slug: str) -> list[Entry]:
+    """Give a scenario's runs, the newest first; one whose manifest cannot be read is passed over."""
+    folder = results / slug
+    found = [] if folder.is_symlink() else _folders(results, slug)
+    return _entries(results, {one: _manifest(one) for one in found})
+
+
+def series_below(results: Path) -> list[SeriesEntry]:
+    """Give the series that can be read."""
+    return _series(results, [])[0]
+
+
+def comparisons(results: Path) -> list[ComparisonEntry]:
+    """Give the pages that compare runs, the newest first."""
+    return [
+        ComparisonEntry(
+            found.parent.parent.name if found.parent.name == "derived" else found.parent.name, _link(results, found)
+        )
+        for pattern in ("series/*/derived/comparison.html", "comparisons/*/comparison.html")
+        for found in sorted(results.glob(pattern), reverse=True)
+        if "latest" not in found.parts
+    ]
+
+
+def _folders(results: Path, scenario: str = "*") -> list[Path]:
+    return [found.parent for found in results.glob(f"{scenario}/*/manifest.json") if not found.parent.is_symlink()]
+
+
+def _entries(results: Path, manifests: Mapping[Path, Row | None]) -> list[Entry]:
+    return sorted(
+        (_entry(results, folder, manifest) for folder, manifest in manifests.items() if manifest is not None),
+        key=lambda entry: (entry.started, entry.folder),
+        reverse=True,
+    )
+
+
+_Line = TypeVar("_Line", Entry, SeriesEntry, Entry | SeriesEntry)
+
+
+def _wrong_first(lines: Iterable[_Line]) -> list[_Line]:
+    """What went wrong, and then the rest; the newest first in both."""
+    return sorted(lines, key=lambda line: (line.state not in _FINE, line.started, line.folder), reverse=True)
+
+
+def _series(results: Path, runs: list[Entry]) -> tuple[list[SeriesEntry], list[Path]]:
+    """The series below a folder of results, and the folders of those that cannot be read."""
+    folders = [found.parent for found in results.glob("series/*/series.json") if not found.parent.is_symlink()]
+    if not folders:
+        return [], []
+    # It brings scipy, which a list of runs needs only where there is a series.
+    from analysis.compare import CompareError, series  # noqa: PLC0415
+
+    found: list[SeriesEntry] = []
+    broken: list[Path] = []
+    for folder in folders:
+        try:
+            found.append(_series_entry(results, folder, series.load_plan(folder), runs))
+        except CompareError:
+            broken.append(folder)
+    return found, broken
+
+
+def _series_entry(results: Path, folder: Path, plan: Plan, runs: list[Entry]) -> SeriesEntry:
+    from analysis.compare import SeriesVerdict  # noqa: PLC0415  as above
+
+    verdict = _read(folder, verdict_file.FILE, SeriesVerdict)
+    page = folder / "derived" / "comparison.html"
+    return SeriesEntry(
+        scenario=", ".join(sorted({cell.scenario for cell in plan.cells})),
+        run=plan.series,
+        folder=_link(results, folder),
+        started=_written(plan.started),
+        state=verdict.verdict if verdict else "not analysed" if plan.status == "complete" else plan.status,
+        kind=plan.kind,
+        cells=len(plan.cells),
+        link=_link(results, page) if page.is_file() else None,
+        runs=_wrong_first(entry for entry in runs if entry.series == plan.series),
+    )
+
+
+def _written(time: str) -> str:
+    return time.replace("T", " ").removesuffix("Z")
+
+
+def _one_line(reason: str) -> str:
+    line = next(iter(reason.strip().splitlines()), "")
+    return line if len(line) <= _REASON_MAX else f"{line[: _REASON_MAX - 1]}…"
+
+
+def _link(results: Path, path: Path) -> str:
+    return path.relative_to(results).as_posix()
+
+
+def _manifest(folder: Path) -> Row | None:
+    """The content of a run's manifest.json; None if it is broken, or of another version."""
+    try:
+        return load_manifest_json(folder)
+    except ManifestError:
+        return None
+
+
+def _read(folder: Path, file: Path, model: type[_Model]) -> _Model | None:
+    """A file of a run; None if it is none that this version writes, which a list of runs has to live with."""
+    try:
+        return derived.read(folder, file, model)
+    except DerivedError:
+        return None
+
+
+def _entry(results: Path, folder: Path, manifest: Row) -> Entry:
+    verdict, ledger = _read(folder, verdict_file.FILE, Verdict), _read(folder, ledger_file.FILE, Ledger)
+    requests = ledger.requests if ledger else None
+    main = next(iter(reasons.ranked(ledger.causes, ledger.unexplained, ledger.failed_causes) if ledger else ()), None)
+    completed = manifest["status"] == "complete"
+    return Entry(
+        scenario=manifest["scenario"],
+        run=manifest["run"],
+        series=manifest.get("series"),
+        folder=_link(results, folder),
+        started=_written(str(manifest.get("started", ""))),
+        state=_state(folder, verdict, ledger) if completed else manifest["status"],
+        reason="" if completed else _one_line(str(manifest.get("reason") or "")),
+        differed=", ".join(_differed(manifest)),
+        total=requests.total if requests else None,
+        failed=requests.failed if requests else None,
+        cause=causes.cause_named(main[0]).label if main else "",
+        links={"report": _link(results, folder / _REPORT)} if (folder / _REPORT).is_file() else {},
+    )
+
+
+def _state(folder: Path, verdict: Verdict | None, ledger: Ledger | None) -> str:
+    if verdict and ledger:
+        # A system that was only watched has no prediction to be judged by.
+        return "observed" if (folder / connections_file.FILE).is_file() else verdict.verdict
+    return "analyse again" if (folder / verdict_file.FILE).is_file() else "not analysed"
+
+
+def _differed(manifest: Row) -> Iterator[str]:
+    if manifest.get("cell", "default") != "default":
+        yield f"cell {manifest['cell']}"
+    if manifest.get("preset"):
+        yield f"preset {manifest['preset']}"
+    for name, knob in manifest.get("knobs", {}).items():
+        if knob.get("source") in _SET:
+            yield f"{name}={labels.knob_value(name, knob['value'])}"

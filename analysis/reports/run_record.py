@@ -1,0 +1,175 @@
+"""What a report is made from: manifest.json and derived/ of a run, and nothing else of it."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from pydantic import BaseModel
+
+from analysis.database import in_memory
+from analysis.reports.stories import ladders_file
+from analysis.reports.stories.ladders_file import Ladders
+from analysis.verdicts import derived, figures_file, ledger_file, verdict_file
+from analysis.verdicts.derived import DerivedError
+from analysis.verdicts.figures_file import FiguresFile
+from analysis.verdicts.ledger_file import Ledger
+from analysis.verdicts.verdict_file import Verdict
+from formats import manifest
+from formats import role as role_file
+from formats.manifest import declared_roles
+from formats.safe_open import open_within
+
+Row = dict[str, Any]
+
+_TABLES = ("requests", "flows", "timeline", "readings")
+
+
+class ReportError(DerivedError):
+    """There is nothing to report of: the folder is not that of a run, or the run was not analysed by this version."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run; a file that the analysis could not make of it is empty.
+
+    Attributes:
+        folder: where it lies.
+        manifest: the whole of manifest.json.
+        verdict, ledger, ladders: the whole of those files.
+        figures: every figure, by name.
+        why: of each figure that is unknown, why.
+    """
+
+    folder: Path
+    manifest: Row
+    verdict: Row
+    ledger: Row
+    ladders: Row
+    figures: Row
+    why: dict[str, str]
+
+    @property
+    def path(self) -> list[str]:
+        """The roles, from the client to the backend."""
+        return list(self.manifest.get("path", []))
+
+    @cached_property
+    def request_path(self) -> list[str]:
+        """The roles that carry requests, from the client to the server that answers."""
+        declared = declared_roles(self.manifest)
+        return role_file.request_path(self.path, lambda role: declared[role].kind if role in declared else None)
+
+    @cached_property
+    def role_of(self) -> dict[str, str]:
+        """The role of each instance."""
+        return {each: role for role, instances in self.manifest.get("instances", {}).items() for each in instances}
+
+    @cached_property
+    def start_us(self) -> int | None:
+        """When the measurement began, Unix epoch; None if it never did."""
+        return next((each["start_us"] for each in self.phases if each["name"] == "measure"), None)
+
+    @property
+    def phases(self) -> list[Row]:
+        """The phases that the run came to, on the steady clock of what is derived."""
+        phases = list(self.manifest.get("phases", []))
+        began = next((each for each in phases if each["name"] == "measure" and each.get("start_mono_us")), None)
+        return phases if began is None else [_on_steady(each, began) for each in phases]
+
+    def knob(self, name: str) -> Any:  # noqa: ANN401  whatever a knob may be
+        """A knob's value, durations in ms; None if the path has no such knob."""
+        found = self.manifest.get("knobs", {}).get(name)
+        return found["value"] if found else None
+
+    def idle(self, knob: str) -> bool:
+        """Whether the run's workload does not read this knob, which every run has."""
+        return knob == "load.keep_alive" and self.knob("load.workload") == "tcp"
+
+    def has(self, table: str) -> bool:
+        """Whether there is a derived/<table>.parquet."""
+        try:
+            open_within(self.folder, _file_of(table)).close()
+        except OSError:
+            return False
+        return True
+
+    def rows(self, query: str, **parameters: object) -> list[Row]:
+        """The rows that a query over the derived tables gives; raise ReportError if a table is damaged within."""
+        try:
+            found = self._database.execute(query, parameters)
+            names = [column[0] for column in found.description]
+            return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
+        except duckdb.Error:
+            where = self.folder / "derived"
+            raise ReportError(f"a table in {where} is damaged", self.folder) from None
+
+    def columns(self, table: str) -> list[str]:
+        """The columns of a derived table, none if there is no such table."""
+        return [row["column_name"] for row in self.rows(f"DESCRIBE {table}")] if self.has(table) else []
+
+    @cached_property
+    def _database(self) -> duckdb.DuckDBPyConnection:
+        database = in_memory()
+        for table in filter(self.has, _TABLES):
+            with open_within(self.folder, _file_of(table)) as file:
+                # Open for as long as the view is.
+                descriptor = os.dup(file.fileno())
+            weakref.finalize(database, os.close, descriptor)
+            rows = f"read_parquet('/dev/fd/{descriptor}', hive_partitioning = false)"
+            try:
+                database.execute(f"CREATE VIEW {table} AS SELECT * FROM {rows}")  # noqa: S608  a number
+            except duckdb.Error:
+                raise ReportError(f"{self.folder / _file_of(table)}: damaged", self.folder) from None
+        return database
+
+
+def _file_of(table: str) -> Path:
+    return Path("derived") / f"{table}.parquet"
+
+
+def recorded(folder: Path) -> Row:
+    """The whole of a run's manifest; raise ReportError if it is missing, broken, or of another version."""
+    try:
+        return manifest.load_manifest_json(folder)
+    except manifest.ManifestError as error:
+        raise ReportError(str(error)) from None
+
+
+def read(folder: Path) -> Record:
+    """Read a run.
+
+    Raises:
+        ReportError: its manifest or its verdict is missing, broken, or of another version.
+    """
+    content = recorded(folder)
+    figures = _read(folder, figures_file.FILE, FiguresFile)
+    return Record(
+        folder=folder,
+        manifest=content,
+        verdict=_read(folder, verdict_file.FILE, Verdict),
+        ledger=_read(folder, ledger_file.FILE, Ledger),
+        ladders=_read(folder, ladders_file.FILE, Ladders),
+        figures=figures["figures"],
+        why=figures["why"],
+    )
+
+
+def _read(folder: Path, file: Path, model: type[BaseModel]) -> Row:
+    """What a file holds, as templates and scripts take it."""
+    try:
+        return derived.read(folder, file, model).model_dump(mode="json", by_alias=True)
+    except DerivedError as error:
+        raise ReportError(error.what, folder) from None
+
+
+def _on_steady(phase: Row, began: Row) -> Row:
+    """Give a phase with the wall clock's times that there would be had nobody set it since the measurement began."""
+    mono_us = {edge: phase.get(f"{edge}_mono_us") for edge in ("start", "end")}
+    ahead_us = began["start_us"] - began["start_mono_us"]
+    return phase | {f"{edge}_us": each + ahead_us for edge, each in mono_us.items() if each is not None}
