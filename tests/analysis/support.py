@@ -215,6 +215,21 @@ def contents(*path: str) -> Record:
     return {name: ROLES[name].as_written() for name in path}
 
 
+def role(kind: str, group: str, knobs: Record | None = None, **more: object) -> Record:
+    """The declaration of a role that the lab does not have; of its knobs, what each has besides."""
+    whole = {"type": "integer", "minimum": 0, "maximum": 10**9, "default": 1, "doc": "A knob."}
+    return {
+        "schema": 1,
+        "kind": kind,
+        "says": "A role.",
+        "group": group,
+        "called": group,
+        "memory": {"base_mb": 1},
+        "knobs": {name: whole | one for name, one in (knobs or {}).items()},
+        **more,
+    }
+
+
 def knob(value: object) -> Record:
     return {"value": value, "default": value, "source": "default", "read_back": None}
 

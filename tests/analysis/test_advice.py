@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.reports import advice
-from tests.analysis.support import Record, knob, make_manifest
+from tests.analysis.support import Record, knob, make_manifest, role
 
 DIRECT, NGINX, PROXIED = ["k6", "backend"], ["k6", "nginx"], ["k6", "nginx", "backend"]
 GATEWAY = ["k6", "gateway", "backend"]
@@ -71,8 +71,8 @@ def test_of_a_service_s_own_knobs_that_is_named_which_bounds_it(
     limits: Record, fixed: str, value: tuple[str | None, str | None]
 ) -> None:
     knobs = {name: {"fixed": name == fixed} for name in ("places", "queue")}
-    shop = {"kind": "server", "group": "shop", "limits": limits, "knobs": knobs}
-    roles = {"k6": {"kind": "client", "group": "load"}, "shop": shop}
+    shop = role("server", "shop", knobs, limits=limits)
+    roles = {"k6": role("client", "load"), "shop": shop}
     manifest = make_manifest() | {"path": ["k6", "shop"], "roles": roles, "instances": {"shop": ["shop-1"]}}
     manifest["knobs"] |= {"shop.places": knob(1), "shop.queue": knob(1)}
     found = advice.of_cause(manifest, {"hops": []}, "accept-queue-drop", 9)
@@ -91,9 +91,9 @@ def test_of_a_service_s_own_knobs_that_is_named_which_bounds_it(
     ],
 )
 def test_a_knob_of_another_proxy_is_named_as_its_declaration_has_it(cause: str, limit: str, value: str) -> None:
-    door = {"kind": "proxy", "group": "door", "limits": {limit: "wide"}, "knobs": {"wide": {}}}
-    server = {"kind": "server", "group": "backend", "limits": {"idle": "keep_alive_timeout"}}
-    roles = {"k6": {"kind": "client", "group": "load"}, "door": door, "backend": server}
+    door = role("proxy", "door", {"wide": {}}, limits={limit: "wide"})
+    server = role("server", "backend", {"keep_alive_timeout": {}}, limits={"idle": "keep_alive_timeout"})
+    roles = {"k6": role("client", "load"), "door": door, "backend": server}
     manifest = make_manifest() | {"path": ["k6", "door", "backend"], "roles": roles}
     manifest["knobs"] |= {"door.wide": knob(30_000 if limit == "server_idle" else 1)}
     hops = [{"to": "door", "dropped_syns": {"fatal": 9, "healed": 0}}]

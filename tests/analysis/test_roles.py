@@ -9,7 +9,7 @@ from analysis.derivation import analyse
 from analysis.evidence.rawrun import RawRun
 from analysis.figures import Run
 from formats import manifest
-from tests.analysis.support import RunFolder, contents
+from tests.analysis.support import RunFolder, contents, role
 
 
 @pytest.fixture
@@ -22,13 +22,13 @@ def relayed_run(proxied_run: RunFolder) -> RunFolder:
     run.manifest["path"] = ["k6", "relay", "backend"]
     run.manifest["roles"] = {
         **contents("k6", "backend"),
-        "relay": {
-            "kind": "proxy",
-            "group": "relay",
-            "logs": {"access.jsonl": "nginx-access", "error.log": "nginx-errors"},
-            "limits": {"connect_timeout": "patience", "pool": "pool"},
-            "knobs": {"pool": {"shown": "kept to servers"}, "patience": {}},
-        },
+        "relay": role(
+            "proxy",
+            "relay",
+            {"pool": {"shown": "kept to servers"}, "patience": {}},
+            logs={"access.jsonl": "nginx-access", "error.log": "nginx-errors"},
+            limits={"connect_timeout": "patience", "pool": "pool"},
+        ),
     }
     run.set_knobs(relay__pool=0, relay__patience=2_500)
     run.samples["relay"] = run.samples.pop("nginx")

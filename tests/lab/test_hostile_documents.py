@@ -16,13 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.evidence.rawfiles import Places
+from formats import role as role_file
 from formats import series as series_file
 from lab import paths
 from lab.engine.compose.run_file import run_file, write_run_file
 from lab.errors import BadInput
 from lab.reading import document
 from lab.results import comparisons
-from lab.roles import declaration
+from lab.roles import declared_roles
 from lab.scenario.catalogue import CATALOGUE, Knob, environment
 from lab.scenario.resolve import resolve
 from lab.scenario.topology import topology_of
@@ -52,7 +53,7 @@ _MATRICES = [_MATRIX, *(file.read_bytes() for file in sorted((paths.SCENARIOS / 
 
 def _short_role(role: str) -> bytes:
     """A role of the lab's with the knobs that it needs, and else one of each type: the file is read many times."""
-    content: Any = document.parse((paths.ROOT / role / declaration.FILE).read_bytes(), "f").content
+    content: Any = document.parse((paths.ROOT / role / role_file.FILE).read_bytes(), "f").content
     rest = json.dumps({key: value for key, value in content.items() if key != "knobs"})
     kept: dict[str, Any] = {}
     for name, knob in content["knobs"].items():
@@ -179,8 +180,8 @@ def test_any_matrix_is_read_or_refused_with_its_place(content: bytes) -> None:
 
 @pytest.mark.parametrize("content", _ROLES)
 def test_the_roles_that_are_changed_are_good_ones(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / declaration.FILE).write_bytes(content)
-    declaration.read(tmp_path / declaration.FILE)
+    (tmp_path / role_file.FILE).write_bytes(content)
+    declared_roles.read(tmp_path / role_file.FILE)
 
 
 def test_a_scenario_of_a_name_that_no_system_takes_is_unknown(tmp_path: Path) -> None:
@@ -194,10 +195,10 @@ def test_a_scenario_of_a_name_that_no_system_takes_is_unknown(tmp_path: Path) ->
 @given(files(_contents(_ROLES), _ROLES))
 def test_any_role_is_read_or_refused_with_its_place(content: bytes) -> None:
     with TemporaryDirectory() as name:
-        file = Path(name) / declaration.FILE
+        file = Path(name) / role_file.FILE
         file.write_bytes(content)
         try:
-            declaration.read(file)
+            declared_roles.read(file)
         except BadInput as refused:
             _refused_with_its_place(refused, file)
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from analysis.evidence import manifest as evidence
 from formats import manifest
 from formats.manifest import Manifest
 from lab import paths
@@ -70,7 +69,7 @@ def test_a_run_that_has_ended_stays_as_it_ended(running: Manifest) -> None:
 HOLDS = """
 import sys
 from pathlib import Path
-from formats.manifest import reserve
+from formats.owner import reserve
 reserve(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
@@ -84,15 +83,15 @@ def test_a_run_whose_process_was_killed_is_read_as_aborted(running: Manifest, tm
     ) as lab:
         assert lab.stdout is not None
         assert lab.stdout.readline() == b"held\n"
-        assert evidence.read(tmp_path).status == "running"
-        assert evidence.read_whole(tmp_path)["status"] == "running"
+        assert manifest.load_manifest(tmp_path).status == "running"
+        assert manifest.load_manifest_json(tmp_path)["status"] == "running"
         lab.kill()
-    left = evidence.read(tmp_path)
+    left = manifest.load_manifest(tmp_path)
     assert (left.status, "ended without a word" in str(left.reason)) == ("aborted", True)
-    whole = evidence.read_whole(tmp_path)
+    whole = manifest.load_manifest_json(tmp_path)
     assert (whole["status"], whole["reason"]) == (left.status, left.reason)
     # The file stays as it is until the next run brings this one to its end.
-    assert manifest.load_manifest(tmp_path).status == "running"
+    assert manifest.read_manifest(tmp_path).status == "running"
 
 
 def test_a_failed_write_leaves_the_old_file_whole(

@@ -312,7 +312,7 @@ def test_advice_on_a_knob_of_the_file_names_its_line() -> None:
 
 
 def test_a_prediction_about_a_knob_that_the_file_leaves_open_is_unknown() -> None:
-    roles = {"nginx": Role.model_validate({"kind": "proxy", "group": "nginx", "knobs": {"keepalive_timeout": {}}})}
+    roles = {"nginx": ROLES["nginx"]}
     with pytest.raises(UnknownFigure, match="keepalive_timeout: the scenario's own script or configuration leaves it"):
         Scope(roles, {}, frozenset()).kind_of("nginx.keepalive_timeout")
 

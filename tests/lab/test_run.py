@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from formats import manifest
+from formats import owner
 from lab.engine.compose.engine import Compose
 from lab.errors import BadInput, Interruption, LabError
 from lab.run import machine_limits
@@ -133,7 +133,7 @@ def test_a_disk_without_room_for_a_manifest_leaves_no_folder(
         assert folder.is_dir()
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(manifest, "reserve", full)
+    monkeypatch.setattr(owner, "reserve", full)
     with pytest.raises(LabError, match=r"one/.*: No space left on device\nway on: see that results/ is writable"):
         start()
     assert list((elsewhere / "results" / "one").iterdir()) == []

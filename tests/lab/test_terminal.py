@@ -59,13 +59,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for knob in content["knobs"].values():
         if isinstance(knob["value"], str):
             knob["value"] = HOSTILE
-    for number, one in enumerate(content["predictions"]):
-        one["says"], one["id"] = HOSTILE, f"{HOSTILE}{number}"
+    for one in content["predictions"]:
+        one["says"] = HOSTILE
     content["predictions"][-1]["expression"] = HOSTILE
     content["published"]["says"] = HOSTILE
     content["published"]["here"] = {HOSTILE: "client.users.served"}
     content["guesses"] = [
-        {"prediction": f"{HOSTILE}0", "figure": "client.users.served", "asks": HOSTILE, "unit": HOSTILE, "value": 3}
+        {"prediction": HOSTILE, "figure": "client.users.served", "asks": HOSTILE, "unit": HOSTILE, "value": 3}
     ]
     content["removed"] = [{"file": HOSTILE, "was": HOSTILE}]
     content["sysctls"]["k6-1"]["net.ipv4.tcp_syn_retries"] = HOSTILE
