@@ -15,7 +15,6 @@ from rich.console import Console
 from analysis.evidence.rawfiles import Places
 from analysis.figures.catalogue import Scope, UnknownFigure
 from analysis.reports.again import again
-from formats.role import Role
 from lab import paths
 from lab.engine.compose.run_file import run_file
 from lab.errors import BadInput, LabError
