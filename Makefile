@@ -186,6 +186,10 @@ test-bare: ## [RELEASE=bookworm|trixie]: the README's two commands on a bare Deb
 test-faults: ## [ONLY=<fault>]: real runs that are struck at every point, into docs/reliability.md; as root; not part of test
 	@setup/ready.sh; setup/python.sh dev; setup/faults.sh "$${ONLY:-}"
 
+.PHONY: example
+example: setup-test ## [RUN=<run>]: records docs/example anew, or takes a recorded run, and makes the documents' pictures and story of it; wants a quiet machine
+	@.venv/bin/python -m setup.example "$$RUN"
+
 .PHONY: test-advice
 test-advice: setup-test ## [SCENARIO=<slug>]: runs every scenario and follows the advice of its runs; about 45 minutes; not part of test
 	@CONNLAB_RESULTS=.cache/tests/results .venv/bin/python -m tests.advice $${SCENARIO:+"$$SCENARIO"}

@@ -1,0 +1,1 @@
+"""`make example`: the run in docs/example, and what the documents show of it."""
