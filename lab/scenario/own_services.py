@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from lab.errors import BadInput, Problem
 from lab.reading.document import Document
 from lab.reading.findings import sentence, siblings
 from lab.scenario import compose_file, services, world
-from lab.scenario.services import Service, Services, split_volume
+from lab.scenario.services import Build, Service, Services, split_volume
 from lab.scenario.world import World
 
 KEY = "services"
 _WAY_ON = "copy what it needs into the folder, or name a Compose file that builds it (compose: …)"
+_STAGE = re.compile(r"(?im)^\s*FROM\s[^\n]*\sAS\s+(\S+)")
 _SERVICES: TypeAdapter[dict[str, Service]] = TypeAdapter(Services)
 
 
@@ -87,6 +89,8 @@ def _of_files(
                 way_on = "give the Dockerfile's, from the scenario's folder"
                 yield Problem(f"there is no folder {build.context}", where, way_on)
     for name, service in expanded.items():
+        if service.build and (what := _no_dockerfile(service.build, home)):
+            yield Problem(what, document.where((KEY, name, "build")), "the engine builds the image before a run")
         for index, volume in enumerate(service.volumes):
             where = document.where((KEY, name, "volumes", index))
             source, *_ = split_volume(volume)
@@ -96,3 +100,16 @@ def _of_files(
                 yield Problem(f"{volume} leads out of the scenario's folder", where, way_on)
             elif not file.exists():
                 yield Problem(f"there is no {source} in the scenario's folder", where)
+
+
+def _no_dockerfile(build: Build, home: Path) -> str | None:
+    """Say what a build lacks, its Dockerfile or the stage in it; None if neither."""
+    folder = paths.real(home / build.context)
+    files = [build.dockerfile] if build.dockerfile else ["Dockerfile", "dockerfile"]
+    file = next((folder / name for name in files if (folder / name).is_file()), None)
+    if file is None:
+        return f"there is no {files[0]} in {build.context}" if folder.is_dir() else None
+    stages = [stage.lower() for stage in _STAGE.findall(file.read_text(errors="replace"))]
+    if build.target is None or build.target.isdecimal() or build.target.lower() in stages:
+        return None
+    return f"the Dockerfile has no stage '{build.target}'"

@@ -75,6 +75,9 @@ def shop(tmp_path: Path) -> Shop:
             text = text.replace(OLD[old], new)
         home = tmp_path / "corner"
         (home / "conf").mkdir(parents=True, exist_ok=True)
+        (home / "built").mkdir(exist_ok=True)
+        for folder in (home, home / "built"):
+            (folder / "Dockerfile").write_text("FROM --platform=linux/amd64 base:1 as Made\nFROM made\n")
         if not (home / "out").is_symlink():
             (home / "out").symlink_to(tmp_path)
         (home / "scenario.yaml").write_text(text)
@@ -380,6 +383,13 @@ def test_the_manifest_has_it_as_a_role_and_records_each_loosening(shop: Shop) ->
         ([], {"volumes": "[./out:/etc/shop]"}, "./out:/etc/shop leads out of the scenario's folder"),
         ([], {"db": "db: {image: a, environment: {A=B: c}}"}, "services.db.environment.A=B: 'A=B' cannot be the name"),
         ([], {"mode": "values: [slow]"}, "services.shop.knobs.mode"),
+        ([], {"image": "build: ./conf"}, "scenario.yaml:7: there is no Dockerfile in ./conf; the engine builds"),
+        ([], {"image": "build: {context: ., dockerfile: web}"}, "scenario.yaml:7: there is no web in ."),
+        (
+            [],
+            {"image": "build: {context: ./built, target: slim}"},
+            "scenario.yaml:7: the Dockerfile has no stage 'slim'",
+        ),
         ([], {"image": "build: ./nowhere"}, "scenario.yaml:7: there is no folder ./nowhere; give the Dockerfile's"),
         ([], {"volumes": "[../x:/etc/shop]"}, "scenario.yaml:11: ../x:/etc/shop leads out of the scenario's folder"),
         ([], {"volumes": "[./none:/etc/shop]"}, "there is no ./none in the scenario's folder"),
@@ -488,6 +498,8 @@ def composed(tmp_path: Path) -> Callable[..., Effective]:
         home = tmp_path / "lab"
         (home / "conf").mkdir(parents=True, exist_ok=True)
         (tmp_path / "app").mkdir(exist_ok=True)
+        (tmp_path / "app" / "Dockerfile").touch()
+        (tmp_path / "app" / "Dockerfile.web").write_text("FROM base:1 AS slim\n")
         added = "".join(f"    {line}\n" for line in lines)
         text = COMPOSE.replace("    restart: always\n", f"    restart: always\n{added}")
         (tmp_path / "docker-compose.yml").write_text(text.replace('"./conf:', '"./lab/conf:'))
@@ -550,7 +562,8 @@ def test_a_build_key_that_the_lab_does_not_know_is_named(
 
 
 def test_a_scenario_says_how_its_image_is_built(shop: Shop) -> None:
-    effective = shop(image="build: {context: ., args: {DEBUG: true}}")
+    shop(image="build: {context: ., target: '1'}")
+    effective = shop(image="build: {context: ., target: made, args: {DEBUG: true}}")
     built = effective.world.services["shop"].build
     assert built is not None
     assert (built.context, built.args) == (".", {"DEBUG": True})
