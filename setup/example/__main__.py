@@ -15,7 +15,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from analysis.story import text
+from analysis.reports.stories import text
 from lab import paths, terminal
 from lab.errors import BadInput, ConnlabError, LabError, Problem
 from lab.results import explanations, find
