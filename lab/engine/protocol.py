@@ -69,8 +69,10 @@ class Watch(ABC):
         self._expected: dict[str, int | None] = {}
         self._out_of_memory: set[str] = set()
 
-    def end(self, service: str, code: int) -> None:
+    def end(self, service: str, code: int, *, out_of_memory: bool = False) -> None:
         """Take in that a service has ended."""
+        if out_of_memory:
+            self._out_of_memory.add(service)
         (self._expected if service in self._expected else self._exits)[service] = code
 
     def expect(self, service: str, *, end: bool) -> None:

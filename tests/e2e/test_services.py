@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,6 +76,29 @@ def test_a_service_that_ends_at_its_start_is_said_with_its_last_words() -> None:
     assert refused.returncode == 4, refused.stdout + refused.stderr
     assert "hello-1 ended with exit code 1 during its start" in refused.stderr
     assert "ValueError: invalid literal for int() with base 10: 'none'" in refused.stderr
+    assert left_behind() == []
+
+
+@pytest.mark.parametrize(
+    ("arm", "exit_code", "said"),
+    [
+        (
+            "missing",
+            2,
+            r'8: missing-1 cannot start: .*exec: "/no/such": .*no such file.*; its image has no such program',
+        ),
+        ("forbidden", 2, r"11: forbidden-1 cannot start: .*permission denied.*; let every user execute it"),
+        ("nobody", 2, r"15: nobody-1 cannot start: .*unable to find user nobody-here.*; write the user's number"),
+        ("foreign", 4, r"16: foreign-1 ended .*\n  exec /opt/other: exec format error\n.*way on: its program is for"),
+        ("done", 4, r"20: done-1 ended with exit code 0 during its start, and said nothing\n.*way on: let its program"),
+    ],
+)
+def test_a_service_that_cannot_start_is_said_in_the_engine_s_words_with_its_place(
+    arm: str, exit_code: int, said: str
+) -> None:
+    refused = connlab("run", str(SERVICES / "cannot-start"), "--arm", arm)
+    assert refused.returncode == exit_code, refused.stdout + refused.stderr
+    assert re.search(f"(?s)cannot-start/scenario.yaml:{said}", refused.stderr), refused.stderr
     assert left_behind() == []
 
 

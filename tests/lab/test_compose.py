@@ -208,7 +208,7 @@ def test_what_reaches_compose_is_what_was_written_whatever_the_shell_sets(
     own: dict[str, Any] = {
         "ready": ["test", HOSTILE],
         "command": [HOSTILE],
-        "environment": {"NAME": HOSTILE, "OCTAL": "0777", "YES": "yes", "NOTHING": "", "a.b-c": "~"},
+        "environment": {"NAME": HOSTILE, "OCTAL": "0777", "YES": "yes", "NOTHING": "", "a.b-c": "~", "N$HOME": "a"},
         "volumes": ["./x${N-..}:/etc/$HOME"],
         "writable": ["/var/$HOME/${SECRET}"],
         "user": "$SECRET",

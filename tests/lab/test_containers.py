@@ -5,14 +5,14 @@ import pytest
 from lab.engine.compose import containers
 from lab.errors import EngineFailed, LabError
 from lab.scenario.topology import topology_of
+from tests.lab.container_states import NEVER, state
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import MINIMAL, Make
 
 
 def test_what_never_ran_has_no_exit_code(effective: Make, fake_docker: InMemoryDocker) -> None:
     fake_docker.says("ps *", "connlab-k6-1\nconnlab-backend-1\n")
-    lines = ("/connlab-k6-1 false 0 0001-01-01T00:00:00Z", "/connlab-backend-1 false 143 2026-01-31T12:00:00.5Z")
-    fake_docker.says("inspect *", "\n".join(lines))
+    fake_docker.says("inspect *", state("k6-1", StartedAt=NEVER) + state("backend-1", code=143))
     assert containers.exit_codes(topology_of(effective())) == {"k6-1": None, "backend-1": 143}
 
 

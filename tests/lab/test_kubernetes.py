@@ -19,6 +19,7 @@ from lab.engine.kubernetes.engine import Kubernetes
 from lab.engine.kubernetes.kubectl import Kubectl, KubectlFailed
 from lab.engine.kubernetes.names import owner_of
 from lab.engine.kubernetes.objects import Images
+from lab.engine.kubernetes.starting import Start
 from lab.engine.kubernetes.watch import Watch
 from lab.engine.protocol import Parts
 from lab.errors import BadInput, LabError
@@ -145,6 +146,28 @@ def test_a_container_that_has_ended_is_told_once() -> None:
     seen.take(said("k6-1", role={"terminated": {"exitCode": 137, "reason": "OOMKilled"}}, collector={"running": {}}))
     assert seen.ended("k6-1") == "k6-1 ended with exit code 137, out of memory"
     assert seen.ended("collector-k6-1") is None
+
+
+@pytest.mark.parametrize(
+    ("ended", "message"),
+    [
+        (
+            {"reason": "StartError", "message": 'exec: "k": no such file'},
+            "cannot start role of .*-k6-1: StartError: exec: ",
+        ),
+        ({"reason": "Error"}, "k6-1 ended with exit code 128 during its start:\n  its words"),
+    ],
+)
+def test_a_container_that_cannot_start_is_said_in_the_runtime_s_words(
+    effective: Make, ended: dict[str, Any], message: str
+) -> None:
+    seen, made = watch(), effective()
+    seen.take(said("k6-1", role={"terminated": {"exitCode": 128, **ended}}, collector={"running": {}}))
+    parts = Parts(made, topology_of(made), "run-1", Places(Path("/run")))
+    kubectl = Kubectl(client=InMemoryDocker())
+    start = Start(kubectl, parts, seen, Images(), lambda _: "\n  its words", spread=False, metrics=None)
+    with pytest.raises(LabError, match=message):
+        start.refuse_ended()
 
 
 def test_what_somebody_adds_to_a_pod_is_no_part_of_the_run() -> None:

@@ -20,6 +20,7 @@ from lab.scenario.effective import Effective
 from lab.series import matrices
 from lab.series.command import run_plan
 from tests.lab import series_support
+from tests.lab.container_states import state
 from tests.lab.engine import InMemoryDocker
 from tests.lab.support import IMAGES, Make
 
@@ -83,10 +84,8 @@ def test_a_container_that_ended_is_named_though_compose_says_so_before_the_engin
 ) -> None:
     fake_docker.says("compose * up *", exit_code=1)
     fake_docker.says("ps *", "connlab-collector-backend-1\nconnlab-backend-1\n")
-    state = (
-        "/connlab-collector-backend-1 false 137 2026-01-02T03:04:05Z\n/connlab-backend-1 true 0 2026-01-02T03:04:06Z\n"
-    )
-    fake_docker.says("inspect --format {{.Name}} *", state)
+    states = state("collector-backend-1", code=137) + state("backend-1", running=True)
+    fake_docker.says("inspect --format {{.Name}} *", states)
     with pytest.raises(LabError, match="collector-backend-1 ended with exit code 137 during its start"):
         start()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from lab import parallel
@@ -47,14 +49,36 @@ def exit_codes(topology: Topology) -> dict[str, int | None]:
 
 def ended(services: Iterable[str]) -> dict[str, int]:
     """Give the exit codes of those that ran and have ended."""
-    codes: dict[str, int] = {}
+    return {service: one.code for service, one in states(services).items() if one.code is not None}
+
+
+@dataclass(frozen=True)
+class State:
+    """How a container is.
+
+    Attributes:
+        code: its exit code, if it ran and has ended.
+        error: why the engine could not start it; empty if it could, or has not tried.
+    """
+
+    running: bool
+    code: int | None
+    out_of_memory: bool
+    error: str
+
+
+def states(services: Iterable[str]) -> dict[str, State]:
+    """Ask for the states of those that exist."""
+    found: dict[str, State] = {}
     if names := existing([container_of(service) for service in services]):
-        state = "{{.Name}} {{.State.Running}} {{.State.ExitCode}} {{.State.StartedAt}}"
-        for line in docker("inspect", "--format", state, *names).splitlines():
-            name, running, code, started = line.removeprefix("/").split()
-            if running == "false" and not started.startswith(_NEVER):
-                codes[name.removeprefix(f"{PROJECT}-")] = int(code)
-    return codes
+        for line in docker("inspect", "--format", "{{.Name}} {{json .State}}", *names).splitlines():
+            name, _, text = line.removeprefix("/").partition(" ")
+            said = json.loads(text)
+            over = not said["Running"] and not said["StartedAt"].startswith(_NEVER)
+            found[name.removeprefix(f"{PROJECT}-")] = State(
+                said["Running"], said["ExitCode"] if over else None, said["OOMKilled"], said["Error"]
+            )
+    return found
 
 
 def keep_logs(topology: Topology, raw: Path) -> None:

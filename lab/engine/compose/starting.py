@@ -6,9 +6,11 @@ import contextlib
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from lab.engine import failed_starts
 from lab.engine.compose import containers, run_file, subnets
+from lab.engine.compose.containers import State
 from lab.engine.compose.docker import DockerFailed, docker
 from lab.engine.compose.names import container_of
 from lab.engine.protocol import Parts, Watch
@@ -22,6 +24,10 @@ _WAIT_S = 300
 _LATE_S = 30
 # Docker's own name server listens in every namespace.
 _DNS = "127.0.0.11"
+# What a role's container says where its collector, whose namespaces it joins, has ended.
+_JOINED = "of a non running container"
+# Which key of a service the engine's words are about.
+_KEYS = {"unable to find": "user", "mount": "volumes", "exec": "command"}
 _SYSCTL_FILE = re.compile(r"/proc/sys/(?P<path>net/[a-z0-9_/-]+): (?P<why>[a-z ]+)")
 
 
@@ -51,6 +57,11 @@ def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
     def ended() -> bool:
         return any(map(watch.ended, services))
 
+    def refuse_ended() -> None:
+        # To wait for one that has ended, Compose would start it again.
+        if over := containers.ended(services):
+            raise LabError(f"{', '.join(over)} ended")
+
     def wait_for(awaited: Sequence[str], ready_s: int) -> None:
         waiting = (*up, "--wait", "--wait-timeout", str(ready_s))
         run_file.compose(file, *waiting, *awaited, timeout_s=ready_s + _LATE_S, unless=ended)
@@ -62,6 +73,7 @@ def start(parts: Parts, watch: Watch, metrics: int | None = None) -> None:
             # Its time counts from here: its container runs, however long the machine took to start all of them.
             needed_s = sum(_whole_s(one) for one in own.values())
             run_file.compose(file, *up, *everything, timeout_s=_WAIT_S + needed_s, unless=ended)
+            refuse_ended()
         for role in filter(own.__contains__, topology.instances):
             beside = [one for each in topology.instances[role] for one in (collector_of(each), each)]
             wait_for(beside, _whole_s(own[role]))
@@ -92,22 +104,47 @@ def _explained(error: LabError, parts: Parts, watch: Watch) -> BadInput | LabErr
         return BadInput(Problem(f"the kernel refuses {name} in a role's namespace: {refused['why'].strip()}", where))
     of_path = (one for instance in parts.topology.all for one in (instance, collector_of(instance)))
     services = [*parts.topology.needed, *of_path]
+    states: dict[str, State] = {}
+    with contextlib.suppress(LabError, ValueError, KeyError):
+        states = containers.states(services)
     if not any(map(watch.ended, services)):
         # Compose may say so sooner than the engine tells the event.
-        with contextlib.suppress(LabError):
-            for service, code in containers.ended(services).items():
-                watch.end(service, code)
+        for service, state in states.items():
+            if state.code is not None:
+                watch.end(service, state.code, out_of_memory=state.out_of_memory)
     for service in services:
+        error_ = states[service].error if service in states else ""
+        if error_ and _JOINED not in error_:
+            return _cannot_start(parts, service, error_)
         if ended := watch.ended(service):
-            return LabError(f"{ended} during its start:{containers.last_words(service)}")
-    return next(_not_ready(parts), error)
+            name = _own(parts, service)
+            where = parts.effective.where("services", name) if name else None
+            return failed_starts.ended(ended, containers.last_words(service), where)
+    return next(_not_ready(parts, states), error)
 
 
-def _not_ready(parts: Parts) -> Iterator[BadInput]:
+def _own(parts: Parts, service: str) -> str | None:
+    """Give the service of the scenario's own that a container belongs to; None for one of the lab's."""
+    instances = parts.topology.instances
+    return next((one for one in parts.effective.world.services if service in instances.get(one, [one])), None)
+
+
+def _cannot_start(parts: Parts, service: str, error: str) -> BadInput | LabError:
+    """Say in the engine's words why a container cannot start."""
+    what, name = f"{service} cannot start: {error}", _own(parts, service)
+    if name is None:
+        return LabError(what)
+    key = next((key for words, key in _KEYS.items() if words in error), "")
+    return BadInput(Problem(what, parts.effective.where("services", name, key), failed_starts.way_on(error)))
+
+
+def _not_ready(parts: Parts, states: Mapping[str, State]) -> Iterator[BadInput]:
     """Say of each service of the scenario's own that does not serve what it lacks; what is needed first comes first."""
     own, topology = parts.effective.world.services, parts.topology
     for name in needed_by(own, [role for role in topology.instances if role in own]):
         for instance in topology.instances.get(name, [name]):
+            if instance in states and not states[instance].running:
+                continue
             with contextlib.suppress(LabError, ValueError, KeyError):
                 lacks = _lacks_listener(parts, instance) if name in topology.instances else None
                 key = "port" if lacks else "ready"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab import parallel
-from lab.engine import bounds
+from lab.engine import bounds, failed_starts
 from lab.engine.kubernetes import objects, trouble
 from lab.engine.kubernetes.kubectl import Kubectl
 from lab.engine.kubernetes.names import HOLD, pod_of
@@ -76,7 +76,7 @@ class Start:
         begun = time.monotonic()
         while not self.watch.await_pods(instances, done, _LOOK_S):
             self.watch.check()
-            self._refuse_ended()
+            self.refuse_ended()
             waited_s = time.monotonic() - begun
             for problem in self._problems(instances, waited_s):
                 raise problem
@@ -85,11 +85,14 @@ class Start:
                 what = f"{', '.join(late)} was not ready within {_WAIT_S} s"
                 raise LabError(f"{what}{self.last_words(late[0])}")
 
-    def _refuse_ended(self) -> None:
+    def refuse_ended(self) -> None:
+        """Raise LabError if a container of the run has ended."""
         for instance in self.parts.topology.all:
             for service in (instance, collector_of(instance)):
                 if ended := self.watch.ended(service):
-                    raise LabError(f"{ended} during its start:{self.last_words(service)}")
+                    pod = self.watch.pod(instance)
+                    cannot = trouble.of_pod(pod, self.parts.effective) if pod else None
+                    raise cannot or failed_starts.ended(ended, self.last_words(service))
 
     def _problems(self, instances: list[str], waited_s: float) -> Iterator[BadInput | LabError]:
         for instance in instances:

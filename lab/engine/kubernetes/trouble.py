@@ -7,11 +7,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lab.engine.failed_starts import way_on
 from lab.engine.kubernetes.kubectl import GUIDE, Kubectl
 from lab.errors import BadInput, LabError, Problem
 from lab.scenario.effective import Effective
 
 _NOT_HAD = ("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName")
+# A container that the node's runtime could not start has ended, and its log is empty.
+_NOT_STARTED = ("StartError", "ContainerCannotRun")
 _NOT_MADE = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 _SYSCTL = re.compile(r'"(?P<name>net\.[a-z0-9_.]+)"')
 _SYSCTL_FILE = re.compile(r"/proc/sys/(?P<path>net/[a-z0-9_/-]+)(?P<why>[^\n]*)")
@@ -38,10 +41,14 @@ def of_container(status: Mapping[str, Any], pod: str) -> LabError | None:
     waiting = status.get("state", {}).get("waiting", {})
     said = f"{waiting.get('reason')}: {_last(waiting.get('message', ''))}"
     if waiting.get("reason") in _NOT_HAD:
-        way_on = f"load it into the nodes, or push it and name the registry by --registry: {GUIDE}"
-        return LabError(f"the cluster cannot have the image {status['image']}: {said}", way_on=way_on)
+        hint = f"load it into the nodes, or push it and name the registry by --registry: {GUIDE}"
+        return LabError(f"the cluster cannot have the image {status['image']}: {said}", way_on=hint)
     if waiting.get("reason") in _NOT_MADE:
-        return LabError(f"the cluster cannot start {status['name']} of {pod}: {said}")
+        return LabError(f"the cluster cannot start {status['name']} of {pod}: {said}", way_on=way_on(said))
+    ended = status.get("state", {}).get("terminated", {})
+    if ended.get("reason") in _NOT_STARTED:
+        said = f"{ended['reason']}: {_last(ended.get('message', ''))}"
+        return LabError(f"the cluster cannot start {status['name']} of {pod}: {said}", way_on=way_on(said))
     return None
 
 

@@ -75,9 +75,7 @@ class Watch(protocol.Watch):
                 # A container that was added is another one of the same service.
                 if service and ended and (once := f"{instance}/{status['name']}") not in self._seen:
                     self._seen.add(once)
-                    if ended.get("reason") == "OOMKilled":
-                        self._out_of_memory.add(service)
-                    self.end(service, int(ended["exitCode"]))
+                    self.end(service, int(ended["exitCode"]), out_of_memory=ended.get("reason") == "OOMKilled")
             if event["type"] == "DELETED" or pod["metadata"].get("deletionTimestamp"):
                 status = pod.get("status", {})
                 self._removed[instance] = str(status.get("message") or status.get("reason") or "")

@@ -1,0 +1,14 @@
+"""What `docker inspect` says of containers, as the lab asks it."""
+
+from __future__ import annotations
+
+import json
+
+# When a container began that was made and never ran.
+NEVER = "0001-01-01T00:00:00Z"
+
+
+def state(service: str, *, error: str = "", running: bool = False, code: int = 0, **more: object) -> str:
+    began = NEVER if error else "2026-01-31T12:00:00.5Z"
+    content = {"Running": running, "ExitCode": code, "Error": error, "StartedAt": began, "OOMKilled": False, **more}
+    return f"/connlab-{service} {json.dumps(content)}\n"
