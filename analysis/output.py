@@ -84,7 +84,10 @@ def replacing(path: Path) -> Iterator[Path]:
         raise NotADirectoryError(error.errno, "is a link or a file, not a folder", str(path.parent)) from None
     own = f".{uuid4()}.partial"
     try:
-        os.mkdir(own, 0o700, dir_fd=folder)
+        try:
+            os.mkdir(own, 0o700, dir_fd=folder)
+        except OSError as error:
+            raise type(error)(error.errno, error.strerror, str(path)) from None
         inside = os.open(own, _FOLDER, dir_fd=folder)
         try:
             partial = Path(f"/proc/self/fd/{inside}") / path.name

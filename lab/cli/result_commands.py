@@ -13,7 +13,7 @@ import typer
 from lab import terminal
 from lab.cli.end import end_judged, end_observed, say_next
 from lab.cli.options import JsonOption
-from lab.errors import BadInput, Problem
+from lab.errors import BadInput, LabError, Problem
 
 app = typer.Typer()
 
@@ -49,7 +49,13 @@ def report(
     from lab.run import reports
 
     folder = find.find_run(run)
-    page = reports.of_run(folder)
+    try:
+        page = reports.of_run(folder)
+    except OSError as error:
+        if error.errno not in reports.CLOSED:
+            raise
+        way_on = f"a report that is only looked at needs no such folder: {next_step.opened(folder)}"
+        raise LabError(f"{error.filename or paths.shown(folder)}: {error.strerror}", way_on=way_on) from None
     if as_json:
         terminal.result_json({"report": str(page)})
     else:
@@ -70,7 +76,7 @@ def open_report(
     from lab.run import reports
 
     folder = find.find_run(run) if run else reports.newest()
-    page = reports.of_run(folder)
+    page = reports.to_open(folder)
     opened = reports.show(page)
     if as_json:
         terminal.result_json({"report": str(page), "opened": opened})

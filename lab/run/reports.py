@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
+import tempfile
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,9 @@ from lab.errors import BadInput, Interruption, LabError, Problem
 from lab.run import verdicts
 from lab.run.session import tries_out
 from lab.run.signals import interruptible
+
+# What a folder says in which this user may not write.
+CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def derive(folder: Path) -> dict[str, Any]:
@@ -101,6 +106,27 @@ def of_run(folder: Path) -> Path:
         verdicts.derive(folder)
         return write(folder)
     _write_index(folder)
+    return page
+
+
+def to_open(folder: Path) -> Path:
+    """Return the report of any run as `of_run`; where it cannot be written, it lies outside the run's folder.
+
+    Raises:
+        BadInput, LabError: as `of_run`.
+    """
+    from analysis.reports import run_report  # noqa: PLC0415 # as above
+
+    try:
+        return of_run(folder)
+    except OSError as error:
+        if error.errno not in CLOSED:
+            raise
+    try:
+        page = Path(tempfile.mkdtemp(prefix="connlab-")) / verdicts.REPORT_FILE
+        page.write_text(run_report.html(folder), encoding="utf-8")
+    except run_report.ReportError as error:
+        raise LabError(str(error)) from None
     return page
 
 

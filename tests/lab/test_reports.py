@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -61,6 +64,31 @@ def test_an_analysis_ends_with_the_report(folder: Path, capsys: pytest.CaptureFi
     call("analyse", RUN)
 
     assert f"report: {folder / 'report.html'}" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_report_is_opened_where_nothing_can_be_written(derived: Path, tmp_path: Path) -> None:
+    (derived / "report.html").unlink(missing_ok=True)
+    mount = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+
+    def closed(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        connlab = [str(Path(sys.executable).with_name("connlab")), command, str(derived)]
+        return subprocess.run(
+            ["unshare", "--mount", "sh", "-c", mount, str(derived), *connlab],
+            env=os.environ | environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    (tmp_path / "free").mkdir()
+    opened = closed("open", TMPDIR=str(tmp_path / "free"), DISPLAY="", WAYLAND_DISPLAY="")
+    assert (opened.returncode, opened.stderr) == (0, "")
+    (page,) = (tmp_path / "free").glob("*/report.html")
+    assert str(page) in opened.stdout
+    assert "100 of 103 requests failed" in page.read_text()
+
+    told = closed("report")
+    assert told.returncode == ExitCode.LAB_FAILED
+    assert told.stderr.startswith(f"connlab: {derived / 'report.html'}: Read-only file system")
+    assert "way on: a report that is only looked at needs no such folder: make open RUN=" in told.stderr
 
 
 def test_a_folder_in_the_place_of_the_report_is_said_with_the_way_on(
