@@ -14,11 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from uuid import uuid4
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+
+from formats.field_types import check_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+# The context in which a file is read that somebody else may have written.
+FROM_ANYBODY = object()
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -34,6 +38,14 @@ class Written(BaseModel):
 
     indent: ClassVar[int] = 2
     sorts: ClassVar[bool] = False
+
+    @field_validator("*")
+    @classmethod
+    def _bounded(cls, value: object, info: ValidationInfo) -> object:
+        """Refuse a number too large to be shown or compared, in a file that may come from anybody."""
+        if info.context is FROM_ANYBODY:
+            check_numbers(value)
+        return value
 
     def to_json(self) -> str:
         """The content of the file."""

@@ -6,9 +6,10 @@ into a smaller unit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 _WORD = "[A-Za-z0-9][A-Za-z0-9_.-]*"
 
@@ -38,3 +39,17 @@ Us = Annotated[int, Field(ge=0, le=1000 * MS_MAX)]
 Count = Annotated[int, Field(ge=0, le=1 << 40)]
 Port = Annotated[int, Field(ge=0, le=65_535)]
 ExitCode = Annotated[int, Field(ge=-(1 << 31), le=1 << 31)]
+
+# What a derived file may hold is of many units; each is a sum of numbers of 64 bits at the most.
+DERIVED_MAX = 1 << 64
+
+
+def check_numbers(value: object) -> None:
+    """Raise ValueError for a number that a double does not hold well, also within lists and mappings."""
+    if isinstance(value, dict):
+        value = value.values()
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | BaseModel):
+        for each in value:
+            check_numbers(each)
+    elif isinstance(value, int | float) and not abs(value) <= DERIVED_MAX:
+        raise ValueError("a number of more than 19 digits")

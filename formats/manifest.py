@@ -81,9 +81,10 @@ class Host(_Part, extra="allow"):
 
 
 class Knob(_Part):
-    """One knob; durations in milliseconds.
+    """One knob.
 
     Attributes:
+        unit: of value, default and read_back, as the knob's declaration has it; null for what is no duration.
         read_back: what the running server, kernel or proxy says the value is; null where none of them can tell.
         where: the lines of the scenario's own configuration that say it; none for its program's default.
     """
@@ -91,6 +92,7 @@ class Knob(_Part):
     value: Scalar | None
     default: Scalar | None = None
     source: Source | None = None
+    unit: Literal["ms"] | None = None
     read_back: Scalar | None = None
     where: list[str] | None = None
 

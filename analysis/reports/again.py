@@ -71,7 +71,7 @@ def _series(manifest: Mapping[str, Any]) -> tuple[str | None, str]:
 
 def _sets(manifest: Mapping[str, Any], *sources: str) -> dict[str, str]:
     return {
-        name: labels.knob_value(name, knob["value"])
+        name: labels.knob_value(name, knob)
         for name, knob in manifest.get("knobs", {}).items()
         if knob.get("source") in sources
     }

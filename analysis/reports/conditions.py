@@ -18,7 +18,7 @@ def load(record: Record) -> list[tuple[str, str]]:
     knobs = record.manifest.get("knobs", {})
     rows = [
         ("workload", str(record.knob("load.workload"))),
-        *((name, labels.knob_value(name, knobs[name]["value"])) for name in _load_knobs(record)),
+        *((name, labels.knob_value(name, knobs[name])) for name in _load_knobs(record)),
     ]
     for name, figure in (
         ("users at all", "client.users.total"),
@@ -78,10 +78,10 @@ def knobs(record: Record) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "value": labels.knob_value(name, knob["value"]),
-            "default": "kernel's own" if knob.get("default") is None else labels.knob_value(name, knob["default"]),
+            "value": labels.knob_value(name, knob),
+            "default": "kernel's own" if knob.get("default") is None else labels.knob_value(name, knob, "default"),
             "source": knob.get("source", "unknown"),
-            "read_back": "—" if knob.get("read_back") is None else labels.knob_value(name, knob["read_back"]),
+            "read_back": "—" if knob.get("read_back") is None else labels.knob_value(name, knob, "read_back"),
             "differs": knob["value"] != knob.get("default"),
         }
         for name, knob in record.manifest.get("knobs", {}).items()

@@ -271,4 +271,4 @@ def _differed(manifest: Row) -> Iterator[str]:
         yield f"preset {manifest['preset']}"
     for name, knob in manifest.get("knobs", {}).items():
         if knob.get("source") in _SET:
-            yield f"{name}={labels.knob_value(name, knob['value'])}"
+            yield f"{name}={labels.knob_value(name, knob)}"

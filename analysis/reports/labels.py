@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from analysis import formatting
 from analysis.expressions.values import is_number
 from formats.durations import format_duration
 
-# Manifests have these in milliseconds.
-_DURATION = re.compile(r"^(?!kernel\.).*(_timeout|_delay|_gap|_interval|_time|_period|duration|\.(ramp|timeout)_\w+)$")
+# A manifest of an earlier version has no units, and knobs of the lab's own roles alone: these are its durations.
+_EARLIER_DURATION = re.compile(
+    r"^(?!kernel\.).*(_timeout|_delay|_gap|_interval|_time|_period|duration|\.(ramp|timeout)_\w+)$"
+)
 
 
-def is_duration(knob: str) -> bool:
-    """Whether a knob is a duration."""
-    return _DURATION.match(knob) is not None
+def is_duration(name: str, knob: Mapping[str, Any]) -> bool:
+    """Return whether a manifest's knob is a duration, in milliseconds."""
+    return knob["unit"] == "ms" if "unit" in knob else _EARLIER_DURATION.match(name) is not None
 
 
-def knob_value(knob: str, value: object) -> str:
-    """The value of a knob, as a scenario may write it."""
-    if isinstance(value, int) and not isinstance(value, bool) and is_duration(knob):
+def knob_value(name: str, knob: Mapping[str, Any], which: str = "value") -> str:
+    """Return the value of a manifest's knob, its default or what was read back, as a scenario may write it."""
+    value = knob[which]
+    if isinstance(value, int) and not isinstance(value, bool) and is_duration(name, knob):
         return format_duration(value)
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -88,7 +88,7 @@ def _limits(record: Record, role: str) -> list[str]:
     declared = declared_roles(record.manifest).get(role)
     shown = [(declared.knob(name), knob.shown) for name, knob in declared.knobs.items()] if declared else []
     return [
-        f"{text}: {labels.knob_value(name, knobs[name]['value'])}"
+        f"{text}: {labels.knob_value(name, knobs[name])}"
         for name, text in shown
         if text is not None
         and name in knobs
@@ -147,7 +147,7 @@ def _band(record: Record, hop: Row, index: int, x: int, width: int) -> Band:
     counts = [("good", f"{made:,} came about")]
     counts.append(("bad" if lost else "", f"{lost:,} did not{' ✗' if lost else ''}"))
     portless = record.figures.get(f"{'client' if hop['from'] == record.path[0] else hop['from']}.{_PORTLESS}")
-    if portless:
+    if isinstance(portless, int) and portless:
         counts.append(("bad", f"{portless:,} more: no port left ✗"))
     if dropped["fatal"] is not None:
         unanswered = dropped["fatal"] + (dropped["healed"] or 0)

@@ -247,8 +247,8 @@ def _turns(record: Record, main: Reason | None) -> list[Turn]:
     return [
         Turn(
             name,
-            labels.knob_value(name, knobs[name]["value"]),
-            None if knobs[name].get("default") is None else labels.knob_value(name, knobs[name]["default"]),
+            labels.knob_value(name, knobs[name]),
+            None if knobs[name].get("default") is None else labels.knob_value(name, knobs[name], "default"),
             does,
         )
         for name, does in named.items()

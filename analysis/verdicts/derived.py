@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from analysis.output import FROM_ANYBODY
 from analysis.suggested import quoted
 from formats.safe_open import read_within
 from formats.sanitize import format_validation_error, visible
@@ -48,7 +49,7 @@ def read(folder: Path, file: Path, model: type[_Model]) -> _Model:
     except OSError as error:
         raise DerivedError(f"{error.filename or path}: {error.strerror}") from None
     try:
-        return model.model_validate_json(content)
+        return model.model_validate_json(content, context=FROM_ANYBODY)
     except ValidationError as error:
         raise DerivedError(f"{path}: {_wrong(content, model, error)}", folder) from None
 

@@ -72,7 +72,7 @@ def _became(before: Path, after: Path, whole: Mapping[str, Any]) -> str | None:
 def _changed(before: _Knobs, after: _Knobs) -> dict[str, str]:
     """Give the knobs that are not what they were, with their values now, as a scenario writes them."""
     return {
-        name: labels.knob_value(name, after[name]["value"]) if name in after else ""
+        name: labels.knob_value(name, after[name]) if name in after else ""
         for name in sorted({*before, *after})
         if before.get(name, {}).get("value") != after.get(name, {}).get("value")
     }

@@ -123,10 +123,15 @@ def _record(effective: Effective, manifest: Manifest, name: RoleName, found: Fou
     for field, setting in found.settings.items():
         if setting.value is not None:
             knob = role.knob(field)
-            default = effective.world.catalogue[knob].default
+            declared = effective.world.catalogue[knob]
             where = [str(one) for one in setting.where]
             manifest.knobs[knob] = Knob(
-                value=setting.value, default=default, source="file", read_back=setting.value, where=where
+                value=setting.value,
+                default=declared.default,
+                source="file",
+                unit=declared.unit,
+                read_back=setting.value,
+                where=where,
             )
 
 

@@ -244,8 +244,14 @@ def point_latest(folder: Path) -> None:
 
 def knob_records(effective: Effective, defaults: Mapping[str, Scalar]) -> dict[str, Knob]:
     """Return every knob of the roles on the path with its default and who set it; sysctls have no default here."""
+    declared = effective.world.catalogue
     return {
-        name: Knob(value=value, default=defaults.get(name), source=effective.source(name))
+        name: Knob(
+            value=value,
+            default=defaults.get(name),
+            source=effective.source(name),
+            unit=declared[name].unit if name in declared else None,
+        )
         for name, value in effective.on_path().items()
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from formats.durations import format_duration
 from formats.field_types import Scalar
@@ -36,6 +37,11 @@ class Knob:
     def name(self) -> str:
         """The full name, as scenarios and overrides write it."""
         return f"{self.group}.{self.field}"
+
+    @property
+    def unit(self) -> Literal["ms"] | None:
+        """The unit of its values in files; None for what is no duration."""
+        return "ms" if self.is_duration else None
 
 
 def _of_knobs(knobs: type[Knobs], roles: Mapping[str, Role]) -> Iterator[Knob]:

@@ -519,7 +519,13 @@ def test_the_command_that_runs_it_again_has_what_was_set(analysed: Path) -> None
     ],
 )
 def test_knobs_are_written_as_a_scenario_writes_them(knob_name: str, value: object, shown: str) -> None:
-    assert labels.knob_value(knob_name, value) == shown
+    assert labels.knob_value(knob_name, {"value": value}) == shown
+
+
+def test_the_unit_of_a_knob_is_declared_not_guessed_from_its_name() -> None:
+    seconds, ms = {"value": 60, "unit": None}, {"value": 60_000, "unit": "ms"}
+    assert labels.knob_value("shop.pool_timeout", seconds) == "60"
+    assert labels.knob_value("shop.patience", ms) == "1m"
 
 
 def test_the_index_lists_runs_that_cannot_be_read_any_further(analysed: Path, tmp_path: Path) -> None:
