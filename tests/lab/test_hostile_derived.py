@@ -9,14 +9,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from analysis.pages import comparison_page, report
+from analysis.pages.report import index
+from analysis.pages.report.run_files import ReportError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.compare import CompareError, compare_series
 from analysis.derivation import analyse
-from analysis.pages import comparison_page, report
-from analysis.pages.report import index
-from analysis.pages.report.run_files import ReportError
 from lab import paths
 from lab.cli import main
 from lab.serve import app
