@@ -9,14 +9,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from analysis.pages import comparison_page, report
-from analysis.pages.report import index
-from analysis.pages.report.run_files import ReportError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.compare import CompareError, compare_series
 from analysis.derivation import analyse
+from analysis.reports import comparison_page, index, run_report
+from analysis.reports.run_record import ReportError
 from lab import paths
 from lab.cli import main
 from lab.serve import app
@@ -123,7 +122,7 @@ def test_whatever_a_derived_file_holds_every_page_is_made(results: Path, drawn: 
         index.write(results)
         if file.name != "series.json" and "series" not in file.parts:
             with suppress(ReportError):
-                report.write(file.parent.parent)
+                run_report.write(file.parent.parent)
         else:
             with suppress(CompareError):
                 compare_series(next(results.glob("series/*")))
