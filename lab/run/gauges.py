@@ -17,7 +17,7 @@ class ClientGauge:
     """All clients together; counts since the start of the load.
 
     Attributes:
-        is_known: whether any client has said something yet; until then the counts mean nothing.
+        is_known: whether any client has counted something yet; until then its zeros say that its figures are late.
         asking: requests that ended in each second.
         failing: those of them that failed.
     """
@@ -95,7 +95,7 @@ class Gauges:
 
     def _sum(self) -> None:
         lines, client = list(self._last.values()), self.client
-        client.is_known = bool(lines)
+        client.is_known |= any(line.get(count) for line in lines for count in ("vus", "requests", "dropped_iterations"))
         client.users = sum(line.get("vus", 0) for line in lines)
         client.requests = sum(line.get("requests", 0) for line in lines)
         client.failed = sum(line.get("failed", 0) for line in lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from analysis.formatting import spoken
 from formats import role as role_file
 from formats.role import KINDS
 from lab.errors import Problem
@@ -231,9 +232,9 @@ def _durations(effective: Effective) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
     needed_ms = takes_ms(load, own_ms(load))
     if needed_ms >= load.max_duration:
-        what = f"the load itself takes {show_value('load.duration', needed_ms)}, and load.max_duration ends it"
+        what = f"the load itself takes {spoken(needed_ms)}, and load.max_duration ends it"
         yield Problem(
-            f"{what} after {_shown(effective, 'load.max_duration')}",
+            f"{what} after {spoken(load.max_duration)}",
             effective.where_knob("load.max_duration"),
             "raise load.max_duration",
         )

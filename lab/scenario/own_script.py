@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.evidence.own_script import threshold_name
-from formats.durations import format_duration, parse_duration
+from analysis.formatting import spoken
+from formats.durations import parse_duration
 from formats.predictions import Claim
 from lab import paths
 from lab.errors import Problem
@@ -194,9 +195,8 @@ def contradictions(effective: Effective, options: Options) -> Iterator[Problem]:
     load = effective.scenario.knobs.load
     where = effective.where("load", "script")
     if options.lasts_ms > load.max_duration:
-        what = f"the script's options let it run for {format_duration(options.lasts_ms)}"
-        limit = format_duration(load.max_duration)
-        yield Problem(f"{what}, but load.max_duration is {limit}", where, "raise load.max_duration")
+        what = f"the script's options let it run for {spoken(options.lasts_ms)}"
+        yield Problem(f"{what}, but load.max_duration is {spoken(load.max_duration)}", where, "raise load.max_duration")
     if options.users_max < load.instances:
         what = f"the script's {options.users_max} users cannot be shared by {load.instances} instances of k6"
         yield Problem(what, effective.where_knob("load.instances"), "lower load.instances")

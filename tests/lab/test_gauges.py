@@ -98,6 +98,8 @@ def test_without_a_terminal_there_is_one_plain_line(
 def test_what_k6_has_not_said_yet_is_a_dash_and_no_zero(
     effective: Make, places: Places, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # k6 writes its first lines before its own figures come.
+    write(places.role("k6-1", "live.jsonl"), {"time_us": 1, "vus": 0, "requests": 0, "failed": 0})
     write(places.collector("backend-1", "samples.jsonl"), tick({"TcpExt.ListenOverflows": 91}, depth=1))
     with Display(Console(highlight=False), "one") as display:
         display.watch(gauges_of(effective(), places))

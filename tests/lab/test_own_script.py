@@ -188,7 +188,7 @@ def test_options_that_contradict_the_scenario_are_refused_before_anything_starts
     with pytest.raises(BadInput) as refused:
         machine_limits.check(make("load.max_duration=1m", "load.instances=2"), engine)
     said = [str(problem) for problem in refused.value.problems]
-    assert "the script's options let it run for 90500ms, but load.max_duration is 1m" in said[0]
+    assert "the script's options let it run for 90.5 s, but load.max_duration is 60 s" in said[0]
     assert "the script's 1 users cannot be shared by 2 instances" in said[1]
     assert engine.did == []
 
