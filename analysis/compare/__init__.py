@@ -15,6 +15,7 @@ from analysis.compare.replicates import CompareError, load_group
 from analysis.compare.series import load_series
 from analysis.compare.verdict import SeriesVerdict
 from analysis.output import make_folder, write
+from analysis.verdicts import verdict_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -60,21 +61,13 @@ def compare_series(folder: Path) -> tuple[Comparison, SeriesVerdict]:
 
 
 def judge_series(folder: Path) -> SeriesVerdict:
-    """Judge a series and write its verdict; `folder`, and what is raised, as for `compare_series`.
-
-    Raises:
-        OSError: the verdict cannot be written.
-    """
+    """Judge a series and write its verdict; what is raised is as for `compare_series` and `write_verdict`."""
     found = verdict.judge_series(load_series(folder))
     write_verdict(folder, found)
     return found
 
 
 def write_verdict(folder: Path, found: SeriesVerdict) -> None:
-    """Write derived/verdict.json into a series' folder.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    make_folder((folder / verdict.FILE).parent)
-    write(folder / verdict.FILE, found.to_json())
+    """Write derived/verdict.json into a series' folder; raise OSError if it cannot be written."""
+    make_folder((folder / verdict_file.FILE).parent)
+    write(folder / verdict_file.FILE, found.to_json())

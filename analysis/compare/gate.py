@@ -143,7 +143,7 @@ def judge(a: Group, b: Group, figure: str, limit: Limit, *, greater_is_better: b
                 " on the machine that is to be judged"
             )
     if greater_is_better is None:
-        greater_is_better = _direction(figure)
+        greater_is_better = _is_greater_better(figure)
     values_a, values_b = (figure_values(group.used, figure) for group in (a, b))
     if not values_a and not values_b:
         _require_known(figure, a, b)
@@ -163,11 +163,10 @@ def judge(a: Group, b: Group, figure: str, limit: Limit, *, greater_is_better: b
     )
 
 
-def _direction(figure: str) -> bool:
-    if _GREATER_IS_BETTER.fullmatch(figure):
-        return True
-    if _LESS_IS_BETTER.fullmatch(figure):
-        return False
+def _is_greater_better(figure: str) -> bool:
+    greater = _GREATER_IS_BETTER.fullmatch(figure) is not None
+    if greater or _LESS_IS_BETTER.fullmatch(figure):
+        return greater
     raise CompareError(f"whether more of {figure} is better or worse is not known: say --better more or --better less")
 
 

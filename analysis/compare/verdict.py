@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,19 +12,17 @@ from pydantic import Field
 
 from analysis.compare import arm_predictions
 from analysis.compare.arm_predictions import ArmPrediction
+from analysis.compare.replicates import Group
 from analysis.output import Written
-from analysis.verdicts.verdict_file import FILE, PublishedResult, measure_published
+from analysis.verdicts.verdict_file import PublishedResult, measure_published
 from formats.predictions import Tolerance
 
 if TYPE_CHECKING:
-    from analysis.compare.replicates import Group
     from analysis.compare.series import Series
 
 SCHEMA: Literal["connlab.series-verdict/1"] = "connlab.series-verdict/1"
 
 Result = Literal["reproduced", "not-reproduced", "inconclusive"]
-
-__all__ = ["FILE", "SCHEMA", "SeriesVerdict", "judge_series"]
 
 
 class OwnPrediction(Written):
@@ -85,62 +83,56 @@ class SeriesVerdict(Written):
 
 def judge_series(series: Series) -> SeriesVerdict:
     """Judge a series."""
-    by_arm = {cell.levels.get("arm", cell.cell): cell.cell for cell in series.plan.cells}
+    plan = series.plan
+    by_arm = {cell.levels.get("arm", cell.cell): cell.cell for cell in plan.cells}
     groups = {arm: series.groups[cell] for arm, cell in by_arm.items() if cell in series.groups}
-    predictions = [arm_predictions.judge(groups, each) for each in series.plan.predictions]
-    cells = {cell.cell: _cell(series, cell.cell) for cell in series.plan.cells}
+    predictions = [arm_predictions.judge(groups, each) for each in plan.predictions]
+    cells = {cell.cell: _judge_cell(series, cell.cell) for cell in plan.cells}
     return SeriesVerdict(
         contract=SCHEMA,
-        series=series.plan.series,
-        kind=series.plan.kind,
-        name=series.plan.name,
-        verdict=_result(
-            [
-                *(each.status for each in predictions),
-                *(_STATUSES[cell.verdict] for cell in cells.values() if cell.verdict),
-            ]
-        ),
+        series=plan.series,
+        kind=plan.kind,
+        name=plan.name,
+        verdict=_worst([*(_RESULTS[each.status] for each in predictions), *(cell.verdict for cell in cells.values())]),
         predictions=predictions,
-        published=measure_published(series.plan.published, partial(arm_predictions.compute, groups)),
-        leaves_open=series.plan.leaves_open,
+        published=measure_published(plan.published, partial(arm_predictions.compute, groups)),
+        leaves_open=plan.leaves_open,
         cells=cells,
     )
 
 
-_STATUSES = {"reproduced": "true", "not-reproduced": "false", "inconclusive": "unknown"}
+# By the status of a prediction, the worst first.
+_RESULTS: dict[str, Result] = {"false": "not-reproduced", "unknown": "inconclusive", "true": "reproduced"}
 
 
-def _result(statuses: Iterable[str]) -> Result:
-    found = set(statuses)
-    if "false" in found:
-        return "not-reproduced"
-    return "reproduced" if found == {"true"} else "inconclusive"
+def _worst(found: Sequence[Result | None]) -> Result:
+    return next((result for result in _RESULTS.values() if result in found), "inconclusive")
 
 
-def _cell(series: Series, cell: str) -> CellVerdict:
+def _judge_cell(series: Series, cell: str) -> CellVerdict:
     places = series.places(cell)
-    group = series.groups.get(cell)
+    group = series.groups.get(cell, Group(cell, ()))
     not_used = {
         place.run: f"{place.status}{f': {place.reason}' if place.reason else ''}"
         for place in places
         if place.run is not None and place.status != "complete"
     }
-    if group:
-        not_used |= {run.name: run.unusable for run in group.runs if run.unusable is not None}
-    own = _own(group) if group else []
-    used, needed = len(group.used) if group else 0, _needed(group, len(places))
-    judged = group is None or not group.used or any(run.verdict and run.verdict.predictions for run in group.used)
+    not_used |= {run.name: run.unusable for run in group.runs if run.unusable is not None}
+    own, needed = _own_predictions(group), _needed(group, len(places))
+    verdict: Result = "reproduced" if own and len(group.used) >= needed else "inconclusive"
+    if any(each.false for each in own):
+        verdict = "not-reproduced"
     return CellVerdict(
         planned=len(places),
-        used=used,
+        used=len(group.used),
         needed=needed,
         not_used=not_used,
-        verdict=_own_verdict(own, enough=used >= needed) if judged else None,
+        verdict=verdict if own or not group.used else None,
         predictions=own,
     )
 
 
-def _own(group: Group) -> list[OwnPrediction]:
+def _own_predictions(group: Group) -> list[OwnPrediction]:
     statuses: dict[tuple[str, str, str], Counter[str]] = {}
     for run in group.used:
         for each in run.verdict.predictions if run.verdict else ():
@@ -151,16 +143,10 @@ def _own(group: Group) -> list[OwnPrediction]:
     ]
 
 
-def _needed(group: Group | None, planned: int) -> int:
+def _needed(group: Group, planned: int) -> int:
     """Return how many runs must be evidence; a manifest without a share has the default, and no run all."""
-    if group is None:
+    if not group.runs:
         return planned
     share = Tolerance.model_validate(group.example.manifest["tolerance"]).evidence_share
     # What is a whole number but for its last binary digit is one.
     return max(1, math.ceil(round(share * planned, 9)))
-
-
-def _own_verdict(own: list[OwnPrediction], *, enough: bool) -> Result:
-    if any(each.false for each in own):
-        return "not-reproduced"
-    return "reproduced" if own and enough else "inconclusive"

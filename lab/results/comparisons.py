@@ -29,7 +29,6 @@ from lab.series import matrix_file
 if TYPE_CHECKING:
     from analysis.compare import Comparison, SeriesVerdict
     from analysis.compare.comparison_file import PairEntry, Setting, SettingChange
-    from formats.series import Series as Plan
 
 # Runs of the same scenario are read to learn of the noise; those of last year say no more than the last few.
 _OTHERS_MAX = 200
@@ -53,7 +52,7 @@ def compare_runs(a: Sequence[str], b: Sequence[str]) -> Compared:
     """Compare two groups of runs and write what came out.
 
     Args:
-        a: the runs to compare with, each as `find_run` takes it, or all of a cell as `<series>:<cell>`.
+        a: the runs to compare with, as `find_runs` takes them.
         b: the others.
 
     Raises:
@@ -107,36 +106,41 @@ def refusals() -> Iterator[None]:
 
 
 def find_runs(names: Iterable[str]) -> list[Path]:
-    """Find runs, each as `find_run` takes it, or all of a cell as `<series>:<cell>`.
+    """Find runs.
+
+    Args:
+        names: each as `find_run` takes it, a folder of runs, `<series>:<cell>`, or a series of one cell.
 
     Raises:
         BadInput: a name that is none.
     """
     found: list[Path] = []
     for name in names:
+        folder = Path(name)
         of_series, colon, cell = name.rpartition(":")
-        found += _find_cell(find_series(of_series), cell) if colon else [find.find_run(name)]
+        whole = next((each for each in (folder, (paths.RESULTS / "series") / name) if _is_series(each)), None)
+        if whole is not None or colon:
+            found += _find_cell(whole or find_series(of_series), cell if whole is None else None)
+        elif folder.is_dir() and not (folder / MANIFEST_FILE).is_file() and any(folder.glob(f"*/{MANIFEST_FILE}")):
+            found += sorted(file.parent for file in folder.glob(f"*/{MANIFEST_FILE}") if not file.parent.is_symlink())
+        else:
+            found.append(find.find_run(name))
     return found
 
 
-def is_series(folder: Path) -> bool:
-    """Return whether a folder is a series'."""
+def _is_series(folder: Path) -> bool:
     return (folder / series_file.FILE).is_file()
 
 
-def cells(folder: Path) -> list[str]:
-    """Return the cells of a series.
-
-    Raises:
-        BadInput: it cannot be read.
-    """
-    return [each.cell for each in _plan(folder).cells]
-
-
-def _find_cell(folder: Path, cell: str) -> list[Path]:
-    """Return the runs of a cell that completed."""
-    plan = _plan(folder)
+def _find_cell(folder: Path, cell: str | None) -> list[Path]:
+    """Return the runs of a cell that completed; of the only one, if none is named."""
+    with refusals():
+        plan = series.load_plan(folder)
     known = [each.cell for each in plan.cells]
+    if cell is None and len(known) > 1:
+        way_on = f"name one of them: {', '.join(f'{folder.name}:{each}' for each in known)}"
+        raise BadInput(Problem(f"the series {folder.name} has {len(known)} cells", way_on=way_on))
+    cell = cell or known[0]
     if cell not in known:
         raise BadInput(Problem(f"the series {plan.series} has no cell '{cell}'", way_on=did_you_mean(cell, known)))
     runs = [place.run for place in plan.runs if place.cell == cell and place.status == "complete"]
@@ -154,7 +158,7 @@ def find_series(name: str) -> Path:
     """
     root = paths.RESULTS / "series"
     for folder in (Path(name), root / name):
-        if name and is_series(folder):
+        if name and _is_series(folder):
             return folder.resolve()
     ids = sorted((file.parent.name for file in root.glob(f"*Z-*/{series_file.FILE}")), reverse=True)
     named = {series_id.split("-", 2)[2]: series_id for series_id in reversed(ids)}
@@ -172,11 +176,6 @@ def _not_run(name: str) -> str | None:
     if name in places.slugs():
         return f"run it first: {suggested.make('run', {'SCENARIO': name})}"
     return None
-
-
-def _plan(folder: Path) -> Plan:
-    with refusals():
-        return series.load_plan(folder)
 
 
 def print_answer(console: Console, compared: Compared) -> None:

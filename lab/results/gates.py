@@ -14,9 +14,8 @@ from analysis.compare.figure_labels import with_unit
 from analysis.compare.gate import Gate, Limit
 from analysis.compare.replicates import Group, load_group
 from analysis.formatting import counted
-from formats.manifest import FILE as MANIFEST_FILE
 from formats.sanitize import visible
-from lab import paths, suggested
+from lab import suggested
 from lab.errors import BadInput, ExitCode, Problem
 from lab.results import comparisons
 from lab.run.verdicts import show
@@ -50,7 +49,7 @@ def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, bett
     """Judge whether a figure of b is worse than that of a by more than a limit.
 
     Args:
-        a: the baseline: runs as `find_run` takes them, a folder of runs, `<series>:<cell>`, or a series of one cell.
+        a: the baseline, as `find_runs` takes it.
         b: what is judged, in the same way.
         figure: a figure's name.
         worse_than: the limit, as `5%` or `2.5`.
@@ -66,31 +65,9 @@ def judge(a: Sequence[str], b: Sequence[str], figure: str, worse_than: str, bett
         raise BadInput(Problem(f"--better is 'more' or 'less', and not '{better}'"))
     with comparisons.refusals():
         limit = Limit.parse(worse_than)
-        group_a, group_b = load_group("A", _find_runs(a)), load_group("B", _find_runs(b))
+        group_a, group_b = load_group("A", comparisons.find_runs(a)), load_group("B", comparisons.find_runs(b))
         greater = None if better is None else better == "more"
         return JudgedGate(gate.judge(group_a, group_b, figure, limit, greater_is_better=greater), group_a, group_b)
-
-
-def _find_runs(names: Sequence[str]) -> list[Path]:
-    found: list[Path] = []
-    for name in names:
-        folder = Path(name)
-        series = next((each for each in (folder, paths.RESULTS / "series" / name) if comparisons.is_series(each)), None)
-        if series is not None:
-            found += _of_only_cell(series)
-        elif folder.is_dir() and not (folder / MANIFEST_FILE).is_file() and any(folder.glob(f"*/{MANIFEST_FILE}")):
-            found += sorted(file.parent for file in folder.glob(f"*/{MANIFEST_FILE}") if not file.parent.is_symlink())
-        else:
-            found += comparisons.find_runs([name])
-    return found
-
-
-def _of_only_cell(folder: Path) -> list[Path]:
-    cells = comparisons.cells(folder)
-    if len(cells) > 1:
-        way_on = f"name one of them: {', '.join(f'{folder.name}:{cell}' for cell in cells)}"
-        raise BadInput(Problem(f"the series {folder.name} has {len(cells)} cells", way_on=way_on))
-    return comparisons.find_runs([f"{folder}:{cells[0]}"])
 
 
 def line(judged: JudgedGate) -> str:

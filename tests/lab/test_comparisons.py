@@ -103,7 +103,10 @@ def test_the_cells_of_a_series_are_compared_by_name_id_or_folder(connlab: Run, r
         ([], "give A=<run> B=<run>, or MATRIX=<name>"),
         (["--a=nowhere", "--b=nowhere"], "no run at 'nowhere'"),
         (["--matrix=nowhere"], "no series of 'nowhere' below results/series; valid: queue"),
-        (["--a=20261121T080000Z-arms-queue", "--b=queue:on"], "is a series of runs; give one of its runs"),
+        (
+            ["--a=20261121T080000Z-arms-queue", "--b=queue:on"],
+            "has 2 cells; name one of them: 20261121T080000Z-arms",
+        ),
         (["--matrix=queu"], "did you mean 'queue'?"),
         (["--matrix=burst-places"], f"run it first: make -C {paths.ROOT} matrix MATRIX=burst-places"),
         (["--matrix=keep-alive-paths"], f"run it first: make -C {paths.ROOT} run SCENARIO=keep-alive-paths"),
