@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from analysis.compare import verdict
 from analysis.compare.comparison import compare_cells, compare_groups
 from analysis.compare.comparison_file import Comparison
-from analysis.compare.replicates import CompareError, load_group
-from analysis.compare.series import load_series
+from analysis.compare.replicates import CompareError, load_group, load_series
 from analysis.compare.verdict import SeriesVerdict
 from analysis.output import make_folder, write
 from analysis.verdicts import verdict_file

@@ -32,6 +32,7 @@ from analysis.compare.replicates import (
     CompareError,
     Group,
     RunRecord,
+    SeriesRuns,
     figure_names,
     figure_values,
     find_changes,
@@ -39,10 +40,8 @@ from analysis.compare.replicates import (
     load_run,
     require_comparable,
 )
-from analysis.compare.series import Series
 from analysis.compare.verdict import SeriesVerdict
-from formats.series import Cell
-from formats.series import Series as Plan
+from formats.series import Cell, Series
 
 # Up to this many arms are compared pairwise; with more, each cell is compared with the baseline.
 _ALL_PAIRS_MAX = 4
@@ -113,7 +112,7 @@ def _named(group: Group) -> str:
     return f"{group.name} = {first}{f' and {len(rest)} more' if rest else ''}"
 
 
-def compare_cells(series: Series, verdict: SeriesVerdict) -> Comparison:
+def compare_cells(series: SeriesRuns, verdict: SeriesVerdict) -> Comparison:
     """Compare the cells of a judged series: each of few arms with each, else each cell with the baseline."""
     plan, groups = series.plan, series.groups
     cells = [cell.cell for cell in plan.cells if cell.cell in groups]
@@ -254,7 +253,7 @@ def _status(
     return Status.CHANGED, None
 
 
-def _matrix(series: Series, means: Means, figure: str | None) -> MatrixEntry:
+def _matrix(series: SeriesRuns, means: Means, figure: str | None) -> MatrixEntry:
     plan, groups = series.plan, series.groups
     values = {
         name: {cell: figure_values(group.used, name) for cell, group in groups.items()}
@@ -281,7 +280,7 @@ def _matrix(series: Series, means: Means, figure: str | None) -> MatrixEntry:
     )
 
 
-def _search(plan: Plan) -> SearchEntry | None:
+def _search(plan: Series) -> SearchEntry | None:
     if plan.search is None:
         return None
     values = {cell.cell: cell.knobs.get(plan.search.knob) for cell in plan.cells}
@@ -299,7 +298,7 @@ def _search(plan: Plan) -> SearchEntry | None:
     )
 
 
-def _cell(series: Series, cell: Cell, figures: dict[str, Sample]) -> CellEntry:
+def _cell(series: SeriesRuns, cell: Cell, figures: dict[str, Sample]) -> CellEntry:
     group, places = series.groups.get(cell.cell), series.places(cell.cell)
     used = group.used if group else []
     state = _state(used, begun=any(place.run is not None for place in places))

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from analysis.compare.comparison_file import PairEntry
     from analysis.compare.intervals import Floats
-    from analysis.compare.replicates import Record
-    from analysis.compare.series import Series
+    from analysis.compare.replicates import Record, SeriesRuns
 
 # With fewer, any order is one of a few dozen: chance gives each too often.
 _RUNS_MIN = 6
@@ -34,7 +33,7 @@ _NEW = "--new"
 _REPETITIONS_MAX = 99
 
 
-def assess(series: Series, figure: str | None, pairs: list[PairEntry]) -> TrustEntry:
+def assess(series: SeriesRuns, figure: str | None, pairs: list[PairEntry]) -> TrustEntry:
     """Return what speaks for a series, and what against it."""
     begun = [place for place in series.plan.runs if place.run is not None]
     return TrustEntry(
@@ -50,7 +49,7 @@ def _without_new(command: list[str]) -> list[str]:
     return [word for word in command if word != _NEW]
 
 
-def _more(series: Series, figure: str | None, pairs: list[PairEntry]) -> str | None:
+def _more(series: SeriesRuns, figure: str | None, pairs: list[PairEntry]) -> str | None:
     """Return the command that adds repetitions: as many as would tell the differences, else twice as many."""
     words = series.plan.command
     # Another command, such as a lesson's, or one for all scenarios, cannot add to this series alone.
@@ -69,7 +68,7 @@ def _shell(command: list[str]) -> str:
     return " ".join(map(suggested.quoted, words))
 
 
-def _counted(series: Series) -> Iterator[str]:
+def _counted(series: SeriesRuns) -> Iterator[str]:
     """Yield how many runs count; the table of runs says why another does not."""
     used = sum(len(group.used) for group in series.groups.values())
     planned = len(series.plan.runs)
@@ -80,7 +79,7 @@ def _counted(series: Series) -> Iterator[str]:
     yield f"{used} of {counted(planned, 'planned run')} are evidence; {lost} failed, did not run, or do not count."
 
 
-def _drift(series: Series, figure: str | None) -> Iterator[str]:
+def _drift(series: SeriesRuns, figure: str | None) -> Iterator[str]:
     if figure is None:
         return
     if all(len(group.used) < 2 for group in series.groups.values()):  # noqa: PLR2004  one run has no spread
@@ -134,7 +133,7 @@ def _noise(pairs: list[PairEntry], figure: str | None) -> Iterator[str]:
         )
 
 
-def _machine(series: Series) -> Iterator[str]:
+def _machine(series: SeriesRuns) -> Iterator[str]:
     hosts = [group.example.manifest.get("host") for group in series.groups.values()]
     host: Record = next(filter(None, hosts), {})
     if host:

@@ -18,8 +18,7 @@ from analysis.formatting import counted
 if TYPE_CHECKING:
     from analysis.compare.comparison_file import Effect, MatrixEntry, PairEntry
     from analysis.compare.verdict import SeriesVerdict
-    from formats.series import Search
-    from formats.series import Series as Plan
+    from formats.series import Search, Series
 
 _OF_ARM = re.compile(r"\barms\.[a-z0-9_]+\.([a-z][a-z0-9_.]*)")
 # Differences that an answer tells of; the page has them all.
@@ -28,7 +27,7 @@ _PAIRS = 3
 _NAMED_MAX = 5
 
 
-def main_figure(plan: Plan) -> str | None:
+def main_figure(plan: Series) -> str | None:
     """Return the figure that a series is about: the first it names, else of its claims, else of what was published."""
     if plan.figures:
         return plan.figures[0]
@@ -39,7 +38,7 @@ def main_figure(plan: Plan) -> str | None:
 
 
 def answer_series(
-    plan: Plan, figure: str | None, pairs: list[PairEntry], matrix: MatrixEntry, verdict: SeriesVerdict
+    plan: Series, figure: str | None, pairs: list[PairEntry], matrix: MatrixEntry, verdict: SeriesVerdict
 ) -> Iterator[str]:
     """Yield what answers a series' question, in sentences.
 

@@ -1,4 +1,4 @@
-"""Runs that repeat one another: read, told apart by their settings, grouped, and the value of a figure in each.
+"""Runs that repeat one another: read alone or by their series, told apart by settings, and a figure's value in each.
 
 A comparison reads a run's manifest, figures and verdict. Never its raw files.
 """
@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from analysis.compare.comparison_file import Setting, SettingChange
 from analysis.compare.intervals import Values
@@ -20,6 +22,9 @@ from analysis.verdicts.derived import DerivedError
 from analysis.verdicts.figures_file import FiguresFile, MeasuredValue
 from analysis.verdicts.verdict_file import Verdict
 from formats import manifest
+from formats.safe_open import read_regular
+from formats.sanitize import format_validation_error
+from formats.series import FILE, PlannedRun, Series
 
 Record = dict[str, Any]
 
@@ -298,3 +303,74 @@ def _number(run: RunRecord, name: str) -> Number | None:
             if of_family and run.number(looked_for.format(**of_family.groupdict())) is not None:
                 return 0
     return run.number(name)
+
+
+@dataclass(frozen=True)
+class SeriesRuns:
+    """A series with its runs.
+
+    Attributes:
+        folder: where series.json lies.
+        plan: what it says.
+        groups: each cell's name and its runs that completed; cells without any are missing.
+    """
+
+    folder: Path
+    plan: Series
+    groups: dict[str, Group]
+
+    def places(self, cell: str) -> list[PlannedRun]:
+        """Return the repetitions of a cell, whatever became of them."""
+        return [place for place in self.plan.runs if place.cell == cell]
+
+
+def load_series(folder: Path) -> SeriesRuns:
+    """Read a series and its runs; raise CompareError if there is none, or if its runs cannot be compared."""
+    plan = load_plan(folder)
+    found: dict[str, list[RunRecord]] = {}
+    for place in plan.runs:
+        if place.status == "complete" and place.run is not None:
+            found.setdefault(place.cell, []).append(_run(folder, plan, place))
+    return SeriesRuns(folder, plan, {cell: group_runs(cell, records) for cell, records in found.items()})
+
+
+def load_plan(folder: Path) -> Series:
+    """Read what a series is to run, and what became of each run; raise CompareError if the file is no such."""
+    path = folder / FILE
+    try:
+        return Series.model_validate_json(read_regular(path))
+    except FileNotFoundError:
+        raise CompareError(f"{folder}: no {FILE} here; give a series' folder") from None
+    except OSError as error:
+        raise CompareError(f"{path}: {error.strerror}") from None
+    except ValidationError as error:
+        raise CompareError(
+            f"{path}: {format_validation_error(error)}; run the series again with NEW=1 (--new)"
+        ) from None
+
+
+def _run(folder: Path, plan: Series, place: PlannedRun) -> RunRecord:
+    # A series lies in results/series/<id>, its runs in results/<scenario>/<run-id>.
+    path = folder.parent.parent / str(place.run)
+    if not path.is_dir():
+        raise CompareError(f"{path}: the series {plan.series} has this run, and it is not there; copy it too")
+    record = load_ended_run(path)
+    if record.underived is not None and place.reason is not None:
+        record = replace(record, underived=place.reason)
+    again = "run the series again with NEW=1 (--new)"
+    manifest = record.manifest
+    if (manifest.get("series"), manifest.get("cell")) != (plan.series, place.cell):
+        raise CompareError(
+            f"{path}: the run belongs to the cell {manifest.get('cell')} of the series {manifest.get('series')}, not to"
+            f" {place.cell} of {plan.series}; {again}"
+        )
+    kernel = manifest.get("host", {}).get("kernel")
+    if kernel != plan.fingerprint.kernel:
+        raise CompareError(f"{path}: its kernel is {kernel}, that of the series {plan.fingerprint.kernel}; {again}")
+    for role, image in manifest.get("images", {}).items():
+        if image != plan.fingerprint.images.get(role, image):
+            raise CompareError(
+                f"{path}: its image of {role} is not the one that the series began with: it was built again in between,"
+                f" and the series mixes both; {again}"
+            )
+    return record

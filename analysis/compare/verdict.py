@@ -18,7 +18,7 @@ from analysis.verdicts.verdict_file import PublishedResult, measure_published
 from formats.predictions import Tolerance
 
 if TYPE_CHECKING:
-    from analysis.compare.series import Series
+    from analysis.compare.replicates import SeriesRuns
 
 SCHEMA: Literal["connlab.series-verdict/1"] = "connlab.series-verdict/1"
 
@@ -81,7 +81,7 @@ class SeriesVerdict(Written):
     cells: dict[str, CellVerdict]
 
 
-def judge_series(series: Series) -> SeriesVerdict:
+def judge_series(series: SeriesRuns) -> SeriesVerdict:
     """Judge a series."""
     plan = series.plan
     by_arm = {cell.levels.get("arm", cell.cell): cell.cell for cell in plan.cells}
@@ -109,7 +109,7 @@ def _worst(found: Sequence[Result | None]) -> Result:
     return next((result for result in _RESULTS.values() if result in found), "inconclusive")
 
 
-def _judge_cell(series: Series, cell: str) -> CellVerdict:
+def _judge_cell(series: SeriesRuns, cell: str) -> CellVerdict:
     places = series.places(cell)
     group = series.groups.get(cell, Group(cell, ()))
     not_used = {

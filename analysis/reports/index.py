@@ -21,7 +21,7 @@ from analysis.verdicts.verdict_file import Verdict
 from formats.manifest import ManifestError, load_manifest_json
 
 if TYPE_CHECKING:
-    from formats.series import Series as Plan
+    from formats.series import Series
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -177,19 +177,19 @@ def _series(results: Path, runs: list[Entry]) -> tuple[list[SeriesEntry], list[P
     if not folders:
         return [], []
     # It brings scipy, which a list of runs needs only where there is a series.
-    from analysis.compare import CompareError, series  # noqa: PLC0415
+    from analysis.compare.replicates import CompareError, load_plan  # noqa: PLC0415
 
     found: list[SeriesEntry] = []
     broken: list[Path] = []
     for folder in folders:
         try:
-            found.append(_series_entry(results, folder, series.load_plan(folder), runs))
+            found.append(_series_entry(results, folder, load_plan(folder), runs))
         except CompareError:
             broken.append(folder)
     return found, broken
 
 
-def _series_entry(results: Path, folder: Path, plan: Plan, runs: list[Entry]) -> SeriesEntry:
+def _series_entry(results: Path, folder: Path, plan: Series, runs: list[Entry]) -> SeriesEntry:
     from analysis.compare import SeriesVerdict  # noqa: PLC0415  as above
 
     verdict = _read(folder, verdict_file.FILE, SeriesVerdict)

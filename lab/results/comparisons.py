@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from analysis import compare
-from analysis.compare import narrative, series
+from analysis.compare import narrative
+from analysis.compare.replicates import load_plan
 from analysis.formatting import counted
 from analysis.reports import comparison_page
 from formats import series as series_file
@@ -135,7 +136,7 @@ def _is_series(folder: Path) -> bool:
 def _find_cell(folder: Path, cell: str | None) -> list[Path]:
     """Return the runs of a cell that completed; of the only one, if none is named."""
     with refusals():
-        plan = series.load_plan(folder)
+        plan = load_plan(folder)
     known = [each.cell for each in plan.cells]
     if cell is None and len(known) > 1:
         way_on = f"name one of them: {', '.join(f'{folder.name}:{each}' for each in known)}"

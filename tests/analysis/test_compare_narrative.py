@@ -97,7 +97,15 @@ def test_a_search_is_its_tries_in_their_order(results: Results) -> None:
     folder = results.series(
         {"low": latencies(1.0), "high": latencies(1.0, 1.0)},
         kind="search",
-        search={"knob": knob, "until": "client.requests.failed == 0", "found": 9, "predicted": 8, "goal": "smallest"},
+        search={
+            "knob": knob,
+            "until": "client.requests.failed == 0",
+            "found": 9,
+            "predicted": 8,
+            "goal": "smallest",
+            "low": 1,
+            "high": 9,
+        },
         knobs={"low": {knob: 7}, "high": {knob: 9}},
         holds={"low": "false", "high": "true"},
     )
