@@ -16,13 +16,18 @@ from importlib.resources import files
 from itertools import count
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
 import duckdb
+import numpy as np
+import numpy.typing as npt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+Row: TypeAlias = dict[str, Any]
 
 # A file that was written again is read again.
 _ANEW: dict[str, Any] = {"enable_external_file_cache": False}
@@ -123,6 +128,40 @@ def has_rows(database: duckdb.DuckDBPyConnection, source: str) -> bool:
     For a small run DuckDB takes longer to plan a query than to run it: what has nothing to join is not planned.
     """
     return database.execute(f"SELECT 1 FROM {source} LIMIT 1").fetchone() is not None  # noqa: S608  names of our own
+
+
+class Tables:
+    """Tables of one database, to be asked.
+
+    Attributes:
+        database: its connection.
+    """
+
+    def __init__(self, database: duckdb.DuckDBPyConnection) -> None:
+        self.database = database
+        self._known: dict[tuple[object, ...], Row] = {}
+
+    def execute(self, query: str, **parameters: object) -> duckdb.DuckDBPyConnection:
+        """Run a query."""
+        return self.database.execute(query, parameters)
+
+    def rows(self, query: str, **parameters: object) -> list[Row]:
+        """Return the rows that a query gives, each as a mapping from column to value."""
+        found = self.execute(query, **parameters)
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
+
+    def row(self, query: str, **parameters: object) -> Row:
+        """Return the one row that a query gives, as of counts; a query that comes again is not made again."""
+        key = (query, repr(parameters))
+        if key not in self._known:
+            (self._known[key],) = self.rows(query, **parameters)
+        return self._known[key]
+
+    def integers(self, query: str, **parameters: object) -> Integers:
+        """Return the one column of integers that a query gives."""
+        (column,) = self.execute(query, **parameters).fetchnumpy().values()
+        return np.asarray(column, dtype=np.int64)
 
 
 def _detach(name: str) -> None:

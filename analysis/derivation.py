@@ -46,7 +46,7 @@ def judge(run_dir: Path) -> JudgedRun:
         TooLargeError: the machine has not the memory or the disk for it.
     """
     raw = RawRun(run_dir, manifest.load_manifest(run_dir))
-    size.require(raw)
+    size.require(raw.manifest, raw.places)
     if any(capture.packets for capture in raw.captures.values()):
         flows.require()
     return JudgedRun(Run(raw))

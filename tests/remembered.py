@@ -18,8 +18,7 @@ import pytest
 from analysis import database
 from analysis.diagnosis import observed
 from analysis.diagnosis.health import arrivals
-from analysis.diagnosis.joins import tables
-from analysis.evidence import bulk, flows, samples
+from analysis.evidence import flows, records, samples
 
 _Read = Callable[..., Any]
 
@@ -29,10 +28,9 @@ def remembered() -> Iterator[None]:
     """Let what reads a run's files and captures remember them; for a conftest.py to import."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(samples, "read", by_content(samples.read))
-        patch.setattr(bulk, "read", by_content(bulk.read))
         patch.setattr(arrivals, "_first", by_content(arrivals._first))  # noqa: SLF001  no test asks for more
         patch.setattr(flows, "run", reduced_once(flows.run))
-        for module in (tables, observed):
+        for module in (records, observed):
             patch.setattr(module, "in_memory", lambda: Connection(database.in_memory()))
         yield
     _parsed.cache_clear()

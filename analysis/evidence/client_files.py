@@ -1,4 +1,4 @@
-"""Reads what one k6 instance recorded: every request, every dial, its events and its own account."""
+"""Reads what one k6 instance recorded beside its requests and dials: its events and its own account."""
 
 from __future__ import annotations
 
@@ -7,35 +7,21 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.database import composed
-from analysis.evidence import bulk, own_script
+from analysis.evidence import own_script
 from analysis.evidence.jsonl import Damage, JsonLines, Record, integer, kind_of
 from formats.safe_open import read_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from analysis.evidence.bulk import Log
     from analysis.evidence.own_script import Judged
+    from analysis.evidence.records import Log
 
 # k6 writes its log as logfmt, or as JSON if so told.
 _LOG_ERROR = re.compile(rb'level=(?:error|fatal|panic)\b|"level":"(?:error|fatal|panic)"')
 
 # A threshold that was crossed is a result, which the script's predictions have.
 _CROSSED = b"thresholds on metrics"
-
-# What a dial can fail with, as dials.jsonl spells it; whatever else stands there counts as the last.
-ERROR_KINDS = (
-    "timeout",
-    "refused",
-    "reset",
-    "address-not-available",
-    "unreachable",
-    "canceled",
-    "half-open",
-    "other",
-)
 
 
 @dataclass(slots=True)
@@ -60,8 +46,8 @@ class Client:
     """All of one k6 instance.
 
     Attributes:
-        requests: columns vu, latency_us (connect + duration), ok and answered (0 or 1), error_code.
-        dials: columns duration_us, failure (0, or 1 + the index in ERROR_KINDS).
+        requests: how requests.jsonl was read.
+        dials: the same of dials.jsonl.
         events: what users reported, from events.jsonl.
         dropped_iterations: iterations that k6 could not begin; None if it left no account of itself.
         interrupted_iterations: iterations that k6 ended before their end; None if it does not say.
@@ -78,34 +64,27 @@ class Client:
     judged: Judged | None
 
 
-def read(folder: Path, instance: str) -> Client:
-    """Return what the folder that this k6 instance wrote to holds; it never raises."""
+def read(folder: Path, instance: str, requests: Log, dials: Log) -> Client:
+    """Return what the folder that this k6 instance wrote to holds; it never raises.
+
+    Args:
+        folder: the instance's.
+        instance: its name.
+        requests: what its requests.jsonl holds.
+        dials: what its dials.jsonl holds.
+    """
     live, summary = None, _summary(folder / "summary.json")
     for _, record in JsonLines(folder / "live.jsonl"):
         live = record or live
-    query = composed(__name__, "lines_of_requests", whole=WHOLE_REQUEST, succeeded=SUCCEEDED)
     return Client(
-        requests=bulk.read(
-            folder / "requests.jsonl", query, ("vu", "latency_us", "ok", "answered", "error_code"), writers=[instance]
-        ),
-        dials=read_dials(folder / "dials.jsonl", [instance]),
+        requests=requests,
+        dials=dials,
         events=_read_events(folder / "events.jsonl", instance),
         dropped_iterations=_dropped_iterations(summary, live),
         interrupted_iterations=integer(live, "interrupted_iterations") if live else None,
         log_errors=_log_errors(folder / "k6.log"),
         judged=own_script.read(summary),
     )
-
-
-def read_dials(path: Path, writers: Sequence[str]) -> Log:
-    """Return what the dials.jsonl of a client or a proxy holds; it never raises.
-
-    Args:
-        path: the file.
-        writers: the names that its header may have: the instance's, or of a proxy its role's.
-    """
-    query = composed(__name__, "lines_of_dials", whole=WHOLE_DIAL)
-    return bulk.read(path, query, ("duration_us", "failure"), kinds=list(ERROR_KINDS), writers=list(writers))
 
 
 def _read_events(path: Path, instance: str) -> Events:
@@ -124,20 +103,6 @@ def _read_events(path: Path, instance: str) -> Events:
         else:
             lines.damage.add_bad_line(number)
     return events
-
-
-# k6 counts the statuses from 200 to 399 as success, and so does its http_req_failed.
-SUCCEEDED = "error_code = 0 AND status BETWEEN 200 AND 399"
-
-# Which lines are records: those that have what the tables of all observers are joined and told by.
-_REQUEST = (
-    "id", "vu", "time_us", "end_us", "blocked_us", "connecting_us", "tls_us", "sending_us", "waiting_us",
-    "receiving_us", "duration_us", "status", "error_code",
-)  # fmt: skip
-_DIAL = ("id", "time_us", "duration_us")
-WHOLE_REQUEST = f"kind IS NULL AND {bulk.whole(*_REQUEST)}"
-WHOLE_DIAL = f"kind = 'dial' AND {bulk.whole(*_DIAL)}"
-WHOLE_CLOSE = f"kind = 'close' AND {bulk.whole('id', 'time_us', 'bytes_sent', 'bytes_received')}"
 
 
 def _summary(path: Path) -> Any:  # noqa: ANN401 # JSON

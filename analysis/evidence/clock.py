@@ -22,7 +22,7 @@ from analysis.evidence.clock_fit import SAME, Rate
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from analysis.evidence.bulk import Integers
+    from analysis.database import Integers
     from analysis.evidence.jsonl import Record
     from analysis.evidence.samples import Samples, Tick
     from formats.manifest import Manifest, Phase

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from analysis.evidence.bulk import Integers
+    from analysis.database import Integers
 
 _Floats = npt.NDArray[np.float64]
 

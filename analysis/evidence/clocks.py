@@ -19,16 +19,16 @@ import numpy as np
 
 from analysis.database import composed, create, in_memory, literal, sql
 from analysis.evidence import clock, logs
-from analysis.evidence.client_files import WHOLE_DIAL, WHOLE_REQUEST
 from analysis.evidence.clock_fit import SAME, Bounds, Fit, fit
 from analysis.evidence.rawfiles import descriptor_path
+from analysis.evidence.record_fields import WHOLE_DIAL, WHOLE_REQUEST
 from formats.safe_open import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from analysis.evidence.bulk import Integers
+    from analysis.database import Integers
     from analysis.evidence.clock import Clock
     from analysis.evidence.flows import Reduction
     from analysis.evidence.rawfiles import Places

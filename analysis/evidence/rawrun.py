@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.evidence import captures, client_files, clock, clocks, flows, logs, processes, samples, scrapes, window
-from analysis.evidence.logs import access_log
 from analysis.evidence.rawfiles import Places
+from analysis.evidence.records import Records, load_records
 
 if TYPE_CHECKING:
-    from analysis.evidence.bulk import Log
     from analysis.evidence.captures import Capture
     from analysis.evidence.client_files import Client
     from analysis.evidence.clocks import Clocks
     from analysis.evidence.flows import Reduction
     from analysis.evidence.jsonl import Record
+    from analysis.evidence.records import Log
     from analysis.evidence.samples import Samples
     from analysis.evidence.scrapes import Scrape
     from analysis.evidence.window import Window
@@ -100,9 +100,18 @@ class RawRun:
         }
 
     @cached_property
+    def records(self) -> Records:
+        """The records that grow with the load, in tables."""
+        return load_records(self.manifest, self.places, self.clocks)
+
+    @cached_property
     def clients(self) -> dict[str, Client]:
         """What each k6 instance recorded."""
-        return {each: client_files.read(self.places.role(each), each) for each in self.manifest.of_role("k6")}
+        requests, dials = self.records.requests, self.records.dials
+        return {
+            each: client_files.read(self.places.role(each), each, requests[each], dials[each])
+            for each in self.manifest.of_role("k6")
+        }
 
     @cached_property
     def scraped(self) -> tuple[Scraped, ...]:
@@ -119,22 +128,10 @@ class RawRun:
         found.times_us, found.errors_us = map(self.clocks.of(instance).in_order, (found.times_us, found.errors_us))
         return found
 
-    @cached_property
+    @property
     def proxy_dials(self) -> dict[str, Log]:
-        """A proxy's dials to the servers, by its own record."""
-        role_of = {each: role for role, instances in self.manifest.instances.items() for each in instances}
-        return {
-            each: client_files.read_dials(self.places.role(each, file), [each, role_of[each]])
-            for each, file, _ in self.manifest.logged(logs.DIALS)
-        }
-
-    @cached_property
-    def access(self) -> dict[str, Log]:
-        """The access log of the proxy."""
-        return {
-            instance: access_log.read(self.places.role(instance, file), logs.ACCESS[of], self.clocks.of(instance))
-            for instance, file, of in self.manifest.logged(logs.ACCESS)
-        }
+        """How each proxy's own record of its dials to the servers was read."""
+        return {each: self.records.dials[each] for each, _, _ in self.manifest.logged(logs.DIALS)}
 
     @cached_property
     def captures(self) -> dict[str, Capture]:

@@ -15,7 +15,7 @@ from formats.role import TRAFFIC_PORT
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.evidence.bulk import Integers
+    from analysis.database import Integers
 
 SCHEMA = "connlab.samples/1"
 

@@ -17,7 +17,8 @@ from analysis.evidence import logs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.rawfiles import Places
+    from formats.manifest import Manifest
 
 _MB = 1_000_000
 # What a run's tables hold at once, as a share of the megabytes of its records, and which share goes to the disk.
@@ -46,9 +47,9 @@ class Needs:
     disk_mb: int
 
 
-def of_run(raw: RawRun) -> Needs:
-    """Say what the analysis of a run needs."""
-    records_mb = sum(map(_bytes, _records(raw))) / _MB
+def needs_of(manifest: Manifest, places: Places) -> Needs:
+    """Return what the analysis of a run needs."""
+    records_mb = sum(map(_bytes, _records(manifest, places))) / _MB
     tables_mb = max(MEMORY_MB, round(_TABLES * records_mb))
     return Needs(
         tables_mb=tables_mb,
@@ -57,7 +58,7 @@ def of_run(raw: RawRun) -> Needs:
     )
 
 
-def require(raw: RawRun) -> None:
+def require(manifest: Manifest, places: Places) -> None:
     """Refuse a run for which the machine has not enough.
 
     A small one is never refused: it needs no more than any program, and what the machine lends to the cache of files
@@ -66,7 +67,7 @@ def require(raw: RawRun) -> None:
     Raises:
         TooLargeError: it has less memory free, or less place for temporary files.
     """
-    needs = of_run(raw)
+    needs = needs_of(manifest, places)
     if not needs.disk_mb:
         return
     free_mb, place = _memory_free_mb(), tempfile.gettempdir()
@@ -83,11 +84,11 @@ def require(raw: RawRun) -> None:
         )
 
 
-def _records(raw: RawRun) -> Iterator[Path]:
-    for instance in raw.manifest.of_role("k6"):
-        yield from (raw.places.role(instance, file) for file in ("requests.jsonl", "dials.jsonl"))
+def _records(manifest: Manifest, places: Places) -> Iterator[Path]:
+    for instance in manifest.of_role("k6"):
+        yield from (places.role(instance, file) for file in ("requests.jsonl", "dials.jsonl"))
     for kind in (logs.DIALS, logs.ACCESS):
-        yield from (raw.places.role(instance, file) for instance, file, _ in raw.manifest.logged(kind))
+        yield from (places.role(instance, file) for instance, file, _ in manifest.logged(kind))
 
 
 def _bytes(path: Path) -> int:

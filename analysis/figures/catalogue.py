@@ -14,12 +14,10 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-import numpy as np
-
 from analysis.database import sql
 from analysis.diagnosis.causes import CAUSES
-from analysis.evidence.client_files import ERROR_KINDS
 from analysis.evidence.own_script import figure_name
+from analysis.evidence.record_fields import ERROR_KINDS
 from analysis.expressions.values import Kind, Unknown
 from analysis.figures import client, declaration, identities, kernel, programs
 from analysis.figures.declaration import comparable_value
@@ -28,6 +26,7 @@ from analysis.figures.run import STATISTICS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from analysis.database import Tables
     from analysis.figures.declaration import Figure
     from analysis.figures.run import Run
 
@@ -291,7 +290,7 @@ def _named(run: Run, parameter: str) -> list[str]:
     """The names or groups of the requests of a script of one's own; none if there are too many to be listed."""
     if isinstance(run.joined, Unknown) or not _has_own_script(run):
         return []
-    names = {figure_name(row["given"]) for row in client.named(run.joined, parameter) if row["given"]}
+    names = {figure_name(row["given"]) for row in client.named(run.raw.records, parameter) if row["given"]}
     return sorted(names) if len(names) <= _NAMES_MAX else []
 
 
@@ -312,25 +311,23 @@ def _exists(run: Run, parameters: Mapping[str, str]) -> bool:
 
 
 def _error_codes(run: Run) -> list[int]:
-    codes = [client.requests.columns["error_code"] for client in run.raw.clients.values()]
-    return [int(code) for code in np.unique(np.concatenate(codes)) if code] if codes else []
+    return _occurring(run.raw.records, "SELECT DISTINCT error_code AS number FROM requests WHERE number <> 0")
 
 
 def _statuses(run: Run) -> list[int]:
-    statuses = [log.columns["status"] for log in run.raw.access.values()]
-    return [int(status) for status in np.unique(np.concatenate(statuses)) if status > 0] if statuses else []
+    return _occurring(run.raw.records, "SELECT DISTINCT status AS number FROM access WHERE number > 0")
 
 
 def _answers(run: Run) -> list[int]:
-    return _occurring(run, "answers", "status")
+    return _occurring(run.raw.records, "SELECT DISTINCT status AS number FROM requests WHERE number > 0")
 
 
 def _system_errors(run: Run) -> list[int]:
-    return _occurring(run, "error_numbers", "number")
+    return [] if isinstance(run.joined, Unknown) else _occurring(run.joined, sql(__name__, "error_numbers"))
 
 
-def _occurring(run: Run, query: str, column: str) -> list[int]:
-    return [] if isinstance(run.joined, Unknown) else [row[column] for row in run.joined.rows(sql(__name__, query))]
+def _occurring(tables: Tables, query: str) -> list[int]:
+    return sorted(row["number"] for row in tables.rows(query))
 
 
 # Figures with a parameter that any number fits → the numbers that occurred.

@@ -1,28 +1,27 @@
-"""What the client saw. These figures are of all that k6 did: it runs in the phase `measure` and at no other time."""
+"""What the client saw. These figures are of all that k6 did: it runs in the phase `measure` and at no other time.
+
+SQL over `raw.records` counts and selects; the statistics of times are those of `figures.run`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from analysis.database import sql
 from analysis.diagnosis.health import Evidence
-from analysis.evidence.client_files import ERROR_KINDS
 from analysis.evidence.jsonl import integer
 from analysis.evidence.own_script import figure_name
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures.declaration import Compute, Figure
-from analysis.figures.run import Run, milliseconds, statistic, status_bounds, total
+from analysis.figures.run import Run, milliseconds, statistic, status_bounds
 
 if TYPE_CHECKING:
-    from analysis.diagnosis.joins import Joined, Row
-    from analysis.evidence.bulk import Integers
+    from analysis.database import Integers, Row
     from analysis.evidence.client_files import Client
     from analysis.evidence.jsonl import Record
     from analysis.evidence.own_script import Judged
-    from analysis.evidence.window import Window
+    from analysis.evidence.records import Records
 
 _REQUESTS = {Evidence.REQUESTS: "k6", Evidence.LOAD: ""}
 _DIALS = {Evidence.DIALS: "k6", Evidence.LOAD: ""}
@@ -33,93 +32,60 @@ _DIALS_FILE = "k6: dials.jsonl"
 _EVENTS_FILE = "k6: events.jsonl"
 
 
-def _counted(evidence: dict[Evidence, str], count: Callable[[Client, Mapping[str, str]], int]) -> Compute:
-    """A count, summed over the instances of k6."""
+def _of_requests(value: Callable[[Row, Mapping[str, str]], Value]) -> Compute:
+    """Return how to compute a figure from the row of requests_of_clients.sql, over all instances of k6."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
-        clients = run.raw.clients
-        return run.resting_on(run.k6, evidence, lambda _: total(count(clients[each], found) for each in run.k6))
+        asked = sql(__name__, "requests_of_clients")
+        return run.resting_on(run.k6, _REQUESTS, lambda _: value(run.raw.records.row(asked), found))
 
     return compute
 
 
-def _gathered(
-    evidence: dict[Evidence, str],
-    gather: Callable[[Client], Integers],
-    value: Callable[[Integers, Mapping[str, str]], Value],
-) -> Compute:
-    """A value of what all instances of k6 recorded, put together."""
+def _of_dials(value: Callable[[Row, Mapping[str, str]], int]) -> Compute:
+    """The same for the row of dials_of_clients.sql."""
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
-        clients = run.raw.clients
-        return run.resting_on(
-            run.k6, evidence, lambda _: value(np.concatenate([gather(clients[each]) for each in run.k6]), found)
-        )
+        asked = sql(__name__, "dials_of_clients")
+        return run.resting_on(run.k6, _DIALS, lambda _: value(run.raw.records.row(asked, instances=run.k6), found))
 
     return compute
 
 
-def _answered(run: Run, found: Mapping[str, str]) -> Value:
-    """How many requests were answered with a status, or with one of a class such as 4xx."""
-    joined = run.joined
-    if isinstance(joined, Unknown):
-        return joined
+def _times(evidence: dict[Evidence, str], query: str, value: Callable[[Integers, Mapping[str, str]], Value]) -> Compute:
+    """Return how to compute a figure from the times, in µs, that a query over the records of all instances gives."""
+
+    def compute(run: Run, found: Mapping[str, str]) -> Value:
+        asked = {"instances": run.k6} if "$instances" in query else {}
+        return run.resting_on(run.k6, evidence, lambda _: value(run.raw.records.integers(query, **asked), found))
+
+    return compute
+
+
+_TOOK = "SELECT connecting_us + tls_us + duration_us AS us FROM requests WHERE succeeded(error_code, status)"
+_DIALLED = "SELECT duration_us FROM dials WHERE list_contains($instances, instance) AND failure_of(error, error_kind)"
+
+
+def _answered(row: Row, found: Mapping[str, str]) -> int:
+    """Return how many requests were answered with a status, or with one of a class such as 4xx."""
     low, high = status_bounds(found["status"])
-
-    def count(_: Window) -> Value:
-        answers = joined.rows(sql(__name__, "answers"))
-        return sum(int(row["count"]) for row in answers if low <= row["status"] <= high)
-
-    return run.resting_on(run.k6, _REQUESTS, count)
+    return sum(count for status, count in row["statuses"].items() if low <= status <= high)
 
 
-def _rate(run: Run, _: Mapping[str, str]) -> Value:
-    """How many requests were answered in each second of the load."""
-    joined = run.joined
-    if isinstance(joined, Unknown):
-        return joined
-
-    def rate(_: Window) -> Value:
-        row = joined.row(sql(__name__, "rate"))
-        ok, lasted_us = int(row["ok"]), row["lasted_us"]
-        return round(1e6 * ok / lasted_us, 3) if lasted_us else unknown("no time passed between first and last request")
-
-    return run.resting_on(run.k6, _REQUESTS, rate)
-
-
-def _latencies(client: Client) -> Integers:
-    columns = client.requests.columns
-    return np.compress(columns["ok"] == 1, columns["latency_us"])
-
-
-def _dials(client: Client, *, failed: bool) -> Integers:
-    """How long each dial took that failed, or did not; one that was held half open on purpose did neither."""
-    columns = client.dials.columns
-    wanted = columns["failure"] == 0
-    if failed:
-        wanted = ~wanted & (columns["failure"] != _failure("half-open"))
-    return np.compress(wanted, columns["duration_us"])
-
-
-def _failure(kind: str) -> int:
-    return 1 + ERROR_KINDS.index(kind)
-
-
-def _failed_as(client: Client, kind: str) -> int:
-    return int((client.dials.columns["failure"] == _failure(kind.replace("_", "-"))).sum())
-
-
-def _users(client: Client) -> tuple[int, int]:
-    """How many virtual users sent requests, and how many of them had one that failed."""
-    # 0 stands for what setup() and teardown() do, in no user's name.
-    users = client.requests.columns["vu"]
-    failed = users[(client.requests.columns["ok"] == 0) & (users != 0)]
-    users = users[users != 0]
-    return len(np.unique(users)), len(np.unique(failed))
+def _rate(row: Row, _: Mapping[str, str]) -> Value:
+    """Return how many requests were answered in each second of the load."""
+    lasted_us = row["lasted_us"]
+    if not lasted_us:
+        return unknown("no time passed between first and last request")
+    return float(round(1e6 * row["ok"] / lasted_us, 3))
 
 
 def _admissions(client: Client) -> list[Record]:
     return [event["data"] for event in client.events.records if event["name"] == "admitted"]
+
+
+def _admitted(run: Run, _found: Mapping[str, str]) -> Value:
+    return run.resting_on(run.k6, _EVENTS, lambda _: sum(len(_admissions(run.raw.clients[each])) for each in run.k6))
 
 
 def _out_of_order(run: Run, _found: Mapping[str, str]) -> Value:
@@ -170,12 +136,12 @@ def _dropped(run: Run, _found: Mapping[str, str]) -> Value:
 _MISSED = {"request": "no request was named", "group": "no request was in a group named"}
 
 
-def named(joined: Joined, parameter: str) -> list[Row]:
-    """The names that a script gave its requests, or the groups that it made them in: `given`, `total` and `failed`."""
-    return joined.rows(sql(__name__, "named"), parameter=parameter)
+def named(records: Records, parameter: str) -> list[Row]:
+    """Return the names that a script gave its requests, or their groups: `given`, `total` and `failed`."""
+    return records.rows(sql(__name__, "named"), parameter=parameter)
 
 
-def _of_named(parameter: str, value: Callable[[Joined, Row, Mapping[str, str]], Value]) -> Compute:
+def _of_named(parameter: str, value: Callable[[Records, Row, Mapping[str, str]], Value]) -> Compute:
     """A figure of the requests with one name or in one group; unknown if none is, or if two are alike in figures.
 
     Args:
@@ -184,26 +150,24 @@ def _of_named(parameter: str, value: Callable[[Joined, Row, Mapping[str, str]], 
     """
 
     def compute(run: Run, found: Mapping[str, str]) -> Value:
-        joined = run.joined
-        if isinstance(joined, Unknown):
-            return joined
-        meant = [row for row in named(joined, parameter) if figure_name(row["given"]) == found[parameter]]
+        records = run.raw.records
+        meant = [row for row in named(records, parameter) if figure_name(row["given"]) == found[parameter]]
         if len(meant) != 1:
             alike = " and ".join(row["given"] for row in meant)
             return unknown(f"{alike} have this name" if meant else f"{_MISSED[parameter]} {found[parameter]}")
-        return run.resting_on(run.k6, _REQUESTS, lambda _: value(joined, meant[0], found))
+        return run.resting_on(run.k6, _REQUESTS, lambda _: value(records, meant[0], found))
 
     return compute
 
 
 def _count_of_named(parameter: str, count: str) -> Compute:
-    return _of_named(parameter, lambda _joined, row, _found: int(row[count]))
+    return _of_named(parameter, lambda _records, row, _found: int(row[count]))
 
 
 def _latency_of_named(parameter: str) -> Compute:
-    def latency(joined: Joined, row: Row, found: Mapping[str, str]) -> Value:
-        rows = joined.rows(sql(__name__, "took_with_name"), parameter=parameter, given=row["given"])
-        return statistic(np.array([each["us"] for each in rows], np.int64), found["statistic"])
+    def latency(records: Records, row: Row, found: Mapping[str, str]) -> Value:
+        times_us = records.integers(sql(__name__, "took_with_name"), parameter=parameter, given=row["given"])
+        return statistic(times_us, found["statistic"])
 
     return _of_named(parameter, latency)
 
@@ -230,12 +194,10 @@ def _figures_of_named(prefix: str, parameter: str, meaning: str) -> tuple[Figure
     )
 
 
-def _times_of_dials(prefix: str, meaning: str, *, failed: bool) -> tuple[Figure, ...]:
-    def of(value: Callable[[Integers, Mapping[str, str]], Value]) -> Compute:
-        return _gathered(_DIALS, lambda client: _dials(client, failed=failed), value)
-
-    each = of(lambda times_us, _: milliseconds(times_us))
-    some = of(lambda times_us, found: statistic(times_us, found["statistic"]))
+def _times_of_dials(prefix: str, meaning: str, dials: str) -> tuple[Figure, ...]:
+    query = f"{_DIALLED} {dials}"
+    each = _times(_DIALS, query, lambda times_us, _: milliseconds(times_us))
+    some = _times(_DIALS, query, lambda times_us, found: statistic(times_us, found["statistic"]))
     return (
         Figure(f"{prefix}.list", Kind.LIST, "ms", meaning, _DIALS_FILE, each),
         Figure(f"{prefix}.<statistic>", Kind.NUMBER, "ms", "A statistic of that list.", _DIALS_FILE, some),
@@ -291,7 +253,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Requests.",
         _REQUESTS_FILE,
-        _counted(_REQUESTS, lambda client, _: client.requests.count),
+        _of_requests(lambda row, _: row["total"]),
     ),
     Figure(
         "client.requests.ok",
@@ -299,7 +261,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Requests answered with a status from 200 to 399.",
         _REQUESTS_FILE,
-        _counted(_REQUESTS, lambda client, _: int(client.requests.columns["ok"].sum())),
+        _of_requests(lambda row, _: row["ok"]),
     ),
     Figure(
         "client.requests.ok_per_second",
@@ -307,7 +269,7 @@ FIGURES: tuple[Figure, ...] = (
         "requests/s",
         "The throughput: requests answered so, per second from the first request's start to the last one's end.",
         _REQUESTS_FILE,
-        _rate,
+        _of_requests(_rate),
     ),
     Figure(
         "client.requests.failed",
@@ -315,7 +277,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "All other requests: without an answer, or answered with another status.",
         _REQUESTS_FILE,
-        _counted(_REQUESTS, lambda client, _: int((client.requests.columns["ok"] == 0).sum())),
+        _of_requests(lambda row, _: row["total"] - row["ok"]),
     ),
     Figure(
         "client.requests.error.<code>",
@@ -323,9 +285,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Requests that ended with this error code of k6, such as 1211, the time-out of a dial.",
         _REQUESTS_FILE,
-        _counted(
-            _REQUESTS, lambda client, found: int((client.requests.columns["error_code"] == int(found["code"])).sum())
-        ),
+        _of_requests(lambda row, found: row["codes"].get(int(found["code"]), 0)),
     ),
     Figure(
         "client.requests.status.<status>",
@@ -333,7 +293,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Requests answered with this status, or with one of this class.",
         _REQUESTS_FILE,
-        _answered,
+        _of_requests(_answered),
     ),
     Figure(
         "client.latency_ms.list",
@@ -341,7 +301,7 @@ FIGURES: tuple[Figure, ...] = (
         "ms",
         "For each successful request: the time to connect, if it had to, plus the time from sending to the answer.",
         _REQUESTS_FILE,
-        _gathered(_REQUESTS, _latencies, lambda times_us, _: milliseconds(times_us)),
+        _times(_REQUESTS, _TOOK, lambda times_us, _: milliseconds(times_us)),
     ),
     Figure(
         "client.latency_ms.<statistic>",
@@ -349,7 +309,7 @@ FIGURES: tuple[Figure, ...] = (
         "ms",
         "A statistic of that list.",
         _REQUESTS_FILE,
-        _gathered(_REQUESTS, _latencies, lambda times_us, found: statistic(times_us, found["statistic"])),
+        _times(_REQUESTS, _TOOK, lambda times_us, found: statistic(times_us, found["statistic"])),
     ),
     Figure(
         "client.users.total",
@@ -357,7 +317,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Virtual users that sent a request.",
         _REQUESTS_FILE,
-        _counted(_REQUESTS, lambda client, _: _users(client)[0]),
+        _of_requests(lambda row, _: row["users"]),
     ),
     Figure(
         "client.users.served",
@@ -365,7 +325,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Virtual users without a failed request.",
         _REQUESTS_FILE,
-        _counted(_REQUESTS, lambda client, _: _users(client)[0] - _users(client)[1]),
+        _of_requests(lambda row, _: row["users"] - row["users_failed"]),
     ),
     Figure(
         "client.users.failed",
@@ -373,7 +333,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Virtual users with a failed request.",
         _REQUESTS_FILE,
-        _counted(_REQUESTS, lambda client, _: _users(client)[1]),
+        _of_requests(lambda row, _: row["users_failed"]),
     ),
     Figure(
         "client.dials.total",
@@ -381,7 +341,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Attempts to connect.",
         _DIALS_FILE,
-        _counted(_DIALS, lambda client, _: client.dials.count),
+        _of_dials(lambda row, _: row["total"]),
     ),
     Figure(
         "client.dials.ok",
@@ -389,7 +349,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Attempts that made a connection.",
         _DIALS_FILE,
-        _counted(_DIALS, lambda client, _: len(_dials(client, failed=False))),
+        _of_dials(lambda row, _: row["ok"]),
     ),
     Figure(
         "client.dials.failed",
@@ -397,7 +357,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Attempts that did not, except those held half open on purpose.",
         _DIALS_FILE,
-        _counted(_DIALS, lambda client, _: len(_dials(client, failed=True))),
+        _of_dials(lambda row, _: row["failed"]),
     ),
     Figure(
         "client.dials.failed_<kind>",
@@ -405,10 +365,10 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Attempts that failed for this reason.",
         _DIALS_FILE,
-        _counted(_DIALS, lambda client, found: _failed_as(client, found["kind"])),
+        _of_dials(lambda row, found: row["kinds"].get(found["kind"].replace("_", "-"), 0)),
     ),
-    *_times_of_dials("client.dial_ms", "How long each connection took to make.", failed=False),
-    *_times_of_dials("client.dial_ms.failed", "How long each attempt took to fail.", failed=True),
+    *_times_of_dials("client.dial_ms", "How long each connection took to make.", "IS NULL"),
+    *_times_of_dials("client.dial_ms.failed", "How long each attempt took to fail.", "<> 'half-open'"),
     *_figures_of_named(
         "client.named.<request>",
         "request",
@@ -459,7 +419,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Users that the waiting room admitted.",
         _EVENTS_FILE,
-        _counted(_EVENTS, lambda client, _: len(_admissions(client))),
+        _admitted,
     ),
     Figure(
         "client.admissions.out_of_order",

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from analysis import figures
+from analysis.database import sql
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.settings import Settings, UndefinedError
 from analysis.diagnosis.syn_ladder import TIMEOUT_MAX_MS, Syn, before, syn_ladder
-from analysis.evidence.client_files import ERROR_KINDS
 from analysis.expressions.values import Unknown, Value, is_number, merge, unknown
 
 if TYPE_CHECKING:
@@ -206,10 +206,13 @@ def _failed(run: Run) -> int | Unknown:
 
     Whether the load was what the scenario asked for does not matter here.
     """
-    failure = 1 + ERROR_KINDS.index("timeout")
-    failures = [run.raw.clients[instance].dials.columns["failure"] for instance in run.k6]
+    asked = sql(__name__, "dials_of_clients")
     return _count(
-        run.resting_on(run.k6, {Evidence.DIALS: "k6"}, lambda _: sum(int((each == failure).sum()) for each in failures))
+        run.resting_on(
+            run.k6,
+            {Evidence.DIALS: "k6"},
+            lambda _: run.raw.records.row(asked, instances=run.k6)["kinds"].get("timeout", 0),
+        )
     )
 
 

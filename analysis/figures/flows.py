@@ -17,8 +17,8 @@ from analysis.figures.declaration import Compute, Figure
 from analysis.figures.run import Run, milliseconds, statistic, total
 
 if TYPE_CHECKING:
+    from analysis.database import Integers
     from analysis.diagnosis.joins import Joined
-    from analysis.evidence.bulk import Integers
     from analysis.evidence.samples import Samples
 
 _SOURCE = "capture.pcap of one end"

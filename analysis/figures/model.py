@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from analysis.database import sql
 from analysis.diagnosis import syn_ladder
 from analysis.diagnosis.health import Evidence
 from analysis.diagnosis.joins import connections
 from analysis.diagnosis.settings import Settings, UndefinedError, accept_capacity, listen_backlog
-from analysis.evidence.client_files import ERROR_KINDS
 from analysis.expressions.values import Kind, Unknown, Value, unknown
 from analysis.figures import model_outcomes as outcomes
 from analysis.figures.declaration import Compute, Figure
@@ -53,13 +51,10 @@ def _failed_dials_syns(edge: str, *kinds: str) -> Compute:
     """The SYNs of all dials that ended in one of these ways, by how long each lasted."""
 
     def of_run(run: Run, _found: Mapping[str, str]) -> Value:
-        failures = [1 + ERROR_KINDS.index(kind) for kind in kinds]
-
         def of_dials(settings: Settings) -> Value:
-            due_us = 1000 * np.sort(np.array([getattr(syn, edge) for syn in syn_ladder.ladder_of_users(settings)]))
-            columns = [run.raw.clients[each].dials.columns for each in run.k6]
-            lasted_us = [each["duration_us"][np.isin(each["failure"], failures)] for each in columns]
-            return int(np.searchsorted(due_us, np.concatenate(lasted_us)).sum())
+            due_us = [1000 * int(getattr(syn, edge)) for syn in syn_ladder.ladder_of_users(settings)]
+            asked = {"instances": run.k6, "kinds": list(kinds), "due_us": due_us}
+            return int(run.raw.records.row(sql(__name__, "syns_of_dials"), **asked)["syns"])
 
         return run.resting_on(run.k6, {Evidence.DIALS: "k6"}, lambda _: _compute(run, of_dials))
 

@@ -5,34 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from analysis.database import sql
 from analysis.diagnosis.health import Evidence
 from analysis.expressions.values import Kind, Unknown, Value
 from analysis.figures.declaration import Compute, Figure
-from analysis.figures.run import Run, status_bounds, total
+from analysis.figures.run import Run, status_bounds
 
 if TYPE_CHECKING:
     from analysis.diagnosis.joins import Row
-    from analysis.evidence.bulk import Log
     from analysis.evidence.window import Window
 
 
 _ACCESS = {Evidence.ACCESS: "access", Evidence.TIMES: ""}
 _ERRORS = {Evidence.ERRORS: "errors", Evidence.TIMES: ""}
 
+# Any number that a log may have.
+_STATUS_MAX = 1 << 62
+
 _ACCESS_FILE = "the proxy: access.jsonl"
 
 
-def _lines(count: Callable[[Log, Window, Mapping[str, str]], int]) -> Compute:
-    def compute(run: Run, found: Mapping[str, str]) -> Value:
-        access = run.raw.access
-        return run.resting_on(
-            list(access), _ACCESS, lambda window: total(count(log, window, found) for log in access.values())
-        )
+def _lines(run: Run, found: Mapping[str, str]) -> Value:
+    """Return how many requests ended at the proxies in the window, of those with a status where the name has one."""
+    low, high = status_bounds(found["status"]) if "status" in found else (0, _STATUS_MAX)
+    records = run.raw.records
 
-    return compute
+    def count(window: Window) -> Value:
+        asked = {"start_us": window.start_us, "end_us": window.end_us, "low": low, "high": high}
+        return int(records.row(sql(__name__, "access_lines"), **asked)["count"])
+
+    return run.resting_on(list(records.access), _ACCESS, count)
 
 
 def _in_window(query: str, column: str, evidence: dict[Evidence, str] = _ACCESS) -> Compute:
@@ -48,18 +50,9 @@ def _in_window(query: str, column: str, evidence: dict[Evidence, str] = _ACCESS)
             edges = {"start_us": window.start_us, "end_us": window.end_us}
             return int(joined.row(sql(__name__, query), **edges, **named)[column])
 
-        return run.resting_on(list(run.raw.access), evidence, count)
+        return run.resting_on(list(run.raw.records.access), evidence, count)
 
     return compute
-
-
-def _count_lines(log: Log, window: Window, found: Mapping[str, str]) -> int:
-    times_ms, statuses = log.columns["time_ms"], log.columns["status"]
-    inside = (times_ms >= window.start_us // 1000) & (times_ms <= -(-window.end_us // 1000))
-    if "status" in found:
-        low, high = status_bounds(found["status"])
-        inside &= (statuses >= low) & (statuses <= high)
-    return int(np.count_nonzero(inside))
 
 
 _TRIES = {
@@ -122,7 +115,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Requests that ended at the proxy in the window.",
         _ACCESS_FILE,
-        _lines(_count_lines),
+        _lines,
     ),
     Figure(
         "access.<proxy>.status.<status>",
@@ -130,7 +123,7 @@ FIGURES: tuple[Figure, ...] = (
         "",
         "Requests that the proxy answered with this status, or with one of this class.",
         _ACCESS_FILE,
-        _lines(_count_lines),
+        _lines,
     ),
     *(
         Figure(

@@ -20,9 +20,9 @@ from analysis.expressions.values import Number, Unknown, Value, is_number, merge
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from analysis.database import Integers
     from analysis.diagnosis.identities import HopAccount
     from analysis.diagnosis.joins import Joined
-    from analysis.evidence.bulk import Integers
     from analysis.evidence.rawrun import RawRun
     from analysis.evidence.timeline import Span
     from analysis.evidence.window import Window

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from analysis.database import Integers
     from analysis.diagnosis.joins import Joined
-    from analysis.evidence.bulk import Integers
     from analysis.evidence.rawrun import RawRun, Scraped
     from analysis.evidence.window import Window
     from analysis.figures import Run

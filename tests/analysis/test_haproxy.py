@@ -10,7 +10,8 @@ from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
 from analysis.evidence import scrapes
-from analysis.evidence.logs import access_log, haproxy
+from analysis.evidence.logs import haproxy
+from analysis.evidence.records import Records
 from formats.role import Role
 from tests.analysis.joined import one_request
 from tests.analysis.packets import Capture, Connection
@@ -55,7 +56,9 @@ def test_recorded_lines_are_as_the_schema_has_them() -> None:
     for line in lines:
         Draft202012Validator(schema).validate(json.loads(line))
     assert sentence.startswith("Proxy traffic stopped")
-    assert access_log.read(RECORDED, haproxy.ACCESS).damage.messages("access.jsonl") == []
+    records = Records()
+    records.load_access(RECORDED, "haproxy-1", haproxy.ACCESS)
+    assert records.access["haproxy-1"].damage.messages("access.jsonl") == []
 
 
 def test_recorded_lines_tell_their_tries() -> None:
@@ -199,9 +202,12 @@ def test_requests_of_one_connection_have_its_number(tmp_path: Path) -> None:
 def test_a_sentence_of_haproxy_s_own_is_no_damage(tmp_path: Path) -> None:
     file = tmp_path / "access.jsonl"
     file.write_text(json.dumps(LINE) + "\nProxy traffic stopped (cumulated conns: FE: 5, BE: 0).\n")
-    found = access_log.read(file, haproxy.ACCESS)
+    read = Records()
+    read.load_access(file, "haproxy-1", haproxy.ACCESS)
+    found = read.access["haproxy-1"]
     assert (found.count, found.damage.bad_lines) == (1, 0)
-    assert found.columns["begin_ms"].tolist() == [1_700_000_000_196]
+    (line,) = read.rows("SELECT time_ms, request_time FROM access")
+    assert line["time_ms"] - 1000 * line["request_time"] == 1_700_000_000_196
 
 
 def test_a_message_of_the_error_log_has_its_moment() -> None:

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from analysis.database import over_files
 from analysis.evidence import client_files, scrapes
-from analysis.evidence.logs import access_log, haproxy, nginx
+from analysis.evidence.jsonl import Damage
+from analysis.evidence.logs import haproxy, nginx
+from analysis.evidence.records import Log, Records
 from formats import manifest
 from formats.manifest import ManifestError
 from formats.role import Page
@@ -86,9 +87,9 @@ def _read_access(of: Format, content: bytes) -> None:
     with TemporaryDirectory() as name:
         file = Path(name) / "access.jsonl"
         file.write_bytes(content)
-        assert access_log.read(file, of).damage.missing is None
-        with over_files() as database:
-            database.execute(of.lines(), {"path": str(file), "fields": of.fields}).fetchall()
+        read = Records()
+        read.load_access(file, "proxy-1", of)
+        assert read.access["proxy-1"].damage.missing is None
 
 
 @given(changed([_NGINX]).filter(lambda it: isinstance(it, list)).map(_lines) | spoiled([_lines(_NGINX)]))
@@ -167,5 +168,5 @@ def test_anything_that_k6_leaves_is_read(summary: bytes, live: bytes) -> None:
         folder = Path(name)
         (folder / "summary.json").write_bytes(summary)
         (folder / "live.jsonl").write_bytes(live)
-        read = client_files.read(folder, "k6-1")
+        read = client_files.read(folder, "k6-1", Log(Damage()), Log(Damage()))
         assert read.dropped_iterations is None or isinstance(read.dropped_iterations, int)

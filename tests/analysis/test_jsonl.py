@@ -5,13 +5,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from analysis.evidence import client_files
 from analysis.evidence.jsonl import Damage, JsonLines, Record, integer, parse
+from analysis.evidence.records import Log, Records
 from tests.analysis.support import jsonl, make_request
 
 HEADER = b'{"kind":"header","schema":"connlab.requests/1","instance":"k6-1","time_us":1}\n'
@@ -69,28 +68,34 @@ def test_only_a_natural_number_of_63_bits_is_an_integer(value: object) -> None:
     assert integer({"a": 2**63 - 1}, "a") == 2**63 - 1
 
 
-def read_requests(content: bytes) -> client_files.Client:
+def read_requests(content: bytes) -> Records:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "requests.jsonl"
         path.write_bytes(content)
-        return client_files.read(Path(folder), "k6-1")
+        records = Records()
+        records.load_requests(path, "k6-1")
+        return records
+
+
+def log_of(content: bytes) -> Log:
+    return read_requests(content).requests["k6-1"]
 
 
 def test_requests_are_read_with_header_and_end() -> None:
     lines = [make_request(1, 1000.5), make_request(2, None), {"kind": "end", "time_us": 1, "requests": 2}]
-    requests = read_requests(HEADER + jsonl(lines).encode()).requests
+    records = read_requests(HEADER + jsonl(lines).encode())
+    requests = records.requests["k6-1"]
 
     assert (requests.header, requests.announced, requests.damage) == (True, 2, Damage())
-    assert requests.columns["latency_us"].tolist() == [1_000_500, 0]
-    assert requests.columns["ok"].tolist() == [1, 0]
-    assert requests.columns["error_code"].tolist() == [0, 1211]
+    assert records.integers("SELECT connecting_us + duration_us FROM requests").tolist() == [1_000_500, 0]
+    assert records.integers("SELECT error_code FROM requests").tolist() == [0, 1211]
 
 
 @pytest.mark.parametrize("schema", ["connlab.requests/2", "connlab.dials/1", ""])
 def test_a_header_of_another_version_is_none(schema: str) -> None:
     header = json.dumps({"kind": "header", "schema": schema, "instance": "k6-1", "time_us": 1}).encode() + b"\n"
 
-    assert not read_requests(header).requests.header
+    assert not log_of(header).header
 
 
 def oracle(content: bytes) -> tuple[int, int]:
@@ -129,7 +134,7 @@ RECORD: Record = {
 @pytest.mark.parametrize("field", RECORD)
 def test_a_request_that_lacks_a_number_is_corrupt(field: str) -> None:
     lines = [{**make_request(1, 5.0), field: None}, make_request(2, 7.0)]
-    requests = read_requests(HEADER + jsonl(lines).encode()).requests
+    requests = log_of(HEADER + jsonl(lines).encode())
 
     assert (requests.count, requests.damage.bad_lines) == (1, 1)
 
@@ -139,21 +144,21 @@ def test_duckdb_and_python_agree_on_which_lines_are_records(lines: list[bytes]) 
     content = HEADER + b"\n".join(lines) + b"\n"
     # DuckDB lets a comma before the closing brace pass; nothing is lost by it.
     assume(b",}" not in content)
-    requests = read_requests(content).requests
+    requests = log_of(content)
 
     assert (requests.count, requests.damage.bad_lines) == oracle(content)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\x00" * 5000, b"\x1f\x8b\x08", HEADER[:30], b"x" * 20_000_000])
 def test_a_file_that_is_none_of_the_labs_holds_nothing(content: bytes) -> None:
-    requests = read_requests(content).requests
+    requests = log_of(content)
 
     assert (requests.count, requests.header, requests.announced) == (0, False, None)
 
 
 def test_sums_that_do_not_fit_make_a_line_corrupt_and_not_the_file() -> None:
     huge: dict[str, Any] = {**make_request(1, 5.0), "connecting_us": 2**62, "duration_us": 2**62}
-    requests = read_requests(HEADER + jsonl([huge, make_request(2, 7.0)]).encode()).requests
+    records = read_requests(HEADER + jsonl([huge, make_request(2, 7.0)]).encode())
 
-    assert requests.damage.bad_lines == 1
-    assert np.array_equal(requests.columns["latency_us"], [7000])
+    assert records.requests["k6-1"].damage.bad_lines == 1
+    assert records.integers("SELECT connecting_us + duration_us FROM requests").tolist() == [7000]

@@ -48,13 +48,21 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     return of
 
 
+def require(raw: RawRun) -> None:
+    size.require(raw.manifest, raw.places)
+
+
+def needs_of(raw: RawRun) -> size.Needs:
+    return size.needs_of(raw.manifest, raw.places)
+
+
 def test_a_small_run_needs_no_disk_and_no_more_than_its_share(run: RunFolder) -> None:
-    needs = size.of_run(raw_of(run))
+    needs = needs_of(raw_of(run))
     assert (needs.tables_mb, needs.disk_mb) == (MEMORY_MB, 0)
 
 
 def test_what_a_large_run_needs_grows_with_its_records(run: RunFolder) -> None:
-    once, twice = (size.of_run(raw_of(run, each * GB)) for each in (2, 4))
+    once, twice = (needs_of(raw_of(run, each * GB)) for each in (2, 4))
     assert MEMORY_MB < once.tables_mb < twice.tables_mb
     assert once.memory_mb < twice.memory_mb < 2 * once.memory_mb
     assert twice.disk_mb == pytest.approx(2 * once.disk_mb, rel=0.01)
@@ -76,7 +84,7 @@ def test_a_run_that_does_not_fit_is_refused_before_anything_is_derived(
 
 def test_a_run_that_fits_is_not_refused(run: RunFolder, machine: Machine) -> None:
     machine(10_000, 10_000)
-    size.require(raw_of(run, 2 * GB))
+    require(raw_of(run, 2 * GB))
 
 
 @pytest.mark.parametrize("content", [None, "MemTotal: 1 kB\n", "MemAvailable: many\n"])
@@ -85,12 +93,12 @@ def test_a_machine_that_does_not_say_what_is_free_refuses_nothing(
 ) -> None:
     meminfo = machine(0, 100_000)
     meminfo.unlink() if content is None else meminfo.write_text(content)
-    size.require(raw_of(run, 2 * GB))
+    require(raw_of(run, 2 * GB))
 
 
 def test_a_small_run_is_never_refused(run: RunFolder, machine: Machine) -> None:
     machine(1, 1)
-    size.require(raw_of(run))
+    require(raw_of(run))
 
 
 def test_a_run_that_was_made_is_found_again(tmp_path: Path) -> None:

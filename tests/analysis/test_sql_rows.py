@@ -944,16 +944,42 @@ def test_error_numbers_are_those_in_brackets_each_once(tables: Tables) -> None:
     assert tables.made("error_numbers", "") == [(110,), (111,)]
 
 
-def test_answers_are_the_statuses_that_came(tables: Tables) -> None:
-    tables.given("requests", *({"status": status} for status in (503, 200, 0, 200)))
-    assert tables.made("answers", "") == [(200, 2), (503, 1)]
+def test_requests_of_clients_are_counted_by_what_became_of_them(tables: Tables) -> None:
+    for vu, status, code, begin_us, end_us in ((1, 200, 0, 10, 20), (1, 500, 0, 5, 7), (2, 200, 0, 12, 15)):
+        times = {"time_us": begin_us, "end_us": end_us}
+        tables.given("requests", {"instance": "k6-1", "vu": vu, "status": status, "error_code": code, **times})
+    tables.given("requests", {"instance": "k6-2", "vu": 1, "status": 200, "error_code": 0, "time_us": 9, "end_us": 9})
+    tables.given("requests", {"instance": "k6-2", "vu": 0, "status": 0, "error_code": 1050, "time_us": 8, "end_us": 40})
+    assert tables.named("requests_of_clients") == {
+        "total": 5, "ok": 3, "users": 3, "users_failed": 1, "lasted_us": 35, "codes": {0: 4, 1050: 1},
+        "statuses": {200: 3, 500: 1},
+    }  # fmt: skip
 
 
-def test_the_rate_is_of_successes_from_the_first_begin_to_the_last_end(tables: Tables) -> None:
-    for status, begin_us, end_us in ((200, 10, 20), (500, 5, 7), (200, 12, 15)):
-        tables.given("requests", {"status": status, "error_code": 0, "time_us": begin_us, "end_us": end_us})
-    tables.given("requests", {"status": 200, "error_code": 1050, "time_us": 8, "end_us": 40})
-    assert tables.made("rate", "") == [(2, 35)]
+def test_dials_of_clients_are_counted_by_how_they_failed(tables: Tables) -> None:
+    for kind in (None, "timeout", "half-open", "odd"):
+        tables.given("dials", {"instance": "k6-1", "error": kind, "error_kind": kind, "duration_us": 3000})
+    tables.given("dials", {"instance": "gateway-1"})
+    kinds = {"timeout": 1, "half-open": 1, "other": 1}
+    found = tables.named("dials_of_clients", instances=["k6-1"])
+    assert found == {"total": 4, "ok": 1, "failed": 2, "kinds": kinds}
+    # A dial that lasts for 3 ms has sent what is due before.
+    asked = {"instances": ["k6-1"], "due_us": [0, 1000, 3000]}
+    assert tables.made("syns_of_dials", "", **asked, kinds=["timeout", "half-open"]) == [(4,)]
+    assert tables.made("syns_of_dials", "", **asked, kinds=["refused"]) == [(0,)]
+
+
+def test_access_lines_are_counted_by_status_and_time(tables: Tables) -> None:
+    times_ms = ((5, 200), (5, 404), (10, 404), (11, 404), (4, 404))
+    tables.given("access", *({"time_ms": time_ms, "status": status} for time_ms, status in times_ms))
+    assert tables.made("access_lines", "", start_us=5500, end_us=9500, low=400, high=499) == [(2,)]
+
+
+def test_lines_begun_are_those_of_an_instance_whose_request_began_in_a_time(tables: Tables) -> None:
+    lines = (("nginx", 10, 0.002), ("nginx", 12, None), ("nginx", 20, 0.001), ("haproxy", 10, 0.002))
+    for instance, time_ms, request_time in lines:
+        tables.given("access", {"instance": instance, "time_ms": time_ms, "request_time": request_time})
+    assert tables.made("begun", "", instance="nginx", first_us=8000, last_us=12_000) == [(2,)]
 
 
 def test_named_requests_are_counted_and_timed_by_name_or_by_group(tables: Tables) -> None:

@@ -385,7 +385,10 @@ def test_share_at_last_hop_is_of_one_cause(rows: Rows) -> None:
 
 
 def test_macros_of_records_ask_addresses_ends_and_tries(rows: Rows) -> None:
-    rows.made("macros_of_records", parts={"succeeded": "error_code = 0 AND status BETWEEN 200 AND 399"})
+    parts = {"succeeded": "error_code = 0 AND status BETWEEN 200 AND 399", "kinds": "'timeout', 'other'"}
+    rows.made("macros_of_records", parts=parts)
+    asked = "SELECT failure_of(NULL, NULL), failure_of('x', 'timeout'), failure_of('x', 'odd'), failure_of('x', NULL)"
+    assert rows.database.execute(asked).fetchall() == [(None, "timeout", "other", "other")]
     asked = """SELECT succeeded(0, 399), succeeded(0, 400), succeeded(1, 200), host_of('[::1]:80'), port_of('[::1]:80'),
         host_of('10.0.0.2:81'), port_of('10.0.0.2'), seconds_of('0.5, -, -1, 2')"""
     assert rows.database.execute(asked).fetchall() == [
@@ -407,18 +410,6 @@ def of_lines(tmp_path: Path, *lines: dict[str, Any] | str) -> str:
     return str(path)
 
 
-def test_records_are_the_whole_lines_each_id_once(rows: Rows, tmp_path: Path) -> None:
-    lines = ({"id": 2, "kind": "dial", "group": "b"}, {"id": 1, "group": "a"}, {"id": 2, "group": "c"}, {"group": "d"})
-    found = rows.made(
-        "records",
-        parts={"whole": "id IS NOT NULL"},
-        path=of_lines(tmp_path, *lines, "{broken\n"),
-        instance="k6-1",
-        fields={"kind": "VARCHAR", "id": "BIGINT", "group": "VARCHAR"},
-    )
-    assert found == [(2, "b", "k6-1"), (1, "a", "k6-1")]
-
-
 def test_captured_of_instance_adds_one_capture_s_connections(rows: Rows, tmp_path: Path) -> None:
     path = str(tmp_path / "flows.parquet")
     rows.database.execute(f"COPY (SELECT unnest([2, 1])::BIGINT AS id, 7 AS isn, 'x' AS other) TO '{path}'")
@@ -430,38 +421,44 @@ def test_captured_of_instance_adds_one_capture_s_connections(rows: Rows, tmp_pat
 
 
 def test_lines_of_requests_tell_records_header_end_and_what_is_corrupt(rows: Rows, tmp_path: Path) -> None:
-    record = {
-        "vu": 3, "error_code": 0, "status": 200, "connecting_us": 1, "tls_us": 2, "duration_us": 10,
-    }  # fmt: skip
     path = of_lines(
         tmp_path, {"kind": "header", "schema": "connlab.requests/1", "instance": "k6-1"},
         {"kind": "header", "schema": "connlab.requests/1", "instance": "k6-2"}, {"kind": "header", "schema": "else"},
-        record, record | {"status": 0, "error_code": 1050}, "{broken\n", {"kind": "end", "requests": 2},
+        {"id": 3}, "{broken\n", {"kind": "end", "requests": 1},
     )  # fmt: skip
-    parts = {"whole": "kind IS NULL AND duration_us IS NOT NULL", "succeeded": "error_code = 0 AND status > 0"}
-    found = rows.made("lines_of_requests", parts=parts, path=path, writers=["k6-1"])
-    assert [(line, announced) for _, _, announced, line, *_ in found] == [
-        (1, None), (3, None), (3, None), (0, None), (0, None), (4, None), (2, 2),
-    ]  # fmt: skip
-    assert [(vu, *rest) for vu, _, _, line, *rest in found if line == 0] == [(3, 13, 1, 1), (3, 13, 0, 0)]
-
-
-def test_lines_of_dials_number_the_kinds_of_failure(rows: Rows, tmp_path: Path) -> None:
-    dial = {"kind": "dial", "id": 1, "duration_us": 5}
-    path = of_lines(
-        tmp_path, {"kind": "header", "schema": "connlab.dials/1", "instance": "gateway"}, dial,
-        dial | {"error": "x", "error_kind": "refused"},
-        dial | {"error": "x", "error_kind": "unheard of"}, {"kind": "close", "id": 1}, {"kind": "end", "dials": 3},
-        {"id": 1},
-    )  # fmt: skip
-    found = rows.made(
-        "lines_of_dials", parts={"whole": "kind = 'dial'"}, path=path,
-        kinds=["timeout", "refused", "other"], writers=["gateway-1", "gateway"],
-    )  # fmt: skip
+    fields = {**dict.fromkeys(("kind", "schema", "instance"), "VARCHAR"), "id": "BIGINT", "requests": "BIGINT"}
+    whole = {"whole": "kind IS NULL AND id IS NOT NULL"}
+    found = rows.made("lines_of_requests", parts=whole, path=path, instance="k6-1", writers=["k6-1"], fields=fields)
     assert found == [
-        (None, None, 1, 0), (5, None, 0, 0), (5, None, 0, 2), (5, None, 0, 3), (None, None, 3, 0), (None, 3, 2, 0),
-        (None, None, 4, 0),
+        (None, "k6-1", None, 1), (None, "k6-1", None, 3), (None, "k6-1", None, 3), (3, "k6-1", None, 0),
+        (None, "k6-1", None, 4), (None, "k6-1", 1, 2),
     ]  # fmt: skip
+
+
+def test_lines_of_dials_tell_closes_too(rows: Rows, tmp_path: Path) -> None:
+    path = of_lines(
+        tmp_path, {"kind": "header", "schema": "connlab.dials/1", "instance": "gateway"}, {"kind": "dial", "id": 1},
+        {"kind": "close", "id": 1}, {"kind": "close"}, {"kind": "end", "dials": 1}, {"id": 1},
+    )  # fmt: skip
+    fields = {**dict.fromkeys(("kind", "schema", "instance"), "VARCHAR"), "id": "BIGINT", "dials": "BIGINT"}
+    parts = {"whole": "kind = 'dial'", "closed": "kind = 'close' AND id IS NOT NULL"}
+    found = rows.made(
+        "lines_of_dials", parts=parts, path=path, instance="gateway-1", writers=["gateway-1", "gateway"], fields=fields
+    )
+    assert [(id_, announced, kind) for id_, _, announced, kind in found] == [
+        (None, None, 1), (1, None, 0), (1, None, 5), (None, None, 3), (None, 1, 2), (1, None, 4),
+    ]  # fmt: skip
+
+
+def test_closes_are_those_of_an_instance_each_once(rows: Rows) -> None:
+    closed = "instance VARCHAR, id BIGINT, time_us BIGINT, bytes_sent BIGINT, bytes_received BIGINT, error VARCHAR"
+    rows.given("closes", closed)
+    rows.given(
+        "dials", f"{closed}, line_kind TINYINT",
+        ("a", 2, 20, 1, 1, None, 5), ("a", 1, 10, 1, 1, "reset", 5), ("a", 2, 30, 1, 1, None, 5),
+        ("a", 3, 30, None, None, None, 0), ("b", 4, 10, 1, 1, None, 5),
+    )  # fmt: skip
+    assert rows.made("closes", "id, time_us, error", instance="a") == [(1, 10, "reset"), (2, 20, None)]
 
 
 def test_dialled_has_dials_with_both_ends_as_a_capture_names_them(rows: Rows, tmp_path: Path) -> None:
@@ -500,11 +497,11 @@ def test_lines_of_an_access_log_have_numbers_and_the_format_s_columns(rows: Rows
 
 
 @pytest.mark.parametrize(("speaks", "sentence"), [(True, 3), (False, 4)])
-def test_kinds_of_lines_of_an_access_log_leave_room_for_sentences(rows: Rows, speaks: bool, sentence: int) -> None:  # noqa: FBT001
-    columns = "time_ms BIGINT, status BIGINT, request_time DOUBLE"
-    rows.given("lines", columns, (900, 200, 0.4), (900, 200, 1e10), (None, None, None), (None, 200, 1.0))
-    found = rows.made("kinds_of_lines", parts={"whole": "time_ms IS NOT NULL AND status IS NOT NULL"}, speaks=speaks)
-    assert [(line, begin_ms) for *_, line, begin_ms in found] == [(0, 500), (0, 900), (sentence, None), (4, None)]
+def test_lines_of_access_leave_room_for_sentences(rows: Rows, speaks: bool, sentence: int) -> None:  # noqa: FBT001
+    rows.given("lines", "time_ms BIGINT, status BIGINT", (900, 200), (None, None), (None, 200))
+    parts = {"whole": "time_ms IS NOT NULL AND status IS NOT NULL"}
+    found = rows.made("lines_of_access", parts=parts, instance="nginx", speaks=speaks)
+    assert found == [(900, 200, "nginx", 0), (None, None, "nginx", sentence), (None, 200, "nginx", 4)]
 
 
 def test_flows_of_what_was_watched_name_its_listener_or_the_server_elsewhere(rows: Rows) -> None:

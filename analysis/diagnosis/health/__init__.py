@@ -41,8 +41,10 @@ def examine(raw: RawRun) -> Health:
         *(recordings.examine_scrape(each, window, len(raw.manifest.ends_of(each.instance))) for each in raw.scraped),
         *(recordings.examine_dials(instance, log) for instance, log in raw.proxy_dials.items()),
         *(
-            recordings.examine_access(instance, log, _exits(raw, instance), _counted(raw, instance), _answers(raw))
-            for instance, log in raw.access.items()
+            recordings.examine_access(
+                raw.records, instance, _exits(raw, instance), _counted(raw, instance), _answers(raw)
+            )
+            for instance in raw.records.access
         ),
         *(
             recordings.examine_errors(instance, raw.places.role(instance, file))
@@ -80,7 +82,8 @@ def _counted(raw: RawRun, instance: str) -> Scraped | None:
 
 def _answers(raw: RawRun) -> int:
     """The answers that the clients read, whatever their status; on a path with a proxy all are the proxy's."""
-    return sum(int(client.requests.columns["answered"].sum()) for client in raw.clients.values())
+    count: int = raw.records.row("SELECT count(*) FILTER (status > 0) AS answered FROM requests")["answered"]
+    return count
 
 
 def _due(raw: RawRun) -> float | None:

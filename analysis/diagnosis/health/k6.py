@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from analysis.diagnosis.health import limits
 from analysis.diagnosis.health.problems import Evidence, Report
 from analysis.formatting import counted
 
 if TYPE_CHECKING:
-    from analysis.evidence.bulk import Log
     from analysis.evidence.client_files import Client, Events
     from analysis.evidence.rawrun import RawRun
+    from analysis.evidence.records import Log
 
 # The workloads with so many users, each of whom sends a request at least.
 _OF_USERS = ("users", "tcp", "long_polling", "half_open")
@@ -55,7 +53,7 @@ def examine(
 
 def examine_users(raw: RawRun) -> Report:
     """Report on whether all users of the load began, of all instances together."""
-    begun = sum(len(np.unique(client.requests.columns["vu"])) for client in raw.clients.values())
+    begun = raw.records.row("SELECT count(DISTINCT (instance, vu)) AS begun FROM requests")["begun"]
     report = Report("users", {"begun": begun})
     if any(client.requests.announced != client.requests.count for client in raw.clients.values()):
         return report  # some are not known; the file's own report says so

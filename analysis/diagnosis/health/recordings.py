@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from analysis.database import sql
 from analysis.diagnosis.health import k6, limits
 from analysis.diagnosis.health.problems import Evidence, Report
 from analysis.evidence import timeline
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from analysis.evidence.bulk import Log
     from analysis.evidence.captures import Capture
     from analysis.evidence.flows import Reduction
     from analysis.evidence.jsonl import Record
     from analysis.evidence.rawrun import Scraped
+    from analysis.evidence.records import Log, Records
     from analysis.evidence.window import Window
 
 # A proxy may read its clock once in each turn of its event loop.
@@ -57,20 +58,21 @@ def examine_scrape(scraped: Scraped, window: Window | None, ends: int) -> Report
 
 
 def examine_access(
-    instance: str, log: Log, exit_codes: Sequence[int | None], counted: Scraped | None, answers: int
+    records: Records, instance: str, exit_codes: Sequence[int | None], counted: Scraped | None, answers: int
 ) -> Report:
     """Report on a proxy's access log; the proxy writes its last lines as it ends.
 
     The log has no end of its own, so others must say how many lines it should have.
 
     Args:
-        instance: whose it is.
-        log: the log.
+        records: the run's.
+        instance: whose log it is.
         exit_codes: the proxy's, of each of its ends; None if the manifest does not say.
         counted: the page on which the proxy counts its requests; None if there is none, and for a proxy that was ended
             within the run, because it counts anew then.
         answers: how many answers the clients read: each has its line.
     """
+    log = records.access[instance]
     report = Report(f"access/{instance}", {"lines": log.count, "exit_code": exit_codes[-1]})
     for message in log.damage.messages("access.jsonl"):
         report.add(message, Evidence.ACCESS)
@@ -81,11 +83,11 @@ def examine_access(
     if log.count < answers:
         report.add(f"access.jsonl has {log.count} lines, and the clients read {answers} answers", Evidence.ACCESS)
     if counted is not None:
-        _compare_with_count(report, log, counted)
+        _compare_with_count(report, records, counted)
     return report
 
 
-def _compare_with_count(report: Report, log: Log, counted: Scraped) -> None:
+def _compare_with_count(report: Report, records: Records, counted: Scraped) -> None:
     """The requests that the proxy counted between its first and its last page are lines of its log."""
     name, value = next((name, value) for name, value in counted.page.values.items() if value.log)
     scrape = counted.scrape
@@ -101,9 +103,9 @@ def _compare_with_count(report: Report, log: Log, counted: Scraped) -> None:
     read_us = (*scrape.times_us, *scrape.errors_us) if value.own else ()
     pages = sum(first_us < time_us <= last_us for time_us in read_us)
     begun = last - first - pages
-    begin_us = 1000 * log.columns["begin_ms"]
     # One that began before the first page, or as the last was read, may be in either count.
-    lines = int(((begin_us >= first_us - _TURN_US) & (begin_us <= last_us + _TURN_US)).sum())
+    around = {"first_us": first_us - _TURN_US, "last_us": last_us + _TURN_US}
+    lines = records.row(sql(__name__, "begun"), instance=counted.instance, **around)["count"]
     if lines < begun:
         report.add(
             f"{value.log} has {lines} lines of requests for which {counted.name} counted {begun}: some are missing",

@@ -7,11 +7,11 @@ It must not know causes: a table says what belongs together, not why a request f
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from analysis.database import sql
+from analysis.database import Row, Tables, sql
 from analysis.diagnosis.joins import tables
 from analysis.diagnosis.joins.connections import Hop, build_connections, build_port_shortages, find_hops
 from analysis.diagnosis.joins.requests import build_cases, build_links
@@ -29,11 +29,8 @@ _SOURCES = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)", re.IGNORECASE)
 
 __all__ = ["Hop", "Joined", "Row", "Story", "find_story", "join"]
 
-Row = dict[str, Any]
 
-
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Tables):
     """The joined evidence of a run.
 
     Attributes:
@@ -41,10 +38,10 @@ class Joined:
         database: its tables; the modules of this package describe them.
     """
 
-    hops: tuple[Hop, ...]
-    database: duckdb.DuckDBPyConnection
-    _later: dict[str, Callable[[], None]] = field(default_factory=dict, init=False, repr=False)
-    _known: dict[tuple[object, ...], Row] = field(default_factory=dict, init=False, repr=False)
+    def __init__(self, hops: tuple[Hop, ...], database: duckdb.DuckDBPyConnection) -> None:
+        super().__init__(database)
+        self.hops = hops
+        self._later: dict[str, Callable[[], None]] = {}
 
     def make_later(self, make: Callable[[], None], *tables: str) -> None:
         """Have tables made as soon as a query names one of them: most figures need none."""
@@ -63,20 +60,7 @@ class Joined:
         """Run a query, over tables that are made first where it is the first to name them."""
         if self._later:
             self.need(*_SOURCES.findall(query))
-        return self.database.execute(query, parameters)
-
-    def rows(self, query: str, **parameters: object) -> list[Row]:
-        """The rows that a query gives, each as a mapping from column to value."""
-        found = self.execute(query, **parameters)
-        names = [column[0] for column in found.description]
-        return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
-
-    def row(self, query: str, **parameters: object) -> Row:
-        """The one row that a query gives, as of counts; a query that comes again is not made again."""
-        key = (query, *parameters.items())
-        if key not in self._known:
-            (self._known[key],) = self.rows(query, **parameters)
-        return self._known[key]
+        return super().execute(query, **parameters)
 
 
 def join(raw: RawRun, health: Health, window: Window) -> Joined:

@@ -13,39 +13,18 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
-from analysis.database import composed, create, in_memory, literal, may_use
-from analysis.evidence import logs, processes, size
-from analysis.evidence.client_files import SUCCEEDED, WHOLE_CLOSE, WHOLE_DIAL, WHOLE_REQUEST
-from analysis.evidence.logs.access_log import COLUMNS, WHOLE_LINE
+from analysis.database import composed, create, literal
+from analysis.evidence import logs, processes
 from analysis.evidence.logs.error_log import lines_of
-from analysis.evidence.rawfiles import descriptor_path
+from analysis.evidence.records import put_on_steady, tell_processes_apart
 from formats.safe_open import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
-    from analysis.evidence.bulk import Integers
-    from analysis.evidence.clock import Clock
+    from analysis.database import Integers
     from analysis.evidence.rawrun import RawRun
     from analysis.evidence.samples import Samples
-
-# Fields of one record, in the order of the file's schema.
-_REQUESTS = {
-    "id": "BIGINT", "vu": "BIGINT", "iteration": "BIGINT", "scenario": "VARCHAR", "name": "VARCHAR",
-    "group": "VARCHAR", "method": "VARCHAR", "url": "VARCHAR",
-    "time_us": "BIGINT", "end_us": "BIGINT", "blocked_us": "BIGINT",
-    "connecting_us": "BIGINT", "tls_us": "BIGINT", "sending_us": "BIGINT", "waiting_us": "BIGINT",
-    "receiving_us": "BIGINT", "duration_us": "BIGINT", "status": "BIGINT", "error_code": "BIGINT",
-    "error": "VARCHAR", "reused": "BOOLEAN", "remote": "VARCHAR", "dial": "BIGINT",
-}  # fmt: skip
-_DIALS = {
-    "id": "BIGINT", "vu": "BIGINT", "time_us": "BIGINT", "duration_us": "BIGINT", "local": "VARCHAR",
-    "remote": "VARCHAR", "error": "VARCHAR", "error_kind": "VARCHAR",
-}  # fmt: skip
-_CLOSES = {
-    "id": "BIGINT", "time_us": "BIGINT", "bytes_sent": "BIGINT", "bytes_received": "BIGINT", "error": "VARCHAR",
-}  # fmt: skip
 
 # docs/flows.md says what each is.
 FLOWS = {
@@ -69,22 +48,11 @@ FLOWS = {
     "sequence_exact": "BOOLEAN",
 }  # fmt: skip
 
-# Table → the fields of its records, and the condition that holds for a line that is one.
-_RECORDS = {
-    "requests": (_REQUESTS, WHOLE_REQUEST),
-    "dials": (_DIALS, WHOLE_DIAL),
-    "closes": (_CLOSES, WHOLE_CLOSE),
-}
-
 
 def load_tables(raw: RawRun) -> duckdb.DuckDBPyConnection:
     """Return a database with the tables of a run; it never raises for what the run's files hold or lack."""
-    database = in_memory()
-    may_use(database, size.of_run(raw).tables_mb)
-    database.execute(composed(__name__, "macros_of_records", succeeded=SUCCEEDED))
+    database = raw.records.database
     _load_instances(database, raw)
-    _load_clients(database, raw)
-    _load_access(database, raw)
     _load_error_log(database, raw)
     load_captured(database, raw)
     _load_samples(database, raw)
@@ -116,85 +84,8 @@ def _load_instances(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
             database.execute("INSERT INTO actions VALUES (?, ?, ?, ?)", row)
 
 
-def _load_clients(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    create(database, "requests", {"instance": "VARCHAR", **_REQUESTS})
-    create(database, "dials", {"instance": "VARCHAR", **_DIALS})
-    create(database, "closes", {"instance": "VARCHAR", **_CLOSES})
-    for instance in raw.manifest.of_role("k6"):
-        folder = raw.places.role(instance)
-        _read_json(database, "requests", instance, folder / "requests.jsonl", raw.clocks.of(instance))
-        _read_json(database, "dials", instance, folder / "dials.jsonl", raw.clocks.of(instance))
-        _read_json(database, "closes", instance, folder / "dials.jsonl", raw.clocks.of(instance))
-    # A proxy may write the same record of its connections to the servers.
-    for instance, file, _ in raw.manifest.logged(logs.DIALS):
-        for table in ("dials", "closes"):
-            _read_json(database, table, instance, raw.places.role(instance, file), raw.clocks.of(instance))
-
-
-def _load_access(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
-    create(database, "access", {"instance": "VARCHAR", "line": "BIGINT", **COLUMNS})
-    for instance, file, of in raw.manifest.logged(logs.ACCESS):
-        adapter = logs.ACCESS[of]
-        query = f"SELECT *, $instance AS instance FROM ({adapter.lines()}) WHERE {WHOLE_LINE}"  # noqa: S608  names of our own
-        _read(database, "access", query, raw.places.role(instance, file), instance=instance, fields=adapter.fields)
-        _on_steady(database, "access", instance, raw.clocks.of(instance), "time_ms", unit_us=1000)
-    _tell_processes_apart(database, raw, "access", "1000 * time_ms", resolution_us=1)
-
-
 # So many messages of an error log are in memory before they become rows.
 _ERRORS_AT_ONCE = 10_000
-
-# More connections than a process numbers.
-_A_PROCESS_APART = 1 << 40
-
-
-def _tell_processes_apart(
-    database: duckdb.DuckDBPyConnection, raw: RawRun, table: str, time_us: str, resolution_us: int
-) -> None:
-    """Number the connections of a proxy that was started again apart from those before: it begins anew at 1.
-
-    A line whose time is too coarse to say which process wrote it, names no connection.
-    """
-    for instance in raw.manifest.proxies:
-        for end in raw.manifest.ends_of(instance):
-            # A restart that never came down left no second process.
-            if end.down_us is not None:
-                database.execute(
-                    f"""UPDATE {table} SET connection = CASE
-                            WHEN {time_us} >= $down_us THEN try(connection + $apart)
-                            WHEN {time_us} + $resolution_us <= $down_us THEN connection END
-                         WHERE instance = $instance""",  # noqa: S608  names of our own
-                    {
-                        "down_us": end.down_us,
-                        "apart": _A_PROCESS_APART,
-                        "resolution_us": resolution_us,
-                        "instance": instance,
-                    },
-                )
-
-
-def _read_json(database: duckdb.DuckDBPyConnection, table: str, instance: str, path: Path, clock: Clock) -> None:
-    """Append the whole records of a file of JSON Lines."""
-    columns, whole = _RECORDS[table]
-    fields = {"kind": "VARCHAR", **columns}
-    _read(database, table, composed(__name__, "records", whole=whole), path, instance=instance, fields=fields)
-    _on_steady(database, table, instance, clock, *(name for name in columns if name in {"time_us", "end_us"}))
-
-
-def _on_steady(
-    database: duckdb.DuckDBPyConnection, table: str, instance: str, clock: Clock, *times: str, unit_us: int = 1
-) -> None:
-    """Put an instance's times on the steady clock."""
-    if clock.differs:
-        scaled = {name: name if unit_us == 1 else f"{unit_us} * {name}" for name in times}
-        changes = ", ".join(f"{name} = ({clock.sql(sql)}) // {unit_us}" for name, sql in scaled.items())
-        database.execute(f"UPDATE {table} SET {changes} WHERE instance = $instance", {"instance": instance})  # noqa: S608  as above
-
-
-def _read(database: duckdb.DuckDBPyConnection, table: str, query: str, path: Path, **parameters: object) -> None:
-    # A file that is not there or cannot be read at all: its instrument's health says so.
-    with contextlib.suppress(OSError, duckdb.Error), open_regular(path) as file:
-        database.execute(f"INSERT INTO {table} BY NAME {query}", {**parameters, "path": descriptor_path(file)})
 
 
 def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
@@ -207,8 +98,8 @@ def _load_error_log(database: duckdb.DuckDBPyConnection, raw: RawRun) -> None:
             found = ((instance, number, *message) for number, message in said if message is not None)
             while part := list(islice(found, _ERRORS_AT_ONCE)):
                 _insert_errors(database, part)
-        _on_steady(database, "errors", instance, raw.clocks.of(instance), "time_us")
-    _tell_processes_apart(database, raw, "errors", "time_us", resolution_us=1_000_000)
+        put_on_steady(database, "errors", instance, raw.clocks.of(instance), "time_us")
+    tell_processes_apart(database, raw.manifest, "errors", "time_us", resolution_us=1_000_000)
 
 
 def _insert_errors(database: duckdb.DuckDBPyConnection, found: Iterable[Sequence[object]]) -> None:

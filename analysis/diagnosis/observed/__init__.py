@@ -9,11 +9,11 @@ kind. So a listener has at least the namespace's overflows less the drops of all
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.database import create, in_memory, sql
+from analysis.database import Tables, create, in_memory, sql
 from analysis.diagnosis.joins import connections, tables
 from analysis.diagnosis.joins.tables import DROP_COUNTERS, TICKS, insert
 from analysis.evidence import window
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from analysis.evidence.bulk import Integers
+    from analysis.database import Integers
     from analysis.evidence.rawrun import RawRun
     from analysis.evidence.samples import Samples
     from analysis.evidence.window import Window
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PEERS, LISTENER = "peers", "listener"
 
 
-class Observation:
+class Observation(Tables):
     """What was observed.
 
     Attributes:
@@ -49,19 +49,8 @@ class Observation:
     """
 
     def __init__(self, window: Window, database: duckdb.DuckDBPyConnection) -> None:
+        super().__init__(database)
         self.window = window
-        self.database = database
-
-    def rows(self, query: str, **parameters: object) -> list[dict[str, Any]]:
-        """The rows that a query gives, each as a mapping from column to value."""
-        found = self.database.execute(query, parameters)
-        names = [column[0] for column in found.description]
-        return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
-
-    def row(self, query: str, **parameters: object) -> dict[str, Any]:
-        """The one row that a query gives."""
-        (only,) = self.rows(query, **parameters)
-        return only
 
 
 def observe(raw: RawRun) -> Observation | None:

@@ -6,14 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from analysis.database import composed
-from analysis.evidence import bulk
-from analysis.evidence.clock import NEVER_SET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
-
-    from analysis.evidence.clock import Clock
 
 # Why the proxy gave a request up, where its log tells: no server was free in time; its kernel had no port left.
 QUEUE_TIMEOUT, NO_PORT = "queue-timeout", "no-port"
@@ -28,9 +23,6 @@ COLUMNS: Mapping[str, str] = {
     "upstream_connection_requests": "VARCHAR", "upstream_reused": "VARCHAR",
     "upstream_local_port": "VARCHAR", "gave_up": "VARCHAR",
 }  # fmt: skip
-
-# Which lines are records.
-WHOLE_LINE = bulk.whole("time_ms", "status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +52,3 @@ class Format:
             for name in self.fields
         )
         return composed(__name__, "lines", columns=columns, within=within)
-
-
-def read(path: Path, of: Format, clock: Clock = NEVER_SET) -> bulk.Log:
-    """Return the columns begin_ms, time_ms (on the steady clock) and status of an access log; it never raises."""
-    query = f"WITH lines AS ({of.lines()}) {composed(__name__, 'kinds_of_lines', whole=WHOLE_LINE)}"
-    found = bulk.read(path, query, ("time_ms", "begin_ms", "status"), fields=of.fields, speaks=of.speaks)
-    shown_ms = found.columns["time_ms"]
-    shift_ms = clock.steady_all(1000 * shown_ms) // 1000 - shown_ms
-    for name in ("time_ms", "begin_ms"):
-        found.columns[name] = found.columns[name] + shift_ms
-    return found

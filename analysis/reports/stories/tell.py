@@ -19,8 +19,8 @@ from formats.sanitize import visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from analysis.database import Integers
     from analysis.diagnosis.joins import Joined, Row, Story
-    from analysis.evidence.bulk import Integers
     from analysis.evidence.rawfiles import Places
     from analysis.reports.stories.carried import Carrier
     from analysis.reports.stories.choose import ChosenRequest

@@ -1,6 +1,9 @@
--- What queries ask of how a request ended, of an address with its port, and of the times of a proxy's tries. When a
--- request succeeded, is the part of this text that Python has.
+-- What queries ask of how a request ended, of how a dial failed, of an address with its port, and of the times of a
+-- proxy's tries. When a request succeeded, and the kinds of failure, are the parts of this text that Python has.
 CREATE MACRO succeeded(error_code, status) AS $succeeded;
+CREATE MACRO failure_of(error, error_kind) AS
+    CASE WHEN error_kind IN ($kinds) THEN error_kind
+         WHEN error IS NOT NULL OR error_kind IS NOT NULL THEN 'other' END;
 CREATE MACRO host_of(address) AS regexp_extract(address, '^\[?(.*?)\]?:\d+$', 1);
 CREATE MACRO port_of(address) AS try_cast(regexp_extract(address, ':(\d+)$', 1) AS bigint);
 CREATE MACRO seconds_of(tries) AS list_transform(
