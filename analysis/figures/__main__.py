@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,10 +126,9 @@ def _told() -> str:
 def _declared() -> dict[str, Role]:
     yaml = YAML(typ="safe", pure=True)
     files = sorted(Path(__file__).parents[2].glob("*/role.yaml"))
-    return {
-        file.parent.name: Role.model_validate({"group": file.parent.name} | yaml.load(file.read_text("utf-8")))
-        for file in files
-    }
+    found = {file.parent.name: yaml.load(file.read_text("utf-8")) for file in files}
+    # JSON has texts alone as keys, as the model does.
+    return {name: Role.model_validate_json(json.dumps({"group": name} | declared)) for name, declared in found.items()}
 
 
 def _unit(figure: Figure) -> str:
