@@ -1,7 +1,11 @@
+"""`connlab compare` and `connlab gate`: what they take, what they print, and what they refuse."""
+
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -11,6 +15,8 @@ from tests.analysis.results import Results
 from tests.lab.test_cli import Run, connlab  # noqa: F401  a fixture
 
 MEAN = "client.latency_ms.mean"
+GATE = ("gate", f"--figure={MEAN}", "--worse-than=5%")
+STEADY = (10.0, 10.2, 10.1, 9.9, 10.0, 10.1, 9.8)
 
 
 @pytest.fixture
@@ -155,3 +161,92 @@ def test_a_damaged_series_is_reported_with_the_way_on(connlab: Run, results: Res
         assert code == 2
         assert err.startswith(f"connlab: {file}: Invalid JSON: ")
         assert err.endswith("; run the series again with NEW=1 (--new)\n")
+
+
+def sides(results: Results, times: float) -> list[str]:
+    a, b = ([results.run({MEAN: each * factor}) for each in STEADY] for factor in (1, times))
+    return [*(f"--a={run}" for run in a), *(f"--b={run}" for run in b)]
+
+
+@pytest.mark.parametrize(
+    ("times", "code", "said", "mark"),
+    [(1.0, 0, "passed", None), (1.5, 1, "worse", "failure"), (1.05, 3, "unknown", "skipped")],
+)
+def test_a_gate_says_what_it_found_in_a_line_an_exit_code_and_junit(
+    connlab: Run,  # noqa: F811  as above
+    results: Results,
+    *,
+    times: float,
+    code: int,
+    said: str,
+    mark: str | None,
+) -> None:
+    found, out, _ = connlab(*GATE, *sides(results, times), "--junit=gate.xml")
+    first, last = out.splitlines()
+    assert (found, first.split(" 10")[0]) == (code, f"{said}: {MEAN}")
+    assert "5 % is allowed (7 runs and 7)" in first
+    assert last.startswith(f"next, what else moved: make -C {paths.ROOT} compare A=")
+    suite = ET.parse("gate.xml").getroot()  # noqa: S314  our own file
+    (test,) = suite
+    assert (suite.get("tests"), suite.get("failures"), test.get("classname")) == ("1", str(code % 3), "queue")
+    assert [each.tag for each in test] == [*([mark] if mark else []), "system-out"]
+    assert test.findtext("system-out") == first
+
+
+def test_a_folder_of_runs_and_a_cell_are_a_side_each(connlab: Run, results: Results) -> None:  # noqa: F811
+    arms = {arm: [{"figures": {MEAN: each * factor}} for each in STEADY] for arm, factor in (("on", 1), ("off", 2))}
+    series = results.series(arms)
+    baseline = Path("baseline")
+    for file in (results.root / "queue").glob("*-on-*"):
+        shutil.copytree(file, baseline / file.name)
+    assert connlab(*GATE, "--a=baseline", f"--b={series.name}:off")[0] == 1
+    code, _, err = connlab(*GATE, "--a=baseline", f"--b={series.name}")
+    assert code == 2
+    assert f"the series {series.name} has 2 cells" in err
+    assert f"{series.name}:on, {series.name}:off" in err
+    content = json.loads((series / "series.json").read_text())
+    (series / "series.json").write_text(json.dumps(content | {"cells": content["cells"][1:]}))
+    assert connlab(*GATE, "--a=baseline", f"--b={series.name}")[0] == 1
+
+
+def test_what_a_foreign_run_says_is_text(connlab: Run, results: Results) -> None:  # noqa: F811
+    hostile = "queue]]></x>\x1b[31m"
+    side = [str(results.run({MEAN: 1.0}, scenario="queue", status="aborted", reason=hostile))]
+    side += [str(results.run({MEAN: each})) for each in STEADY]
+    more = [f"--b={results.run({MEAN: each})}" for each in STEADY]
+    code, _, err = connlab(*GATE, *(f"--a={run}" for run in side), *more, "--junit=gate.xml")
+    assert code == 0
+    assert "\x1b" not in err
+    assert "not counted: queue/" in err
+    said = ET.parse("gate.xml").getroot()[0].findtext("system-out", "")  # noqa: S314  our own file
+    assert "queue]]></x>\\x1b[31m" in said
+
+
+def test_a_gate_as_json_has_everything(connlab: Run, results: Results) -> None:  # noqa: F811
+    code, out, _ = connlab(*GATE, *sides(results, 1.5), "--json")
+    found = json.loads(out)
+    assert code == found["exit_code"] == 1
+    assert (found["outcome"], found["figure"], found["limit"]) == ("worse", MEAN, {"value": 0.05, "relative": True})
+    assert found["worse_by"]["low"] > 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--b=x",), "A names no run"),
+        (("--a=nowhere", "--b=nowhere"), "no run at 'nowhere'"),
+        (("--a=x", "--b=y", "--better=up"), "--better is 'more' or 'less', and not 'up'"),
+        (("--a=nothing:cell", "--b=y"), "no series of 'nothing'"),
+    ],
+)
+def test_a_bad_gate_is_refused(connlab: Run, results: Results, arguments: tuple[str, ...], said: str) -> None:  # noqa: F811
+    assert not results.root.exists()
+    code, _, err = connlab(*GATE, *arguments)
+    assert code == 2
+    assert said in err
+
+
+def test_a_file_that_cannot_be_written_is_refused(connlab: Run, results: Results) -> None:  # noqa: F811
+    code, _, err = connlab(*GATE, *sides(results, 1.0), "--junit=missing/gate.xml")
+    assert code == 2
+    assert "missing/gate.xml: No such file or directory" in err
