@@ -36,7 +36,14 @@ def ended(effective: Make, elsewhere: Path, fake_docker: InMemoryDocker) -> Call
         fake_docker.says("*/v1/status", status(4, paused=True))
         fake_docker.stays("events *", event("die", name="connlab-k6-1", exitCode=str(client)) + "\n")
         fake_docker.says("ps *", "connlab-k6-1\n")
-        fake_docker.says("inspect *", f"/connlab-k6-1 false {client} 2026-01-31T12:00:00Z\n")
+        state = {
+            "Running": False,
+            "ExitCode": client,
+            "StartedAt": "2026-01-31T12:00:00Z",
+            "OOMKilled": False,
+            "Error": "",
+        }
+        fake_docker.says("inspect *", f"/connlab-k6-1 {json.dumps(state)}\n")
         fake_docker.says("logs --tail *", "last words\n")
         return run(resolved, Compose(), ["connlab", "run", "one"], Console(quiet=True), tries_out=tries_out)
 
